@@ -1,0 +1,60 @@
+"""The kernel in a model's reply."""
+
+from __future__ import annotations
+
+import ast
+import re
+import textwrap
+
+_FENCE = re.compile(r"(?P<indentation>^[ \t]+)?(?P<ticks>`{3,})", re.MULTILINE)
+_LANGUAGE_LINE = re.compile(r"[ \t]*[\w+#.-]*[ \t\r]*(?:\n|\Z)")
+_LANGUAGE_WORD = re.compile(r"[ \t]*(?:python3?|py|cpp|c\+\+|cuda|triton)\s+", re.IGNORECASE)
+_MODEL_NEW = re.compile(r"^[ \t]*class[ \t]+ModelNew\b", re.MULTILINE)
+
+
+def extract_code(reply: str) -> str | None:
+    """The source that ``reply`` proposes, or None when there is no code in it.
+
+    It is the text of the first fence of three or more backticks, less the language on the fence's
+    line; a fence that is never closed takes the rest. Where that first block does not define
+    ``ModelNew`` but a later one does (a shell command before the kernel, say), the first that
+    does is taken. A reply without fences is code as a whole if it defines ``ModelNew`` or parses as
+    Python with a class in it.
+    """
+    blocks = _blocks(reply)
+    if not blocks:
+        return reply if _is_code(reply) else None
+    chosen = next((block for block in blocks if _MODEL_NEW.search(block)), blocks[0])
+    return chosen if chosen.strip() else None
+
+
+def _blocks(reply: str) -> list[str]:
+    """The text of every fenced block, in order."""
+    blocks: list[str] = []
+    opening: re.Match[str] | None = None
+    for fence in _FENCE.finditer(reply):
+        if opening is None:
+            opening = fence
+        elif len(fence["ticks"]) >= len(opening["ticks"]):
+            blocks.append(_text_between(reply, opening, fence.start()))
+            opening = None
+    if opening is not None:
+        blocks.append(_text_between(reply, opening, len(reply)))
+    return blocks
+
+
+def _text_between(reply: str, opening: re.Match[str], end: int) -> str:
+    text = reply[opening.end() : end]
+    language = _LANGUAGE_LINE.match(text) or _LANGUAGE_WORD.match(text)
+    text = text[language.end() :] if language else text
+    return textwrap.dedent(text) if opening["indentation"] else text
+
+
+def _is_code(text: str) -> bool:
+    if _MODEL_NEW.search(text):
+        return True
+    try:
+        module = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return any(isinstance(node, ast.ClassDef) for node in module.body)

@@ -1,0 +1,44 @@
+"""One finished step of a search: its node in the tree, its draft, its verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from adaexplore.core.draft import Draft
+from adaexplore.core.plan import Plan
+from adaexplore.core.verdict import Score, Verdict
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """A node right after it was observed; statistics as ``step_k_log.json`` stores them.
+
+    The node's id is the step number; step 0 is the dummy root.
+    """
+
+    plan: Plan
+    depth: int
+    visits: int
+    total_reward: float
+    max_reward: float
+    score: Score
+    total_nodes: int
+    global_best_node_id: int
+    global_best_score: Score
+
+
+@dataclass(frozen=True)
+class StepRecord:
+    """All that is kept of one step.
+
+    Attributes:
+        node: the tree's side.
+        draft: the model's side.
+        verdict: the judge's side; None where there was nothing to judge.
+        evaluated: whether the judge was asked, False where a known verdict was reused.
+    """
+
+    node: NodeState
+    draft: Draft
+    verdict: Verdict | None
+    evaluated: bool

@@ -1,0 +1,161 @@
+"""What the judge found out about one candidate."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class Status(StrEnum):
+    """The one typed outcome of an evaluation, decided by stage and exception type."""
+
+    PASSED = "passed"
+    SYNTAX = "syntax"
+    LOAD = "load"
+    CONSTRUCT = "construct"
+    COMPILE = "compile"
+    LAUNCH = "launch"
+    ILLEGAL_ACCESS = "illegal_access"
+    CRASH = "crash"
+    OUT_OF_MEMORY = "out_of_memory"
+    TIMEOUT = "timeout"
+    WRONG_SHAPE = "wrong_shape"
+    WRONG_DTYPE = "wrong_dtype"
+    WRONG_VALUE = "wrong_value"
+    NONFINITE = "nonfinite"
+    NONDETERMINISTIC = "nondeterministic"
+    INTEGRITY = "integrity"
+    NOT_CHECKED = "not_checked"
+
+    @property
+    def module_imported(self) -> bool:
+        """v1's ``compiled``: the candidate's module could be imported."""
+        return self not in (Status.SYNTAX, Status.LOAD)
+
+
+class Score(NamedTuple):
+    """Order of candidates: compiled, then correct, then speedup (0 unless correct)."""
+
+    compiled: bool
+    correct: bool
+    speedup: float
+
+    def as_list(self) -> list[float]:
+        """``[0|1, 0|1, speedup]``, as step logs store it."""
+        return [float(self.compiled), float(self.correct), self.speedup]
+
+
+NO_SCORE = Score(False, False, 0.0)
+INTERPRETER = "interpreter"
+
+
+class Verdict(BaseModel):
+    """The judge's finding, in the shape it has on the wire and in ``step_k_metrics.json``.
+
+    ``runtime_ms`` (mean, milliseconds) and ``runtime_stats`` are there exactly when the candidate
+    passed and was timed on real hardware; under the interpreter ``runtime_stats`` is
+    ``{"fast_p": 1.0, "timing": "interpreter"}`` and claims nothing.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    status: Status
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    runtime_ms: float | None = None
+    runtime_stats: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _times_exactly_when_passed(self) -> Self:
+        if self.status is not Status.PASSED and (self.runtime_ms is not None or self.runtime_stats):
+            raise ValueError(f"a verdict of status {self.status} cannot have times")
+        return self
+
+    @property
+    def compiled(self) -> bool:
+        """v1's ``compiled``: the module imported."""
+        return self.status.module_imported
+
+    @property
+    def correct(self) -> bool:
+        """Whether every check passed."""
+        return self.status is Status.PASSED
+
+    @property
+    def measured(self) -> bool:
+        """Whether the speedup was measured on hardware (False under the interpreter)."""
+        return self.speedup is not None
+
+    @property
+    def speedup(self) -> float | None:
+        """Reference time / candidate time; None when not correct, not timed, or interpreted."""
+        if not self.correct or self.runtime_stats.get("timing") == INTERPRETER:
+            return None
+        value = self.runtime_stats.get("fast_p")
+        return None if value is None else float(value)
+
+    @property
+    def score(self) -> Score:
+        """The search's order; a correct candidate without a measured speedup counts as 1.0."""
+        if not self.correct:
+            return Score(self.compiled, False, 0.0)
+        return Score(True, True, 1.0 if self.speedup is None else self.speedup)
+
+    @property
+    def feedback(self) -> str:
+        """The model-facing explanation (at most 1.5 KB), empty when there is none."""
+        return str(self.metadata.get("feedback", ""))
+
+    def to_metrics(self) -> dict[str, Any]:
+        """The five keys of ``step_k_metrics.json``, in the release's order (runtime in ms)."""
+        return {
+            "compiled": self.compiled,
+            "correctness": self.correct,
+            "metadata": {"status": self.status.value, **self.metadata},
+            "runtime": -1.0 if self.runtime_ms is None else self.runtime_ms,
+            "runtime_stats": self.runtime_stats,
+        }
+
+    @classmethod
+    def from_metrics(cls, data: dict[str, Any]) -> Verdict:
+        """Read a verdict from a v1 response or a metrics file, the release's included.
+
+        Args:
+            data: a mapping with compiled, correctness, metadata, runtime, runtime_stats.
+
+        Raises:
+            KeyError, TypeError, ValueError: ``data`` is not of that shape.
+        """
+        compiled, correct = bool(data["compiled"]), bool(data["correctness"])
+        metadata = dict(data.get("metadata") or {})
+        named = metadata.pop("status", None)
+        status = Status(named) if named else _status_of_release(compiled, correct, metadata)
+        if status is not Status.PASSED:
+            return cls(status=status, metadata=metadata)
+        runtime = float(data.get("runtime", -1.0))
+        stats = dict(data.get("runtime_stats") or {})
+        return cls(
+            status=status,
+            metadata=metadata,
+            runtime_ms=runtime if runtime > 0 else None,
+            runtime_stats=stats,
+        )
+
+
+def _status_of_release(compiled: bool, correct: bool, metadata: dict[str, Any]) -> Status:
+    """The status of a verdict written by the release, which names none."""
+    if correct:
+        return Status.PASSED
+    if not compiled:
+        return Status.LOAD
+    if "max_difference" in metadata:
+        return Status.WRONG_VALUE
+    name = str(metadata.get("runtime_error_name", ""))
+    if "correctness_issue_name" in metadata:
+        return Status.WRONG_SHAPE
+    if "CompilationError" in name or "UnsupportedLanguageConstruct" in name:
+        return Status.COMPILE
+    if "OutOfMemory" in name:
+        return Status.OUT_OF_MEMORY
+    return Status.LAUNCH

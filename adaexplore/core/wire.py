@@ -1,0 +1,101 @@
+"""The judge's wire protocol v1, shared by the agent's client and the judge's gateway.
+
+Field names, defaults and types are those of the released service, so its clients work unchanged;
+the fields under "added here" have defaults that mean what the release did.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Backend = Literal["cuda", "triton"]
+DtypeName = Literal["fp32", "fp16", "bf16"]
+Tf32Policy = Literal["paper", "off", "on"]
+
+LEGACY_TOLERANCE = 5e-2
+
+
+class EvaluationRequest(BaseModel):
+    """Body of ``POST /evaluate``."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    original_model_src: str = ""
+    custom_model_src: str = ""
+    seed_num: int = 42
+    num_correct_trials: int = Field(default=1, ge=1)
+    num_perf_trials: int = Field(default=10, ge=1)
+    measure_performance: bool = False
+    backend: Backend = "cuda"
+    dtype_str: DtypeName = "fp32"
+    device: int | None = None
+    verbose: bool = False
+    timeout: int | None = Field(default=300, ge=1, le=3600)
+    build_dir: str | None = None
+    gpu_name: str | None = None
+    level: str | None = None
+    problem_id: str | None = None
+    test_source: str | None = None
+    kernel_code: str | None = None
+    task_id: str | None = None
+    # added here
+    tolerance: float = Field(default=LEGACY_TOLERANCE, gt=0)
+    tf32: Tf32Policy = "paper"
+
+
+class EvaluationResponse(BaseModel):
+    """Answer of the evaluation endpoints; ``runtime`` is milliseconds, -1.0 when absent."""
+
+    success: bool
+    compiled: bool
+    correctness: bool
+    runtime: float = -1.0
+    runtime_stats: dict[str, Any] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    execution_time: float
+    queue_time: float = 0.0
+    error: str | None = None
+
+
+class DeviceQueue(BaseModel):
+    """Load of one device."""
+
+    queued: int
+    processing: int
+    max_concurrent: int
+
+
+class QueueStatus(BaseModel):
+    """Answer of ``GET /queue/status``."""
+
+    total_queued: int
+    total_processing: int
+    per_device: dict[str, DeviceQueue]
+    max_concurrent: int
+    max_queue_size: int
+
+
+class ProblemRequest(BaseModel):
+    """Body of ``POST /v2/problem``: can this reference be judged here at all?"""
+
+    model_config = ConfigDict(extra="forbid")
+
+    original_model_src: str
+    dtype_str: DtypeName = "fp32"
+    seed_num: int = 42
+    timeout: int = Field(default=300, ge=1, le=3600)
+
+
+class ProblemReport(BaseModel):
+    """Answer of ``POST /v2/problem``.
+
+    ``ok`` is False when the reference fails or is too large for the device; ``reason`` then says
+    in one line which and why. ``device`` is the judge's device kind, ``hardware`` its name.
+    """
+
+    ok: bool
+    reason: str = ""
+    device: Literal["cuda", "cpu"]
+    hardware: str
