@@ -1,0 +1,35 @@
+"""From an agent's name to its policy."""
+
+from __future__ import annotations
+
+from adaexplore.core.errors import ConfigError
+from adaexplore.search.knobs import SearchKnobs
+from adaexplore.search.linear import (
+    ElitePool,
+    IndependentSampling,
+    IterativeRefinement,
+    MixedPool,
+    RecentPool,
+)
+from adaexplore.search.mcts import Mcts
+from adaexplore.search.policy import Policy
+
+POLICIES: dict[str, type[Policy]] = {
+    "MCTS": Mcts,
+    "IRS": IterativeRefinement,
+    "IRL": RecentPool,
+    "IRB": ElitePool,
+    "IRLE": MixedPool,
+    "PS": IndependentSampling,
+}
+
+
+def build_policy(agent_type: str, knobs: SearchKnobs) -> Policy:
+    """A fresh policy of the kind that ``agent_type`` names.
+
+    Raises:
+        ConfigError: no policy has that name.
+    """
+    if agent_type not in POLICIES:
+        raise ConfigError(f"agent_type is {agent_type!r}: choose one of {', '.join(POLICIES)}")
+    return POLICIES[agent_type](knobs)

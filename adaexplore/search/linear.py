@@ -1,0 +1,78 @@
+"""The paper's baselines: no selection, one attempt after the other.
+
+Their nodes form a chain, each under the attempt before it; those of PS, which knows no attempt
+before it, hang under the root. Attempts without code are shown to nobody.
+"""
+
+from __future__ import annotations
+
+import random
+
+from adaexplore.core.plan import Plan, StepKind
+from adaexplore.search.context import softmax_sample
+from adaexplore.search.policy import Policy
+from adaexplore.search.tree import Node
+
+
+class IterativeRefinement(Policy):
+    """IRS: one large step, then small steps that always edit the latest attempt, not the best.
+
+    Draws nothing. Until an attempt has code, steps are large.
+    """
+
+    def plan(self, step: int, rng: random.Random) -> Plan:
+        """Edit the latest attempt in sight of the last ``max_memory_round``."""
+        recent = _last(self.tree.attempts(), self.knobs.max_memory_round)
+        kind = StepKind.SMALL if recent else StepKind.LARGE
+        return Plan(step, kind, self.tree.latest.id, _ids(recent))
+
+
+class RecentPool(Policy):
+    """IRL: large steps that see the latest attempts. Draws nothing."""
+
+    def plan(self, step: int, rng: random.Random) -> Plan:
+        """Show the last ``pool_size`` attempts."""
+        recent = _last(self.tree.attempts(), self.knobs.pool_size)
+        return Plan(step, StepKind.LARGE, self.tree.latest.id, _ids(recent))
+
+
+class ElitePool(Policy):
+    """IRB: large steps that see the best attempts. Draws nothing."""
+
+    def plan(self, step: int, rng: random.Random) -> Plan:
+        """Show the ``pool_size`` greatest scores, wrong ones included, the earlier first on ties."""
+        ranked = sorted(self.tree.attempts(), key=lambda node: node.score, reverse=True)
+        elite = ranked[: self.knobs.pool_size]
+        return Plan(step, StepKind.LARGE, self.tree.latest.id, elite_ids=_ids(elite))
+
+
+class MixedPool(Policy):
+    """IRLE: large steps that see the latest attempts and sampled elites, the elites first.
+
+    Takes one draw per correct attempt that is not among the recent, none when there is no room.
+    """
+
+    def plan(self, step: int, rng: random.Random) -> Plan:
+        """Show half a pool of the latest attempts, and fill it with correct ones by softmax."""
+        attempts = self.tree.attempts()
+        recent = _last(attempts, self.knobs.pool_size // 2)
+        others = [node for node in attempts[: len(attempts) - len(recent)] if node.score.correct]
+        room = self.knobs.pool_size - len(recent)
+        elite = softmax_sample(rng, others, self.knobs.softmax_temperature, room)
+        return Plan(step, StepKind.LARGE, self.tree.latest.id, _ids(recent), _ids(elite))
+
+
+class IndependentSampling(Policy):
+    """PS: large steps that see nothing. Draws nothing."""
+
+    def plan(self, step: int, rng: random.Random) -> Plan:
+        """Ask for one more kernel."""
+        return Plan(step, StepKind.LARGE, self.tree.root.id)
+
+
+def _last(nodes: list[Node], count: int) -> list[Node]:
+    return nodes[max(len(nodes) - count, 0) :]
+
+
+def _ids(nodes: list[Node] | tuple[Node, ...]) -> tuple[int, ...]:
+    return tuple(node.id for node in nodes)

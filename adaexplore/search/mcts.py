@@ -1,0 +1,43 @@
+"""The paper's search: a tree of large and small steps."""
+
+from __future__ import annotations
+
+import random
+
+from adaexplore.core.plan import Plan, StepKind
+from adaexplore.search.context import large_pool, small_chain
+from adaexplore.search.knobs import SearchKnobs
+from adaexplore.search.policy import Policy
+from adaexplore.search.selection import select
+from adaexplore.search.tree import Node
+
+
+class Mcts(Policy):
+    """Select a node, decide between a large and a small step, hang the child under that node.
+
+    Draws, in this order: the step's kind where no rule decides it, then those of the pool where the
+    step is large (:func:`~adaexplore.search.context.large_pool`).
+    """
+
+    def plan(self, step: int, rng: random.Random) -> Plan:
+        """Decide on the next child of the selected node.
+
+        A small step on a chain in which no node has code has nothing to edit: it becomes large.
+        """
+        selected = select(self.tree, self.knobs)
+        if step_kind(selected, self.knobs, rng) is StepKind.SMALL:
+            chain = small_chain(selected, self.knobs.max_memory_round)
+            if chain:
+                return Plan(step, StepKind.SMALL, selected.id, tuple(node.id for node in chain))
+        pool = large_pool(self.tree, selected, self.knobs, rng)
+        return Plan(step, StepKind.LARGE, selected.id, tuple(node.id for node in pool))
+
+
+def step_kind(selected: Node, knobs: SearchKnobs, rng: random.Random) -> StepKind:
+    """Large from the root and at ``small_step_limit`` small children, else with probability ``p_large``.
+
+    Takes one draw, and only where neither rule decides.
+    """
+    if selected.parent is None or len(selected.children_by(StepKind.SMALL)) >= knobs.small_step_limit:
+        return StepKind.LARGE
+    return StepKind.LARGE if rng.random() < knobs.p_large else StepKind.SMALL

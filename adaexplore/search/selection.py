@@ -1,0 +1,60 @@
+"""Where the tree grows next: UCT that weighs adding a child against descending to one.
+
+R(n) = alpha M + (1 - alpha) W / N is a node's value, from the maximum M, the sum W and the number N
+of the rewards in its subtree. Nothing here draws random numbers.
+"""
+
+from __future__ import annotations
+
+import math
+
+from adaexplore.search.knobs import SearchKnobs
+from adaexplore.search.tree import Node, Tree
+
+
+def node_value(node: Node, knobs: SearchKnobs) -> float:
+    """R(n); its mean part is 0 while N = 0."""
+    alpha = knobs.reward_alpha
+    return alpha * node.max_reward + (1 - alpha) * node.mean_reward
+
+
+def child_score(child: Node, parent_visits: int, knobs: SearchKnobs) -> float:
+    """U(c) = R(c) + w sqrt(ln N_parent / N_c); infinite if N_c = 0, only R(c) if N_parent = 0."""
+    if child.visits == 0:
+        return math.inf
+    if parent_visits == 0:
+        return node_value(child, knobs)
+    bonus = math.sqrt(math.log(parent_visits) / child.visits)
+    return node_value(child, knobs) + knobs.exploration_weight * bonus
+
+
+def expand_score(node: Node, knobs: SearchKnobs) -> float:
+    """What one more child of ``node`` promises: max R(c) + w rho sqrt(ln N_n) / k for k children.
+
+    Infinite without children; minus infinity if w rho is 0 or less; only max R(c) if N_n = 0.
+    """
+    if not node.children:
+        return math.inf
+    weight = knobs.exploration_weight * knobs.expand_exploration_ratio
+    if weight <= 0:
+        return -math.inf
+    best = max(node_value(child, knobs) for child in node.children)
+    if node.visits == 0:
+        return best
+    return best + weight * math.sqrt(math.log(node.visits) / len(node.children) ** 2)
+
+
+def select(tree: Tree, knobs: SearchKnobs) -> Node:
+    """The node that gets the next child.
+
+    From the root, stops where adding a child promises strictly more than every child, else descends
+    to the child of the greatest U, the first on ties. Depth, visits and failures set no limit.
+    """
+    node = tree.root
+    while node.children:
+        scores = [child_score(child, node.visits, knobs) for child in node.children]
+        best = max(scores)
+        if expand_score(node, knobs) > best:
+            break
+        node = node.children[scores.index(best)]
+    return node

@@ -1,0 +1,71 @@
+"""A tree as text and in numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+
+from adaexplore.core.plan import StepKind
+from adaexplore.search.knobs import SearchKnobs
+from adaexplore.search.selection import child_score
+from adaexplore.search.tree import Node, Tree
+
+
+@dataclass(frozen=True)
+class TreeStatistics:
+    """The keys of ``tree_stats.json``, all over all nodes, the root included.
+
+    ``total_visits`` sums the visits of every node, so a reward counts once a level. ``avg_*`` are
+    means over nodes; a node's reward there is the mean reward of its subtree.
+    """
+
+    total_nodes: int
+    max_depth: int
+    avg_depth: float
+    total_visits: int
+    avg_visits: float
+    avg_reward: float
+    large_step_nodes: int
+    small_step_nodes: int
+
+
+def measure_tree(tree: Tree) -> TreeStatistics:
+    """Count and average over ``tree``."""
+    nodes = list(tree)
+    kinds = [node.plan.kind for node in nodes]
+    return TreeStatistics(
+        total_nodes=len(nodes),
+        max_depth=max(node.depth for node in nodes),
+        avg_depth=fmean(node.depth for node in nodes),
+        total_visits=sum(node.visits for node in nodes),
+        avg_visits=fmean(node.visits for node in nodes),
+        avg_reward=fmean(node.mean_reward for node in nodes),
+        large_step_nodes=kinds.count(StepKind.LARGE),
+        small_step_nodes=kinds.count(StepKind.SMALL),
+    )
+
+
+def describe_tree(tree: Tree, knobs: SearchKnobs) -> str:
+    """``tree`` as indented text, depth first, children in the order in which they were added.
+
+    A line is ``[id] created_by - compiled, correctness, speedup | node_reward, max_reward, visits,
+    ucb, context``. The search does not know run times, so the speedup stands in their place.
+    """
+    lines: list[str] = []
+    waiting = [tree.root]
+    while waiting:
+        node = waiting.pop()
+        lines.append("  " * node.depth + _line(node, knobs))
+        waiting.extend(reversed(node.children))
+    return "\n".join(lines) + "\n"
+
+
+def _line(node: Node, knobs: SearchKnobs) -> str:
+    ucb = "-" if node.parent is None else f"{child_score(node, node.parent.visits, knobs):.4f}"
+    context = [*node.plan.elite_ids, *node.plan.context_ids]
+    return (
+        f"[{node.id}] {node.plan.kind.value} - compiled={node.score.compiled}, "
+        f"correctness={node.score.correct}, speedup={node.score.speedup:.4g}x | "
+        f"node_reward={node.reward:.4f}, max_reward={node.max_reward:.4f}, visits={node.visits}, "
+        f"ucb={ucb}, context={context}"
+    )

@@ -1,0 +1,155 @@
+"""The tree of candidates under a dummy root."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from adaexplore.core.plan import Plan, StepKind
+from adaexplore.core.step import NodeState
+from adaexplore.core.verdict import NO_SCORE, Score
+
+
+@dataclass(eq=False)
+class Node:
+    """One candidate and the statistics of the subtree under it.
+
+    Attributes:
+        plan: how the node came about; ``plan.step`` is its id.
+        source: the candidate, "" where the step brought none.
+        score: the judge's finding.
+        reward: what the score is worth, 0 for the root.
+        parent: None for the root.
+        depth: 0 for the root.
+        children: in the order in which they were added.
+        visits: nodes of the subtree whose reward arrived here.
+        total_reward: sum of these rewards.
+        max_reward: their maximum, 0 before the first.
+    """
+
+    plan: Plan
+    source: str
+    score: Score
+    reward: float
+    parent: Node | None = field(repr=False)
+    depth: int
+    children: list[Node] = field(default_factory=list, repr=False)
+    visits: int = 0
+    total_reward: float = 0.0
+    max_reward: float = 0.0
+
+    @property
+    def id(self) -> int:
+        """The number of the step that made the node."""
+        return self.plan.step
+
+    @property
+    def has_code(self) -> bool:
+        """Whether there is anything to show or edit."""
+        return bool(self.source.strip())
+
+    @property
+    def mean_reward(self) -> float:
+        """Mean reward of the subtree, 0 before the first visit."""
+        return self.total_reward / self.visits if self.visits else 0.0
+
+    def children_by(self, kind: StepKind) -> list[Node]:
+        """The children that steps of ``kind`` made."""
+        return [child for child in self.children if child.plan.kind is kind]
+
+    def path(self) -> list[Node]:
+        """The nodes from the root to this one, both included."""
+        nodes: list[Node] = []
+        node: Node | None = self
+        while node is not None:
+            nodes.append(node)
+            node = node.parent
+        return nodes[::-1]
+
+    def chain(self) -> list[Node]:
+        """The refinement chain: from the nearest large step upwards to this node, oldest first."""
+        path = self.path()
+        starts = [index for index, node in enumerate(path) if node.plan.kind is not StepKind.SMALL]
+        return path[starts[-1] :]
+
+    def component(self) -> list[Node]:
+        """This node and all that is reached through small steps, breadth first."""
+        found: list[Node] = []
+        waiting = deque([self])
+        while waiting:
+            node = waiting.popleft()
+            found.append(node)
+            waiting.extend(node.children_by(StepKind.SMALL))
+        return found
+
+
+class Tree:
+    """All nodes of one search, by id."""
+
+    def __init__(self) -> None:
+        self.root = Node(Plan(0, StepKind.DUMMY_ROOT, 0), "", NO_SCORE, 0.0, None, 0)
+        self.best = self.root
+        self._nodes = {0: self.root}
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def __iter__(self) -> Iterator[Node]:
+        """All nodes in the order in which they were added, the root first."""
+        return iter(self._nodes.values())
+
+    def __getitem__(self, node_id: int) -> Node:
+        return self._nodes[node_id]
+
+    @property
+    def latest(self) -> Node:
+        """The node added last, the root before any."""
+        return next(reversed(self._nodes.values()))
+
+    def attempts(self) -> list[Node]:
+        """The nodes with code, oldest first."""
+        return [node for node in self if node.has_code]
+
+    def add(self, plan: Plan, source: str, score: Score, reward: float) -> Node:
+        """Hang a node under ``plan.parent_id`` and hand ``reward`` up to the root.
+
+        The global best changes only to a strictly greater score.
+
+        Raises:
+            ValueError: the step is in the tree already, or its parent is not.
+        """
+        if plan.step in self._nodes:
+            raise ValueError(f"step {plan.step} is in the tree already")
+        if plan.parent_id not in self._nodes:
+            raise ValueError(f"step {plan.step} hangs under node {plan.parent_id}, which does not exist")
+        parent = self._nodes[plan.parent_id]
+        node = Node(plan, source, score, reward, parent, parent.depth + 1)
+        self._nodes[node.id] = node
+        parent.children.append(node)
+        for above in reversed(node.path()):
+            above.visits += 1
+            above.total_reward += reward
+            above.max_reward = max(above.max_reward, reward)
+        if score > self.best.score:
+            self.best = node
+        return node
+
+    def state(self, node: Node) -> NodeState:
+        """What a step's record keeps of ``node``, as things stand now."""
+        return NodeState(
+            plan=node.plan,
+            depth=node.depth,
+            visits=node.visits,
+            total_reward=node.total_reward,
+            max_reward=node.max_reward,
+            score=node.score,
+            total_nodes=len(self),
+            global_best_node_id=self.best.id,
+            global_best_score=self.best.score,
+        )
+
+
+def best_correct(nodes: Iterable[Node]) -> Node | None:
+    """The correct node of the greatest score, the first on ties; None when all are wrong."""
+    return max((node for node in nodes if node.score.correct), key=lambda node: node.score, default=None)
