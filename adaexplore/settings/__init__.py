@@ -1,0 +1,1 @@
+"""Settings: one validated model, YAML files with overrides, environment variables."""

@@ -1,0 +1,222 @@
+"""The one configuration model: every key, its type, its range and its defaults in both presets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from adaexplore.core.wire import LEGACY_TOLERANCE, DtypeName, Tf32Policy
+
+Preset = Literal["paper", "default"]
+AgentType = Literal["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"]
+TestSource = Literal["KB", "SYN", "FIT", "MLSYS", "TBG", "TBT"]
+JudgeDevice = Literal["auto", "cuda", "cpu"]
+ServerType = Literal["openai", "azure", "claude", "anthropic", "command", "replay", "offline"]
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+
+SUPPORTED_SOURCES: tuple[TestSource, ...] = ("KB", "SYN")
+BUNDLED_MEMORY = "results/memory/general_memory_v1_200.txt"
+
+DEFAULT_PRESET: Mapping[str, Any] = {
+    "total_steps": 50,
+    "exploration_weight": 0.3,
+    "reward_alpha": 0.0,
+    "p_large": 0.2,
+    "pool_size_extra_max": 0,
+    "geometric_p": 0.6,
+    "tf32": "off",
+}
+"""Where preset ``default`` differs from the class defaults below, which are preset ``paper``."""
+
+DEFAULT_PRESET_TOLERANCE: Mapping[str, float] = {"fp32": 1e-3, "fp16": 2e-2, "bf16": 2e-2}
+
+Text = Annotated[str, Field(min_length=1)]
+Count = Annotated[int, Field(ge=1)]
+CountOrZero = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
+GpuIds = Annotated[
+    tuple[CountOrZero, ...],
+    BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
+    Field(min_length=1),
+]
+
+
+class RunConfig(BaseModel):
+    """Everything that decides a run; keys and meanings are those of the released YAML files.
+
+    Class defaults are preset ``paper``. Keys that are absent take their preset's value when the model
+    is made, so a finished configuration holds what will really be used. Paths stay as written:
+    :func:`adaexplore.settings.paths.locate` finds them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    preset: Preset = Field(default="paper", description="which set of defaults absent keys take")
+    seed: int = Field(default=0, description="the one seed from which all randomness comes")
+    agent_type: AgentType = Field(default="MCTS", description="search policy")
+
+    test_source: TestSource = Field(
+        default="KB", description="`KB` (KernelBench-style folders) or `SYN` (a synthesised set)"
+    )
+    problem_root: Text | None = Field(
+        default=None,
+        description="folder of the problems: holds `level1/` ... for `KB`, `1.py` ... for `SYN`; null means "
+        "`datasets/KernelBench` or `datasets/KernelBench_syn/syn_v1`; "
+        "`KERNELBENCH_ROOT` overrides it for `KB`",
+    )
+    test_list_path: Text | None = Field(
+        default=None,
+        description="file that lists the tasks; null runs the one task `level` and `problem_id` name",
+    )
+    level: Count = Field(default=1, description="level of the task where there is no list")
+    problem_id: CountOrZero | Text = Field(
+        default=1, description="problem of the task where there is no list"
+    )
+    dtype_str: DtypeName = Field(default="fp32", description="precision of weights and floating inputs")
+
+    gpu_name: Text = Field(
+        default="auto",
+        description="GPU named in prompts and to look up recorded baselines; `auto` asks the judge",
+    )
+    gpu_architecture: Text | None = Field(
+        default=None, description="architecture named in prompts, such as `Hopper`; null leaves it out"
+    )
+    gpu_ids: GpuIds | None = Field(
+        default=None, description="GPUs to use in turn; null means all that the judge has"
+    )
+    num_processes: Count = Field(default=8, description="tasks solved at the same time")
+
+    use_remote_eval: bool = Field(
+        default=False, description="true asks the judge at `remote_eval_url`, false starts one for the run"
+    )
+    remote_eval_url: Text = Field(default="http://127.0.0.1:12017", description="address of a running judge")
+    judge_device: JudgeDevice = Field(
+        default="auto",
+        description="what the run's own judge evaluates on; `auto` takes CUDA where there is any",
+    )
+    compile_target: Annotated[str, Field(pattern=r"^sm_\d{2,3}a?$")] = Field(
+        default="sm_90",
+        description="GPU for which kernels are compiled where none is present, such as `sm_90`",
+    )
+    tolerance: Annotated[float, Field(gt=0)] = Field(
+        default=LEGACY_TOLERANCE,
+        description="absolute and relative tolerance of outputs; null takes the preset's "
+        "(`default`: 0.001 for fp32, 0.02 for fp16 and bf16)",
+    )
+    tf32: Tf32Policy = Field(
+        default="paper",
+        description="TF32 policy: `off` for both sides, `on` for both, `paper` as released "
+        "(off for the reference, Triton's own default for the candidate)",
+    )
+
+    server_type: ServerType = Field(default="openai", description="who answers prompts")
+    model_name: Text = Field(default="gpt-5-mini", description="model to ask")
+    base_url: Text | None = Field(default=None, description="address of any service with the same API")
+    command: Text | None = Field(
+        default=None,
+        description="program for `server_type: command`: prompt on its stdin, reply on its stdout",
+    )
+    replay_path: Text | None = Field(default=None, description="recorded replies for `server_type: replay`")
+    temperature: Annotated[float, Field(ge=0)] | None = Field(
+        default=1.0, description="sampling temperature; null does not send one"
+    )
+    reasoning_effort: ReasoningEffort | None = Field(
+        default=None, description="reasoning effort to ask for; null does not send one"
+    )
+    max_completion_tokens: Count = Field(
+        default=16384, description="longest reply, reasoning included, in tokens"
+    )
+
+    total_steps: Count = Field(default=25, description="steps per task")
+    exploration_weight: Annotated[float, Field(ge=0)] = Field(
+        default=0.25, description="w: weight of the exploration term in child scores"
+    )
+    expand_exploration_ratio: Annotated[float, Field(ge=0)] = Field(
+        default=1.0, description="rho: share of w in the score of adding a child"
+    )
+    reward_alpha: Share = Field(
+        default=1.0, description="alpha: 1 values a node by its best reward, 0 by its mean"
+    )
+    small_step_limit: CountOrZero = Field(
+        default=2, description="small steps under one node after which only large steps follow"
+    )
+    p_large: Share = Field(default=0.25, description="probability of a large step below that limit")
+    pool_size: CountOrZero = Field(default=5, description="kernels shown to a large step")
+    pool_size_extra_max: CountOrZero = Field(
+        default=3, description="most kernels taken from other branches where the pool is not full"
+    )
+    softmax_temperature: Annotated[float, Field(gt=0)] = Field(
+        default=1.0, description="temperature with which those are sampled by speedup"
+    )
+    geometric_p: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=0.5, description="larger values take fewer of those"
+    )
+    max_memory_round: Count = Field(
+        default=5, description="kernels of the refinement chain shown to a small step"
+    )
+    disable_reviewer: bool = Field(default=False, description="small steps without a review")
+    force_reviser: bool = Field(default=False, description="review even where all shown kernels are wrong")
+
+    general_memory_path: Text | None = Field(
+        default=BUNDLED_MEMORY, description="skill memory file; null means no rules in prompts"
+    )
+    knowledge_1_threshold: CountOrZero = Field(
+        default=3, description="count from which a rule enters prompts"
+    )
+    memory_update: bool = Field(default=False, description="distil rules from failures into the memory file")
+    max_small_failures: int | None = Field(default=None, description="accepted for old files; has no effect")
+
+    save_path: Text | None = Field(
+        default=None,
+        description="run directory; null means `outputs/<agent>_<memory>_<source>_<steps>_<time>`",
+    )
+    suffix: Text | None = Field(default=None, description="appended to the run directory's default name")
+    resume_from: Text | None = Field(default=None, description="run directory whose steps this run continues")
+    dummy: bool = Field(default=False, description="random verdicts in place of a judge, to try a set-up out")
+    debug: bool = Field(default=False, description="log at DEBUG level")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping):
+            return data
+        given = {key: value for key, value in data.items() if (key, value) != ("tolerance", None)}
+        if given.get("preset") != "default":
+            return given
+        dtype = given.get("dtype_str", "fp32")
+        tolerance = DEFAULT_PRESET_TOLERANCE.get(dtype if isinstance(dtype, str) else "", LEGACY_TOLERANCE)
+        return {**DEFAULT_PRESET, "tolerance": tolerance, **given}
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        problems = list(_contradictions(self))
+        if problems:
+            raise ValueError("; ".join(problems))
+        return self
+
+
+def _contradictions(config: RunConfig) -> list[str]:
+    """What is wrong with keys that are each fine on their own."""
+    problems = []
+    if config.test_source not in SUPPORTED_SOURCES:
+        allowed = " or ".join(SUPPORTED_SOURCES)
+        problems.append(f"test_source: {config.test_source} is not supported yet, use {allowed}")
+    if config.gpu_ids is not None:
+        if len(set(config.gpu_ids)) != len(config.gpu_ids):
+            problems.append(f"gpu_ids: {list(config.gpu_ids)} names a GPU twice")
+        elif config.num_processes % len(config.gpu_ids):
+            given = f"{len(config.gpu_ids)} gpu_ids"
+            problems.append(f"num_processes: {config.num_processes} is not a multiple of the {given}")
+    if config.server_type == "command" and config.command is None:
+        problems.append("command: missing, server_type 'command' needs the program to run")
+    if config.server_type == "replay" and config.replay_path is None:
+        problems.append("replay_path: missing, server_type 'replay' needs the recorded replies")
+    if config.memory_update and config.general_memory_path is None:
+        problems.append("general_memory_path: missing, memory_update needs a file to write to")
+    if config.use_remote_eval and not config.remote_eval_url.startswith(("http://", "https://")):
+        problems.append(
+            f"remote_eval_url: expected an address that starts with http://, got {config.remote_eval_url!r}"
+        )
+    return problems

@@ -1,0 +1,52 @@
+"""The only place that reads environment variables on the agent side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+KEY_VARIABLES: Mapping[str, str] = {
+    "OPENAI_API_KEY": "openai_api_key",
+    "AZURE_API_KEY": "azure_api_key",
+    "ANTHROPIC_API_KEY": "anthropic_api_key",
+}
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What this project takes from the environment; keys never show in ``repr``.
+
+    Attributes:
+        openai_api_key: ``OPENAI_API_KEY``.
+        azure_api_key: ``AZURE_API_KEY``.
+        azure_endpoint: ``AZURE_OPENAI_ENDPOINT``, the address of the Azure resource.
+        anthropic_api_key: ``ANTHROPIC_API_KEY``.
+        kernelbench_root: ``KERNELBENCH_ROOT``, the folder that holds ``level1/`` and so on.
+    """
+
+    openai_api_key: str | None = field(default=None, repr=False)
+    azure_api_key: str | None = field(default=None, repr=False)
+    azure_endpoint: str | None = field(default=None, repr=False)
+    anthropic_api_key: str | None = field(default=None, repr=False)
+    kernelbench_root: Path | None = None
+
+    def keys_present(self) -> dict[str, bool]:
+        """Whether each key variable is set, by the variable's name."""
+        return {variable: getattr(self, name) is not None for variable, name in KEY_VARIABLES.items()}
+
+
+def read_environment(variables: Mapping[str, str]) -> Environment:
+    """Read what this project needs from ``variables`` (``os.environ``); blank means absent."""
+
+    def value(name: str) -> str | None:
+        return variables.get(name, "").strip() or None
+
+    root = value("KERNELBENCH_ROOT")
+    return Environment(
+        openai_api_key=value("OPENAI_API_KEY"),
+        azure_api_key=value("AZURE_API_KEY"),
+        azure_endpoint=value("AZURE_OPENAI_ENDPOINT"),
+        anthropic_api_key=value("ANTHROPIC_API_KEY"),
+        kernelbench_root=None if root is None else Path(root).expanduser(),
+    )

@@ -1,0 +1,146 @@
+"""From a YAML file and ``--set key=value`` to a validated configuration, and back to YAML."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from adaexplore.core.errors import ConfigError
+from adaexplore.settings.config import RunConfig
+from adaexplore.settings.paths import locate
+from adaexplore.settings.yaml_text import YamlProblem, dump_mapping, parse_mapping, parse_value
+
+logger = logging.getLogger(__name__)
+
+_EXPECTED = {
+    "int_type": "an integer",
+    "float_type": "a number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "tuple_type": "a list such as [0, 1]",
+    "finite_number": "a finite number",
+    "string_too_short": "text that is not empty",
+    "too_short": "a list that is not empty",
+    "greater_than": "a number > {gt}",
+    "greater_than_equal": "a number >= {ge}",
+    "less_than_equal": "a number <= {le}",
+    "literal_error": "one of {expected}",
+    "string_pattern_mismatch": "a target such as sm_90",
+}
+
+
+def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
+    """Read a configuration.
+
+    Args:
+        path: YAML file; None or an empty file means defaults.
+        overrides: ``key=value`` texts, values written as in YAML; later ones win over earlier ones and
+            all of them over the file.
+
+    Raises:
+        ConfigError: one line that names every problem found.
+    """
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    problems: list[str] = []
+    if path is not None:
+        values, lines = _read_file(path)
+        origins = {key: f"{path}:{line}" for key, line in lines.items()}
+    for text in overrides:
+        try:
+            key, value = _parse_override(text)
+        except YamlProblem as problem:
+            problems.append(" ".join(f"--set {text}: {problem}".split()))
+            continue
+        values[key] = value
+        origins[key] = "--set"
+    config = _validated(values, origins, problems)
+    if config.max_small_failures is not None:
+        logger.warning("%s: max_small_failures has no effect", origins["max_small_failures"])
+    return config
+
+
+def resolved_yaml(config: RunConfig) -> str:
+    """Every key with the value in use, as YAML that :func:`load_config` reads back unchanged."""
+    return dump_mapping(config.model_dump(mode="json"))
+
+
+def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    try:
+        text = locate(path).read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise ConfigError(f"no configuration file {path}; check the path given with --config") from error
+    except OSError as error:
+        raise ConfigError(f"cannot read configuration file {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"configuration file {path} is not UTF-8 text") from error
+    try:
+        return parse_mapping(text)
+    except YamlProblem as problem:
+        where = path if problem.line is None else f"{path}:{problem.line}"
+        raise ConfigError(f"{where}: {problem}") from problem
+
+
+def _parse_override(text: str) -> tuple[str, Any]:
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip():
+        raise YamlProblem("expected key=value, such as --set total_steps=10", None)
+    return key.strip(), parse_value(value)
+
+
+def _validated(values: Mapping[str, Any], origins: Mapping[str, str], problems: Sequence[str]) -> RunConfig:
+    """The configuration, unless there are ``problems`` already or ``values`` has some."""
+    try:
+        config = RunConfig.model_validate(values)
+    except ValidationError as error:
+        problems = [*problems, *_describe_all(error.errors(include_url=False), origins)]
+    if problems:
+        raise ConfigError("; ".join(problems))
+    return config
+
+
+def _describe_all(details: Sequence[ErrorDetails], origins: Mapping[str, str]) -> list[str]:
+    """One text a key, in the order in which the keys were given; then what concerns several keys."""
+    grouped: dict[str, list[ErrorDetails]] = {key: [] for key in origins}
+    for detail in details:
+        grouped.setdefault(str(detail["loc"][0]) if detail["loc"] else "", []).append(detail)
+    return [
+        (f"{origins[key]}: " if key in origins else "") + _describe(key, group)
+        for key, group in grouped.items()
+        if group
+    ]
+
+
+def _describe(key: str, group: Sequence[ErrorDetails]) -> str:
+    """One problem of one key; a key that takes several types has an error for each."""
+    first = group[0]
+    if not key:
+        return str(first["ctx"]["error"]) if "ctx" in first else first["msg"]
+    if first["type"] == "extra_forbidden":
+        return _unknown_key(key)
+    value = first["input"]
+    name = key + "".join(f"[{part}]" for part in first["loc"][1:] if isinstance(part, int))
+    relevant = [detail for detail in group if not detail["type"].endswith("_type")] or group
+    expected = dict.fromkeys(
+        _EXPECTED.get(detail["type"], detail["msg"]).format(**detail.get("ctx", {})) for detail in relevant
+    )
+    hint = "; put it in quotes" if "text" in expected and isinstance(value, int | float) else ""
+    return f"{name}: expected {' or '.join(expected)}, got {_shown(value)}{hint}"
+
+
+def _shown(value: Any) -> str:
+    """``value`` in one short line, as YAML writes it."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _unknown_key(key: str) -> str:
+    nearest = difflib.get_close_matches(key.lower(), RunConfig.model_fields, n=1, cutoff=0.0)[0]
+    return f"unknown key {_shown(key)}, the nearest known one is '{nearest}'"

@@ -1,0 +1,118 @@
+"""YAML as people mean it: ``off`` is text, ``1e-3`` is a number, a key given twice is an error.
+
+PyYAML follows YAML 1.1, where ``tf32: off`` is false, ``1e-3`` is text and ``2026-01-01`` is a date.
+The loader and the dumper here use the core schema of YAML 1.2 for scalars instead.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import yaml
+
+_RESOLVERS = (
+    ("tag:yaml.org,2002:bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
+    ("tag:yaml.org,2002:int", r"^[-+]?[0-9]+$", "-+0123456789"),
+    (
+        "tag:yaml.org,2002:float",
+        r"^(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$",
+        "-+0123456789.",
+    ),
+    ("tag:yaml.org,2002:null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
+)
+
+
+class _Loader(yaml.SafeLoader):
+    """Safe loader with YAML 1.2 scalars; refuses duplicate keys."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 (PyYAML's own class attribute)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        first_line: dict[str, int] = {}
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                continue
+            key = key_node.value
+            if key in first_line:
+                problem = f"key '{key}' is given twice (first on line {first_line[key]})"
+                raise yaml.constructor.ConstructorError(None, None, problem, key_node.start_mark)
+            first_line[key] = key_node.start_mark.line + 1
+        return super().construct_mapping(node, deep)
+
+    def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
+        """Decimal, also with leading zeros."""
+        return int(node.value)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Safe dumper that quotes exactly what ``_Loader`` would not read back as text."""
+
+    yaml_implicit_resolvers = {}  # noqa: RUF012 (PyYAML's own class attribute)
+
+
+for _tag, _pattern, _first in _RESOLVERS:
+    _Loader.add_implicit_resolver(_tag, re.compile(_pattern), list(_first))
+    _Dumper.add_implicit_resolver(_tag, re.compile(_pattern), list(_first))
+_Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+
+
+class YamlProblem(ValueError):
+    """Text that is not usable YAML; ``line`` is 1-based, None where the text as a whole is meant."""
+
+    def __init__(self, message: str, line: int | None) -> None:
+        super().__init__(message)
+        self.line = line
+
+
+def parse_value(text: str) -> Any:
+    """The value of one YAML text.
+
+    Raises:
+        YamlProblem: it is not YAML.
+    """
+    return _parsed(text)[0]
+
+
+def parse_mapping(text: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """The top-level mapping of a YAML text, and the 1-based line of each of its keys.
+
+    An empty text is an empty mapping.
+
+    Raises:
+        YamlProblem: it is not YAML, or something else than a mapping, or has keys that are not text.
+    """
+    value, node = _parsed(text)
+    if value is None:
+        return {}, {}
+    if not isinstance(value, dict) or not isinstance(node, yaml.MappingNode):
+        kind = "a list" if isinstance(value, list) else "a single value"
+        raise YamlProblem(f"expected lines of the form 'key: value', found {kind}", None)
+    lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}
+    for key in value:
+        if not isinstance(key, str):
+            raise YamlProblem(f"expected a name as key, got {key!r}", lines.get(str(key)))
+    return value, lines
+
+
+def _parsed(text: str) -> tuple[Any, yaml.Node | None]:
+    loader = None
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        return (None if node is None else loader.construct_document(node)), node
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise YamlProblem(error.problem or "not YAML", None if mark is None else mark.line + 1) from error
+    except (yaml.YAMLError, ValueError) as error:
+        raise YamlProblem(" ".join(str(error).split()), None) from error
+    except RecursionError as error:
+        raise YamlProblem("nested too deeply", None) from error
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+def dump_mapping(data: dict[str, Any]) -> str:
+    """``data`` as YAML that :func:`parse_mapping` reads back to the same values, keys in order."""
+    return yaml.dump(data, Dumper=_Dumper, sort_keys=False, width=100)

@@ -1,0 +1,1 @@
+"""Task sources: problem folders, synthesised sets, single files and test lists."""

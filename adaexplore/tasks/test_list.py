@@ -1,0 +1,97 @@
+"""Test lists: which problems a run solves, one level and its problems a line.
+
+    2              all problems of level 2
+    2 5            one problem
+    2 1-50,77-78   ranges and single problems
+
+Blank lines and everything after ``#`` mean nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from adaexplore.core.errors import TaskError
+
+_LINE = re.compile(r"(\d+)(?:\s+(\S.*))?")
+_PART = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
+_LARGEST_ID = 1_000_000
+
+
+@dataclass(frozen=True)
+class Selection:
+    """One line of a test list.
+
+    Attributes:
+        level: the level it is about.
+        problem_ids: ids in the order given, or None for all problems of the level.
+    """
+
+    level: int
+    problem_ids: tuple[int, ...] | None
+
+
+def read_test_list(path: Path) -> list[Selection]:
+    """Read the test list at ``path``.
+
+    Raises:
+        TaskError: it cannot be read, selects nothing or has bad lines; the message names them all.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as error:
+        raise TaskError(f"no test list {path}; check test_list_path") from error
+    except OSError as error:
+        raise TaskError(f"cannot read test list {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise TaskError(f"test list {path} is not UTF-8 text") from error
+    return parse_test_list(text, str(path))
+
+
+def parse_test_list(text: str, name: str) -> list[Selection]:
+    """Parse a test list; ``name`` stands for it in messages.
+
+    Raises:
+        TaskError: it selects nothing or has bad lines; the message names them all.
+    """
+    selections, problems = [], []
+    for number, line in enumerate(text.splitlines(), start=1):
+        content = line.split("#", 1)[0].strip()
+        if not content:
+            continue
+        try:
+            selections.append(_parse_line(content))
+        except ValueError as error:
+            problems.append(f"{name}:{number}: {error}")
+    if problems:
+        raise TaskError("; ".join(problems))
+    if not selections:
+        raise TaskError(f"test list {name} selects nothing; write lines such as '2' or '2 1-50,77'")
+    return selections
+
+
+def _parse_line(content: str) -> Selection:
+    match = _LINE.fullmatch(content)
+    if match is None:
+        raise ValueError(f"expected 'LEVEL' or 'LEVEL IDS', got '{content}'")
+    level, ids = match.groups()
+    if ids is None:
+        return Selection(int(level), None)
+    return Selection(int(level), tuple(dict.fromkeys(_parse_ids(ids))))
+
+
+def _parse_ids(ids: str) -> Iterator[int]:
+    for part in ids.split(","):
+        match = _PART.fullmatch(part.strip())
+        if match is None:
+            raise ValueError(f"expected ids such as 5 or 1-50,77, got '{ids}'")
+        first = int(match[1])
+        last = first if match[2] is None else int(match[2])
+        if first > last:
+            raise ValueError(f"range {first}-{last} runs backwards")
+        if last > _LARGEST_ID:
+            raise ValueError(f"problem id {last} is too large")
+        yield from range(first, last + 1)

@@ -1,0 +1,38 @@
+"""Where paths lead and what a run directory is called."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from adaexplore.settings.config import RunConfig
+from adaexplore.settings.paths import REPOSITORY_ROOT, locate, run_directory
+
+NOON = datetime(2026, 3, 4, 12, 0, 5)
+
+
+def test_current_directory_comes_before_the_repository(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert locate("config/quickstart.yaml") == REPOSITORY_ROOT / "config/quickstart.yaml"
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config/quickstart.yaml").touch()
+    assert locate("config/quickstart.yaml") == Path("config/quickstart.yaml")
+
+
+def test_path_that_is_nowhere_stays_as_written() -> None:
+    assert locate("no/such/file") == Path("no/such/file")
+    assert locate("/no/such/file") == Path("/no/such/file")
+
+
+def test_save_path_is_taken_as_given() -> None:
+    assert run_directory(RunConfig(save_path="out/x", suffix="s"), NOON) == Path("out/x")
+
+
+def test_default_name_tells_runs_apart() -> None:
+    assert run_directory(RunConfig(), NOON) == Path("outputs/MCTS_v1_200_KB_25_20260304-120005")
+    named = RunConfig(agent_type="PS", general_memory_path=None, total_steps=3, suffix="try")
+    assert run_directory(named, NOON) == Path("outputs/PS_no-memory_KB_3_20260304-120005_try")

@@ -1,0 +1,101 @@
+"""Defaults, presets and checks of the configuration model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from adaexplore.settings.config import DEFAULT_PRESET, RunConfig
+from adaexplore.settings.reference import key_table
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_no_preset_means_paper_with_the_contracts_code_defaults() -> None:
+    config = RunConfig()
+    assert config.preset == "paper"
+    assert (config.total_steps, config.num_processes, config.memory_update) == (25, 8, False)
+    assert (config.exploration_weight, config.expand_exploration_ratio, config.reward_alpha) == (0.25, 1, 1)
+    assert (config.small_step_limit, config.p_large) == (2, 0.25)
+    assert (config.pool_size, config.pool_size_extra_max) == (5, 3)
+    assert (config.softmax_temperature, config.geometric_p) == (1, 0.5)
+    assert (config.max_memory_round, config.knowledge_1_threshold) == (5, 3)
+    assert (config.disable_reviewer, config.force_reviser) == (False, False)
+    assert (config.temperature, config.max_completion_tokens) == (1.0, 16384)
+    assert config.tf32 == "paper"
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "fp16", "bf16"])
+def test_paper_tolerance_is_the_same_for_every_dtype(dtype: str) -> None:
+    assert RunConfig.model_validate({"dtype_str": dtype}).tolerance == 5e-2
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [("fp32", 1e-3), ("fp16", 2e-2), ("bf16", 2e-2)])
+def test_default_tolerance_fits_the_dtype(dtype: str, tolerance: float) -> None:
+    assert RunConfig.model_validate({"preset": "default", "dtype_str": dtype}).tolerance == tolerance
+    explicit_null = {"preset": "default", "dtype_str": dtype, "tolerance": None}
+    assert RunConfig.model_validate(explicit_null).tolerance == tolerance
+
+
+def test_default_preset_fills_only_absent_keys() -> None:
+    config = RunConfig(preset="default", p_large=0.9, tolerance=0.5, tf32="paper")
+    assert (config.p_large, config.tolerance, config.tf32) == (0.9, 0.5, "paper")
+    rest = {key: value for key, value in DEFAULT_PRESET.items() if key not in ("p_large", "tf32")}
+    assert {key: getattr(config, key) for key in rest} == rest
+
+
+def test_default_preset_searches_with_the_level_2_values() -> None:
+    config = RunConfig(preset="default")
+    assert (config.total_steps, config.exploration_weight, config.expand_exploration_ratio) == (50, 0.3, 1.0)
+    assert (config.reward_alpha, config.small_step_limit, config.p_large) == (0.0, 2, 0.2)
+    assert (config.pool_size, config.pool_size_extra_max, config.geometric_p) == (5, 0, 0.6)
+    assert config.tf32 == "off"
+
+
+def test_configuration_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError):
+        RunConfig().seed = 1  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("source", ["FIT", "MLSYS", "TBG", "TBT"])
+def test_source_of_a_later_version_is_refused_by_name(source: str) -> None:
+    with pytest.raises(ValidationError, match=f"{source} is not supported yet, use KB or SYN"):
+        RunConfig.model_validate({"test_source": source})
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"num_processes": 3, "gpu_ids": [0, 1]}, "3 is not a multiple of the 2 gpu_ids"),
+        ({"gpu_ids": [0, 0]}, "names a GPU twice"),
+        ({"server_type": "command"}, "command: missing"),
+        ({"server_type": "replay"}, "replay_path: missing"),
+        ({"memory_update": True, "general_memory_path": None}, "general_memory_path: missing"),
+        ({"use_remote_eval": True, "remote_eval_url": "localhost:12017"}, "starts with http://"),
+    ],
+)
+def test_keys_that_contradict_each_other_are_refused(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        RunConfig.model_validate(values)
+
+
+def test_several_gpus_take_a_multiple_of_processes() -> None:
+    config = RunConfig.model_validate({"num_processes": 4, "gpu_ids": [1, 0]})
+    assert config.gpu_ids == (1, 0)
+
+
+def test_documentation_holds_the_table_of_all_keys() -> None:
+    table = key_table()
+    for key in RunConfig.model_fields:
+        assert f"| `{key}` |" in table
+    assert table in (ROOT / "docs/configuration.md").read_text(encoding="utf-8"), (
+        "docs/configuration.md is out of date; CONTRIBUTING.md says how to write its table anew"
+    )
+
+
+def test_every_key_has_a_meaning_that_fits_a_table_cell() -> None:
+    for key, field in RunConfig.model_fields.items():
+        assert field.description, key
+        assert "|" not in field.description, key
