@@ -1,0 +1,1 @@
+"""One step of the agent: prompts, replies, source."""

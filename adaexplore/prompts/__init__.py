@@ -1,0 +1,1 @@
+"""Prompt templates and their strict rendering."""

@@ -1,0 +1,114 @@
+"""The parts that prompts share, each made in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adaexplore.core.verdict import Verdict
+from adaexplore.core.wire import DtypeName, Tf32Policy
+from adaexplore.prompts.render import render
+
+FEEDBACK_LIMIT = 1500
+"""Most characters of a judge's explanation shown per kernel."""
+
+_TF32 = {
+    "paper": "IEEE float32 (TF32 off); `tl.dot` may use TF32",
+    "off": "IEEE float32 (TF32 off), for your kernels too",
+    "on": "TF32 allowed, for your kernels too",
+}
+_EXPLANATIONS = ("feedback", "compilation_error", "runtime_error", "correctness_issue", "error")
+
+
+@dataclass(frozen=True)
+class JudgeFacts:
+    """What the prompts say about the judge; owned by the settings, never written into templates.
+
+    ``tolerance`` is absolute and relative; the counts are per evaluation.
+    """
+
+    gpu_name: str
+    gpu_architecture: str
+    dtype: DtypeName
+    tf32: Tf32Policy
+    tolerance: float
+    trials: int
+    timed_runs: int
+    warmup_runs: int
+
+
+@dataclass(frozen=True)
+class ShownKernel:
+    """A candidate as the model gets to see it; ``verdict`` is None where it was never judged."""
+
+    source: str
+    verdict: Verdict | None
+
+
+def hardware_block(facts: JudgeFacts) -> str:
+    """GPU and precision."""
+    return render(
+        "hardware",
+        gpu_name=facts.gpu_name,
+        gpu_architecture=facts.gpu_architecture,
+        dtype=facts.dtype,
+        tf32=_TF32[facts.tf32],
+    )
+
+
+def rules_block(rules: Sequence[str]) -> str:
+    """The skill memory, one rule a line, or nothing."""
+    if not rules:
+        return ""
+    return render("rules", rules="\n".join(f"- {rule}" for rule in rules)) + "\n\n"
+
+
+def kernel_blocks(kernels: Sequence[ShownKernel]) -> str:
+    """Candidates numbered from 0, code before findings."""
+    return "\n\n".join(kernel_block(index, kernel) for index, kernel in enumerate(kernels))
+
+
+def kernel_block(index: int, kernel: ShownKernel) -> str:
+    """One candidate: its code, then what the judge found."""
+    source = kernel.source.rstrip("\n")
+    return render(
+        "kernel", index=index, fence=fence_for(source), source=source, verdict=finding(kernel.verdict)
+    )
+
+
+def fence_for(source: str) -> str:
+    """A fence that does not occur in ``source``."""
+    fence = "```"
+    while fence in source:
+        fence += "`"
+    return fence
+
+
+def finding(verdict: Verdict | None) -> str:
+    """The judge's finding: the status and measured times in one line, then the explanation."""
+    if verdict is None:
+        return "not judged"
+    if verdict.correct:
+        if verdict.speedup is None or verdict.runtime_ms is None:
+            return verdict.status.value
+        reference_ms = verdict.runtime_ms * verdict.speedup
+        return (
+            f"{verdict.status.value}, {verdict.speedup:.3f}x "
+            f"({verdict.runtime_ms:.4g} ms, reference {reference_ms:.4g} ms)"
+        )
+    explanation = explain(verdict)
+    return f"{verdict.status.value}\n{explanation}" if explanation else verdict.status.value
+
+
+def explain(verdict: Verdict) -> str:
+    """Why a candidate failed, at most ``FEEDBACK_LIMIT`` characters; "" where the judge said nothing.
+
+    A judge of this project says it in ``feedback``; the others' tracebacks are cut from the front,
+    since their last lines name the error.
+    """
+    for key in _EXPLANATIONS:
+        text = verdict.metadata.get(key)
+        if isinstance(text, str) and text.strip():
+            text = text.strip()
+            return text if len(text) <= FEEDBACK_LIMIT else "..." + text[-(FEEDBACK_LIMIT - 3) :]
+    return ""

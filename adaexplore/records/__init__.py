@@ -1,0 +1,1 @@
+"""The run directory: its names, its atomic writer, its reader. Nothing else knows file names."""

@@ -1,0 +1,129 @@
+"""File names of a run directory, per agent, as users of the reference release know them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+FORMAT = 1
+"""Version of the format, in ``environment.json``; raised when an older reader would misread it."""
+
+CONFIG = "config.yaml"
+ENVIRONMENT = "environment.json"
+LOCK = ".run.lock"
+REFERENCE = "reference_src.py"
+TREE_STATISTICS = "tree_stats.json"
+TREE_STRUCTURE = "tree_structure.txt"
+TASK_FAILURE = "task_failure.json"
+RE_EVALUATED = "global_best_metrics_re_evaluated.json"
+STEP_CURVE = "step_best_curve.json"
+
+MCTS = "MCTS"
+IRS = "IRS"
+PROPOSERS = ("IRL", "IRB", "IRLE", "PS")
+AGENTS = (MCTS, IRS, *PROPOSERS)
+
+_BEST_METRICS = re.compile(r"global_best_metrics_(\d+)\.json")
+_STEP_CODE = {
+    MCTS: re.compile(r"step_\d+(\.py|_metrics\.json|_log\.json)"),
+    IRS: re.compile(r"(proposal|tune)_0_\d+(\.py|_metrics\.(json|txt)|_log\.json)"),
+    PROPOSERS[0]: re.compile(r"proposal_\d+(\.py|_metrics\.(json|txt)|_log\.json)"),
+}
+
+
+@dataclass(frozen=True)
+class StepFiles:
+    """Where one step's files lie; ``metrics_text`` is None for the agent that never had it."""
+
+    code: Path
+    metrics: Path
+    metrics_text: Path | None
+    prompt: Path
+    reply: Path
+    exchanges: Path
+    usage: Path
+    log: Path
+    superseded_log: Path
+
+
+def step_files(folder: Path, agent_type: str, step: int) -> StepFiles:
+    """The files of step ``step`` of an agent (``MCTS``, ``IRS``, ``IRL``, ``IRB``, ``IRLE``, ``PS``).
+
+    Raises:
+        ValueError: there is no such agent.
+    """
+    prompt = "_prompt.txt"
+    if agent_type == MCTS:
+        stem = f"step_{step}"
+    elif agent_type == IRS:
+        stem = f"proposal_0_{step}" if step <= 1 else f"tune_0_{step}"
+    elif agent_type in PROPOSERS:
+        stem, prompt = f"proposal_{step}", ".txt"
+    else:
+        raise ValueError(f"no agent is called {agent_type!r}; there are {', '.join(AGENTS)}")
+    return StepFiles(
+        code=folder / f"{stem}.py",
+        metrics=folder / f"{stem}_metrics.json",
+        metrics_text=None if agent_type == MCTS else folder / f"{stem}_metrics.txt",
+        prompt=folder / f"{stem}{prompt}",
+        reply=folder / f"{stem}_reply.txt",
+        exchanges=folder / f"{stem}_exchanges.json",
+        usage=folder / f"{stem}_usage.json",
+        log=folder / f"{stem}_log.json",
+        superseded_log=folder / f"{stem}_log_superseded.json",
+    )
+
+
+def has_root(agent_type: str) -> bool:
+    """Whether the agent's folder holds the dummy root as step 0."""
+    return agent_type == MCTS
+
+
+def best_kernel(total_steps: int) -> str:
+    """The best candidate's source after ``total_steps`` steps."""
+    return f"global_best_kernel_{total_steps}.py"
+
+
+def best_metrics(total_steps: int) -> str:
+    """The best candidate's verdict after ``total_steps`` steps."""
+    return f"global_best_metrics_{total_steps}.json"
+
+
+def re_evaluated_within(steps: int) -> str:
+    """The verdict of judging the best candidate of the first ``steps`` steps again."""
+    return f"global_best_metrics_on_sf_{steps}.json"
+
+
+def best_steps(names: Iterable[str]) -> list[int]:
+    """The step totals for which a best verdict lies among ``names``, ascending."""
+    return sorted(int(match[1]) for name in names if (match := _BEST_METRICS.fullmatch(name)))
+
+
+def detect_agent(names: Iterable[str]) -> str | None:
+    """Whose step files lie among ``names``: ``MCTS``, ``IRS``, ``IRL`` (also for IRB, IRLE, PS) or None."""
+    listed = list(names)
+    for agent_type, pattern in _STEP_CODE.items():
+        if any(pattern.fullmatch(name) for name in listed):
+            return agent_type
+    return None
+
+
+def is_task_folder(name: str, names: Iterable[str]) -> bool:
+    """Whether a folder called ``name`` that holds ``names`` is a task's: ``<level>_<problem_id>``."""
+    if name.startswith((".", "_")) or "_" not in name:
+        return False
+    return re.match(r"\d+_", name) is not None or holds_task_files(names)
+
+
+def holds_task_files(names: Iterable[str]) -> bool:
+    """Whether files of a task lie among ``names``."""
+    listed = list(names)
+    known = {REFERENCE, TASK_FAILURE}
+    return not known.isdisjoint(listed) or bool(best_steps(listed)) or detect_agent(listed) is not None
+
+
+def natural(name: str) -> list[tuple[int, int, str]]:
+    """Sort key under which ``2_10`` comes after ``2_2``."""
+    return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name)]

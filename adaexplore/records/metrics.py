@@ -1,0 +1,109 @@
+"""A verdict as the metrics files store it, and back; a step that had nothing to judge included."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from adaexplore.core.draft import DraftOutcome
+from adaexplore.core.plan import StepKind
+from adaexplore.core.verdict import Verdict
+from adaexplore.records import content
+
+_REASONS: dict[DraftOutcome | StepKind, str] = {
+    StepKind.DUMMY_ROOT: "this is the dummy root: there was no candidate to judge",
+    DraftOutcome.WRITTEN: "there was nothing to judge",
+    DraftOutcome.UNCHANGED: "the reply asked for no change to a kernel that was never judged",
+    DraftOutcome.EDIT_FAILED: "the edits did not match a kernel that was never judged",
+    DraftOutcome.EMPTY: "the model's reply was empty",
+    DraftOutcome.REFUSED: "the model declined to answer",
+    DraftOutcome.CUT: "the reply was cut by the token limit",
+    DraftOutcome.NO_CODE: "no code was found in the reply",
+}
+_TEXT = re.compile(
+    r"\s*compiled=(True|False)\s+correctness=(True|False)\s+metadata=(\{.*\})"
+    r"\s+runtime=(\S+)\s+runtime_stats=(\{.*\})\s*",
+    re.DOTALL,
+)
+
+
+def to_metrics(verdict: Verdict | None, cause: DraftOutcome | StepKind) -> dict[str, Any]:
+    """The object of ``_metrics.json``: compiled, correctness, metadata, runtime (ms), runtime_stats.
+
+    Args:
+        verdict: what the judge found, None where there was nothing to judge.
+        cause: why there was nothing: what the model's side came to, or that it is the dummy root.
+    """
+    if verdict is not None:
+        return verdict.to_metrics()
+    why = {"outcome": cause.value, "error": _REASONS[cause]}
+    return {"compiled": False, "correctness": False, "metadata": why, "runtime": -1.0, "runtime_stats": {}}
+
+
+def from_metrics(data: Mapping[str, Any]) -> Verdict | None:
+    """The verdict in the object of a metrics file, None where there was nothing to judge.
+
+    Raises:
+        KeyError, TypeError, ValueError: ``data`` is not of that shape.
+    """
+    metadata = data["metadata"]
+    if "outcome" in metadata and "status" not in metadata:
+        return None
+    return Verdict.from_metrics(dict(data))
+
+
+def to_text(metrics: Mapping[str, Any]) -> str:
+    """The one line of ``_metrics.txt``: Python literals in the release's field order."""
+    names = ("compiled", "correctness", "metadata", "runtime", "runtime_stats")
+    return " ".join(f"{name}={metrics[name]!r}" for name in names)
+
+
+def from_text(text: str) -> dict[str, Any]:
+    """The metrics object in the line of a ``_metrics.txt``.
+
+    Raises:
+        ValueError: the text is no such line.
+    """
+    match = _TEXT.fullmatch(text)
+    if match is None:
+        raise ValueError("it is no line of 'compiled=... correctness=... metadata=...'")
+    compiled, correctness, metadata, runtime, stats = match.groups()
+    try:
+        return {
+            "compiled": compiled == "True",
+            "correctness": correctness == "True",
+            "metadata": ast.literal_eval(metadata),
+            "runtime": float(runtime),
+            "runtime_stats": ast.literal_eval(stats),
+        }
+    except (SyntaxError, ValueError) as error:
+        raise ValueError(f"its metrics are no Python literals ({error})") from error
+
+
+def read_metrics(path: Path) -> dict[str, Any]:
+    """The metrics object in a ``_metrics.json`` or ``_metrics.txt``.
+
+    Raises:
+        RecordError: it is missing or damaged.
+    """
+    if path.suffix == ".json":
+        return content.read_object(path)
+    try:
+        return from_text(content.read(path))
+    except ValueError as error:
+        raise content.damaged(path, str(error)) from error
+
+
+def read_verdict(path: Path) -> Verdict | None:
+    """The verdict in a metrics file, None where there was nothing to judge.
+
+    Raises:
+        RecordError: the file is missing or damaged.
+    """
+    try:
+        return from_metrics(read_metrics(path))
+    except (KeyError, TypeError, ValueError) as error:
+        raise content.damaged(path, content.reason(error)) from error

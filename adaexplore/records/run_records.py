@@ -1,0 +1,132 @@
+"""A run's folder: its config, its environment, its tasks, and the lock that one writer holds."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from adaexplore.core.errors import RecordError, StorageError, UsageError
+from adaexplore.records import content, layout
+from adaexplore.records.task_records import TaskRecords
+
+
+class RunRecords:
+    """The folder of one run, this project's or the release's."""
+
+    def __init__(self, folder: Path) -> None:
+        """Describe ``folder``, which need not exist yet."""
+        self.folder = folder
+
+    @classmethod
+    def existing(cls, folder: Path) -> RunRecords:
+        """The run in ``folder``, for readers.
+
+        Raises:
+            RecordError: there is none, or a newer version of this program wrote it.
+        """
+        if not folder.is_dir():
+            raise RecordError(f"{folder} is no folder; give a run's save_path")
+        if layout.holds_task_files(path.name for path in folder.iterdir()):
+            raise RecordError(f"{folder} is one task's folder; give the run directory {folder.parent}")
+        run = cls(folder)
+        version = run.environment().get("format", layout.FORMAT)
+        if not isinstance(version, int) or version > layout.FORMAT:
+            raise RecordError(
+                f"{folder} has format {version}, this version reads up to {layout.FORMAT}; upgrade adaexplore"
+            )
+        if not run.tasks() and not (folder / layout.CONFIG).is_file():
+            raise RecordError(f"{folder} holds no task of a run; give a run's save_path")
+        return run
+
+    def write_config(self, yaml: str) -> None:
+        """Keep the resolved configuration."""
+        content.write(self.folder / layout.CONFIG, yaml)
+
+    def config(self) -> str | None:
+        """The resolved configuration's text, None where there is none.
+
+        Raises:
+            RecordError: it cannot be read.
+        """
+        path = self.folder / layout.CONFIG
+        return content.read(path) if path.is_file() else None
+
+    def write_environment(self, info: Mapping[str, Any]) -> None:
+        """Keep the seed, the versions and the git revision; what differed before stays under ``earlier``.
+
+        Raises:
+            RecordError: the file that is there is damaged.
+        """
+        earlier: list[dict[str, Any]] = []
+        previous = self.environment()
+        if previous:
+            earlier = list(previous.pop("earlier", []))
+            if previous != {"format": layout.FORMAT, **info}:
+                earlier.append(previous)
+        data = {"format": layout.FORMAT, **info}
+        content.write_json(self.folder / layout.ENVIRONMENT, data | ({"earlier": earlier} if earlier else {}))
+
+    def environment(self) -> dict[str, Any]:
+        """What :meth:`write_environment` kept; empty for a run of the release.
+
+        Raises:
+            RecordError: the file is damaged.
+        """
+        path = self.folder / layout.ENVIRONMENT
+        return content.read_object(path) if path.is_file() else {}
+
+    def task(self, key: str, agent_type: str | None = None) -> TaskRecords:
+        """The records of the task ``<level>_<problem_id>``.
+
+        Args:
+            key: the task's key.
+            agent_type: whose files it holds; by default that is seen from the names in the folder.
+        """
+        folder = self.folder / key
+        if agent_type is None:
+            names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+            agent_type = layout.detect_agent(names) or layout.MCTS
+        return TaskRecords(folder, agent_type)
+
+    def tasks(self) -> list[str]:
+        """The keys of the tasks that have a folder, ``2_2`` before ``2_10``."""
+        if not self.folder.is_dir():
+            return []
+        keys = [
+            path.name
+            for path in self.folder.iterdir()
+            if path.is_dir() and layout.is_task_folder(path.name, (entry.name for entry in path.iterdir()))
+        ]
+        return sorted(keys, key=layout.natural)
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Hold the run for one writing process (advisory, ends with the process).
+
+        Raises:
+            UsageError: another process holds it.
+            StorageError: the lock file cannot be made.
+        """
+        path = self.folder / layout.LOCK
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            handle = path.open("a")
+        except OSError as error:
+            raise StorageError(
+                f"cannot write {path}: {error.strerror or error}; choose another save_path"
+            ) from error
+        with handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise UsageError(
+                    f"another process is writing to {self.folder}; wait for it or choose another save_path"
+                ) from error
+            except OSError as error:
+                raise StorageError(
+                    f"cannot lock {path}: {error.strerror or error}; choose another save_path"
+                ) from error
+            yield

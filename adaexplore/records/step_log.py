@@ -1,0 +1,163 @@
+"""The node of a step as ``_log.json`` stores it, and back; logs of the release are understood too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from adaexplore.core.draft import DraftOutcome
+from adaexplore.core.plan import Plan, StepKind
+from adaexplore.core.step import NodeState, StepRecord
+from adaexplore.core.verdict import NO_SCORE, Score, Verdict
+
+
+def tree_log(record: StepRecord) -> dict[str, Any]:
+    """The log of a tree search: the release's keys in its order, then ``outcome`` and ``evaluated``.
+
+    The root's ``parent_node_id`` is null.
+    """
+    node = record.node
+    plan = node.plan
+    log: dict[str, Any] = {
+        "node_id": plan.step,
+        "parent_node_id": None if plan.kind is StepKind.DUMMY_ROOT else plan.parent_id,
+        "context_node_ids": list(plan.context_ids),
+        "depth": node.depth,
+        "created_by": plan.kind.value,
+        "visits": node.visits,
+        "total_reward": node.total_reward,
+        "max_reward": node.max_reward,
+        "avg_reward": node.total_reward / node.visits if node.visits else 0.0,
+        "score": node.score.as_list(),
+        "total_nodes": node.total_nodes,
+        "global_best_node_id": node.global_best_node_id,
+        "global_best_score": node.global_best_score.as_list(),
+        "outcome": record.draft.outcome.value,
+        "evaluated": record.evaluated,
+    }
+    if plan.elite_ids:
+        log["elite_node_ids"] = list(plan.elite_ids)
+    return log
+
+
+def proposal_log(
+    record: StepRecord, metrics: Mapping[str, Any], context_metrics: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The log of IRL, IRB, IRLE and PS: the release's keys, then those of :func:`tree_log`.
+
+    Args:
+        record: the step.
+        metrics: its metrics object.
+        context_metrics: the short metrics of the elite and then the recent kernels that it was shown.
+    """
+    plan = record.node.plan
+    log: dict[str, Any] = {
+        "step": plan.step,
+        "step_type": plan.kind.value,
+        "context": {"recent": list(plan.context_ids), "elite": list(plan.elite_ids)},
+        "context_metrics": context_metrics,
+        "context_size": len(context_metrics),
+        "compiled": metrics["compiled"],
+        "correctness": metrics["correctness"],
+        "runtime": metrics["runtime"],
+        "score": record.node.score.as_list(),
+    }
+    return log | {key: value for key, value in tree_log(record).items() if key != "elite_node_ids"}
+
+
+def short_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``context_metrics`` says of one kernel: compiled, correctness, runtime (ms), fast_p."""
+    return {
+        "compiled": metrics["compiled"],
+        "correctness": metrics["correctness"],
+        "runtime": metrics["runtime"],
+        "fast_p": metrics["runtime_stats"].get("fast_p"),
+    }
+
+
+def read_kind(log: Mapping[str, Any], default: StepKind) -> StepKind:
+    """How the step came about; ``default`` where the log (one of the release) does not say."""
+    return StepKind(log["created_by"]) if "created_by" in log else default
+
+
+def read_outcome(log: Mapping[str, Any]) -> DraftOutcome:
+    """What the model's side came to; the release only knows written candidates."""
+    return DraftOutcome(log.get("outcome", DraftOutcome.WRITTEN))
+
+
+def read_node(
+    log: Mapping[str, Any], step: int, kind: StepKind, verdict: Verdict | None, before: NodeState | None
+) -> NodeState:
+    """The node of step ``step``.
+
+    Args:
+        log: the log, ``{}`` where the release wrote none.
+        step: the step's number by its file names.
+        kind: how it came about.
+        verdict: its verdict.
+        before: the node of the step before, which completes a log of the release's linear agents.
+
+    Raises:
+        KeyError, TypeError, ValueError: the log is not of that shape.
+    """
+    if "node_id" not in log:
+        return _linear_node(log, step, kind, verdict, before)
+    if log["node_id"] != step:
+        raise ValueError(f"it belongs to step {log['node_id']}")
+    elite = log.get("elite_node_ids", log.get("context", {}).get("elite", ()))
+    return NodeState(
+        plan=Plan(
+            step=step,
+            kind=kind,
+            parent_id=int(log["parent_node_id"] or 0),
+            context_ids=tuple(int(node) for node in log["context_node_ids"]),
+            elite_ids=tuple(int(node) for node in elite),
+        ),
+        depth=int(log["depth"]),
+        visits=int(log["visits"]),
+        total_reward=float(log["total_reward"]),
+        max_reward=float(log["max_reward"]),
+        score=_score(log["score"]),
+        total_nodes=int(log["total_nodes"]),
+        global_best_node_id=int(log["global_best_node_id"]),
+        global_best_score=_score(log["global_best_score"]),
+    )
+
+
+def _linear_node(
+    log: Mapping[str, Any], step: int, kind: StepKind, verdict: Verdict | None, before: NodeState | None
+) -> NodeState:
+    """A node of the release's linear agents, whose logs know no tree: statistics are left at zero."""
+    context = log.get("context") or {}
+    score = NO_SCORE if verdict is None else verdict.score
+    parent_id, depth, total_nodes, best_id, best = 0, 1, 1, 0, NO_SCORE
+    if before is not None:
+        total_nodes = before.total_nodes
+        best_id, best = before.global_best_node_id, before.global_best_score
+        if kind is StepKind.SMALL:
+            parent_id, depth = before.plan.step, before.depth + 1
+    if score > best:
+        best_id, best = step, score
+    return NodeState(
+        plan=Plan(step, kind, parent_id, _numbers(context.get("recent")), _numbers(context.get("elite"))),
+        depth=depth,
+        visits=0,
+        total_reward=0.0,
+        max_reward=0.0,
+        score=score,
+        total_nodes=total_nodes + 1,
+        global_best_node_id=best_id,
+        global_best_score=best,
+    )
+
+
+def _numbers(value: Any) -> tuple[int, ...]:
+    """Step numbers, where a log of the release holds such."""
+    if not isinstance(value, list) or not all(type(item) is int for item in value):
+        return ()
+    return tuple(value)
+
+
+def _score(value: Any) -> Score:
+    compiled, correct, speedup = value
+    return Score(bool(compiled), bool(correct), float(speedup))

@@ -1,0 +1,174 @@
+"""The steps of one task's folder, read back: this project's files and the release's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from adaexplore.core.draft import Draft, DraftOutcome, Exchange
+from adaexplore.core.plan import StepKind
+from adaexplore.core.step import NodeState, StepRecord
+from adaexplore.core.usage import Usage
+from adaexplore.core.verdict import Verdict
+from adaexplore.records import content, layout, metrics, step_log
+
+UNKNOWN_USAGE = Usage(usd=None)
+"""Stands for the cost of a step that recorded none (a run of the release)."""
+
+
+@dataclass(frozen=True)
+class StepSummary:
+    """What counting needs of a step, without its prompts and source.
+
+    Attributes:
+        step: its number, also its node's id.
+        kind: how it came about.
+        outcome: what the model's side came to.
+        verdict: the judge's side, None where there was nothing to judge.
+        evaluated: whether the judge was asked.
+        usage: its cost, None where none was recorded (a run of the release).
+    """
+
+    step: int
+    kind: StepKind
+    outcome: DraftOutcome
+    verdict: Verdict | None
+    evaluated: bool
+    usage: Usage | None
+
+
+class StepReader:
+    """The complete steps of the folder of one task.
+
+    A step is complete when its log is there; of the release's IRS, which wrote none, when its
+    metrics are.
+    """
+
+    def __init__(self, folder: Path, agent_type: str) -> None:
+        """Read ``folder``, which need not exist, as the files of ``agent_type``."""
+        self._folder = folder
+        self._agent_type = agent_type
+
+    def numbers(self) -> Iterator[int]:
+        """The complete steps from the first (0 or 1) on, up to the first gap."""
+        for step in count(0 if self._exists(0) else 1):
+            if not self._exists(step):
+                return
+            yield step
+
+    def records(self) -> list[StepRecord]:
+        """These steps, whole.
+
+        Raises:
+            RecordError: a file of a complete step is missing or damaged; the message names it.
+        """
+        records: list[StepRecord] = []
+        for step in self.numbers():
+            records.append(self._record(step, records[-1].node if records else None))
+        return records
+
+    def summaries(self) -> list[StepSummary]:
+        """These steps without their prompts and sources.
+
+        Raises:
+            RecordError: a file of a complete step is missing or damaged; the message names it.
+        """
+        summaries = []
+        for step in self.numbers():
+            files = self._files(step)
+            summaries.append(self._summary(step, files, _read_log(files.log)))
+        return summaries
+
+    def metrics(self, step: int) -> dict[str, Any]:
+        """The metrics object of one step.
+
+        Raises:
+            RecordError: it is missing or damaged.
+        """
+        return metrics.read_metrics(_metrics_path(self._files(step)))
+
+    def _files(self, step: int) -> layout.StepFiles:
+        return layout.step_files(self._folder, self._agent_type, step)
+
+    def _exists(self, step: int) -> bool:
+        """A log; of IRS also metrics that this project, which writes exchanges first, did not write."""
+        files = self._files(step)
+        if self._agent_type != layout.IRS or files.metrics_text is None or files.exchanges.exists():
+            return files.log.is_file()
+        return files.log.is_file() or files.metrics_text.is_file()
+
+    def _summary(self, step: int, files: layout.StepFiles, log: Mapping[str, Any]) -> StepSummary:
+        tuned = self._agent_type == layout.IRS and step > 1
+        try:
+            kind = step_log.read_kind(log, StepKind.SMALL if tuned else StepKind.LARGE)
+            outcome = step_log.read_outcome(log)
+        except ValueError as error:
+            raise content.damaged(files.log, content.reason(error)) from error
+        root = kind is StepKind.DUMMY_ROOT
+        return StepSummary(
+            step=step,
+            kind=kind,
+            outcome=outcome,
+            verdict=None if root else metrics.read_verdict(_metrics_path(files)),
+            evaluated=bool(log.get("evaluated", not root)),
+            usage=_read_usage(files.usage),
+        )
+
+    def _record(self, step: int, before: NodeState | None) -> StepRecord:
+        files = self._files(step)
+        log = _read_log(files.log)
+        summary = self._summary(step, files, log)
+        try:
+            node = step_log.read_node(log, step, summary.kind, summary.verdict, before)
+        except (KeyError, TypeError, ValueError) as error:
+            raise content.damaged(files.log, content.reason(error)) from error
+        draft = Draft(
+            outcome=summary.outcome,
+            source=_read_source(files.code, summary.kind),
+            exchanges=_read_exchanges(files, summary.kind),
+            usage=summary.usage or UNKNOWN_USAGE,
+        )
+        return StepRecord(node, draft, summary.verdict, summary.evaluated)
+
+
+def _metrics_path(files: layout.StepFiles) -> Path:
+    """The JSON, or the text where the release wrote only that."""
+    if files.metrics_text is not None and not files.metrics.exists():
+        return files.metrics_text
+    return files.metrics
+
+
+def _read_log(path: Path) -> dict[str, Any]:
+    return content.read_object(path) if path.is_file() else {}
+
+
+def _read_usage(path: Path) -> Usage | None:
+    if not path.is_file():
+        return None
+    try:
+        return Usage(**content.read_object(path))
+    except TypeError as error:
+        raise content.damaged(path, content.reason(error)) from error
+
+
+def _read_source(path: Path, kind: StepKind) -> str:
+    if kind is StepKind.DUMMY_ROOT and not path.is_file():
+        return ""
+    return content.read(path)
+
+
+def _read_exchanges(files: layout.StepFiles, kind: StepKind) -> tuple[Exchange, ...]:
+    """What was asked and answered; of the release's steps only the prompt is known."""
+    if files.exchanges.is_file():
+        try:
+            return tuple(Exchange(**exchange) for exchange in json.loads(content.read(files.exchanges)))
+        except (TypeError, ValueError) as error:
+            raise content.damaged(files.exchanges, content.reason(error)) from error
+    if kind is StepKind.DUMMY_ROOT or not files.prompt.is_file():
+        return ()
+    purpose = "small" if kind is StepKind.SMALL else "large"
+    return (Exchange(purpose, content.read(files.prompt), ""),)

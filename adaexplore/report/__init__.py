@@ -1,0 +1,1 @@
+"""Numbers and tables out of records; reads only."""

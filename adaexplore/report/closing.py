@@ -1,0 +1,113 @@
+"""What a run says at its end: a row a task, and where the best kernels lie."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from adaexplore.core.usage import Usage
+from adaexplore.core.verdict import Verdict
+from adaexplore.records.run_records import RunRecords
+from adaexplore.records.task_records import TaskRecords
+from adaexplore.report.tables import text_table
+from adaexplore.report.task_result import Best, TaskResult, task_result, total_usage
+
+
+def closing_report(folder: Path, total_steps: int, keys: Sequence[str] | None = None) -> str:
+    """The closing table of the run in ``folder`` and the line that says where the best kernels are.
+
+    Args:
+        folder: the run.
+        total_steps: how many steps each task was given.
+        keys: the tasks to show, in this order; by default all that have a folder.
+
+    Raises:
+        RecordError: a record is damaged.
+    """
+    run = RunRecords(folder)
+    shown = run.tasks() if keys is None else keys
+    records = [run.task(key) for key in shown]
+    results = [task_result(task, total_steps) for task in records]
+    return closing_table(results) + "\n\n" + _kernel_line(folder, total_steps, records, results)
+
+
+def closing_table(results: Sequence[TaskResult]) -> str:
+    """A row a task: best speedup, steps, how often each status came up, cost; the total of several."""
+    rows = [
+        [result.key, best_text(result), str(result.steps), _statuses(result), cost_text(result.usage)]
+        for result in results
+    ]
+    if len(results) > 1:
+        correct = sum(result.best.correct for result in results)
+        total = total_usage(result.usage for result in results)
+        steps = sum(result.steps for result in results)
+        share = f"{correct} of {len(results)} correct"
+        rows.append(["total", share, str(steps), _counts(_all_statuses(results)), cost_text(total)])
+    return text_table(["task", "best", "steps", "outcomes", "cost"], rows)
+
+
+def best_text(result: TaskResult) -> str:
+    """``1.53x``, ``correct (interpreter)``, ``correct (not timed)``, ``none correct`` or ``not run``."""
+    if result.best.correct:
+        return _best_text(result.best)
+    return "not run" if result.failure is not None and not result.steps else "none correct"
+
+
+def verdict_text(verdict: Verdict | None) -> str:
+    """``1.53x``, ``correct (interpreter)``, ``correct (not timed)``, the status of a failure, or ``-``."""
+    if verdict is None:
+        return "-"
+    if not verdict.correct:
+        return verdict.status.value
+    return _best_text(Best().or_better(None, verdict))
+
+
+def cost_text(usage: Usage | None) -> str:
+    """``$0.0123, 4,200 + 900 tokens``; the price is left out where it is unknown."""
+    if usage is None:
+        return "-"
+    tokens = f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens"
+    return tokens if usage.usd is None else f"${usage.usd:.4f}, {tokens}"
+
+
+def _best_text(best: Best) -> str:
+    """How good a correct candidate is."""
+    if best.speedup is not None:
+        return f"{best.speedup:.2f}x"
+    return "correct (interpreter)" if best.interpreted else "correct (not timed)"
+
+
+def _statuses(result: TaskResult) -> str:
+    if result.failure is None:
+        return _counts(result.statuses)
+    failure = f"{result.failure.error_type}: {result.failure.message}"
+    return f"{_counts(result.statuses)}; {failure}" if result.statuses else failure
+
+
+def _all_statuses(results: Sequence[TaskResult]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for result in results:
+        total.update(result.statuses)
+    return total
+
+
+def _counts(statuses: Counter[str]) -> str:
+    """The most frequent first, names in order where they are equally frequent."""
+    ordered = sorted(statuses.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{number} {name}" for name, number in ordered) or "-"
+
+
+def _kernel_line(
+    folder: Path, total_steps: int, records: Sequence[TaskRecords], results: Sequence[TaskResult]
+) -> str:
+    solved = [(task, result) for task, result in zip(records, results, strict=True) if result.best.correct]
+    if not solved:
+        return "No task has a correct kernel yet."
+    task, result = solved[0]
+    path = task.best_kernel_path(total_steps)
+    if len(solved) > 1:
+        return f"Best kernels: {folder}/*/{path.name}"
+    if not path.is_file() and result.best.step is not None:
+        path = task.kernel_path(result.best.step)
+    return f"Best kernel: {path}"

@@ -1,0 +1,173 @@
+"""The figures of a run, by the definitions of the paper's evaluation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from adaexplore.core.errors import UsageError
+from adaexplore.core.usage import Usage
+from adaexplore.records.run_records import RunRecords
+from adaexplore.report.task_result import TaskResult, task_result, total_usage
+
+SPEEDUP_CAP = 10.0
+"""Speedups count at most this in the mean and in GM(10)."""
+
+FAILED_IN_GM = 0.1
+"""What a failed task counts as in GM(10) over all tasks; in the mean it counts as 0."""
+
+
+class TaskStatistics(BaseModel):
+    """One task's row; ids are integers where they are numeric."""
+
+    model_config = ConfigDict(frozen=True)
+
+    level: int | str
+    problem_id: int | str
+    correct: bool
+    speedup: float | None
+    best_step: int | None
+
+
+class Tokens(BaseModel):
+    """Tokens of all requests, the cached ones being part of the input; None where not recorded."""
+
+    model_config = ConfigDict(frozen=True)
+
+    input: int | None
+    cached: int | None
+    output: int | None
+
+
+class RunStatistics(BaseModel):
+    """The figures of a run within ``steps`` steps; None is a figure that does not apply.
+
+    A task's speedup is that of its best correct candidate. Figures of speedups are over the tasks
+    whose speedup is known: the failed ones and the correct ones measured on hardware. A task that is
+    correct but was not measured (under the interpreter) stays out of them; where all correct tasks
+    are such, these figures are None.
+
+    Attributes:
+        run: the run's folder.
+        tasks: tasks with a folder, the ones that could not be run included.
+        correct: tasks with a correct candidate.
+        accuracy: their share.
+        mean_speedup_all: arithmetic mean of speedups clamped at 10, a failed task counting as 0.
+        mean_speedup_correct: the same over correct tasks only.
+        mean_unclamped: as ``mean_speedup_all``, without the clamp.
+        gm10_all: geometric mean of speedups clamped at 10, a failed task counting as 0.1.
+        gm10_correct: the same over correct tasks only.
+        fast_1_2: share of tasks with a speedup strictly above 1.2.
+        fast_2: share of tasks with a speedup strictly above 2.
+        pass_at_1: share of tasks whose first step is correct; None where a task's steps are not recorded.
+        steps: the number of steps that the figures are within: the most that a task took of those asked for.
+        tokens: what the models read and wrote in them.
+        usd: what that cost; None when a part of it is unknown.
+        per_task: the tasks, in natural order.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    run: str
+    tasks: int
+    correct: int
+    accuracy: float | None
+    mean_speedup_all: float | None
+    mean_speedup_correct: float | None
+    mean_unclamped: float | None
+    gm10_all: float | None
+    gm10_correct: float | None
+    fast_1_2: float | None
+    fast_2: float | None
+    pass_at_1: float | None
+    steps: int
+    tokens: Tokens
+    usd: float | None
+    per_task: tuple[TaskStatistics, ...]
+
+
+def run_results(folder: Path, within: int | None = None) -> list[TaskResult]:
+    """What each task of the run in ``folder`` came to within its first ``within`` steps, in natural order.
+
+    Raises:
+        UsageError: ``within`` is below 1.
+        RecordError: ``folder`` is no run, or a record in it is damaged.
+    """
+    if within is not None and within < 1:
+        raise UsageError(f"--step must be at least 1, not {within}")
+    run = RunRecords.existing(folder)
+    return [task_result(run.task(key), within) for key in run.tasks()]
+
+
+def run_statistics(folder: Path, within: int | None = None) -> RunStatistics:
+    """The figures of the run in ``folder`` within its first ``within`` steps, by default in all recorded.
+
+    Raises:
+        UsageError: ``within`` is below 1.
+        RecordError: ``folder`` is no run, or a record in it is damaged.
+    """
+    return statistics_of(str(folder), run_results(folder, within))
+
+
+def statistics_of(run: str, results: Sequence[TaskResult]) -> RunStatistics:
+    """The figures of the tasks' ``results``."""
+    bests = [result.best for result in results]
+    correct = sum(best.correct for best in bests)
+    speedups = [best.speedup for best in bests if best.speedup is not None]
+    known = [best.speedup for best in bests if best.speedup is not None or not best.correct]
+    if correct and not speedups:
+        known = []
+    capped = [min(speedup, SPEEDUP_CAP) for speedup in speedups]
+    firsts = [result.first_correct for result in results]
+    usage = total_usage(result.usage for result in results)
+    return RunStatistics(
+        run=run,
+        tasks=len(results),
+        correct=correct,
+        accuracy=_mean([float(best.correct) for best in bests]),
+        mean_speedup_all=_mean([min(speedup or 0.0, SPEEDUP_CAP) for speedup in known]),
+        mean_speedup_correct=_mean(capped),
+        mean_unclamped=_mean([speedup or 0.0 for speedup in known]),
+        gm10_all=_geometric_mean([min(speedup or FAILED_IN_GM, SPEEDUP_CAP) for speedup in known]),
+        gm10_correct=_geometric_mean(capped),
+        fast_1_2=_mean([float((speedup or 0.0) > 1.2) for speedup in known]),
+        fast_2=_mean([float((speedup or 0.0) > 2.0) for speedup in known]),
+        pass_at_1=None if None in firsts else _mean([float(bool(first)) for first in firsts]),
+        steps=max((result.steps for result in results), default=0),
+        tokens=_tokens(usage),
+        usd=None if usage is None else usage.usd,
+        per_task=tuple(_row(result) for result in results),
+    )
+
+
+def _row(result: TaskResult) -> TaskStatistics:
+    level, _, problem_id = result.key.partition("_")
+    return TaskStatistics(
+        level=_number(level),
+        problem_id=_number(problem_id),
+        correct=result.best.correct,
+        speedup=result.best.speedup,
+        best_step=result.best.step,
+    )
+
+
+def _number(text: str) -> int | str:
+    return int(text) if text.isdecimal() else text
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def _geometric_mean(values: Sequence[float]) -> float | None:
+    mean = _mean([math.log(value) for value in values])
+    return None if mean is None else math.exp(mean)
+
+
+def _tokens(usage: Usage | None) -> Tokens:
+    if usage is None:
+        return Tokens(input=None, cached=None, output=None)
+    return Tokens(input=usage.input_tokens, cached=usage.cached_input_tokens, output=usage.output_tokens)

@@ -1,0 +1,115 @@
+"""Statistics as aligned text, JSON, CSV or Markdown."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+from adaexplore.report.statistics import RunStatistics
+from adaexplore.report.task_result import TaskResult
+
+_SHARES = {"accuracy", "fast_1_2", "fast_2", "pass_at_1"}
+_NONE = "-"
+
+
+class TableFormat(StrEnum):
+    """How statistics are printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    MD = "md"
+
+
+def render(runs: Sequence[RunStatistics], table_format: TableFormat) -> str:
+    """The statistics of one or several runs, without a line end at the end.
+
+    JSON is one object for one run and an array for several; CSV has one line a run, the header
+    first; a table or Markdown page of one run lists its tasks too.
+    """
+    if table_format is TableFormat.JSON:
+        objects = [run.model_dump(mode="json") for run in runs]
+        return json.dumps(objects[0] if len(objects) == 1 else objects, indent=2, ensure_ascii=False)
+    if table_format is TableFormat.CSV:
+        return _csv(runs)
+    table = text_table if table_format is TableFormat.TABLE else markdown_table
+    summaries = [_summary(run) for run in runs]
+    if len(runs) != 1:
+        header = list(summaries[0]) if summaries else []
+        return table(header, [[_show(name, row[name]) for name in header] for row in summaries])
+    header = ["level", "problem_id", "correct", "speedup", "best_step"]
+    tasks = [[_show(name, getattr(task, name)) for name in header] for task in runs[0].per_task]
+    figures = [[name, _show(name, value)] for name, value in summaries[0].items()]
+    return table(header, tasks) + "\n\n" + table(["figure", "value"], figures)
+
+
+def best_prefix(results: Sequence[TaskResult]) -> dict[str, list[dict[str, Any]]]:
+    """The best after each step, by task: what ``best_prefix.json`` holds.
+
+    Each entry is ``{step, best_step, correct, speedup}``, ``step`` counting from 1; a task whose steps
+    are not recorded has no entries.
+    """
+    return {
+        result.key: [
+            {"step": step, "best_step": best.step, "correct": best.correct, "speedup": best.speedup}
+            for step, best in enumerate(result.curve, start=1)
+        ]
+        for result in results
+    }
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns aligned by spaces: numbers to the right, words to the left."""
+    lines = [list(header), *[list(row) for row in rows]]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
+    right = [bool(rows) and all(_is_figure(row[column]) for row in rows) for column in range(len(header))]
+    lines.insert(1, ["-" * width for width in widths])
+    return "\n".join(
+        "  ".join(
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(line, widths, right, strict=True)
+        ).rstrip()
+        for line in lines
+    )
+
+
+def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _summary(run: RunStatistics) -> dict[str, Any]:
+    """The figures of a run in one flat row."""
+    row = run.model_dump(exclude={"per_task", "tokens", "usd"})
+    tokens = {f"tokens_{name}": value for name, value in run.tokens.model_dump().items()}
+    return row | tokens | {"usd": run.usd}
+
+
+def _csv(runs: Sequence[RunStatistics]) -> str:
+    out = io.StringIO()
+    summaries = [_summary(run) for run in runs]
+    writer = csv.DictWriter(out, list(summaries[0]) if summaries else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(summaries)
+    return out.getvalue().rstrip("\n")
+
+
+def _show(name: str, value: object) -> str:
+    if value is None:
+        return _NONE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, float):
+        return str(value)
+    if name in _SHARES:
+        return f"{100 * value:.1f}%"
+    return f"{value:.4f}" if name == "usd" else f"{value:.3f}"
+
+
+def _is_figure(cell: str) -> bool:
+    return cell == _NONE or cell.rstrip("%x").lstrip("$").replace(".", "", 1).replace(",", "").isdecimal()

@@ -1,0 +1,155 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaexplore.core.errors import (
+    Interrupted,
+    JudgeError,
+    JudgeRequestError,
+    JudgeUnavailableError,
+    ProblemError,
+)
+from adaexplore.core.task import Task
+from adaexplore.core.verdict import Status
+from adaexplore.judge_client.http import Evaluation, HttpJudge
+from tests.judge_server import PASSED, Answer, JudgeServer, failed
+
+TASK = Task(2, "7", "7_x", "class Model: ...\n", "fp32", Path("7_x.py"))
+
+
+def judge(url: str, slept: list[float] | None = None, patience_s: float = 600.0) -> HttpJudge:
+    now = [0.0]
+
+    def sleep(seconds: float) -> bool:
+        now[0] += seconds
+        if slept is not None:
+            slept.append(seconds)
+        return False
+
+    return HttpJudge(url, Evaluation(0.05, "paper"), sleep=sleep, clock=lambda: now[0], patience_s=patience_s)
+
+
+def sequence(*answers: Answer) -> Callable[[str, dict[str, Any]], Answer]:
+    left = list(answers)
+    return lambda _path, _body: left.pop(0) if len(left) > 1 else left[0]
+
+
+def test_verdict_and_request_carry_the_v1_fields() -> None:
+    with JudgeServer() as server:
+        verdict = judge(server.url).evaluate(TASK, "class ModelNew: ...")
+        path, body = server.requests[0]
+    assert (verdict.status, verdict.speedup, verdict.runtime_ms) == (Status.PASSED, 1.5, 1.0)
+    assert path == "/evaluate"
+    assert body["original_model_src"] == TASK.reference
+    assert body["custom_model_src"] == "class ModelNew: ..."
+    assert (body["num_correct_trials"], body["num_perf_trials"], body["measure_performance"]) == (
+        5,
+        100,
+        True,
+    )
+    assert (body["backend"], body["dtype_str"], body["level"], body["problem_id"]) == (
+        "triton",
+        "fp32",
+        "2",
+        "7",
+    )
+    assert "test_source" not in body
+
+
+def test_a_bad_kernel_is_a_verdict() -> None:
+    answer = sequence((200, failed("compile", feedback="line 3"), {}))
+    with JudgeServer(answer) as server:
+        verdict = judge(server.url).evaluate(TASK, "x")
+    assert (verdict.status, verdict.feedback) == (Status.COMPILE, "line 3")
+
+
+def test_full_queue_is_waited_for_as_long_as_it_asks() -> None:
+    slept: list[float] = []
+    with JudgeServer(sequence((503, "full", {"Retry-After": "7"}), (200, PASSED, {}))) as server:
+        assert judge(server.url, slept).evaluate(TASK, "x").correct
+    assert slept == [7.0]
+
+
+def test_lasting_overload_is_a_judge_error_not_a_verdict() -> None:
+    with (
+        JudgeServer(sequence((503, "full", {}))) as server,
+        pytest.raises(JudgeUnavailableError, match="503"),
+    ):
+        judge(server.url, patience_s=5).evaluate(TASK, "x")
+
+
+def test_infrastructure_failure_is_retried_then_stops_the_run() -> None:
+    broken = {**PASSED, "success": False, "correctness": False, "metadata": {}, "error": "zygote died"}
+    with JudgeServer(sequence((200, broken, {}))) as server:
+        with pytest.raises(JudgeError, match="zygote died") as caught:
+            judge(server.url).evaluate(TASK, "x")
+        assert len(server.requests) == 3
+    assert caught.value.exit_code == 4
+
+
+def test_failing_reference_is_a_problem_error() -> None:
+    broken = {**PASSED, "success": False, "metadata": {}, "error": "Reference failed: boom"}
+    with JudgeServer(sequence((200, broken, {}))) as server, pytest.raises(ProblemError, match="boom"):
+        judge(server.url).evaluate(TASK, "x")
+
+
+def test_time_limit_of_a_judge_without_statuses_is_the_candidates() -> None:
+    late = {**PASSED, "success": False, "metadata": {}, "error": "Kernel execution timeout: exceeded 600s"}
+    with JudgeServer(sequence((200, late, {}))) as server:
+        assert judge(server.url).evaluate(TASK, "x").status is Status.TIMEOUT
+
+
+@pytest.mark.parametrize("code", [400, 413, 501])
+def test_refused_requests_are_not_retried(code: int) -> None:
+    with JudgeServer(sequence((code, "no", {}))) as server:
+        with pytest.raises(JudgeRequestError):
+            judge(server.url).evaluate(TASK, "x")
+        assert len(server.requests) == 1
+
+
+def test_nobody_listening_says_what_to_do() -> None:
+    with JudgeServer() as server:
+        url = server.url
+    with pytest.raises(JudgeUnavailableError, match="adaexplore judge"):
+        judge(url).identity()
+    with pytest.raises(JudgeUnavailableError, match="no judge answers"):
+        judge(url, patience_s=3).evaluate(TASK, "x")
+
+
+def test_another_service_at_the_address_is_named() -> None:
+    with (
+        JudgeServer(sequence((200, "<html>", {}))) as server,
+        pytest.raises(JudgeError, match="does not speak"),
+    ):
+        judge(server.url).evaluate(TASK, "x")
+
+
+def test_stop_while_waiting_interrupts() -> None:
+    with JudgeServer(sequence((503, "full", {}))) as server:
+        stopped = HttpJudge(server.url, Evaluation(0.05, "off"), sleep=lambda _: True)
+        with pytest.raises(Interrupted):
+            stopped.evaluate(TASK, "x")
+
+
+def test_problem_check_passes_refuses_and_is_optional() -> None:
+    with JudgeServer() as server:
+        judge(server.url).check_problem(TASK)
+    refused = {"ok": False, "reason": "too large", "device": "cpu", "hardware": "CPU"}
+    with JudgeServer(sequence((200, refused, {}))) as server, pytest.raises(ProblemError, match="too large"):
+        judge(server.url).check_problem(TASK)
+    with JudgeServer(sequence((404, "not found", {}))) as server:
+        judge(server.url).check_problem(TASK)
+
+
+def test_identity_reads_health() -> None:
+    with JudgeServer() as server:
+        identity = judge(server.url).identity()
+    assert (identity.device, identity.hardware, identity.versions) == (
+        "cpu",
+        "CPU (test)",
+        (("triton", "0"),),
+    )

@@ -1,0 +1,107 @@
+"""A run's folder: its tasks, its environment, its one writer."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from adaexplore.core.errors import RecordError, StorageError, UsageError
+from adaexplore.records.run_records import RunRecords
+
+
+def test_tasks_come_in_natural_order(tmp_path):
+    for name in ("2_10", "2_2", "10_1", "0_my_module", "2_2b"):
+        (tmp_path / name).mkdir()
+    assert RunRecords(tmp_path).tasks() == ["0_my_module", "2_2", "2_2b", "2_10", "10_1"]
+
+
+def test_only_task_folders_are_tasks(tmp_path):
+    for name in ("logs", ".git_x", "__pycache__", "old_stuff", "gemm_n256"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "2_file").write_text("")
+    (tmp_path / "gemm_n256" / "reference_src.py").write_text("")
+    assert RunRecords(tmp_path).tasks() == ["gemm_n256"]
+
+
+def test_the_agent_is_seen_from_the_names(tmp_path, make_step, passed):
+    run = RunRecords(tmp_path)
+    for agent_type in ("MCTS", "IRS", "PS"):
+        run.task(f"2_{agent_type}", agent_type).write_step(make_step(1, verdict=passed(1.0)))
+    assert [run.task(key).agent_type for key in ("2_MCTS", "2_IRS", "2_PS", "2_none")] == [
+        "MCTS",
+        "IRS",
+        "IRL",
+        "MCTS",
+    ]
+    assert len(run.task("2_PS").steps()) == 1
+
+
+def test_config_reads_back_as_text(tmp_path):
+    run = RunRecords(tmp_path / "run")
+    assert run.config() is None
+    run.write_config("level: 2\n")
+    assert (tmp_path / "run" / "config.yaml").read_text() == run.config() == "level: 2\n"
+
+
+def test_the_environment_carries_the_format_and_keeps_what_differed(tmp_path):
+    run = RunRecords(tmp_path)
+    run.write_environment({"seed": 1, "torch": "2.13.0"})
+    first = (tmp_path / "environment.json").read_bytes()
+    run.write_environment({"seed": 1, "torch": "2.13.0"})
+    assert (tmp_path / "environment.json").read_bytes() == first
+    run.write_environment({"seed": 1, "torch": "2.14.0"})
+    run.write_environment({"seed": 1, "torch": "2.14.0"})
+    assert run.environment() == {
+        "format": 1,
+        "seed": 1,
+        "torch": "2.14.0",
+        "earlier": [{"format": 1, "seed": 1, "torch": "2.13.0"}],
+    }
+
+
+def test_a_run_of_a_newer_version_is_refused(tmp_path):
+    (tmp_path / "2_1").mkdir()
+    (tmp_path / "environment.json").write_text(json.dumps({"format": 2}))
+    with pytest.raises(RecordError, match="upgrade adaexplore"):
+        RunRecords.existing(tmp_path)
+
+
+def test_what_is_no_run_is_refused_with_what_to_give(tmp_path, make_step):
+    with pytest.raises(RecordError, match="no folder"):
+        RunRecords.existing(tmp_path / "missing")
+    with pytest.raises(RecordError, match="holds no task"):
+        RunRecords.existing(tmp_path)
+    run = RunRecords(tmp_path)
+    run.task("2_1", "MCTS").write_step(make_step(1))
+    with pytest.raises(RecordError, match=f"give the run directory {tmp_path}$"):
+        RunRecords.existing(tmp_path / "2_1")
+    assert RunRecords.existing(tmp_path).tasks() == ["2_1"]
+
+
+def test_a_second_writer_is_refused_until_the_first_ends(tmp_path):
+    run = RunRecords(tmp_path / "run")
+    script = (
+        "import sys, pathlib\n"
+        "from adaexplore.core.errors import UsageError\n"
+        "from adaexplore.records.run_records import RunRecords\n"
+        "try:\n"
+        "    with RunRecords(pathlib.Path(sys.argv[1])).lock():\n"
+        "        sys.exit(0)\n"
+        "except UsageError as error:\n"
+        "    sys.exit(error.exit_code)\n"
+    )
+    command = [sys.executable, "-c", script, str(run.folder)]
+    with run.lock():
+        with pytest.raises(UsageError, match="another process is writing"), RunRecords(run.folder).lock():
+            pass
+        assert subprocess.run(command, check=False).returncode == 2
+    assert subprocess.run(command, check=False).returncode == 0
+
+
+def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="choose another save_path"), RunRecords(tmp_path / "file").lock():
+        pass

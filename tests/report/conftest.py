@@ -1,0 +1,70 @@
+"""A run directory made by hand, file by file, as the release writes it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+INTERPRETED = "interpreted"
+WRONG = None
+
+
+def _metrics(found: float | str | None) -> dict[str, Any]:
+    stats: dict[str, Any] = {}
+    if found == INTERPRETED:
+        stats = {"fast_p": 1.0, "timing": "interpreter"}
+    elif found is not WRONG:
+        stats = {"mean": 2.0, "fast_p": found}
+    return {
+        "compiled": True,
+        "correctness": found is not WRONG,
+        "metadata": {} if found is not WRONG else {"max_difference": ["1.000000"]},
+        "runtime": 2.0 if stats and found != INTERPRETED else -1.0,
+        "runtime_stats": stats,
+    }
+
+
+def _write_task(
+    run: Path, key: str, found: Sequence[float | str | None], usage: Sequence[dict[str, Any]] | None = None
+) -> None:
+    """An MCTS folder with a root and a step for each of ``found``: a speedup, WRONG or INTERPRETED."""
+    folder = run / key
+    folder.mkdir(parents=True)
+    (folder / "reference_src.py").write_text("")
+    for step in range(len(found) + 1):
+        log = {"node_id": step, "created_by": "large_step" if step else "dummy_root"}
+        (folder / f"step_{step}_log.json").write_text(json.dumps(log))
+        (folder / f"step_{step}_metrics.json").write_text(
+            json.dumps(_metrics(found[step - 1] if step else WRONG))
+        )
+        if usage is not None and step:
+            (folder / f"step_{step}_usage.json").write_text(json.dumps(usage[step - 1]))
+
+
+@pytest.fixture
+def metrics() -> Callable[..., dict[str, Any]]:
+    return _metrics
+
+
+@pytest.fixture
+def write_task() -> Callable[..., None]:
+    return _write_task
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """Five tasks: 20x after a wrong step, 0.5x at once, 1.2x, one never correct, one not run."""
+    folder = tmp_path / "run"
+    _write_task(folder, "2_2", [WRONG, 4.0, 20.0, 20.0])
+    _write_task(folder, "2_10", [0.5, WRONG, 0.25])
+    _write_task(folder, "3_1", [1.1, 1.2])
+    _write_task(folder, "2_3", [WRONG, WRONG])
+    (folder / "3_2").mkdir()
+    (folder / "3_2" / "task_failure.json").write_text(
+        '{"error_type": "ProblemError", "message": "too large"}'
+    )
+    return folder

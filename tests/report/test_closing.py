@@ -1,0 +1,66 @@
+"""The closing table says what came of each task, and where the kernels are."""
+
+from __future__ import annotations
+
+import pytest
+
+from adaexplore.core.verdict import Status, Verdict
+from adaexplore.report.closing import closing_report, verdict_text
+
+USAGE = {"input_tokens": 4000, "cached_input_tokens": 0, "output_tokens": 900, "seconds": 1.0, "usd": 0.25}
+
+
+def rows(text: str) -> dict[str, str]:
+    return {line.split()[0]: " ".join(line.split()[1:]) for line in text.splitlines() if line}
+
+
+def test_a_row_a_task_and_a_total(run):
+    found = rows(closing_report(run, 4))
+    assert found["2_2"] == "20.00x 4 3 passed, 1 wrong_value -"
+    assert found["2_3"] == "none correct 2 2 wrong_value -"
+    assert found["3_2"].startswith("not run 0 ProblemError: too large")
+    assert found["total"] == "3 of 5 correct 11 7 passed, 4 wrong_value -"
+
+
+def test_several_kernels_are_named_by_their_pattern(run):
+    assert closing_report(run, 4).splitlines()[-1] == f"Best kernels: {run}/*/global_best_kernel_4.py"
+
+
+def test_one_task_names_its_kernel_and_its_cost(tmp_path, write_task):
+    write_task(tmp_path, "1_1", [None, "interpreted"], [USAGE, USAGE])
+    text = closing_report(tmp_path, 2)
+    assert (
+        rows(text)["1_1"] == "correct (interpreter) 2 1 passed, 1 wrong_value $0.5000, 8,000 + 1,800 tokens"
+    )
+    assert "total" not in text
+    assert text.splitlines()[-1] == f"Best kernel: {tmp_path}/1_1/step_2.py"
+    (tmp_path / "1_1" / "global_best_kernel_2.py").write_text("")
+    assert (
+        closing_report(tmp_path, 2).splitlines()[-1] == f"Best kernel: {tmp_path}/1_1/global_best_kernel_2.py"
+    )
+
+
+def test_without_a_correct_kernel_none_is_named(tmp_path, write_task):
+    write_task(tmp_path, "1_1", [None])
+    assert closing_report(tmp_path, 1).splitlines()[-1] == "No task has a correct kernel yet."
+
+
+def test_only_the_tasks_asked_for_are_shown(run):
+    assert set(rows(closing_report(run, 4, ["2_2"]))) == {"task", "----", "2_2", "Best"}
+
+
+@pytest.mark.parametrize(
+    ("verdict", "text"),
+    [
+        (None, "-"),
+        (Verdict(status=Status.COMPILE), "compile"),
+        (Verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.526}), "1.53x"),
+        (
+            Verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"}),
+            "correct (interpreter)",
+        ),
+        (Verdict(status=Status.PASSED), "correct (not timed)"),
+    ],
+)
+def test_a_verdict_is_said_in_a_word(verdict, text):
+    assert verdict_text(verdict) == text

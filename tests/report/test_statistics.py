@@ -1,0 +1,209 @@
+"""The figures are those of the definitions, computed here by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaexplore.core.errors import RecordError, UsageError
+from adaexplore.core.usage import Usage
+from adaexplore.report.statistics import run_statistics, statistics_of
+from adaexplore.report.task_result import Best, TaskResult
+
+USAGE = {"input_tokens": 100, "cached_input_tokens": 40, "output_tokens": 10, "seconds": 1.0, "usd": 0.5}
+
+
+def test_figures_of_a_hand_made_run(run):
+    figures = run_statistics(run)
+    assert (figures.run, figures.tasks, figures.correct, figures.steps) == (str(run), 5, 3, 4)
+    assert figures.accuracy == pytest.approx(3 / 5)
+    assert figures.mean_speedup_all == pytest.approx((10 + 0.5 + 1.2) / 5)
+    assert figures.mean_speedup_correct == pytest.approx((10 + 0.5 + 1.2) / 3)
+    assert figures.mean_unclamped == pytest.approx((20 + 0.5 + 1.2) / 5)
+    assert figures.gm10_all == pytest.approx((10 * 0.5 * 1.2 * 0.1 * 0.1) ** (1 / 5))
+    assert figures.gm10_correct == pytest.approx((10 * 0.5 * 1.2) ** (1 / 3))
+    assert figures.fast_1_2 == pytest.approx(1 / 5)  # 1.2 itself is not above 1.2
+    assert figures.fast_2 == pytest.approx(1 / 5)
+    assert figures.pass_at_1 == pytest.approx(2 / 5)
+
+
+def test_rows_are_in_natural_order_with_the_first_of_equal_bests(run):
+    rows = [tuple(row.model_dump().values()) for row in run_statistics(run).per_task]
+    assert rows == [
+        (2, 2, True, 20.0, 3),
+        (2, 3, False, None, None),
+        (2, 10, True, 0.5, 1),
+        (3, 1, True, 1.2, 2),
+        (3, 2, False, None, None),
+    ]
+
+
+def test_ids_that_are_no_numbers_stay_words(tmp_path, write_task):
+    write_task(tmp_path, "0_my_module_2", [1.0])
+    (row,) = run_statistics(tmp_path).per_task
+    assert (row.level, row.problem_id) == (0, "my_module_2")
+
+
+def test_step_takes_the_best_within_the_first_steps(run):
+    figures = run_statistics(run, 2)
+    assert [row.speedup for row in figures.per_task] == [4.0, None, 0.5, 1.2, None]
+    assert figures.steps == 2
+    assert run_statistics(run, 1).correct == 2
+    with pytest.raises(UsageError, match="at least 1"):
+        run_statistics(run, 0)
+
+
+def test_under_the_interpreter_speedups_do_not_apply(tmp_path, write_task):
+    write_task(tmp_path, "1_1", ["interpreted", "interpreted"])
+    write_task(tmp_path, "1_2", [None, "interpreted"])
+    write_task(tmp_path, "1_3", [None])
+    figures = run_statistics(tmp_path)
+    assert (figures.correct, figures.accuracy, figures.pass_at_1) == (
+        2,
+        pytest.approx(2 / 3),
+        pytest.approx(1 / 3),
+    )
+    assert [row.speedup for row in figures.per_task] == [None, None, None]
+    assert [row.best_step for row in figures.per_task] == [1, 2, None]
+    for name in ("mean_speedup_all", "mean_speedup_correct", "mean_unclamped", "gm10_all", "gm10_correct"):
+        assert getattr(figures, name) is None
+    assert figures.fast_1_2 is None
+    assert figures.fast_2 is None
+
+
+def test_in_a_mixed_run_speedups_are_over_the_measured_and_the_failed(tmp_path, write_task):
+    write_task(tmp_path, "1_1", ["interpreted"])
+    write_task(tmp_path, "1_2", ["interpreted", 0.8])
+    write_task(tmp_path, "1_3", [None])
+    figures = run_statistics(tmp_path)
+    assert figures.accuracy == pytest.approx(2 / 3)
+    assert figures.mean_speedup_all == pytest.approx(0.4)
+    assert figures.mean_speedup_correct == pytest.approx(0.8)
+    assert figures.per_task[1].best_step == 1 + 1
+
+
+def test_when_all_fail_the_means_are_those_of_failures(tmp_path, write_task):
+    write_task(tmp_path, "1_1", [None])
+    figures = run_statistics(tmp_path)
+    assert (figures.mean_speedup_all, figures.fast_2, figures.accuracy) == (0.0, 0.0, 0.0)
+    assert figures.gm10_all == pytest.approx(0.1)
+    assert figures.mean_speedup_correct is None
+
+
+def test_a_speedup_of_zero_or_infinity_was_not_measured(tmp_path, write_task):
+    write_task(tmp_path, "1_1", [0.0])
+    write_task(tmp_path, "1_2", [math.inf])
+    figures = run_statistics(tmp_path)
+    assert figures.correct == 2
+    assert figures.gm10_correct is None
+
+
+def test_tokens_and_cost_are_summed_within_the_steps(tmp_path, write_task):
+    write_task(tmp_path, "1_1", [1.0, 2.0], [USAGE, USAGE])
+    write_task(tmp_path, "1_2", [1.0], [USAGE])
+    figures = run_statistics(tmp_path)
+    assert figures.tokens.model_dump() == {"input": 300, "cached": 120, "output": 30}
+    assert figures.usd == pytest.approx(1.5)
+    assert run_statistics(tmp_path, 1).tokens.input == 200
+
+
+def test_an_unknown_price_leaves_the_tokens_known(tmp_path, write_task):
+    write_task(tmp_path, "1_1", [1.0, 2.0], [USAGE, USAGE | {"usd": None}])
+    figures = run_statistics(tmp_path)
+    assert (figures.usd, figures.tokens.input) == (None, 200)
+
+
+def test_a_run_of_the_release_has_no_tokens(run):
+    figures = run_statistics(run)
+    assert figures.tokens.model_dump() == {"input": None, "cached": None, "output": None}
+    assert figures.usd is None
+
+
+def test_only_recorded_bests_are_used_where_steps_are_gone(tmp_path, metrics):
+    for total, speedup in ((25, 1.5), (100, 3.0)):
+        (tmp_path / "2_1").mkdir(exist_ok=True)
+        (tmp_path / "2_1" / f"global_best_metrics_{total}.json").write_text(json.dumps(metrics(speedup)))
+    figures = run_statistics(tmp_path)
+    assert (figures.per_task[0].speedup, figures.per_task[0].best_step, figures.steps) == (3.0, None, 100)
+    assert figures.pass_at_1 is None
+    assert run_statistics(tmp_path, 50).per_task[0].speedup == 1.5
+    with pytest.raises(RecordError, match="at least that many, not 10"):
+        run_statistics(tmp_path, 10)
+
+
+def test_linear_agents_of_the_release_are_counted(tmp_path):
+    for stem, correct, stats in (
+        ("2_1/proposal_0_1", False, "{}"),
+        ("2_1/tune_0_2", True, "{'fast_p': 1.5}"),
+        ("2_2/proposal_1", True, "{'fast_p': 2.5}"),
+    ):
+        (tmp_path / stem).parent.mkdir(exist_ok=True)
+        (tmp_path / f"{stem}_metrics.txt").write_text(
+            f"compiled=True correctness={correct} metadata={{}} runtime=1.0 runtime_stats={stats}"
+        )
+    (tmp_path / "2_2" / "proposal_1_log.json").write_text('{"step": 1, "step_type": "large"}')
+    figures = run_statistics(tmp_path)
+    assert [(row.speedup, row.best_step) for row in figures.per_task] == [(1.5, 2), (2.5, 1)]
+    assert figures.pass_at_1 == 0.5
+
+
+def test_a_damaged_record_is_named(run):
+    (run / "2_2" / "step_2_metrics.json").write_text('{"compiled": tr')
+    with pytest.raises(RecordError, match=r"step_2_metrics\.json"):
+        run_statistics(run)
+
+
+def test_a_run_that_has_just_begun_has_no_figures(tmp_path):
+    (tmp_path / "config.yaml").write_text("level: 2\n")
+    figures = run_statistics(tmp_path)
+    assert (figures.tasks, figures.accuracy, figures.mean_speedup_all, figures.pass_at_1) == (
+        0,
+        None,
+        None,
+        None,
+    )
+
+
+bests = st.one_of(
+    st.just(Best()),
+    st.builds(lambda speedup: Best(1, True, speedup), st.floats(0.01, 1000)),
+    st.just(Best(1, True, None, True)),
+)
+
+
+def of(found: list[Best]) -> list[TaskResult]:
+    return [
+        TaskResult(f"1_{number}", best, (best,), best.correct, 1, Counter(), Usage(), None)
+        for number, best in enumerate(found)
+    ]
+
+
+@given(st.lists(bests, min_size=1, max_size=12))
+def test_figures_are_ordered(found):
+    figures = statistics_of("run", of(found))
+    assert 0 <= figures.accuracy <= 1
+    assert figures.correct == sum(row.correct for row in figures.per_task)
+    if figures.mean_speedup_all is None:
+        assert all(best.speedup is None for best in found)
+        return
+    assert figures.fast_2 <= figures.fast_1_2 <= figures.accuracy + 1e-12
+    assert figures.mean_speedup_all <= figures.mean_unclamped + 1e-9
+    assert figures.mean_speedup_all <= 10 + 1e-9
+    assert 0.01 - 1e-9 <= figures.gm10_all <= 10 + 1e-9
+    if figures.mean_speedup_correct is not None:
+        assert figures.mean_speedup_all <= figures.mean_speedup_correct + 1e-9
+        assert figures.gm10_correct <= figures.mean_speedup_correct + 1e-9
+
+
+@given(st.lists(bests, min_size=1, max_size=8), st.randoms(use_true_random=False))
+def test_figures_do_not_depend_on_the_order_of_tasks(found, random):
+    shuffled = list(found)
+    random.shuffle(shuffled)
+    first, second = statistics_of("run", of(found)), statistics_of("run", of(shuffled))
+    for name in ("accuracy", "mean_speedup_all", "mean_unclamped", "gm10_all", "fast_1_2", "fast_2"):
+        assert getattr(first, name) == pytest.approx(getattr(second, name))

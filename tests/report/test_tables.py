@@ -1,0 +1,85 @@
+"""Each format carries the same figures."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from adaexplore.report.statistics import run_results, run_statistics
+from adaexplore.report.tables import TableFormat, best_prefix, render, text_table
+
+KEYS = [
+    "run", "tasks", "correct", "accuracy", "mean_speedup_all", "mean_speedup_correct", "mean_unclamped",
+    "gm10_all", "gm10_correct", "fast_1_2", "fast_2", "pass_at_1", "steps", "tokens", "usd", "per_task",
+]  # fmt: skip
+
+
+def test_json_is_an_object_for_one_run_and_an_array_for_several(run):
+    figures = run_statistics(run)
+    one = json.loads(render([figures], TableFormat.JSON))
+    assert list(one) == KEYS
+    assert list(one["tokens"]) == ["input", "cached", "output"]
+    assert list(one["per_task"][0]) == ["level", "problem_id", "correct", "speedup", "best_step"]
+    assert one["per_task"][2]["problem_id"] == 10
+    assert one["per_task"][1]["speedup"] is None
+    assert json.loads(render([figures, figures], TableFormat.JSON)) == [one, one]
+
+
+def test_csv_has_a_line_a_run(run):
+    figures = run_statistics(run)
+    rows = list(csv.DictReader(io.StringIO(render([figures, figures], TableFormat.CSV))))
+    assert len(rows) == 2
+    assert float(rows[0]["accuracy"]) == pytest.approx(0.6)
+    assert rows[0]["tokens_input"] == ""
+    assert "per_task" not in rows[0]
+
+
+def test_the_table_of_one_run_lists_its_tasks_aligned(run):
+    lines = render([run_statistics(run)], TableFormat.TABLE).splitlines()
+    assert lines[0].split() == ["level", "problem_id", "correct", "speedup", "best_step"]
+    assert lines[2].split() == ["2", "2", "yes", "20.000", "3"]
+    assert lines[3].split() == ["2", "3", "no", "-", "-"]
+    assert {line.index("yes") for line in lines if "yes" in line} == {lines[0].index("correct")}
+    assert any(line.split() == ["accuracy", "60.0%"] for line in lines)
+
+
+def test_the_table_of_several_runs_has_a_line_a_run(run):
+    figures = run_statistics(run)
+    lines = render([figures, figures], TableFormat.TABLE).splitlines()
+    assert len(lines) == 4
+    assert lines[2] == lines[3]
+
+
+def test_markdown_escapes_what_would_break_a_row(run):
+    figures = run_statistics(run).model_copy(update={"run": "a|b"})
+    text = render([figures, figures], TableFormat.MD)
+    assert text.splitlines()[1].startswith("| --- |")
+    assert "a\\|b" in text
+    assert len(render([figures], TableFormat.MD).split("\n\n")) == 2
+
+
+def test_a_table_without_rows_is_its_header():
+    assert text_table(["a", "bc"], []) == "a  bc\n-  --"
+
+
+def test_best_prefix_is_the_best_after_each_step(run):
+    prefix = best_prefix(run_results(run))
+    assert list(prefix) == ["2_2", "2_3", "2_10", "3_1", "3_2"]
+    assert prefix["2_2"] == [
+        {"step": 1, "best_step": None, "correct": False, "speedup": None},
+        {"step": 2, "best_step": 2, "correct": True, "speedup": 4.0},
+        {"step": 3, "best_step": 3, "correct": True, "speedup": 20.0},
+        {"step": 4, "best_step": 3, "correct": True, "speedup": 20.0},
+    ]
+    assert [entry["speedup"] for entry in prefix["2_10"]] == [0.5, 0.5, 0.5]
+    assert prefix["3_2"] == []
+
+
+def test_nothing_is_written_while_reading(run):
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    render([run_statistics(run)], TableFormat.TABLE)
+    best_prefix(run_results(run))
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
