@@ -1,0 +1,97 @@
+"""``adaexplore doctor``: what is here, and what would run with it."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import platform
+import shutil
+import subprocess
+from importlib.metadata import PackageNotFoundError, version
+
+from adaexplore import __version__
+from adaexplore.settings.config import RunConfig
+from adaexplore.settings.environment import Environment, read_environment
+from adaexplore.settings.paths import locate
+from adaexplore.tasks.sources import KB_ROOT
+
+_AGENT_PACKAGES = ("openai", "anthropic", "pydantic", "httpx", "pyyaml", "tqdm")
+_JUDGE_PACKAGES = ("torch", "triton", "numpy", "fastapi", "uvicorn")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """It takes none."""
+
+
+def run(_args: argparse.Namespace) -> int:
+    """Print the findings; always 0."""
+    environment = read_environment(os.environ)
+    gpus = _gpus()
+    judge_ready = all(importlib.util.find_spec(name) for name in _JUDGE_PACKAGES)
+    lines = [
+        f"adaexplore {__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}",
+        "agent packages: " + _versions(_AGENT_PACKAGES),
+        "judge packages: " + _versions(_JUDGE_PACKAGES),
+        "GPUs: " + ("; ".join(gpus) if gpus else "none found by nvidia-smi"),
+        f"nvcc: {shutil.which('nvcc') or 'none (only candidates with CUDA extensions need it)'}",
+        "keys: " + ", ".join(f"{name} {_set(there)}" for name, there in environment.keys_present().items()),
+        f"KernelBench: {_kernelbench(environment)}",
+        "",
+        "what would run:",
+        *_would_run(bool(gpus), judge_ready, environment),
+    ]
+    print("\n".join(lines))  # noqa: T201
+    return 0
+
+
+def _would_run(gpu: bool, judge_ready: bool, environment: Environment) -> list[str]:
+    lines = []
+    if not judge_ready:
+        lines.append("- no judge of its own: pip install 'adaexplore[judge]', or set use_remote_eval: true")
+    elif gpu:
+        lines.append("- judge_device auto takes the GPU: kernels are checked and timed")
+    else:
+        lines.append(
+            "- judge_device auto takes the CPU: kernels are compiled, interpreted and checked, not timed"
+        )
+    lines.append("- server_type offline, command and replay need no key")
+    if environment.openai_api_key:
+        lines.append(f"- server_type openai with model_name {RunConfig().model_name}")
+    if environment.azure_api_key and environment.azure_endpoint:
+        lines.append("- server_type azure")
+    if environment.anthropic_api_key:
+        lines.append("- server_type claude")
+    return lines
+
+
+def _gpus() -> list[str]:
+    """One ``name, memory, driver`` a GPU, as nvidia-smi tells."""
+    command = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return answer.stdout.strip().splitlines() if answer.returncode == 0 else []
+
+
+def _versions(names: tuple[str, ...]) -> str:
+    return ", ".join(f"{name} {_version(name)}" for name in names)
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "missing"
+
+
+def _set(there: bool) -> str:
+    return "set" if there else "not set"
+
+
+def _kernelbench(environment: Environment) -> str:
+    root = environment.kernelbench_root or locate(KB_ROOT)
+    if root.is_dir():
+        return str(root)
+    return f"not at {root} (set KERNELBENCH_ROOT or problem_root; this project's own problems need nothing)"

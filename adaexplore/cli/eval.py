@@ -1,0 +1,65 @@
+"""``adaexplore eval``: judge one kernel against one problem."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from adaexplore.core.errors import UsageError
+from adaexplore.core.verdict import Verdict
+from adaexplore.run.build import open_judge
+from adaexplore.settings.load import load_config
+from adaexplore.tasks.sources import task_from_file
+
+INCORRECT = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("kernel", type=Path, metavar="KERNEL.py", help="file that defines ModelNew")
+    parser.add_argument("--task", type=Path, required=True, metavar="PROBLEM.py", help="the problem's file")
+    parser.add_argument("--config", type=Path, default=None, help="YAML file with the judge's settings")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key")
+    parser.add_argument("--json", action="store_true", help="print the whole verdict as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the verdict; 0 when correct, 1 when not, 4 when the judge failed."""
+    preset = [] if args.config is not None else ["preset=default"]
+    config = load_config(args.config, [*preset, *args.set])
+    task = task_from_file(args.task, config.dtype_str)
+    source = _read(args.kernel)
+    with tempfile.TemporaryDirectory(prefix="adaexplore-eval-") as folder:
+        log_path = Path(folder) / "judge.log"
+        with open_judge(config, log_path, threading.Event()) as access:
+            verdict = access.of_worker(0).evaluate(task, source)
+    print(json.dumps(_as_object(verdict), indent=2) if args.json else _as_text(verdict))  # noqa: T201
+    return 0 if verdict.correct else INCORRECT
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise UsageError(f"no kernel file {path}") from error
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text") from error
+
+
+def _as_object(verdict: Verdict) -> dict[str, Any]:
+    return {"status": verdict.status.value, "speedup": verdict.speedup, **verdict.to_metrics()}
+
+
+def _as_text(verdict: Verdict) -> str:
+    lines = [verdict.status.value]
+    if verdict.correct and verdict.speedup is not None and verdict.runtime_ms is not None:
+        lines = [f"{verdict.status.value}: {verdict.speedup:.3f}x ({verdict.runtime_ms:.4g} ms)"]
+    elif verdict.correct:
+        lines = [f"{verdict.status.value} (not timed: no GPU)"]
+    return "\n".join([*lines, verdict.feedback]).strip()

@@ -1,0 +1,66 @@
+"""``adaexplore COMMAND ...``: the border where errors become one line and an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from adaexplore import __version__
+from adaexplore.core.errors import AdaExploreError
+
+COMMANDS = {
+    "run": "search for faster kernels: one task, a file of your own, or a whole list",
+    "stats": "figures of one or several runs",
+    "eval": "judge one kernel against one problem",
+    "re-evaluate": "judge the best kernels of a run again",
+    "judge": "start the judge service",
+    "doctor": "what is installed, which GPUs and keys are there, what would run",
+}
+"""Every command with its purpose; each has a module of its own, imported when it is used."""
+
+logger = logging.getLogger("adaexplore")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Returns:
+        0 on success, else the exit code of the error (see ``adaexplore.core.errors``).
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    parser = argparse.ArgumentParser(
+        prog="adaexplore", description="Turn PyTorch modules into faster Triton kernels."
+    )
+    parser.add_argument("--version", action="version", version=f"adaexplore {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, purpose in COMMANDS.items():
+        command = commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")
+        if given[:1] == [name]:
+            _module(name).add_arguments(command)
+    args = parser.parse_args(given)
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
+    for noisy in ("httpx", "httpcore", "openai", "anthropic"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    try:
+        return int(_module(args.command).run(args))
+    except AdaExploreError as error:
+        print(f"adaexplore: {error}", file=sys.stderr)  # noqa: T201
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("adaexplore: interrupted", file=sys.stderr)  # noqa: T201
+        return 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception:
+        logger.exception("this is a fault of adaexplore itself; please report it with the lines above")
+        return 1
+
+
+def _module(command: str) -> ModuleType:
+    return importlib.import_module(f"adaexplore.cli.{command.replace('-', '_')}")

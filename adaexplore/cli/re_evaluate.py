@@ -1,0 +1,91 @@
+"""``adaexplore re-evaluate``: judge the best kernels of a run again."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from tqdm import tqdm
+
+from adaexplore.core.errors import ProblemError
+from adaexplore.core.task import Task
+from adaexplore.core.verdict import Verdict
+from adaexplore.core.wire import DtypeName
+from adaexplore.judge_client.protocol import Judge
+from adaexplore.records.layout import CONFIG
+from adaexplore.records.run_records import RunRecords
+from adaexplore.records.task_records import TaskRecords
+from adaexplore.report.closing import verdict_text
+from adaexplore.report.tables import text_table
+from adaexplore.report.task_result import task_result
+from adaexplore.run.build import open_judge
+from adaexplore.settings.config import RunConfig
+from adaexplore.settings.load import load_config
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Again:
+    """A task's best kernel, judged then and now; ``now`` is None where it could not be judged."""
+
+    key: str
+    step: int | None
+    then: Verdict | None
+    now: Verdict | None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("run_dir", type=Path, metavar="RUN", help="run directory")
+    parser.add_argument(
+        "--step", type=int, default=None, metavar="N", help="the best within the first N steps"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Judge every task's best kernel and write what came out beside it; prints both figures."""
+    records = RunRecords.existing(args.run_dir)
+    config = _config(records, args.set)
+    with records.lock(), open_judge(config, args.run_dir / "judge.log", threading.Event()) as access:
+        judge = access.of_worker(0)
+        found = [
+            _judge_again(records.task(key), judge, config.dtype_str, args.step)
+            for key in tqdm(records.tasks(), unit="task", dynamic_ncols=True)
+        ]
+    rows = [
+        [item.key, str(item.step or "-"), verdict_text(item.then), verdict_text(item.now)] for item in found
+    ]
+    print(text_table(["task", "step", "recorded", "re-evaluated"], rows))  # noqa: T201
+    return 0 if all(item.now is not None for item in found if item.step) else ProblemError.exit_code
+
+
+def _config(records: RunRecords, overrides: list[str]) -> RunConfig:
+    """The run's own settings; a run of the release, whose file holds other keys, takes the defaults."""
+    ours = bool(records.environment())
+    return load_config(records.folder / CONFIG if ours else None, overrides)
+
+
+def _judge_again(records: TaskRecords, judge: Judge, dtype: DtypeName, within: int | None) -> Again:
+    key = records.folder.name
+    result = task_result(records, within)
+    if result.best.step is None:
+        return Again(key, None, None, None)
+    step = result.best.step
+    then = next(record for record in records.steps() if record.node.plan.step == step)
+    level, _, problem_id = key.partition("_")
+    path = records.kernel_path(step)
+    task = Task(int(level), problem_id, key, records.reference(), dtype, path)
+    try:
+        now = judge.evaluate(task, then.draft.source)
+    except ProblemError as problem:
+        logger.error("task %s: %s", key, problem)
+        return Again(key, step, then.verdict, None)
+    records.write_re_evaluation(result.steps, now, path)
+    return Again(key, step, then.verdict, now)

@@ -1,0 +1,1 @@
+"""The loop that solves a task, batches of tasks, and how a configuration becomes their parts."""

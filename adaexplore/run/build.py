@@ -1,0 +1,189 @@
+"""From a configuration to the parts of a run."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from adaexplore.agent.agent import Agent, AgentOptions
+from adaexplore.core.errors import ConfigError
+from adaexplore.core.task import Task
+from adaexplore.judge_client.dummy import DummyJudge
+from adaexplore.judge_client.embedded import embedded_judge
+from adaexplore.judge_client.http import Evaluation, HttpJudge
+from adaexplore.judge_client.protocol import Judge, JudgeIdentity
+from adaexplore.llm.build import build_client
+from adaexplore.llm.meter import MeteredClient
+from adaexplore.llm.protocol import Finish, ModelClient, Purpose
+from adaexplore.llm.replay_client import RecordedReply
+from adaexplore.prompts.blocks import JudgeFacts
+from adaexplore.records.run_records import RunRecords
+from adaexplore.run.hardware import contradiction, prompt_hardware
+from adaexplore.run.solve import Solver
+from adaexplore.search.build import build_policy
+from adaexplore.search.knobs import SearchKnobs
+from adaexplore.settings.config import RunConfig
+
+logger = logging.getLogger(__name__)
+
+WARMUP_RUNS = 10
+"""Least number of untimed runs before the timed ones, as the judge does it."""
+
+
+@dataclass(frozen=True)
+class JudgeAccess:
+    """The judges of a run, one a worker in turn, and what they are."""
+
+    judges: tuple[Judge, ...]
+    identity: JudgeIdentity
+
+    def of_worker(self, index: int) -> Judge:
+        """The judge that worker ``index`` uses."""
+        return self.judges[index % len(self.judges)]
+
+
+@contextmanager
+def open_judge(config: RunConfig, log_path: Path, stop: threading.Event) -> Iterator[JudgeAccess]:
+    """Reach the remote judge, or start one for the length of the run.
+
+    Raises:
+        JudgeUnavailableError: none answers or it cannot be started.
+    """
+    if config.dummy:
+        dummy = DummyJudge(config.seed)
+        yield JudgeAccess((dummy,), dummy.identity())
+        return
+    with ExitStack() as stack:
+        gpu_ids: Sequence[int] = config.gpu_ids or ()
+        if config.use_remote_eval:
+            url = config.remote_eval_url
+        else:
+            url = stack.enter_context(
+                embedded_judge(
+                    device=config.judge_device,
+                    compile_target=config.compile_target,
+                    gpu_ids=gpu_ids,
+                    workers=config.num_processes,
+                    seed=config.seed,
+                    log_path=log_path,
+                )
+            )
+            gpu_ids = ()
+        evaluation = Evaluation(
+            tolerance=config.tolerance,
+            tf32=config.tf32,
+            gpu_name=None if config.gpu_name == "auto" else config.gpu_name,
+        )
+        judges = tuple(
+            HttpJudge(url, replace(evaluation, device=gpu), sleep=stop.wait) for gpu in gpu_ids or (None,)
+        )
+        identity = judges[0].identity()
+        warning = contradiction(config.gpu_name, identity)
+        if warning is not None:
+            logger.warning("%s", warning)
+        yield JudgeAccess(judges, identity)
+
+
+def open_model(
+    config: RunConfig, replies: Mapping[str, RecordedReply] | None, stop: threading.Event
+) -> MeteredClient:
+    """The model that the configuration names, with its cost counted.
+
+    Raises:
+        ModelError: a key or a package is missing.
+    """
+    return MeteredClient(
+        build_client(
+            config.server_type,
+            config.model_name,
+            base_url=config.base_url,
+            command=config.command,
+            replies=replies,
+            temperature=config.temperature,
+            reasoning_effort=config.reasoning_effort,
+            max_completion_tokens=config.max_completion_tokens,
+            seed=config.seed,
+            stop=stop,
+        )
+    )
+
+
+def judge_facts(config: RunConfig, identity: JudgeIdentity) -> JudgeFacts:
+    """What the prompts say about the judge."""
+    name, architecture = prompt_hardware(
+        config.gpu_name, config.gpu_architecture, identity, config.compile_target
+    )
+    evaluation = Evaluation(config.tolerance, config.tf32)
+    return JudgeFacts(
+        gpu_name=name,
+        gpu_architecture=architecture,
+        dtype=config.dtype_str,
+        tf32=config.tf32,
+        tolerance=config.tolerance,
+        trials=evaluation.trials,
+        timed_runs=evaluation.timed_runs,
+        warmup_runs=WARMUP_RUNS,
+    )
+
+
+def build_solver(
+    config: RunConfig,
+    task: Task,
+    *,
+    client: ModelClient,
+    judge: Judge,
+    facts: JudgeFacts,
+    rules: tuple[str, ...],
+    records: RunRecords,
+) -> Solver:
+    """The parts of one task's search."""
+    options = AgentOptions(
+        reviewer=not config.disable_reviewer,
+        force_review=config.force_reviser,
+        worked_example=config.test_source == "KB",
+    )
+    knobs = SearchKnobs(
+        exploration_weight=config.exploration_weight,
+        expand_exploration_ratio=config.expand_exploration_ratio,
+        reward_alpha=config.reward_alpha,
+        small_step_limit=config.small_step_limit,
+        p_large=config.p_large,
+        pool_size=config.pool_size,
+        pool_size_extra_max=config.pool_size_extra_max,
+        softmax_temperature=config.softmax_temperature,
+        geometric_p=config.geometric_p,
+        max_memory_round=config.max_memory_round,
+    )
+    return Solver(
+        agent=Agent(client, task, facts, rules, options),
+        policy=build_policy(config.agent_type, knobs),
+        judge=judge,
+        records=records.task(task.key, config.agent_type),
+        seed=config.seed,
+        total_steps=config.total_steps,
+    )
+
+
+def recorded_replies(run: Path) -> dict[str, RecordedReply]:
+    """Replies of a recorded run by request key, for ``server_type: replay``.
+
+    Raises:
+        RecordError: ``run`` is no run directory.
+        ConfigError: it holds no replies (the release kept none).
+    """
+    replies: dict[str, RecordedReply] = {}
+    records = RunRecords.existing(run)
+    for key in records.tasks():
+        for record in records.task(key).steps():
+            for exchange in record.draft.exchanges:
+                name = f"{key}/{record.node.plan.step}/{exchange.purpose}"
+                replies[name] = RecordedReply(
+                    Purpose(exchange.purpose), exchange.reply, Finish(exchange.finish), exchange.prompt
+                )
+    if not any(reply.text for reply in replies.values()):
+        raise ConfigError(f"replay_path: {run} holds no recorded replies; name a run of this version")
+    return replies

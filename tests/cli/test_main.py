@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from adaexplore.cli.main import COMMANDS, main
+
+
+@pytest.fixture(autouse=True)
+def _quiet_logging() -> Iterator[None]:
+    handlers, level = logging.root.handlers[:], logging.root.level
+    yield
+    logging.root.handlers[:] = handlers
+    logging.root.setLevel(level)
+
+
+def test_module_and_command_are_the_same() -> None:
+    answer = subprocess.run(
+        [sys.executable, "-m", "adaexplore", "--version"], capture_output=True, text=True, check=True
+    )
+    assert answer.stdout.startswith("adaexplore ")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([command, "--help"])
+    assert ended.value.code == 0
+    assert command in capsys.readouterr().out
+
+
+def test_the_readme_lists_every_command() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    for command in COMMANDS:
+        assert f"| `adaexplore {command}" in readme
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["run", "--config", "no/such.yaml"], 2, "no/such.yaml"),
+        (["run", "--set", "total_step=3"], 2, "total_steps"),
+        (["run", "--set", "total_steps=many"], 2, "total_steps: expected an integer"),
+        (["run", "--set", "agent_type=MCST"], 2, "MCTS"),
+        (["run", "--set", "total_steps"], 2, "key=value"),
+        (["run", "--task", "no_such_module.py"], 2, "no_such_module.py"),
+        (["run", "--set", "problem_root=no/such/folder"], 2, "no/such/folder"),
+        (["stats", "no/such/run"], 2, "no/such/run"),
+        (["re-evaluate", "no/such/run"], 2, "no/such/run"),
+        (["eval", "no_kernel.py", "--task", "no_problem.py"], 2, "no_problem.py"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    arguments: list[str],
+    code: int,
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("KERNELBENCH_ROOT", raising=False)
+    assert main(arguments) == code
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert len(captured.err.strip().splitlines()) == 1
+    assert said in captured.err
+
+
+def test_missing_key_is_said_before_anything_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    problem = tmp_path / "double.py"
+    problem.write_text(
+        "class Model:\n    pass\n\n\ndef get_inputs():\n    return []\n\n\ndef get_init_inputs():\n    return []\n"
+    )
+    run = tmp_path / "run"
+    assert main(["run", "--task", str(problem), "--set", f"save_path={run}"]) == 3
+    assert "OPENAI_API_KEY" in capsys.readouterr().err
+
+
+def test_doctor_never_shows_a_key(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    assert main(["doctor"]) == 0
+    printed = capsys.readouterr().out
+    assert "OPENAI_API_KEY set" in printed
+    assert "very-secret" not in printed

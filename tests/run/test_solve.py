@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaexplore.agent.agent import Agent
+from adaexplore.core.draft import DraftOutcome
+from adaexplore.core.errors import Interrupted, JudgeError, ModelUnavailableError, ProblemError
+from adaexplore.core.step import StepRecord
+from adaexplore.core.task import Task
+from adaexplore.core.verdict import Status, Verdict
+from adaexplore.judge_client.protocol import JudgeIdentity
+from adaexplore.llm.protocol import ModelRequest, Purpose
+from adaexplore.prompts.blocks import JudgeFacts
+from adaexplore.records.task_records import TaskRecords
+from adaexplore.run.solve import Solver, solve
+from adaexplore.search.build import build_policy
+from adaexplore.search.knobs import SearchKnobs
+from tests.stub_model import StubModel
+
+TASK = Task(1, "1", "1_x", "class Model: ...\n", "fp32", Path("1_x.py"))
+FACTS = JudgeFacts("NVIDIA H200", "Hopper", "fp32", "off", 1e-3, 5, 100, 10)
+STEPS = 12
+
+
+class StubJudge:
+    """Every third source is wrong; the others' speedup depends on the source alone."""
+
+    def __init__(self, problem: str | None = None) -> None:
+        self.judged: list[str] = []
+        self._problem = problem
+
+    def identity(self) -> JudgeIdentity:
+        return JudgeIdentity("cpu", "stub")
+
+    def check_problem(self, task: Task) -> None:
+        if self._problem is not None:
+            raise ProblemError(self._problem)
+
+    def evaluate(self, task: Task, source: str) -> Verdict:
+        self.judged.append(source)
+        value = sum(source.encode())
+        if value % 3 == 0:
+            return Verdict(status=Status.COMPILE, metadata={"feedback": "no"})
+        stats = {"mean": 1.0, "fast_p": 0.5 + value % 7}
+        return Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats=stats)
+
+
+def solver(folder: Path, agent_type: str = "MCTS", **parts: Any) -> Solver:
+    return Solver(
+        agent=Agent(parts.get("model") or StubModel(), TASK, FACTS),
+        policy=build_policy(agent_type, SearchKnobs()),
+        judge=parts.get("judge") or StubJudge(),
+        records=TaskRecords(folder, agent_type),
+        seed=3,
+        total_steps=STEPS,
+    )
+
+
+def run_all(folder: Path, agent_type: str = "MCTS", **parts: Any) -> list[StepRecord]:
+    return list(solve(solver(folder, agent_type, **parts), threading.Event()))
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        path.name: path.read_text()
+        for path in sorted(folder.iterdir())
+        if not path.name.endswith("_usage.json")
+    }
+
+
+@pytest.mark.parametrize("agent_type", ["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"])
+def test_every_agent_takes_all_steps_and_writes_its_best(tmp_path: Path, agent_type: str) -> None:
+    records = run_all(tmp_path, agent_type)
+    assert [record.node.plan.step for record in records] == list(range(1, STEPS + 1))
+    best = max((r.verdict.score for r in records if r.verdict is not None), default=None)
+    metrics = json.loads((tmp_path / f"global_best_metrics_{STEPS}.json").read_text())
+    assert best is not None
+    assert metrics["runtime_stats"]["fast_p"] == best.speedup
+    assert (tmp_path / f"global_best_kernel_{STEPS}.py").read_text().strip()
+
+
+@pytest.mark.parametrize("agent_type", ["MCTS", "IRS", "IRLE", "PS"])
+@pytest.mark.parametrize("stopped_after", [1, 5, STEPS - 1])
+def test_resumed_run_ends_in_the_same_bytes(tmp_path: Path, agent_type: str, stopped_after: int) -> None:
+    run_all(tmp_path / "whole", agent_type)
+    broken = solve(solver(tmp_path / "resumed", agent_type), threading.Event())
+    list(islice(broken, stopped_after))
+    run_all(tmp_path / "resumed", agent_type)
+    assert contents(tmp_path / "whole") == contents(tmp_path / "resumed")
+
+
+def test_resume_repeats_no_model_call(tmp_path: Path) -> None:
+    list(islice(solve(solver(tmp_path), threading.Event()), 5))
+    model = StubModel()
+    run_all(tmp_path, model=model)
+    assert {int(request.key.split("/")[1]) for request in model.requests} == set(range(6, STEPS + 1))
+
+
+def test_equal_programs_are_evaluated_once_and_still_make_nodes(tmp_path: Path) -> None:
+    def same(request: ModelRequest) -> str | None:
+        return "```python\nclass ModelNew: ...  # hi\n```" if request.purpose is Purpose.LARGE else ""
+
+    judge = StubJudge()
+    records = run_all(tmp_path, "PS", judge=judge, model=StubModel(same))
+    assert len(judge.judged) == 1
+    assert len(records) == STEPS
+    assert [record.evaluated for record in records] == [True] + [False] * (STEPS - 1)
+    assert {record.verdict for record in records if record.verdict is None} == set()
+
+
+def test_replies_without_code_count_as_steps_and_are_not_judged(tmp_path: Path) -> None:
+    judge = StubJudge()
+    records = run_all(tmp_path, judge=judge, model=StubModel(lambda _: ""))
+    assert judge.judged == []
+    assert {record.draft.outcome for record in records} == {DraftOutcome.EMPTY}
+    assert (tmp_path / f"global_best_kernel_{STEPS}.py").read_text() == ""
+
+
+def test_problem_that_cannot_be_judged_costs_no_model_call(tmp_path: Path) -> None:
+    model = StubModel()
+    with pytest.raises(ProblemError, match="too large"):
+        run_all(tmp_path, model=model, judge=StubJudge("too large"))
+    assert model.requests == []
+
+
+def test_failing_judge_leaves_no_step_and_no_verdict(tmp_path: Path) -> None:
+    class Broken(StubJudge):
+        def evaluate(self, task: Task, source: str) -> Verdict:
+            if len(self.judged) == 4:
+                raise JudgeError("down")
+            return super().evaluate(task, source)
+
+    done: list[StepRecord] = []
+    with pytest.raises(JudgeError):
+        done.extend(_collect(solve(solver(tmp_path, "PS", judge=Broken()), threading.Event()), done))
+    assert len(done) == 4
+    assert [record.node.plan.step for record in TaskRecords(tmp_path, "PS").steps()] == [1, 2, 3, 4]
+
+
+def _collect(steps: Iterator[StepRecord], into: list[StepRecord]) -> list[StepRecord]:
+    for record in steps:
+        into.append(record)
+    return []
+
+
+def test_stop_drops_the_step_in_flight(tmp_path: Path) -> None:
+    stop = threading.Event()
+
+    def answer(request: ModelRequest) -> str | None:
+        if request.key.startswith("1_1/3/"):
+            stop.set()
+        return None
+
+    done: list[StepRecord] = []
+    with pytest.raises(Interrupted):
+        _collect(solve(solver(tmp_path, "PS", model=StubModel(answer)), stop), done)
+    assert [record.node.plan.step for record in done] == [1, 2]
+    assert not (tmp_path / "proposal_3_log.json").exists()
+
+
+def test_model_trouble_stops_without_a_step(tmp_path: Path) -> None:
+    class Down(StubModel):
+        def complete(self, request: ModelRequest) -> Any:
+            raise ModelUnavailableError("gone")
+
+    with pytest.raises(ModelUnavailableError):
+        run_all(tmp_path, model=Down())
+    assert [record.node.plan.step for record in TaskRecords(tmp_path, "MCTS").steps()] == [0]
