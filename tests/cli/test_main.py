@@ -76,7 +76,9 @@ def test_missing_key_is_said_before_anything_runs(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     problem = tmp_path / "double.py"
     problem.write_text(
-        "class Model:\n    pass\n\n\ndef get_inputs():\n    return []\n\n\ndef get_init_inputs():\n    return []\n"
+        "class Model:\n    pass\n\n\n"
+        "def get_inputs():\n    return []\n\n\n"
+        "def get_init_inputs():\n    return []\n"
     )
     run = tmp_path / "run"
     assert main(["run", "--task", str(problem), "--set", f"save_path={run}"]) == 3
