@@ -1,0 +1,166 @@
+"""What makes two failures the same: stage, exception type and message without the particulars."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from adaexplore.core.verdict import Status, Verdict
+
+_MATERIAL = frozenset(
+    {
+        Status.SYNTAX,
+        Status.LOAD,
+        Status.CONSTRUCT,
+        Status.COMPILE,
+        Status.LAUNCH,
+        Status.ILLEGAL_ACCESS,
+        Status.OUT_OF_MEMORY,
+        Status.WRONG_SHAPE,
+        Status.WRONG_DTYPE,
+    }
+)
+_ENVIRONMENT = re.compile(
+    r"^(OSError|IOError|FileNotFoundError|FileExistsError|PermissionError|BlockingIOError|MemoryError|"
+    r"BrokenPipeError|Connection\w*Error|TimeoutError|TimeoutExpired|KeyboardInterrupt|SystemExit)$"
+)
+_MESSAGE_LENGTH = 200
+
+_CARETS = re.compile(r"\s*[\^~]+[\^~\s]*")
+_POSITION = re.compile(r"\s*at \d+:\d+:?\s*")
+_NAMED = re.compile(r"^\s*(?:\w+\.)*([A-Z]\w*)(?::\s*(.*)|\((.*)\))?$")
+_WRAPPED = re.compile(r"^(?:\w+\.)*[A-Z]\w*(?:Error\w*|Exception|Resources|Construct|Iteration)[:(]")
+
+_PARTICULARS = (
+    (re.compile(r"0x[0-9a-fA-F]+"), "#"),
+    (re.compile(r"<[^<>]*[\\/][^<>]*>|(?:[\w.\-]*[\\/])+[\w.\-]+|\b[\w\-]+\.py\b"), "<path>"),
+    (re.compile(r",?\s*\b(?:on )?line \d+|\bat \d+:\d+:?"), ""),
+    (re.compile(r"<?\[[\s\d,'x]*\](?:,\s*\w+>)?|\(\s*\d+(?:,\s*\d*)+\)|torch\.Size\([^)]*\)"), "<shape>"),
+    (
+        re.compile(r"\b(?:local variable |name )?'?[A-Za-z_]\w*'? is not (?:defined|in list)"),
+        "a name is unknown",
+    ),
+    (re.compile(r"\b(variable|type for) '?\w+'?"), r"\1 _"),
+    (re.compile(r"(meta-parameters: )\w+(?:, \w+)*"), r"\1_"),
+    (re.compile(r"\b(fp|int|uint|float|bfloat|bf)\d+\b"), r"\1#"),
+    (re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "#"),
+    (re.compile(r"\s+"), " "),
+)
+_QUOTED = re.compile(r"(?<!\w)(['\"`])[^'\"`]*\1")
+_KEPT_BEFORE = re.compile(r"(attribute|keyword argument|module|type) $")
+_KEPT_AFTER = re.compile(r" object\b")
+
+
+@dataclass(frozen=True)
+class Signature:
+    """The kind of a failure; equal signatures are the same mistake made again.
+
+    Attributes:
+        stage: the verdict's status.
+        exception: class name of the error nearest to the cause, "" where none is named.
+        message: its message, normalised.
+    """
+
+    stage: str
+    exception: str
+    message: str
+
+    @property
+    def key(self) -> str:
+        """The signature as one line."""
+        return f"{self.stage} | {self.exception} | {self.message}"
+
+
+def error_text(verdict: Verdict) -> str:
+    """The error as the judge worded it: of compilation, of execution, or its feedback."""
+    for key in ("compilation_error", "runtime_error", "feedback"):
+        text = str(verdict.metadata.get(key) or "").strip()
+        if text:
+            return text
+    return ""
+
+
+def signature_of(verdict: Verdict) -> Signature | None:
+    """The signature of a failure, None where it teaches no rule.
+
+    Not material for a memory: wrong or non-finite values, nondeterminism, integrity findings,
+    crashes without a message, ``not_checked``, timeouts that hold no compile error, and whatever the
+    environment and not the candidate caused.
+    """
+    late_compile_error = verdict.status is Status.TIMEOUT and verdict.metadata.get("compilation_error")
+    if verdict.status not in _MATERIAL and not late_compile_error:
+        return None
+    text = error_text(verdict)
+    if not text:
+        return None
+    declared = verdict.metadata.get("compilation_error_name") or verdict.metadata.get("runtime_error_name")
+    exception, message = _cause(text)
+    if not message and exception in ("", "CompilationError"):
+        return None  # a bare caret: the message was cut off
+    exception = exception or str(declared or "").rpartition(".")[2]
+    if _ENVIRONMENT.match(exception):
+        return None
+    return Signature(verdict.status.value, exception, normalise(message))
+
+
+def normalise(message: str) -> str:
+    """``message`` without numbers, paths, positions, shapes and names that the candidate chose.
+
+    Quoted names that are the mistake itself stay: the attribute that is missing, the keyword that
+    is unexpected, the type or module it was asked of.
+    """
+    message = _QUOTED.sub(_quoted, message)
+    for pattern, replacement in _PARTICULARS:
+        message = pattern.sub(replacement, message)
+    return message.strip(" .:")[:_MESSAGE_LENGTH]
+
+
+def offending_line(text: str) -> str:
+    """The source line that the last caret of a compiler message points into, "" if none does."""
+    lines = text.splitlines()
+    for index in range(len(lines) - 1, 0, -1):
+        if _CARETS.fullmatch(lines[index]):
+            return lines[index - 1].strip()
+    return ""
+
+
+def _quoted(match: re.Match[str]) -> str:
+    text = match.string
+    kept = _KEPT_BEFORE.search(text, 0, match.start()) or _KEPT_AFTER.match(text, match.end())
+    return match[0] if kept else "_"
+
+
+def _cause(text: str) -> tuple[str, str]:
+    """Exception name and message nearest to the cause in a traceback or a compiler message."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if lines and not _CARETS.fullmatch(lines[-1]):
+        return _split(lines[-1])
+    # The text ends under a caret: the compiler names the place, and the cause stands further up.
+    for line in reversed(lines):
+        name, message = _split(line)
+        if name.endswith(("Error", "Exception", "Construct")) and not _POSITION.fullmatch(
+            message or "at 0:0"
+        ):
+            return name, message
+    used: list[str] = re.findall(r"\b(?:tl|triton|libdevice)\.[\w.]+", offending_line(text))
+    return "", " ".join(["in", *dict.fromkeys(used)]) if used else ""
+
+
+def _split(line: str) -> tuple[str, str]:
+    """``a.b.Name: message`` or ``Name('message')`` taken apart, an inner exception first."""
+    named = _NAMED.match(line)
+    if named is None:
+        return "", line
+    name, message = named[1], named[2] or ""
+    if named[3] is not None:
+        message = _unquoted(named[3])
+    if _WRAPPED.match(message):
+        return _split(message)
+    return name, "" if _CARETS.fullmatch(message) else message
+
+
+def _unquoted(literal: str) -> str:
+    """The string that ``literal`` (the argument in an exception's repr) stands for."""
+    if len(literal) >= 2 and literal[0] in "'\"" and literal[-1] == literal[0]:
+        return literal[1:-1].replace("\\'", "'").replace('\\"', '"')
+    return literal

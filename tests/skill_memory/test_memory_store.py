@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from adaexplore.core.errors import ConfigError
+from skill_memory.store import Rule, injected, memory_for_run, read_rules, write_rules
+
+
+def test_rules_survive_a_round_trip(tmp_path: Path) -> None:
+    rules = [Rule("You cannot a||b", 3.0), Rule("You cannot é", 1.5), Rule("You cannot c", 12345678.0)]
+    write_rules(tmp_path / "m.txt", rules)
+    assert read_rules(tmp_path / "m.txt") == rules
+    assert (tmp_path / "m.txt").read_text(encoding="utf-8").splitlines()[0] == "You cannot a||b||3"
+
+
+def test_bom_crlf_blank_lines_and_missing_counts_are_fine(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "m.txt"
+    path.write_bytes(
+        b"\xef\xbb\xbfYou cannot one||3.0\r\n\r\n  \nYou cannot two\nYou cannot three||\nYou cannot four || 2"
+    )
+    expected = [("one", 3.0), ("two", 1.0), ("three", 1.0), ("four", 2.0)]
+    assert read_rules(path) == [Rule(f"You cannot {name}", count) for name, count in expected]
+    assert not caplog.records
+
+
+def test_malformed_lines_are_named_in_one_warning_and_skipped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "m.txt"
+    path.write_bytes(
+        b"You cannot one||3\nYou cannot 2||many\n||4\nYou cannot \xff||1\nYou cannot x||nan\nYou cannot y||-1"
+    )
+    assert read_rules(path) == [Rule("You cannot one", 3.0)]
+    assert len(caplog.records) == 1
+    message = caplog.records[0].getMessage()
+    assert str(path) in message
+    for number in (2, 3, 4, 5, 6):
+        assert f"line {number} " in message
+    assert "line 1 " not in message
+
+
+def test_a_separator_other_than_a_newline_does_not_split_a_rule(tmp_path: Path) -> None:
+    (tmp_path / "m.txt").write_text("You cannot a\u2028b||2\n", encoding="utf-8")
+    assert read_rules(tmp_path / "m.txt") == [Rule("You cannot a\u2028b", 2.0)]
+
+
+def test_rules_at_or_above_the_threshold_are_injected_in_file_order() -> None:
+    rules = [Rule("b", 3.0), Rule("a", 9.0), Rule("c", 2.9)]
+    assert injected(rules, 3) == ("b", "a")
+
+
+@pytest.fixture
+def bundled(tmp_path: Path) -> Path:
+    write_rules(tmp_path / "bundled.txt", [Rule("You cannot bundle", 5.0)])
+    return tmp_path / "bundled.txt"
+
+
+def test_no_path_is_no_memory(bundled: Path) -> None:
+    assert memory_for_run(None, False, bundled).rules == ()
+
+
+def test_an_update_without_a_path_is_refused(bundled: Path) -> None:
+    with pytest.raises(ConfigError, match="general_memory_path"):
+        memory_for_run(None, True, bundled)
+
+
+def test_an_existing_memory_is_used(tmp_path: Path, bundled: Path) -> None:
+    write_rules(tmp_path / "own.txt", [Rule("You cannot own", 1.0)])
+    memory = memory_for_run(tmp_path / "own.txt", False, bundled)
+    assert (memory.path, memory.rules) == (tmp_path / "own.txt", (Rule("You cannot own", 1.0),))
+
+
+def test_a_missing_memory_is_replaced_by_the_bundled_one_with_one_warning(
+    tmp_path: Path, bundled: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    memory = memory_for_run(tmp_path / "absent.txt", False, bundled)
+    assert (memory.path, memory.rules) == (bundled, (Rule("You cannot bundle", 5.0),))
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    assert "absent.txt" in caplog.text
+    assert not (tmp_path / "absent.txt").exists()
+
+
+def test_a_missing_memory_is_created_for_an_update(
+    tmp_path: Path, bundled: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "new" / "memory.txt"
+    assert memory_for_run(path, True, bundled).rules == ()
+    assert path.read_text() == ""
+    assert not caplog.records
+
+
+def test_an_unreadable_memory_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="general_memory_path"):
+        read_rules(tmp_path)
