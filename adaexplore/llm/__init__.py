@@ -1,0 +1,1 @@
+"""Language-model clients behind one protocol."""

@@ -1,0 +1,111 @@
+"""From settings to a model client."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from typing import assert_never
+
+from adaexplore.core.errors import ConfigError
+from adaexplore.llm.command_client import COMMAND_RETRIES, CommandClient
+from adaexplore.llm.protocol import ModelClient
+from adaexplore.llm.replay_client import RecordedReply, ReplayClient
+from adaexplore.llm.retry import Retry, RetryPolicy
+from adaexplore.llm.sampling import SamplingParameters
+from adaexplore.settings.config import ServerType
+
+
+def build_client(
+    server_type: ServerType,
+    model_name: str,
+    *,
+    base_url: str | None = None,
+    command: str | None = None,
+    replies: Mapping[str, RecordedReply] | None = None,
+    temperature: float | None = None,
+    reasoning_effort: str | None = None,
+    max_completion_tokens: int = 16384,
+    timeout_s: float = 600.0,
+    seed: int = 0,
+    stop: threading.Event | None = None,
+    retry_policy: RetryPolicy | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> ModelClient:
+    """The client that ``server_type`` names; arguments that it does not use are ignored.
+
+    Args:
+        server_type: which client.
+        model_name: the model, or on Azure the deployment.
+        base_url: another server of the same dialect; the endpoint on Azure.
+        command: the command line for ``command``.
+        replies: recorded replies by request key, for ``replay``.
+        temperature: sampling temperature; None leaves it to the service.
+        reasoning_effort: how much a reasoning model may think; None leaves it to the service.
+        max_completion_tokens: upper bound of a reply's tokens.
+        timeout_s: seconds that one attempt may take.
+        seed: seeds the offline writer.
+        stop: set from outside to end waits between attempts, and a command, at once.
+        retry_policy: limits of the retries; each client has its own when None.
+        environment: where keys are read; the process's environment when None.
+
+    Raises:
+        ConfigError: an argument that ``server_type`` needs is missing.
+        ModelRequestError: no key, or an SDK is not installed.
+    """
+    environment = os.environ if environment is None else environment
+    match server_type:
+        case "openai" | "azure":
+            from adaexplore.llm.openai_client import open_azure, open_openai
+
+            body = {
+                "temperature": temperature,
+                "reasoning_effort": reasoning_effort,
+                "max_completion_tokens": max_completion_tokens,
+            }
+            return (open_openai if server_type == "openai" else open_azure)(
+                model_name,
+                base_url=base_url,
+                sampling=_sampling(model_name, body),
+                retry=Retry(retry_policy, stop=stop),
+                timeout_s=timeout_s,
+                environment=environment,
+            )
+        case "claude" | "anthropic":
+            from adaexplore.llm.anthropic_client import open_anthropic
+
+            effort = None if reasoning_effort is None else {"effort": reasoning_effort}
+            return open_anthropic(
+                model_name,
+                base_url=base_url,
+                sampling=_sampling(model_name, {"temperature": temperature, "output_config": effort}),
+                max_tokens=max_completion_tokens,
+                retry=Retry(retry_policy, stop=stop),
+                timeout_s=timeout_s,
+                environment=environment,
+            )
+        case "command":
+            if not command:
+                raise ConfigError(
+                    "server_type command needs command: a program that reads a prompt and writes a reply"
+                )
+            return CommandClient(
+                command,
+                timeout_s=timeout_s,
+                retry=Retry(retry_policy or COMMAND_RETRIES, stop=stop),
+                stop=stop,
+            )
+        case "replay":
+            if replies is None:
+                raise ConfigError("server_type replay needs replay_path: the directory of a recorded run")
+            return ReplayClient(replies)
+        case "offline":
+            from adaexplore.llm.offline import OfflineWriter
+
+            return OfflineWriter(seed=seed)
+        case _:
+            assert_never(server_type)
+
+
+def _sampling(model_name: str, body: Mapping[str, object]) -> SamplingParameters:
+    return SamplingParameters(model_name, {name: value for name, value in body.items() if value is not None})

@@ -1,0 +1,130 @@
+"""Asking a service again after trouble that passes: backoff with full jitter, honouring Retry-After."""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
+
+from adaexplore.core.errors import Interrupted, ModelUnavailableError
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_LOUD_WAIT_S = 10.0
+
+
+class ServiceTrouble(Exception):
+    """A failure that may pass; never leaves this package.
+
+    Attributes:
+        reason: one line for a person.
+        retry_after_s: how long the service asked to wait; None when it did not say.
+    """
+
+    def __init__(self, reason: str, retry_after_s: float | None = None) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+
+
+@dataclass(frozen=True)
+class RetryPolicy:
+    """How often and how long to try.
+
+    Attributes:
+        max_attempts: requests in all, the first included.
+        max_wait_s: sum of the waits between them; a wait that would exceed it ends the attempts.
+        base_s: upper bound of the first wait, doubled with every further one.
+        cap_s: upper bound of any wait that the service did not ask for.
+    """
+
+    max_attempts: int = 8
+    max_wait_s: float = 600.0
+    base_s: float = 1.0
+    cap_s: float = 60.0
+
+
+class Retry:
+    """Calls until an answer comes, the policy's limits are reached, or ``stop`` is set.
+
+    Args:
+        policy: the limits.
+        stop: set from outside to end a wait at once.
+        sleep: waits so many seconds; by default interruptible by ``stop`` and by signals.
+        rng: source of the jitter; unseeded, because nothing recorded depends on it.
+    """
+
+    def __init__(
+        self,
+        policy: RetryPolicy | None = None,
+        *,
+        stop: threading.Event | None = None,
+        sleep: Callable[[float], object] | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._policy = policy or RetryPolicy()
+        self._stop = stop or threading.Event()
+        self._sleep = sleep or self._stop.wait
+        self._rng = rng or random.Random()
+
+    def call(self, ask: Callable[[], T]) -> T:
+        """The first answer of ``ask`` that is not :class:`ServiceTrouble`.
+
+        Raises:
+            ModelUnavailableError: the limits were reached.
+            Interrupted: ``stop`` was set while waiting.
+        """
+        attempt, waited_s = 1, 0.0
+        while True:
+            try:
+                return ask()
+            except ServiceTrouble as trouble:
+                last = trouble
+            delay_s = self._delay_s(attempt, last.retry_after_s)
+            gave_up = f"{last.reason}; gave up after {attempt} attempts"
+            if attempt >= self._policy.max_attempts:
+                raise ModelUnavailableError(gave_up)
+            if waited_s + delay_s > self._policy.max_wait_s:
+                raise ModelUnavailableError(
+                    f"{gave_up}: the next one is due in {delay_s:.0f} s, waiting may take "
+                    f"{self._policy.max_wait_s:.0f} s in all; run again later"
+                )
+            level = logging.WARNING if delay_s >= _LOUD_WAIT_S else logging.INFO
+            logger.log(level, "%s; attempt %d in %.1f s", last.reason, attempt + 1, delay_s)
+            self._sleep(delay_s)
+            if self._stop.is_set():
+                raise Interrupted("stopped while waiting for the model; run the same command to continue")
+            attempt, waited_s = attempt + 1, waited_s + delay_s
+
+    def _delay_s(self, attempt: int, retry_after_s: float | None) -> float:
+        if retry_after_s is not None:
+            return retry_after_s + self._rng.uniform(0.0, min(self._policy.base_s, retry_after_s))
+        return self._rng.uniform(0.0, min(self._policy.cap_s, self._policy.base_s * 2.0 ** (attempt - 1)))
+
+
+def retry_after_s(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
+    """The wait that a response asks for, in seconds; None when it asks for none that can be read.
+
+    Args:
+        headers: case-insensitive response headers; ``Retry-After`` may be seconds or an HTTP date,
+            ``retry-after-ms`` (milliseconds) is preferred where present.
+        now: wall clock, seconds since the epoch.
+    """
+    for name, scale in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
+        try:
+            seconds = float(headers.get(name, "")) * scale
+        except ValueError:
+            continue
+        if math.isfinite(seconds):
+            return max(0.0, seconds)
+    try:
+        return max(0.0, parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - now())
+    except (TypeError, ValueError, OverflowError):
+        return None

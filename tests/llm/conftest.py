@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from adaexplore.llm.build import build_client
+from adaexplore.llm.protocol import ModelClient, ModelRequest, Purpose
+from adaexplore.llm.retry import RetryPolicy
+from tests.model_server import ModelServer
+
+AT_ONCE = RetryPolicy(max_attempts=3, base_s=0.0)
+KEY = "4f7a9c2e51d0"
+
+
+@pytest.fixture
+def server() -> Iterator[ModelServer]:
+    with ModelServer() as service:
+        yield service
+
+
+Connect = Callable[..., ModelClient]
+
+
+@pytest.fixture(params=["openai", "azure", "anthropic"])
+def connect(request: pytest.FixtureRequest, server: ModelServer) -> Connect:
+    """Builds a client of one dialect for the server, without waits between attempts."""
+    return connector(request.param, server)
+
+
+def connector(dialect: str, server: ModelServer) -> Connect:
+    def build(model: str = "gpt-5-mini", **options: object) -> ModelClient:
+        variable = {"openai": "OPENAI_API_KEY", "azure": "AZURE_API_KEY", "anthropic": "ANTHROPIC_API_KEY"}
+        arguments: dict[str, object] = {
+            "base_url": server.openai_url if dialect == "openai" else server.url,
+            "environment": {variable[dialect]: KEY},
+            "retry_policy": AT_ONCE,
+            "timeout_s": 10.0,
+        }
+        return build_client(dialect, model, **{**arguments, **options})  # type: ignore[arg-type]
+
+    return build
+
+
+def ask(prompt: str = "write a kernel") -> ModelRequest:
+    return ModelRequest(prompt, Purpose.LARGE, "1_1/1/large")

@@ -1,0 +1,161 @@
+"""What is particular to Anthropic's messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from adaexplore.core.errors import ModelRequestError, ModelUnavailableError
+from adaexplore.llm.build import build_client
+from adaexplore.llm.protocol import Finish
+from tests.llm.conftest import Connect, ask, connector
+from tests.model_server import Answer, Fail, ModelServer, Raw
+
+
+@pytest.fixture
+def connect(server: ModelServer) -> Connect:
+    return connector("anthropic", server)
+
+
+def stream(*events: Mapping[str, object]) -> Raw:
+    lines = "".join(f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
+    return Raw(lines, content_type="text/event-stream")
+
+
+def test_limit_is_always_sent_and_the_answer_streamed(server: ModelServer, connect: Connect) -> None:
+    connect(max_completion_tokens=64_000).complete(ask())
+    body = server.requests[0].body
+    assert (body["max_tokens"], body["stream"]) == (64_000, True)
+    assert set(body) == {"model", "messages", "max_tokens", "stream"}
+
+
+def test_effort_is_sent_as_output_config(server: ModelServer, connect: Connect) -> None:
+    connect(reasoning_effort="low").complete(ask())
+    assert server.requests[0].body["output_config"] == {"effort": "low"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "output_config.effort: this model does not support the effort parameter",
+        "output_config: Extra inputs are not permitted",
+    ],
+)
+def test_rejected_effort_is_dropped(server: ModelServer, connect: Connect, message: str) -> None:
+    server.script(Fail(400, message))
+    connect(reasoning_effort="low", temperature=1.0).complete(ask())
+    assert "output_config" not in server.requests[1].body
+    assert "temperature" in server.requests[1].body
+
+
+def test_deprecated_temperature_is_dropped(server: ModelServer, connect: Connect) -> None:
+    server.script(Fail(400, "`temperature` is deprecated for this model."))
+    connect(temperature=0.2).complete(ask())
+    assert "temperature" not in server.requests[1].body
+
+
+def test_thinking_is_not_part_of_the_text(server: ModelServer, connect: Connect) -> None:
+    blocks = (
+        {"type": "thinking", "thinking": "hm, let me see", "signature": "x"},
+        {"type": "text", "text": "first, "},
+        {"type": "text", "text": "second"},
+    )
+    server.script(Answer(blocks=blocks), Answer(blocks=blocks, streamed=False))
+    client = connect()
+    assert client.complete(ask()).text == "first, second"
+    assert client.complete(ask()).text == "first, second"
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "finish"),
+    [
+        ("end_turn", Finish.COMPLETE),
+        ("max_tokens", Finish.CUT),
+        ("model_context_window_exceeded", Finish.CUT),
+        ("refusal", Finish.REFUSED),
+        ("something_new", Finish.COMPLETE),
+    ],
+)
+@pytest.mark.parametrize("streamed", [True, False])
+def test_finish(
+    server: ModelServer, connect: Connect, stop_reason: str, finish: Finish, streamed: bool
+) -> None:
+    server.script(Answer("some", finish=stop_reason, streamed=streamed))
+    reply = connect().complete(ask())
+    assert (reply.text, reply.finish) == ("some", finish)
+
+
+def test_written_cache_counts_as_input(server: ModelServer, connect: Connect) -> None:
+    usage = {
+        "input_tokens": 10,
+        "cache_read_input_tokens": 200,
+        "cache_creation_input_tokens": 3000,
+        "output_tokens": 40,
+    }
+    server.script(Answer("x", usage=usage))
+    counted = connect("claude-sonnet-4-6").complete(ask()).usage
+    assert (counted.input_tokens, counted.cached_input_tokens, counted.output_tokens) == (3210, 200, 40)
+    assert counted.usd == pytest.approx((3010 * 3.0 + 200 * 0.3 + 40 * 15.0) / 1e6)
+
+
+def test_overload_inside_a_stream_is_asked_again(server: ModelServer, connect: Connect) -> None:
+    start = {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 1}}}
+    error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    server.script(stream(start, error))
+    assert connect().complete(ask()).text == "ok"
+    server.script(*[stream(start, error)] * 3)
+    with pytest.raises(ModelUnavailableError, match=r"529 from .*: Overloaded"):
+        connect().complete(ask())
+
+
+def test_refusal_to_serve_inside_a_stream_ends_it(server: ModelServer, connect: Connect) -> None:
+    server.script(stream({"type": "error", "error": {"type": "authentication_error", "message": "no"}}))
+    with pytest.raises(ModelRequestError, match=r"401.*ANTHROPIC_API_KEY"):
+        connect().complete(ask())
+
+
+def test_stream_that_ends_early_is_asked_again(server: ModelServer, connect: Connect) -> None:
+    start = {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 1}}}
+    half = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "half"}}
+    whole = stream(start, half)
+    server.script(whole, Raw(whole.body, content_type="text/event-stream", length=len(whole.body) + 50))
+    assert connect().complete(ask()).text == "ok"
+    assert len(server.requests) == 3
+
+
+def test_unusual_line_ends_are_part_of_the_text(server: ModelServer, connect: Connect) -> None:
+    text = "a\u2028b\x85c\u2029d"
+    delta = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}
+    events = "".join(
+        f"data: {json.dumps(event, ensure_ascii=False)}\r\n\r\n"
+        for event in (delta, {"type": "message_stop"})
+    )
+    server.script(Raw(events, content_type="text/event-stream"))
+    assert connect().complete(ask()).text == text
+
+
+def test_stream_that_only_stays_alive_times_out(server: ModelServer, connect: Connect) -> None:
+    server.script(*[Raw("event: ping\ndata: {}\n\n", content_type="text/event-stream", length=9)] * 3)
+    times = iter(range(0, 10_000, 60))
+    client = connect(timeout_s=50.0)
+    client._service._clock = lambda: float(next(times))  # type: ignore[attr-defined]
+    with pytest.raises(ModelUnavailableError, match=r"no answer .* in time"):
+        client.complete(ask())
+
+
+def test_blocked_output_is_a_refusal(server: ModelServer, connect: Connect) -> None:
+    server.script(Fail(400, "Output blocked by content filtering policy"))
+    assert connect().complete(ask()).finish is Finish.REFUSED
+
+
+def test_missing_usage_leaves_the_price_unknown(server: ModelServer, connect: Connect) -> None:
+    server.script(stream({"type": "message_start", "message": {"model": "m"}}, {"type": "message_stop"}))
+    reply = connect("claude-sonnet-4-6").complete(ask())
+    assert (reply.text, reply.usage.usd) == ("", None)
+
+
+def test_address_may_come_from_the_environment(server: ModelServer) -> None:
+    client = build_client("claude", "m", environment={"ANTHROPIC_BASE_URL": server.url})
+    assert client.complete(ask()).text == "ok"

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+
+from adaexplore.llm.pricing import PRICES, price_of, usd
+
+
+def test_million_tokens_cost_the_list_price() -> None:
+    cost = usd("gpt-5-mini", input_tokens=2_000_000, cached_input_tokens=1_000_000, output_tokens=1_000_000)
+    assert cost == pytest.approx(0.25 + 0.025 + 2.0)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "model"),
+    [
+        ("gpt-5-mini-2025-08-07", "gpt-5-mini"),
+        ("gpt-4o-mini-2024-07-18", "gpt-4o-mini"),
+        ("claude-haiku-4-5-20251001", "claude-haiku-4-5"),
+        ("claude-sonnet-4@20250514", "claude-sonnet-4"),
+        ("claude-3-5-haiku-latest", "claude-3-5-haiku"),
+    ],
+)
+def test_snapshot_costs_what_its_model_costs(snapshot: str, model: str) -> None:
+    assert price_of(snapshot) == PRICES[model]
+
+
+def test_snapshot_with_a_price_of_its_own() -> None:
+    assert price_of("gpt-4o-2024-05-13") != price_of("gpt-4o-2024-08-06")
+
+
+@pytest.mark.parametrize(
+    "name", ["", "qwen3-coder", "gpt-5-mini-turbo", "gpt-4o-audio-preview", "gpt-50", "o3-pro"]
+)
+def test_unknown_name_has_no_price(name: str) -> None:
+    assert price_of(name) is None
+    assert usd(name, input_tokens=1, cached_input_tokens=0, output_tokens=1) is None
+
+
+def test_cached_input_never_costs_more_than_fresh_input() -> None:
+    assert all(0 < price.cached <= price.input < price.output for price in PRICES.values())

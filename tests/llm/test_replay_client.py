@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from adaexplore.core.errors import ModelRequestError
+from adaexplore.core.usage import Usage
+from adaexplore.llm.protocol import Finish, ModelRequest, Purpose
+from adaexplore.llm.replay_client import RecordedReply, ReplayClient
+
+CLIENT = ReplayClient(
+    {
+        "1_1/1/large": RecordedReply(Purpose.LARGE, "first", prompt="one\ntwo\nthree"),
+        "1_1/2/small": RecordedReply(Purpose.SMALL, "half", Finish.CUT),
+    }
+)
+
+
+def test_reply_is_the_recorded_one_at_no_cost() -> None:
+    reply = CLIENT.complete(ModelRequest("one\ntwo\nthree", Purpose.LARGE, "1_1/1/large"))
+    assert (reply.text, reply.finish, reply.usage) == ("first", Finish.COMPLETE, Usage())
+
+
+def test_finish_is_replayed_and_an_unrecorded_prompt_not_compared() -> None:
+    reply = CLIENT.complete(ModelRequest("anything", Purpose.SMALL, "1_1/2/small"))
+    assert (reply.text, reply.finish) == ("half", Finish.CUT)
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (ModelRequest("x", Purpose.LARGE, "1_1/9/large"), "no reply for 1_1/9/large"),
+        (
+            ModelRequest("x", Purpose.REPAIR, "1_1/2/small"),
+            "has a small reply for 1_1/2/small, where a repair",
+        ),
+        (ModelRequest("one\n2\nthree", Purpose.LARGE, "1_1/1/large"), "differs .* from line 2 on"),
+        (ModelRequest("one\ntwo\nthree\nfour", Purpose.LARGE, "1_1/1/large"), "differs .* from line 4 on"),
+    ],
+)
+def test_departure_from_the_recording_is_an_error(request_: ModelRequest, message: str) -> None:
+    with pytest.raises(ModelRequestError, match=message):
+        CLIENT.complete(request_)
