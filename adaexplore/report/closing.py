@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
@@ -12,6 +13,9 @@ from adaexplore.records.run_records import RunRecords
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.report.tables import text_table
 from adaexplore.report.task_result import Best, TaskResult, task_result, total_usage
+
+
+_FAILURE_CHARS = 60
 
 
 def closing_report(folder: Path, total_steps: int, keys: Sequence[str] | None = None) -> str:
@@ -81,7 +85,7 @@ def _best_text(best: Best) -> str:
 def _statuses(result: TaskResult) -> str:
     if result.failure is None:
         return _counts(result.statuses)
-    failure = f"{result.failure.error_type}: {result.failure.message}"
+    failure = shorten(result.failure.message.rpartition(".py: ")[2], _FAILURE_CHARS, placeholder="...")
     return f"{_counts(result.statuses)}; {failure}" if result.statuses else failure
 
 
