@@ -1,0 +1,108 @@
+"""``python -m online_judge``: serve the judge, on a free port if asked for port 0."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import socket
+import sys
+from pathlib import Path
+
+import uvicorn
+
+from adaexplore.core.errors import AdaExploreError
+from adaexplore.core.files import write_json
+from online_judge.settings import Settings, bind_address
+
+log = logging.getLogger(__name__)
+
+_GRACE_S = 2
+_LOOK_S = 0.5
+
+
+class _Server(uvicorn.Server):
+    """A server that tells when it is ready and ends with its parent."""
+
+    def __init__(self, config: uvicorn.Config, port: int, announce: Path | None, parent: int | None) -> None:
+        super().__init__(config)
+        self._port = port
+        self._announce = announce
+        self._parent = parent
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, then write the announcement."""
+        await super().startup(sockets)
+        if self.started and self._announce is not None:
+            write_json(self._announce, {"port": self._port, "pid": os.getpid()})
+
+    async def main_loop(self) -> None:
+        """Serve until told to stop, or until the parent is gone."""
+        watch = asyncio.create_task(self._follow_parent())
+        try:
+            await super().main_loop()
+        finally:
+            watch.cancel()
+
+    async def _follow_parent(self) -> None:
+        while self._parent is not None:
+            if os.getppid() != self._parent:
+                log.warning("the parent process is gone: the judge ends")
+                self.should_exit = True
+                return
+            await asyncio.sleep(_LOOK_S)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command; gives its exit status."""
+    parent = os.getppid()
+    parser = argparse.ArgumentParser(prog="python -m online_judge", description=__doc__)
+    parser.add_argument("--host", help="address to listen on (HOST, else 127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port, 0 for a free one (PORT, else 12017)")
+    parser.add_argument("--announce", type=Path, help='file that gets {"port": N, "pid": N} when ready')
+    parser.add_argument("--die-with-parent", action="store_true", help="end when the starting process ends")
+    options = parser.parse_args(argv)
+    debug = os.environ.get("DEBUG", "").lower() == "true"
+    level = "debug" if debug else os.environ.get("LOG_LEVEL", "info").lower()
+    logging.basicConfig(
+        level=level.upper() if level in uvicorn.config.LOG_LEVELS else "INFO",
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    try:
+        Settings.from_environment()  # what is wrong with it is told in one line, before anything starts
+        host, port = bind_address()
+        host = options.host or host
+        port = port if options.port is None else options.port
+        if debug and port:
+            uvicorn.run("online_judge:app", host=host, port=port, log_level="debug", reload=True)
+            return 0
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                listener.bind((host, port))
+            except (OSError, OverflowError) as error:
+                raise AdaExploreError(
+                    f"cannot listen on {host}:{port} ({error}); choose another --port"
+                ) from error
+            config = uvicorn.Config(
+                "online_judge:app",
+                log_level=level if level in uvicorn.config.LOG_LEVELS else "info",
+                timeout_graceful_shutdown=_GRACE_S,
+            )
+            server = _Server(
+                config,
+                listener.getsockname()[1],
+                options.announce,
+                parent if options.die_with_parent else None,
+            )
+            server.run(sockets=[listener])
+            return 0 if server.started else 3
+    except AdaExploreError as error:
+        log.error("%s", error)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

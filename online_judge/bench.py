@@ -1,0 +1,333 @@
+"""One slot of one device: brings a referee and a player together and watches over both."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import select
+import shutil
+import socket
+import tempfile
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from adaexplore.core.errors import JudgeError, ProblemError
+from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.wire import EvaluationRequest, ProblemRequest
+from online_judge import channel
+from online_judge.channel import Channel, ChannelClosed
+from online_judge.evaluation import feedback
+from online_judge.evaluation.findings import Stage
+from online_judge.nursery import Nursery, ZygoteLost
+from online_judge.player_handle import PlayerHandle
+from online_judge.sandbox import CANDIDATE_FILE, DeviceKind, PlayerSpec
+from online_judge.settings import Settings
+from online_judge.watch import CandidateTimeout, ReferenceTimeout, Watch
+
+log = logging.getLogger(__name__)
+
+_ATTEMPTS = 2
+_LOOK_S = 0.25
+_PATIENCE_S = 30.0
+_job_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that evaluations run on.
+
+    Attributes:
+        id: number towards clients.
+        kind: ``cuda`` or ``cpu``.
+        visible_devices: value of ``CUDA_VISIBLE_DEVICES`` for processes that use it.
+        hardware: its name.
+    """
+
+    id: int
+    kind: DeviceKind
+    visible_devices: str
+    hardware: str
+
+
+class Cancelled(Exception):
+    """Nobody waits for the result any more."""
+
+
+class _RefereeLost(Exception):
+    """The referee died."""
+
+
+class Bench:
+    """One slot; its methods block and are called from one thread at a time."""
+
+    def __init__(self, nursery: Nursery, device: Device, slot: int, settings: Settings) -> None:
+        """Start nothing yet."""
+        self.device = device
+        self._nursery = nursery
+        self._slot = slot
+        self._settings = settings
+        self._referee: Channel | None = None
+        self._referee_pid = 0
+
+    def start(self) -> None:
+        """Have the referee get ready; without this the first evaluation waits for it."""
+        self._ready_referee()
+
+    def evaluate(
+        self, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
+    ) -> Verdict:
+        """Judge one candidate.
+
+        Raises:
+            ProblemError: the reference fails.
+            JudgeError: the judge's own processes died twice.
+            Cancelled: ``cancelled`` was set.
+        """
+        limit_s = self._limit_s(request.timeout)
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                verdict = self._evaluate_once(request, recorded_ms, limit_s, cancelled)
+            except (_RefereeLost, ZygoteLost) as error:
+                log.error("%s: attempt %d of %d", error, attempt, _ATTEMPTS)
+                continue
+            if verdict.status is Status.CRASH and verdict.metadata.get("died") and attempt < _ATTEMPTS:
+                log.warning("a player died from a signal: the job is tried once more")
+                continue
+            return verdict.model_copy(
+                update={"metadata": {key: value for key, value in verdict.metadata.items() if key != "died"}}
+            )
+        raise JudgeError("the judge's own processes died twice during this evaluation; try again")
+
+    def check_problem(self, request: ProblemRequest, cancelled: threading.Event) -> None:
+        """Load the reference and run it once.
+
+        Raises:
+            ProblemError: it fails or is too large here.
+            JudgeError, Cancelled: as :meth:`evaluate`.
+        """
+        limit_s = self._limit_s(request.timeout)
+        order = {"op": "problem", "request": request.model_dump(mode="json")}
+        for _ in range(_ATTEMPTS):
+            try:
+                result = self._converse(self._ready_referee(), order, [], limit_s, cancelled)
+            except (_RefereeLost, ZygoteLost) as error:
+                log.error("%s", error)
+                continue
+            except ReferenceTimeout:
+                self._drop_referee()
+                raise ProblemError(f"the reference was not done after {limit_s} s") from None
+            except Cancelled:
+                self._drop_referee()
+                raise
+            self._release()
+            self._raise_for_reference(result)
+            return
+        raise JudgeError("the judge's own processes died twice while they ran the reference")
+
+    def close(self) -> None:
+        """Let the referee go."""
+        self._drop_referee()
+
+    def _limit_s(self, timeout: int | None) -> int:
+        cap = self._settings.runtime_timeout_s
+        return cap if timeout is None else min(timeout, cap)
+
+    def _evaluate_once(
+        self,
+        request: EvaluationRequest,
+        recorded_ms: float | None,
+        limit_s: int,
+        cancelled: threading.Event,
+    ) -> Verdict:
+        referee = self._ready_referee()
+        folder = self._nursery.home / f"job-{next(_job_numbers)}"
+        player, referee_end = self._start_player(request, folder)
+        result: dict[str, Any] | None = None
+        order = {
+            "op": "evaluate",
+            "request": request.model_dump(mode="json", exclude={"custom_model_src", "kernel_code"}),
+            "folder": str(folder),
+            "recorded_ms": recorded_ms,
+        }
+        timed_out: Stage | None = None
+        try:
+            with referee_end:
+                result = self._converse(referee, order, [referee_end.fileno()], limit_s, cancelled)
+        except CandidateTimeout as timeout:
+            timed_out = timeout.stage
+        except ReferenceTimeout:
+            self._drop_referee()
+            raise ProblemError(f"the reference was not done after {limit_s} s") from None
+        finally:
+            gone = result is not None and result["kind"] == "player_gone"
+            report = player.end(self._nursery, seems_dead=gone)
+            shutil.rmtree(folder, ignore_errors=True)
+            if result is None:
+                self._settle()
+        self._release()
+        facts = {
+            "hardware": self.device.hardware,
+            "device": f"cuda:{self.device.id}" if self.device.kind == "cuda" else "cpu",
+        }
+        if timed_out is not None:
+            return Verdict(status=Status.TIMEOUT, metadata=facts | feedback.of_timeout(limit_s, timed_out))
+        assert result is not None
+        self._raise_for_reference(result)
+        printed = feedback.log_tail(feedback.scrub(report.log, str(folder)))
+        tail = {"stdout": printed} if printed else {}
+        if result["kind"] == "player_gone":
+            how = f"({result['why']})" if result["why"] else report.how
+            crash = feedback.of_crash(how, Stage(result["stage"])) | tail
+            died = {"died": True} if report.died and not result["why"] else {}
+            return Verdict(status=Status.CRASH, metadata=facts | crash | died)
+        verdict = Verdict.model_validate(result["verdict"])
+        if verdict.correct or not tail:
+            return verdict
+        return verdict.model_copy(update={"metadata": verdict.metadata | tail})
+
+    def _start_player(self, request: EvaluationRequest, folder: Path) -> tuple[PlayerHandle, socket.socket]:
+        """Write the candidate into its folder and start a player on it; gives the referee's socket."""
+        folder.mkdir(mode=0o700)
+        source = request.custom_model_src.encode("utf-8", "surrogatepass")
+        (folder / CANDIDATE_FILE).write_bytes(source)
+        spec = PlayerSpec(
+            folder=str(folder),
+            device=self.device.kind,
+            visible_devices=self.device.visible_devices,
+            compile_target=self._settings.compile_target,
+            tf32=request.tf32,
+            build_dir=_made(request.build_dir or self._settings.build_dir),
+        )
+        referee_end, player_end = channel.pair()
+        ours, theirs = channel.pair()
+        try:
+            with player_end, theirs:
+                pid = self._nursery.fork_player(player_end.fileno(), theirs.fileno(), spec)
+        except ZygoteLost:
+            referee_end.close()
+            ours.close()
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return PlayerHandle(ours, pid), referee_end
+
+    def _converse(
+        self,
+        referee: Channel,
+        order: dict[str, Any],
+        fds: list[int],
+        limit_s: float,
+        cancelled: threading.Event,
+    ) -> dict[str, Any]:
+        """Give the referee an order and wait for its result within everybody's time."""
+        try:
+            referee.send_json(order, fds)
+            watch = Watch(limit_s)
+            while True:
+                wait_s = min(_LOOK_S, watch.remaining_s())
+                if cancelled.is_set():
+                    raise Cancelled
+                if not select.select([referee], [], [], wait_s)[0]:
+                    continue
+                message, _ = referee.receive_json()
+                if "result" in message:
+                    result: dict[str, Any] = message["result"]
+                    return result
+                watch.switch(message["clock"], message["stage"])
+        except ChannelClosed as error:
+            self._drop_referee()
+            raise _RefereeLost("a referee died") from error
+
+    def _settle(self) -> None:
+        """After a conversation that was broken off: let the referee notice, or replace it."""
+        self._await_referee("result")
+
+    def _release(self) -> None:
+        """Have the referee free what it shared with a player that is gone."""
+        if self._referee is None:
+            return
+        try:
+            self._referee.send_json({"op": "release"})
+        except ChannelClosed:
+            self._drop_referee()
+            return
+        self._await_referee("released")
+
+    def _await_referee(self, key: str) -> None:
+        """Read until a message with ``key``; a referee that does not send one in time is replaced."""
+        deadline = time.monotonic() + _PATIENCE_S
+        try:
+            while self._referee is not None:
+                remaining = deadline - time.monotonic()
+                if remaining <= 0 or not select.select([self._referee], [], [], remaining)[0]:
+                    self._drop_referee()
+                elif key in self._referee.receive_json()[0]:
+                    return
+        except ChannelClosed:
+            self._drop_referee()
+
+    def _raise_for_reference(self, result: dict[str, Any]) -> None:
+        if result["kind"] != "reference_failed":
+            return
+        if result["broken"]:
+            self._drop_referee()
+        raise ProblemError(str(result["reason"]))
+
+    def _ready_referee(self) -> Channel:
+        """The slot's referee, a new one where there is none or it died while idle."""
+        if self._referee is not None and select.select([self._referee], [], [], 0)[0]:
+            self._drop_referee()  # an idle referee says nothing: this is the end of its stream
+        if self._referee is None:
+            ours, theirs = channel.pair()
+            try:
+                with theirs:
+                    self._referee_pid = self._nursery.fork_referee(theirs.fileno())
+                self._referee = Channel(ours)
+                self._referee.send_json(self._referee_config())
+            except (ZygoteLost, ChannelClosed) as error:
+                ours.close()
+                self._referee = None
+                raise ZygoteLost(str(error)) from error
+        return self._referee
+
+    def _drop_referee(self) -> None:
+        if self._referee is not None:
+            self._nursery.kill(self._referee_pid)
+            self._referee.close()
+            self._referee = None
+
+    def _referee_config(self) -> dict[str, Any]:
+        device = asdict(self.device)
+        return {
+            "device": device["kind"],
+            "device_id": device["id"],
+            "visible_devices": device["visible_devices"],
+            "hardware": device["hardware"],
+            "home": str(self._nursery.home / f"referee-{self.device.id}-{self._slot}"),
+            "lock_file": str(self._lock_file()),
+            "secret": self._settings.secret.hex(),
+            "cpu_max_elements": self._settings.cpu_max_elements,
+            "cpu_max_flops": self._settings.cpu_max_flops,
+        }
+
+    def _lock_file(self) -> Path:
+        """One file per device: for a GPU one that other judges of this user find as well."""
+        if self.device.kind == "cpu":
+            return self._nursery.home / "cpu.lock"
+        name = f"judge-{os.getuid()}-gpu-{self.device.visible_devices}.lock"
+        return Path(tempfile.gettempdir(), name.replace("/", "_"))
+
+
+def _made(build_dir: str | None) -> str | None:
+    """``build_dir``, created; None where that is not possible, so that a private one is used."""
+    if build_dir is None:
+        return None
+    try:
+        Path(build_dir).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        log.warning("the build folder %s cannot be made: %s", build_dir, error)
+        return None
+    return str(Path(build_dir).resolve())

@@ -1,0 +1,111 @@
+"""Framed messages, with file descriptors, over a unix stream socket."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+_HEADER = struct.Struct(">I")
+MAX_FRAME_BYTES = 256 * 2**20
+MAX_FDS = 8
+
+
+class ChannelClosed(Exception):
+    """The other side is gone."""
+
+
+class FrameError(Exception):
+    """The other side sent something that is no message."""
+
+
+class Channel:
+    """One end of a connection; a message is four bytes of length and a body."""
+
+    def __init__(self, sock: socket.socket, max_bytes: int = MAX_FRAME_BYTES) -> None:
+        """Take over ``sock``; received bodies above ``max_bytes`` raise :class:`FrameError`."""
+        self._sock = sock
+        self._max_bytes = max_bytes
+
+    @classmethod
+    def from_fd(cls, fd: int, max_bytes: int = MAX_FRAME_BYTES) -> Channel:
+        """Take over the socket behind ``fd``."""
+        return cls(socket.socket(fileno=fd), max_bytes)
+
+    def fileno(self) -> int:
+        """The descriptor, for select."""
+        return self._sock.fileno()
+
+    def close(self) -> None:
+        """Close this end."""
+        self._sock.close()
+
+    def send(self, body: bytes, fds: Sequence[int] = ()) -> None:
+        """Send one message.
+
+        Raises:
+            ChannelClosed: nobody is there to read it.
+        """
+        try:
+            if fds:
+                socket.send_fds(self._sock, [_HEADER.pack(len(body))], list(fds))
+            else:
+                self._sock.sendall(_HEADER.pack(len(body)))
+            self._sock.sendall(body)
+        except OSError as error:
+            raise ChannelClosed(str(error)) from error
+
+    def receive(self) -> tuple[bytes, list[int]]:
+        """Wait for one message and the descriptors that came with it.
+
+        Raises:
+            ChannelClosed: the other side closed or died.
+            FrameError: the announced length is above the limit.
+        """
+        fds: list[int] = []
+        head = b""
+        try:
+            while len(head) < _HEADER.size:
+                part, extra, _, _ = socket.recv_fds(self._sock, _HEADER.size - len(head), MAX_FDS)
+                fds.extend(extra)
+                if not part:
+                    raise ChannelClosed("end of stream")
+                head += part
+            (size,) = _HEADER.unpack(head)
+            if size > self._max_bytes:
+                raise FrameError(f"a message of {size} bytes, the limit is {self._max_bytes}")
+            body = bytearray()
+            while len(body) < size:
+                part = self._sock.recv(min(size - len(body), 2**20))
+                if not part:
+                    raise ChannelClosed("end of stream within a message")
+                body += part
+        except OSError as error:
+            raise ChannelClosed(str(error)) from error
+        return bytes(body), fds
+
+    def send_json(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+        """Send ``message`` as JSON."""
+        self.send(json.dumps(message).encode(), fds)
+
+    def receive_json(self) -> tuple[dict[str, Any], list[int]]:
+        """Wait for one JSON object.
+
+        Raises:
+            ChannelClosed, FrameError: as :meth:`receive`; also when the body is no JSON object.
+        """
+        body, fds = self.receive()
+        try:
+            message = json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise FrameError(f"not JSON: {error}") from error
+        if not isinstance(message, dict):
+            raise FrameError("not a JSON object")
+        return message, fds
+
+
+def pair() -> tuple[socket.socket, socket.socket]:
+    """Two connected sockets, closed on exec."""
+    return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

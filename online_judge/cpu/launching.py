@@ -1,0 +1,164 @@
+"""What replaces Triton's launcher: compile with the real front end, then interpret."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+
+import triton
+import triton.testing
+from triton.compiler.errors import CompileTimeAssertionFailure
+from triton.runtime.autotuner import Autotuner, OutOfResources
+from triton.runtime.driver import driver
+from triton.runtime.jit import JITFunction
+
+from online_judge.cpu.compile_gate import CompiledLaunch, CompileGate
+from online_judge.cpu.driver import SimulatedDriver, run_once
+from online_judge.cpu.errors import NotCheckedError
+from online_judge.cpu.interpretation import Interpreter
+from online_judge.cpu.patching import Patches
+from online_judge.cpu.target import GpuModel
+from online_judge.cpu.tensors import is_host
+
+_GRID_LIMITS = (2**31 - 1, 65535, 65535)
+
+
+class Launcher:
+    """Compiles and executes launches for one simulated GPU."""
+
+    def __init__(self, model: GpuModel) -> None:
+        self._gate = CompileGate(model)
+        self._interpreter = Interpreter()
+        self._model = model
+
+    def install(self, patches: Patches) -> None:
+        """Put the launcher in place of Triton's until the patches are restored."""
+        launcher = self
+
+        def run(kernel: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+            return launcher.launch(kernel, args, kwargs, grid, warmup)
+
+        def call(function: JITFunction, *args: Any, **kwargs: Any) -> Any:
+            if not launcher._interpreter.running:
+                raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel")
+            return launcher._interpreter.call(function, args, kwargs)
+
+        patches.set(JITFunction, "run", run)
+        patches.set(JITFunction, "__call__", call)
+        patches.set(Autotuner, "_bench", _compile_only)
+        patches.set(Autotuner, "check_disk_cache", _no_disk_cache)
+        patches.set(triton.testing, "do_bench", run_once)
+        patches.set(triton.testing, "do_bench_cudagraph", run_once)
+        patches.set(driver, "_active", SimulatedDriver(self._model))
+        patches.set(driver, "_default", driver.active)
+
+    def launch(
+        self, kernel: JITFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any], grid: Any, warmup: bool
+    ) -> CompiledKernel:
+        """Compile one launch and, unless it is a warm-up, execute it.
+
+        Raises:
+            triton.compiler.errors.CompilationError: the kernel does not compile for the target.
+            IllegalAccessError, DeviceAssertionError: the kernel misbehaved.
+            NotCheckedError: the kernel cannot be executed here.
+        """
+        for hook in kernel.pre_run_hooks:
+            hook(*args, **kwargs)
+        compiled = self._gate.compile(kernel, args, kwargs)
+        for (name, _), (value, namespace) in kernel.used_global_vals.items():
+            if namespace.get(name) is not value and namespace.get(name) != value:
+                raise RuntimeError(f"Global variable {name} has changed since this kernel was compiled")
+        if not warmup:
+            self.execute(compiled, grid)
+        return CompiledKernel(self, compiled)
+
+    def execute(self, compiled: CompiledLaunch, grid: Any) -> None:
+        """Execute a compiled launch over a grid, given as Triton's launch syntax allows it."""
+        sizes = grid(dict(compiled.arguments)) if callable(grid) else grid
+        sizes = (sizes,) if isinstance(sizes, int) else tuple(sizes)
+        for size in sizes:
+            if not isinstance(size, int) and not hasattr(size, "__index__"):
+                raise TypeError(f"grid sizes must be integers, not {type(size).__name__}")
+        full = tuple(int(size) for size in (*sizes, 1, 1)[:3])
+        if any(size > limit or size < 0 for size, limit in zip(full, _GRID_LIMITS, strict=True)):
+            raise RuntimeError(f"Triton Error [CUDA]: invalid argument: grid {full} exceeds {_GRID_LIMITS}")
+        for position, value in enumerate(compiled.arguments.values()):
+            if is_host(value):
+                raise ValueError(
+                    f"Pointer argument (at {position}) cannot be accessed from Triton (cpu tensor?)"
+                )
+        if math.prod(full):
+            self._interpreter.run(compiled, (full[0], full[1], full[2]))
+
+
+class CompiledKernel:
+    """What a launch or a warm-up returns: launchable, with plausible resource figures."""
+
+    def __init__(self, launcher: Launcher, compiled: CompiledLaunch) -> None:
+        self._launcher = launcher
+        self._compiled = compiled
+        options = vars(compiled.options)
+        self.name = compiled.kernel.__name__
+        self.metadata = SimpleNamespace(**{**options, "shared": 0, "name": self.name})
+        self.asm = {"ttir": compiled.ttir}
+        self.n_regs = 32
+        self.n_spills = 0
+        self.n_max_threads = 1024
+        self.function = None
+        self.src = SimpleNamespace(fn=compiled.kernel, signature=compiled.signature)
+
+    def _init_handles(self) -> None:
+        """Nothing to load."""
+
+    def result(self) -> CompiledKernel:
+        """The kernel itself, where Triton returns a future."""
+        return self
+
+    def __getitem__(self, grid: Any) -> Any:
+        def run(*args: Any, **_: Any) -> None:
+            names = list(self._compiled.arguments)
+            dynamic = [name for name in names if self._compiled.signature[name] != "constexpr"]
+            given = dict(zip(names if len(args) == len(names) else dynamic, args, strict=True))
+            arguments = {**self._compiled.arguments, **given}
+            compiled = CompiledLaunch(
+                self._compiled.kernel,
+                arguments,
+                self._compiled.signature,
+                self._compiled.options,
+                self._compiled.ttir,
+            )
+            self._launcher.execute(compiled, grid)
+
+        return run
+
+
+def _compile_only(tuner: Autotuner, *args: Any, config: Any, **meta: Any) -> list[float]:
+    """Stands in for timing one configuration: all that compile are equally fast, so the first wins."""
+    conflicts = meta.keys() & config.kwargs.keys()
+    if conflicts:
+        raise ValueError(
+            f"Conflicting meta-parameters: {', '.join(conflicts)}."
+            " Make sure that you don't re-define auto-tuned symbols."
+        )
+    current = {**meta, **config.all_kwargs(), "warmup": True}
+    try:
+        tuner.fn.run(*args, **current)
+    except (OutOfResources, CompileTimeAssertionFailure):
+        return [math.inf] * 3
+    return [1.0] * 3
+
+
+def _no_disk_cache(tuner: Autotuner, tuning_key: Any, configs: Any, bench_fn: Any) -> bool:
+    bench_fn()
+    return False
+
+
+def not_checked(reason: str) -> Any:
+    """A function that refuses to do what cannot be done without a GPU."""
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise NotCheckedError(reason)
+
+    return refuse

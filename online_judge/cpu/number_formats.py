@@ -1,0 +1,57 @@
+"""Number formats that NumPy lacks: bfloat16 and the 8-bit floats, stored as bit patterns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import triton.language as tl
+
+from online_judge.cpu import triton_access
+
+_FP8 = {
+    "fp8e4nv": torch.float8_e4m3fn,
+    "fp8e5": torch.float8_e5m2,
+    "fp8e4b8": torch.float8_e4m3fnuz,
+    "fp8e5b16": torch.float8_e5m2fnuz,
+}
+
+
+def bfloat16_to_float32(bits: Any) -> Any:
+    """Widen bfloat16 bit patterns (uint16) to float32, exactly."""
+    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+
+
+def float32_to_bfloat16(values: Any) -> Any:
+    """Round float32 to bfloat16 bit patterns (uint16), to nearest even; NaN stays NaN."""
+    bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
+    rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
+    return np.where(np.isnan(values), np.uint16(0x7FC0), rounded.astype(np.uint16))
+
+
+def decode(data: Any, scalar: Any) -> Any:
+    """Stored values of a Triton type as ordinary NumPy numbers."""
+    if scalar == tl.bfloat16:
+        return bfloat16_to_float32(data)
+    if scalar.name in _FP8:
+        with torch._C.DisableTorchFunction():
+            return torch.from_numpy(np.array(data)).view(_FP8[scalar.name]).float().numpy()
+    return data
+
+
+def encode(values: Any, scalar: Any) -> Any:
+    """Ordinary NumPy numbers as stored values of a Triton type."""
+    if scalar == tl.bfloat16:
+        return float32_to_bfloat16(np.asarray(values).astype(np.float32))
+    if scalar.name in _FP8:
+        with torch._C.DisableTorchFunction():
+            floats = torch.from_numpy(np.array(values, dtype=np.float32))
+            return floats.to(_FP8[scalar.name]).view(torch.uint8).numpy()
+    stored = triton_access.numpy_type(scalar)
+    return values if values.dtype == stored else values.astype(stored)
+
+
+def is_stored_as_bits(scalar: Any) -> bool:
+    """Whether NumPy lacks the type, so that the interpreter stores its bit patterns."""
+    return scalar == tl.bfloat16 or scalar.name in _FP8

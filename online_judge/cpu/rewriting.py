@@ -1,0 +1,104 @@
+"""Turns the source of a Triton function into plain Python that the interpreter can run.
+
+The compiler gives Python constructs their own meaning: ``and`` on blocks is element-wise, loop
+variables are tensors, ``.value`` reads a constexpr. The rewritten function keeps that meaning.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from triton.runtime.jit import JITFunction
+
+SUPPORT = "__interpreter__"
+
+
+def rewrite(kernel: JITFunction, namespace: Mapping[str, Any]) -> Callable[..., Any]:
+    """Compile a Triton function's source to Python whose globals are ``namespace``.
+
+    Args:
+        kernel: the ``@triton.jit`` function.
+        namespace: everything that the body refers to; under :data:`SUPPORT` it holds an object with
+            the methods ``assigned``, ``both``, ``either``, ``negated`` and ``value_of``.
+    """
+    definition = kernel.parse().body[0]
+    definition.decorator_list = []
+    definition.returns = None
+    parameters = definition.args
+    for parameter in (*parameters.posonlyargs, *parameters.args, *parameters.kwonlyargs):
+        parameter.annotation = None
+    parameters.defaults = []
+    parameters.kw_defaults = [None] * len(parameters.kwonlyargs)
+    tree = ast.Module([_Rewriter().visit(definition)], [])
+    ast.fix_missing_locations(tree)
+    first_line = kernel.fn.__code__.co_firstlineno
+    source_lines = kernel.raw_src if isinstance(kernel.raw_src, list) else kernel.raw_src.splitlines()
+    skipped = next((i for i, line in enumerate(source_lines) if line.lstrip().startswith("def ")), 0)
+    ast.increment_lineno(tree, first_line + skipped - 1)
+    module_code = compile(tree, kernel.fn.__code__.co_filename, "exec")
+    code = next(constant for constant in module_code.co_consts if isinstance(constant, types.CodeType))
+    function = types.FunctionType(code, dict(namespace), kernel.fn.__name__)
+    function.__defaults__ = kernel.fn.__defaults__
+    function.__kwdefaults__ = kernel.fn.__kwdefaults__
+    return function
+
+
+def _support(method: str, *arguments: ast.expr) -> ast.expr:
+    function = ast.Attribute(ast.Name(SUPPORT, ast.Load()), method, ast.Load())
+    return ast.Call(function, list(arguments), [])
+
+
+def _later(expression: ast.expr) -> ast.expr:
+    nothing = ast.arguments([], [], None, [], [], None, [])
+    return ast.Lambda(nothing, expression)
+
+
+class _Rewriter(ast.NodeTransformer):
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.generic_visit(node)
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        self.generic_visit(node)
+        node.value = _support("assigned", node.value)
+        return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        self.generic_visit(node)
+        if node.value is None or not isinstance(node.target, ast.Name):
+            return node
+        constant = "constexpr" in ast.unparse(node.annotation)
+        value = node.value if constant else _support("assigned", node.value)
+        return ast.copy_location(ast.Assign([node.target], value), node)
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        self.generic_visit(node)
+        called = ast.unparse(node.iter.func) if isinstance(node.iter, ast.Call) else ""
+        if called.rsplit(".", 1)[-1] == "range" and isinstance(node.target, ast.Name):
+            name = node.target.id
+            value = _support("assigned", ast.Name(name, ast.Load()))
+            node.body.insert(0, ast.Assign([ast.Name(name, ast.Store())], value))
+        return node
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
+        self.generic_visit(node)
+        method = "both" if isinstance(node.op, ast.And) else "either"
+        result = node.values[0]
+        for value in node.values[1:]:
+            result = _support(method, result, _later(value))
+        return ast.copy_location(result, node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Not):
+            return ast.copy_location(_support("negated", node.operand), node)
+        return node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        self.generic_visit(node)
+        if node.attr == "value" and isinstance(node.ctx, ast.Load):
+            return ast.copy_location(_support("value_of", node.value), node)
+        return node

@@ -1,0 +1,38 @@
+"""The one entry: a block in which this machine passes for one with a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from online_judge.cpu import tensors, torch_cuda
+from online_judge.cpu.launching import Launcher
+from online_judge.cpu.patching import Patches
+from online_judge.cpu.target import gpu_model
+
+
+@contextmanager
+def simulated_cuda(compile_target: str) -> Iterator[None]:
+    """Run a block as if one GPU of the target's architecture were there.
+
+    Inside the block tensors report ``cuda:0``, ``torch.cuda`` answers for a plausible GPU, and every
+    launch of a ``@triton.jit`` kernel is compiled by Triton's front end for the target and executed by
+    Triton's interpreter. Everything is put back at the end. The block holds for the thread that entered
+    it; torch and Triton must have been imported without ``TRITON_INTERPRET``.
+
+    Args:
+        compile_target: the architecture, such as ``"sm_90"``.
+
+    Raises:
+        ValueError: ``compile_target`` is not of the form ``sm_XX``.
+    """
+    model = gpu_model(compile_target)
+    patches = Patches()
+    try:
+        torch_cuda.install(patches, model)
+        Launcher(model).install(patches)
+        tensors.install_properties(patches)
+        with tensors.SimulatedDevices():
+            yield
+    finally:
+        patches.restore()

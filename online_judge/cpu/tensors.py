@@ -1,0 +1,208 @@
+"""CPU tensors that pass for CUDA tensors.
+
+Every tensor reports ``cuda:0`` except those that the candidate put on the CPU on purpose: results of
+``.cpu()``, ``.to("cpu")``, factories with ``device="cpu"``, and what is computed from those alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._device import DeviceContext
+
+from online_judge.cpu.patching import Patches
+
+_CUDA = torch.device("cuda", 0)
+_MARK = "_simulated_host"
+_BASE = torch._C.TensorBase
+
+Handler = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+
+
+def is_host(value: Any) -> bool:
+    """Whether a value is a tensor that stays on the simulated machine's CPU."""
+    return isinstance(value, torch.Tensor) and _MARK in value.__dict__
+
+
+def install_properties(patches: Patches) -> None:
+    """Make tensors answer questions about their place as CUDA tensors do."""
+    patches.set(torch.Tensor, "device", property(_device))
+    patches.set(torch.Tensor, "is_cuda", property(lambda tensor: _device(tensor).type == "cuda"))
+    patches.set(torch.Tensor, "is_cpu", property(lambda tensor: _device(tensor).type == "cpu"))
+    patches.set(torch.Tensor, "get_device", lambda tensor: 0 if _device(tensor).type == "cuda" else -1)
+    patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
+    patches.set(DeviceContext, "__torch_function__", _default_device(DeviceContext.__torch_function__))
+    patches.set(torch, "load", _redirected(torch.load, 1, "map_location"))
+
+
+def _device(tensor: torch.Tensor) -> torch.device:
+    real: torch.device = _BASE.device.__get__(tensor)
+    return real if real.type != "cpu" or _MARK in tensor.__dict__ else _CUDA
+
+
+class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
+    """Carries out on the CPU what torch's functions are asked to do on ``cuda``."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._marks = False
+        tensor = torch.Tensor
+        self._handlers: dict[Any, Handler] = {
+            tensor.cuda: self._to_cuda,
+            tensor.cpu: self._to_cpu,
+            tensor.to: self._to,
+            tensor.pin_memory: self._pin,
+            tensor.is_pinned: lambda func, args, kwargs: is_host(args[0]),
+            tensor.data.__set__: self._set_data,
+            torch._C._nn._parse_to: _unchanged,
+            torch.device: _unchanged,
+            tensor.type: self._type,
+        }
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Redirect devices in a call's arguments, then make the call."""
+        named = kwargs or {}
+        handler = self._handlers.get(func)
+        if handler is not None:
+            return handler(func, args, named)
+        wanted = None
+        if named:
+            wanted = named.get("device")
+            if wanted is not None:
+                named = {**named, "device": _redirect(wanted)}
+            if named.get("pin_memory"):
+                named = {**named, "pin_memory": False}
+        if any(isinstance(arg, torch.device) for arg in args):
+            wanted = next(arg for arg in args if isinstance(arg, torch.device))
+            args = tuple(_redirect(arg) if isinstance(arg, torch.device) else arg for arg in args)
+        result = func(*args, **named)
+        if wanted is not None:
+            return self._mark(result) if _is_cpu(wanted) and _fresh(result, args) else result
+        if self._marks and _only_host(args, named) and _fresh(result, args):
+            return self._mark(result)
+        return result
+
+    def _to_cuda(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return args[0].clone() if is_host(args[0]) else args[0]
+
+    def _to_cpu(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if is_host(args[0]) or _BASE.device.__get__(args[0]).type != "cpu":
+            return func(*args, **kwargs)
+        return self._mark(args[0].clone())
+
+    def _to(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        tensor, rest = args[0], args[1:]
+        target = kwargs.get("device")
+        if target is None and rest:
+            first = rest[0]
+            if isinstance(first, torch.device | str) or (
+                isinstance(first, int) and not isinstance(first, bool)
+            ):
+                target = first
+            elif isinstance(first, torch.Tensor):
+                target = _device(first)
+        if target is None and isinstance(kwargs.get("other"), torch.Tensor):
+            target = _device(kwargs["other"])
+        if target is None:
+            result = func(*args, **kwargs)
+            return self._mark(result) if is_host(tensor) and result is not tensor else result
+        rest = tuple(
+            _redirect(arg)
+            if isinstance(arg, torch.device | str) or (i == 0 and isinstance(arg, int))
+            else arg
+            for i, arg in enumerate(rest)
+        )
+        if "device" in kwargs:
+            kwargs = {**kwargs, "device": _redirect(kwargs["device"])}
+        result = func(tensor, *rest, **kwargs)
+        if result is tensor and _is_cpu(target) != is_host(tensor):
+            result = tensor.clone() if is_host(tensor) or _is_cpu(target) else tensor
+        return self._mark(result) if _is_cpu(target) and result is not tensor else result
+
+    def _set_data(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        func(*args, **kwargs)
+        if is_host(args[1]):
+            self._mark(args[0])
+        else:
+            args[0].__dict__.pop(_MARK, None)
+
+    def _pin(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return args[0]
+
+    def _type(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        tensor = args[0]
+        if len(args) == 1 and not kwargs:
+            name: str = func(tensor)
+            return name if is_host(tensor) else name.replace("torch.", "torch.cuda.", 1)
+        if len(args) > 1 and isinstance(args[1], str):
+            args = (tensor, args[1].replace("torch.cuda.", "torch.", 1), *args[2:])
+        return func(*args, **kwargs)
+
+    def _mark(self, result: Any) -> Any:
+        if isinstance(result, torch.Tensor):
+            self._marks = True
+            result.__dict__[_MARK] = True
+        elif isinstance(result, tuple | list):
+            for item in result:
+                self._mark(item)
+        return result
+
+
+def _unchanged(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Names of devices, not places where something is made."""
+    return func(*args, **kwargs)
+
+
+def _default_device(original: Callable[..., Any]) -> Callable[..., Any]:
+    """``with torch.device("cuda")`` asks for what happens anyway."""
+
+    def __torch_function__(  # noqa: N807
+        context: DeviceContext, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        if context.device.type == "cuda":
+            return func(*args, **(kwargs or {}))
+        return original(context, func, types, args, kwargs)
+
+    return __torch_function__
+
+
+def _redirected(function: Callable[..., Any], position: int, name: str) -> Callable[..., Any]:
+    """The function with one device argument redirected."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if len(args) > position:
+            args = (*args[:position], _redirect(args[position]), *args[position + 1 :])
+        if name in kwargs:
+            kwargs[name] = _redirect(kwargs[name])
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _redirect(device: Any) -> Any:
+    """The device that does the work: the CPU for every CUDA device."""
+    if isinstance(device, int) and not isinstance(device, bool):
+        return "cpu"
+    return "cpu" if str(device).startswith("cuda") else device
+
+
+def _is_cpu(device: Any) -> bool:
+    return str(device).startswith("cpu")
+
+
+def _fresh(result: Any, args: tuple[Any, ...]) -> bool:
+    return not any(result is arg for arg in args)
+
+
+def _only_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether tensors were given and none of them is a CUDA tensor."""
+    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor)]
+    for value in args:
+        if isinstance(value, tuple | list):
+            tensors += [item for item in value if isinstance(item, torch.Tensor)]
+    return bool(tensors) and all(is_host(tensor) for tensor in tensors)

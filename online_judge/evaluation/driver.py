@@ -1,0 +1,117 @@
+"""The few calls of the CUDA driver that sharing memory between processes needs.
+
+Memory that goes to a player comes straight from the driver and not from torch's caching allocator:
+a handle exports the whole block it lies in, so nothing else may lie there, and torch's own sharing
+keeps a block alive until the receiver gives it back, which a killed player never does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any
+
+import torch
+
+HANDLE_BYTES = 64
+BLOCK_BYTES = 2 * 2**20  # smaller allocations may share a block, and so an exported handle
+_LAZY_PEER_ACCESS = 1
+# illegal address, misaligned address, invalid address space, invalid program counter
+_ILLEGAL_ACCESS = frozenset({700, 716, 717, 718})
+
+
+class DriverError(Exception):
+    """A driver call failed; ``code`` is its CUresult."""
+
+    def __init__(self, call: str, code: int) -> None:
+        super().__init__(f"{call} failed with CUDA error {code}")
+        self.code = code
+
+
+class _IpcHandle(ctypes.Structure):
+    _fields_ = (("reserved", ctypes.c_char * HANDLE_BYTES),)
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    library = ctypes.CDLL("libcuda.so.1")
+    library.cuMemAlloc_v2.argtypes = [ctypes.POINTER(ctypes.c_uint64), ctypes.c_size_t]
+    library.cuMemFree_v2.argtypes = [ctypes.c_uint64]
+    library.cuIpcGetMemHandle.argtypes = [ctypes.POINTER(_IpcHandle), ctypes.c_uint64]
+    library.cuIpcOpenMemHandle_v2.argtypes = [ctypes.POINTER(ctypes.c_uint64), _IpcHandle, ctypes.c_uint]
+    library.cuIpcCloseMemHandle.argtypes = [ctypes.c_uint64]
+    library.cuCtxSynchronize.argtypes = []
+    return library
+
+
+@cache
+def _make_context_current() -> None:
+    """The driver works on the thread's current context; torch's first allocation makes it that."""
+    torch.zeros(1, device="cuda")
+
+
+def _call(name: str, *arguments: Any) -> None:
+    _make_context_current()
+    code = int(getattr(_library(), name)(*arguments))
+    if code != 0:
+        raise DriverError(name, code)
+
+
+def allocate(nbytes: int) -> int:
+    """Address of a fresh allocation in torch's current context."""
+    address = ctypes.c_uint64()
+    size = -(-nbytes // BLOCK_BYTES) * BLOCK_BYTES
+    _call("cuMemAlloc_v2", ctypes.byref(address), size)
+    return address.value
+
+
+def free(address: int) -> None:
+    """Give an allocation back."""
+    _call("cuMemFree_v2", address)
+
+
+def export(address: int) -> bytes:
+    """A handle with which another process can map the allocation at ``address``."""
+    handle = _IpcHandle()
+    _call("cuIpcGetMemHandle", ctypes.byref(handle), address)
+    return bytes(handle)
+
+
+def open_exported(handle: bytes) -> int:
+    """Map another process's allocation; gives its address here."""
+    address = ctypes.c_uint64()
+    _call(
+        "cuIpcOpenMemHandle_v2",
+        ctypes.byref(address),
+        _IpcHandle.from_buffer_copy(handle),
+        _LAZY_PEER_ACCESS,
+    )
+    return address.value
+
+
+def close_exported(address: int) -> None:
+    """Unmap what :func:`open_exported` mapped."""
+    _call("cuIpcCloseMemHandle", address)
+
+
+def has_illegal_access() -> bool:
+    """Whether a kernel of this process touched memory that it may not; the context is lost then."""
+    return int(_library().cuCtxSynchronize()) in _ILLEGAL_ACCESS
+
+
+class _Block:
+    """Device memory as ``torch.as_tensor`` understands it, without a copy."""
+
+    def __init__(self, address: int, nbytes: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (nbytes,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "version": 3,
+            "strides": None,
+        }
+
+
+def as_bytes(address: int, nbytes: int) -> Any:
+    """A uint8 tensor over device memory; it does not own the memory."""
+    return torch.as_tensor(_Block(address, nbytes), device="cuda")

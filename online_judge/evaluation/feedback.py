@@ -1,0 +1,128 @@
+"""What a model is told about a verdict: short, about its own code, the same words every time."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from adaexplore.core.verdict import Status
+from online_judge.evaluation.findings import Difference, Failure, Stage
+
+MAX_BYTES = 1500
+_MESSAGE_BYTES = 850
+_LOG_CHARS = 300
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{5,}\b")
+_PROCESS = re.compile(r"\b(pid|PID|process|tid)[ =:]+\d+")
+_INSTALLED = re.compile(r"(?:/[\w.+-]+)+/(?:site|dist)-packages/")
+
+_NEXT = {
+    Status.SYNTAX: "Fix the syntax at that line.",
+    Status.LOAD: "Make the file import on its own and define the class ModelNew.",
+    Status.CONSTRUCT: "Give ModelNew the constructor arguments of Model; build nothing there that can fail.",
+    Status.COMPILE: "Rewrite the marked expression with operations that Triton supports.",
+    Status.LAUNCH: "Fix the marked line; check grid, argument order, shapes and block sizes.",
+    Status.ILLEGAL_ACCESS: "Mask every load and store against the tensor's bounds and check strides.",
+    Status.CRASH: "Remove what ends or breaks the process; check pointers and native code.",
+    Status.OUT_OF_MEMORY: "Use smaller blocks and fewer temporary tensors.",
+    Status.TIMEOUT: "Look for endless loops; use fewer autotune configurations and larger blocks.",
+    Status.WRONG_SHAPE: "Return outputs of the same structure and shapes as Model.",
+    Status.WRONG_DTYPE: "Store and return the outputs in the dtype that Model returns.",
+    Status.WRONG_VALUE: "Check masks, strides, accumulation and the order of operations against Model.",
+    Status.NONFINITE: "Look for uninitialised or unwritten output, division by zero and overflow; "
+    "mask with neutral values.",
+    Status.NOT_CHECKED: "This judge has no GPU and could not run it; nothing is known about the kernel.",
+}
+
+
+def scrub(text: str, folder: str) -> str:
+    """``text`` without what differs between two runs: addresses, process ids, private paths."""
+    text = text.replace(f"{folder}/", "").replace(folder, ".")
+    text = _INSTALLED.sub("", text)
+    text = _ADDRESS.sub("0x...", text)
+    return _PROCESS.sub(r"\1 N", text)
+
+
+def clip(text: str, max_bytes: int, *, keep_end: bool = False) -> str:
+    """At most ``max_bytes`` of UTF-8, cut at the end or, with ``keep_end``, at the beginning."""
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= max_bytes:
+        return raw.decode()
+    mark = "[...]"
+    room = max_bytes - len(mark) - 1
+    part = (raw[-room:] if keep_end else raw[:room]).decode("utf-8", "ignore")
+    return f"{mark} {part}" if keep_end else f"{part} {mark}"
+
+
+def of_failure(failure: Failure, folder: str) -> dict[str, Any]:
+    """Metadata of a failure: the v1 keys and ``feedback``; paths in ``folder`` are shortened."""
+    message = scrub(failure.message, folder).strip("\n")
+    place = f" in line {failure.frames[-1].line}" if failure.frames else ""
+    head = f"{failure.status.value} during {failure.stage.value}{place}: {failure.name.rpartition('.')[2]}"
+    lines = [head]
+    lines += [f"  line {frame.line}, {frame.function}: {frame.code[:160]}" for frame in failure.frames[-4:]]
+    marked = failure.status is Status.COMPILE  # Triton's message ends with the line, the caret and the reason
+    if message:
+        lines.append(clip(message, _MESSAGE_BYTES, keep_end=marked))
+    compiled = failure.status.module_imported
+    last = failure.frames[-1].code if failure.frames else ""
+    text = "\n".join(part for part in (last[:160], clip(message, 400, keep_end=marked)) if part)
+    key = "runtime_error" if compiled else "compilation_error"
+    return {f"{key}_name": failure.name, key: text} | _feedback(lines, failure.status)
+
+
+def of_crash(how: str, stage: Stage) -> dict[str, Any]:
+    """Metadata of a process that ended without an answer."""
+    text = f"the process ended {how} during {stage.value}"
+    return {"runtime_error_name": "crash", "runtime_error": text} | _feedback([text], Status.CRASH)
+
+
+def of_timeout(limit_s: int, stage: Stage) -> dict[str, Any]:
+    """Metadata of a candidate that took too long; ``error`` is v1's wording."""
+    error = f"Kernel execution timeout: exceeded {limit_s}s runtime limit"
+    lines = [f"timeout during {stage.value}: not done after {limit_s} s"]
+    return {"error": error, "stage": stage.value} | _feedback(lines, Status.TIMEOUT)
+
+
+def of_issue(status: Status, issue: str) -> dict[str, Any]:
+    """Metadata of outputs of the wrong structure, shape or dtype."""
+    return {
+        "correctness_issue": clip(issue, 400),
+        "correctness_issue_name": "correctness_issue",
+    } | _feedback([f"{status.value}: {clip(issue, 800)}"], status)
+
+
+def of_difference(found: Difference, output: str) -> dict[str, Any]:
+    """Metadata of wrong values; ``output`` names which output, such as ``output[1]``."""
+    share = 100.0 * found.wrong / max(found.total, 1)
+    name = found.status.value
+    if found.status is Status.NONFINITE:
+        keys: dict[str, Any] = {
+            "correctness_issue": "Output is not finite exactly where the reference is",
+            "correctness_issue_name": "correctness_issue",
+        }
+    else:
+        keys = {
+            "max_difference": [f"{found.largest:.6f}"],
+            "avg_difference": [f"{found.average:.6f}"],
+            "correctness_issue": "Output mismatch",
+        }
+    lines = [
+        f"{name}: {found.wrong} of {found.total} elements of {output} ({share:.4g} %) are wrong, "
+        f"largest error {found.largest:.6g}, mean error {found.average:.6g}",
+        "first wrong elements:",
+    ]
+    for example in found.examples:
+        index = ", ".join(map(str, example.index))
+        lines.append(f"  [{index}] got {example.got}, want {example.want}")
+    return keys | _feedback(lines, found.status)
+
+
+def log_tail(text: str) -> str:
+    """The end of what a candidate printed, short enough for a prompt."""
+    return text.strip()[-_LOG_CHARS:]
+
+
+def _feedback(lines: list[str], status: Status) -> dict[str, Any]:
+    advice = _NEXT.get(status, "")
+    body = clip("\n".join(lines), MAX_BYTES - len(advice.encode()) - 8)
+    return {"feedback": f"{body}\nNext: {advice}"}

@@ -1,0 +1,81 @@
+"""Loading modules from source, seeding, and the precision policy, the same on both sides."""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import random
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+import torch
+
+from adaexplore.core.wire import DtypeName, Tf32Policy
+
+REFERENCE_MODULE = "reference"
+DTYPES: dict[DtypeName, Any] = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+
+
+def seed_everything(seed: int) -> None:
+    """Seed torch (all devices), NumPy and ``random``."""
+    torch.manual_seed(seed)
+    numpy.random.seed(seed % 2**32)
+    random.seed(seed)
+
+
+def apply_precision(policy: Tf32Policy) -> None:
+    """Allow TF32 in eager fp32 matmul and convolution under ``on`` alone.
+
+    Triton's side of the policy is an environment variable, which the sandbox sets.
+    """
+    torch.backends.cuda.matmul.allow_tf32 = policy == "on"
+    torch.backends.cudnn.allow_tf32 = policy == "on"
+
+
+def load_source(source: str, name: str) -> types.ModuleType:
+    """Run ``source`` as a module whose lines tracebacks can show; raises whatever it raises."""
+    module = types.ModuleType(name)
+    file = f"<{name}>"
+    module.__file__ = file
+    sys.modules[name] = module  # dataclasses and pickle look their module up
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    exec(compile(source, file, "exec"), module.__dict__)
+    return module
+
+
+def cast_floating(tensor: Any, dtype: Any) -> Any:
+    """``tensor`` in ``dtype`` if it is floating; integers, booleans and complex numbers stay."""
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+
+def buffers_of(model: Any) -> dict[str, Any]:
+    """Copies of a module's buffers, to put back with :func:`restore_buffers`."""
+    if not isinstance(model, torch.nn.Module):
+        return {}
+    return {name: buffer.detach().clone() for name, buffer in model.named_buffers()}
+
+
+def restore_buffers(model: Any, saved: dict[str, Any]) -> None:
+    """Undo what forward calls did to buffers such as running statistics."""
+    if not saved:
+        return
+    with torch.no_grad():
+        for name, buffer in model.named_buffers():
+            if name in saved:
+                buffer.copy_(saved[name])
+
+
+@contextlib.contextmanager
+def torch_defaults() -> Iterator[None]:
+    """Put back what a reference may change globally."""
+    dtype = torch.get_default_dtype()
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_default_device(None)
+        torch.set_grad_enabled(True)
+        torch.use_deterministic_algorithms(False)

@@ -1,0 +1,95 @@
+"""Nested lists, tuples and dicts of tensors, taken apart into leaves and put together again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+SCALARS = (bool, int, float, str, type(None))
+
+
+class UnsupportedTree(Exception):
+    """A value that is neither tensor, plain value, list, tuple nor dict of such."""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """Stands for a tensor leaf by its index."""
+
+    index: int
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A value in which tensors are replaced by slots, and those tensors."""
+
+    shape: Any
+    leaves: tuple[Any, ...]
+
+    def signature(self) -> Any:
+        """The structure as plain JSON data; lists and tuples are the same, slots are ``"T"``."""
+        return _signature(self.shape)
+
+
+def take_apart(value: Any) -> Tree:
+    """Separate tensors from structure.
+
+    Raises:
+        UnsupportedTree: something in it is no supported type; the message names the type.
+    """
+    leaves: list[Any] = []
+
+    def walk(part: Any, depth: int) -> Any:
+        if depth > 32:
+            raise UnsupportedTree("the value is nested more than 32 deep")
+        if isinstance(part, torch.Tensor):
+            if part.layout != torch.strided:
+                raise UnsupportedTree(f"a tensor of layout {part.layout}")
+            leaves.append(part)
+            return Slot(len(leaves) - 1)
+        if isinstance(part, SCALARS):
+            return part
+        if isinstance(part, list | tuple):
+            parts = [walk(item, depth + 1) for item in part]
+            return tuple(parts) if isinstance(part, tuple) else parts
+        if isinstance(part, dict):
+            return {key: walk(item, depth + 1) for key, item in part.items()}
+        raise UnsupportedTree(f"a value of type {type(part).__module__}.{type(part).__qualname__}")
+
+    return Tree(walk(value, 0), tuple(leaves))
+
+
+def put_together(shape: Any, leaves: tuple[Any, ...]) -> Any:
+    """The value again, with ``leaves`` in place of the slots."""
+    if isinstance(shape, Slot):
+        return leaves[shape.index]
+    if isinstance(shape, list | tuple):
+        return type(shape)(put_together(item, leaves) for item in shape)
+    if isinstance(shape, dict):
+        return {key: put_together(item, leaves) for key, item in shape.items()}
+    return shape
+
+
+def map_leaves(value: Any, change: Any) -> Any:
+    """``value`` with ``change`` applied to each tensor; containers other than lists, tuples, dicts stay."""
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(map_leaves(item, change) for item in value))
+    if isinstance(value, list | tuple):
+        return type(value)(map_leaves(item, change) for item in value)
+    if isinstance(value, dict):
+        return {key: map_leaves(item, change) for key, item in value.items()}
+    return value
+
+
+def _signature(shape: Any) -> Any:
+    if isinstance(shape, Slot):
+        return "T"
+    if isinstance(shape, list | tuple):
+        return [_signature(item) for item in shape]
+    if isinstance(shape, dict):
+        return {str(key): _signature(item) for key, item in shape.items()}
+    return {"value": repr(shape)}

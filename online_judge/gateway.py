@@ -1,0 +1,274 @@
+"""The HTTP side: protocol v1 and ``POST /v2/problem``. Imports no torch; processes start with the app."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+
+from adaexplore.core.errors import JudgeError, ProblemError
+from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.wire import (
+    EvaluationRequest,
+    EvaluationResponse,
+    ProblemReport,
+    ProblemRequest,
+    QueueStatus,
+)
+from online_judge import baselines, devices
+from online_judge.bench import Bench, Cancelled
+from online_judge.nursery import Nursery
+from online_judge.scheduler import Job, QueueFull, Scheduler, Work
+from online_judge.settings import Settings
+
+log = logging.getLogger(__name__)
+
+SERVICE = "AdaExplore judge"
+RETRY_AFTER_S = 5
+CLIENT_CLOSED = 499
+_TRITONBENCH = {"TBG", "TRITONBENCH_G", "TRITONBENCH-G", "TBT", "TRITONBENCH_T", "TRITONBENCH-T"}
+_LOOK_S = 0.5
+_MAX_ECHO = 200
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Everything that a running application has."""
+
+    settings: Settings
+    nursery: Nursery
+    machine: devices.Machine
+    scheduler: Scheduler
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    """Read the environment, start the processes, and leave none behind."""
+    settings = Settings.from_environment()
+    nursery = Nursery()
+    try:
+        await asyncio.to_thread(nursery.start)
+        machine = await asyncio.to_thread(devices.find, nursery, settings)
+        benches = [
+            Bench(nursery, device, slot, settings)
+            for slot in range(settings.max_concurrent_evals)
+            for device in machine.devices
+        ]
+        for bench in benches:
+            await asyncio.to_thread(bench.start)
+        pinned = settings.allocation_mode == "manual"
+        scheduler = Scheduler(benches, settings.max_queue_size, pinned=pinned)
+        scheduler.start()
+        app.state.judge = Judge(settings, nursery, machine, scheduler)
+        log.info("judging on %s, %d slots", machine.hardware, len(benches))
+        try:
+            yield
+        finally:
+            await scheduler.close()
+    finally:
+        await asyncio.to_thread(nursery.close)
+
+
+def create_app() -> FastAPI:
+    """The application; nothing runs before its lifespan starts."""
+    application = FastAPI(title=SERVICE, lifespan=lifespan)
+    application.add_api_route("/", _root, methods=["GET"])
+    application.add_api_route("/health", _health, methods=["GET"])
+    application.add_api_route("/queue/status", _queue_status, methods=["GET"], response_model=QueueStatus)
+    application.add_api_route("/evaluate", _evaluate, methods=["POST"], response_model=EvaluationResponse)
+    application.add_api_route("/v2/problem", _problem, methods=["POST"], response_model=ProblemReport)
+    for path in ("/evaluate_fit_kernel", "/evaluate_tbg_kernel", "/evaluate_tbt_kernel"):
+        application.add_api_route(path, _not_implemented, methods=["POST"])
+    application.add_exception_handler(RequestValidationError, _refuse)
+    return application
+
+
+def _judge(request: Request) -> Judge:
+    judge: Judge = request.app.state.judge
+    return judge
+
+
+async def _root(request: Request) -> dict[str, Any]:
+    """What this is and how busy it is."""
+    judge = _judge(request)
+    return {
+        "status": "online",
+        "service": SERVICE,
+        "cuda_available": judge.machine.cuda_available,
+        "device_count": judge.machine.device_count,
+        "available_gpus": _gpu_ids(judge),
+        "gpu_allocation_mode": judge.settings.allocation_mode,
+        "queue_status": judge.scheduler.status().model_dump(),
+    }
+
+
+async def _health(request: Request) -> dict[str, Any]:
+    """What the judge runs on."""
+    judge = _judge(request)
+    machine = judge.machine
+    answer: dict[str, Any] = {
+        "status": "healthy",
+        "cuda_available": machine.cuda_available,
+        "gpu_allocation_mode": judge.settings.allocation_mode,
+        "judge_device": "cuda" if machine.cuda_available or not machine.devices else "cpu",
+        "hardware": machine.hardware,
+        "compile_target": machine.compile_target,
+        "versions": {name: judge.nursery.versions.get(name) for name in ("torch", "triton", "python")},
+    }
+    if machine.cuda_available:
+        memory = await asyncio.gather(
+            *(asyncio.to_thread(devices.memory_bytes, device) for device in machine.devices)
+        )
+        answer["device_count"] = machine.device_count
+        answer["available_gpus"] = _gpu_ids(judge)
+        answer["devices"] = [
+            {"id": device.id, "name": device.hardware, "available": True, **sizes}
+            for device, sizes in zip(machine.devices, memory, strict=True)
+        ]
+    answer["queue_status"] = judge.scheduler.status().model_dump()
+    return answer
+
+
+async def _queue_status(request: Request) -> QueueStatus:
+    """How busy the devices are."""
+    return _judge(request).scheduler.status()
+
+
+async def _evaluate(body: EvaluationRequest, request: Request) -> EvaluationResponse:
+    """Judge a candidate against its reference."""
+    begin = time.monotonic()
+    judge = _judge(request)
+    if (body.test_source or "").upper() in _TRITONBENCH:
+        raise _later("TritonBench")
+    recorded = baselines.recorded_ms(judge.settings.timing_root, body.gpu_name, body.level, body.problem_id)
+    device = _pinned_device(judge, body.device)
+    job = _submit(judge, lambda bench, cancelled: bench.evaluate(body, recorded, cancelled), device)
+    try:
+        verdict: Verdict = await _result(judge, request, job, body.timeout)
+    except ProblemError as error:
+        text = f"Reference failed: {error}"
+        return EvaluationResponse(
+            success=False,
+            compiled=False,
+            correctness=False,
+            metadata={"hardware": judge.machine.hardware, "error": text},
+            execution_time=time.monotonic() - begin,
+            queue_time=job.queue_time_s,
+            error=text,
+        )
+    return EvaluationResponse(
+        success=True,
+        **verdict.to_metrics(),
+        execution_time=time.monotonic() - begin,
+        queue_time=job.queue_time_s,
+        error=verdict.metadata["error"] if verdict.status is Status.TIMEOUT else None,
+    )
+
+
+async def _problem(body: ProblemRequest, request: Request) -> ProblemReport:
+    """Say whether a reference can be judged here at all."""
+    judge = _judge(request)
+    device = judge.machine.devices[0].id if judge.machine.devices else None
+    job = _submit(judge, lambda bench, cancelled: bench.check_problem(body, cancelled), device)
+    reason = ""
+    try:
+        await _result(judge, request, job, body.timeout)
+    except ProblemError as error:
+        reason = str(error)
+    return ProblemReport(
+        ok=not reason,
+        reason=reason,
+        device="cuda" if judge.machine.cuda_available else "cpu",
+        hardware=judge.machine.hardware,
+    )
+
+
+async def _not_implemented(request: Request) -> None:
+    """Refuse what is not built yet."""
+    raise _later("FlashInfer" if "fit" in request.url.path else "TritonBench")
+
+
+def _later(what: str) -> HTTPException:
+    return HTTPException(501, f"{what} evaluation is not implemented in this judge; use KernelBench problems")
+
+
+def _gpu_ids(judge: Judge) -> list[int]:
+    return [device.id for device in judge.machine.devices] if judge.machine.cuda_available else []
+
+
+def _pinned_device(judge: Judge, device: int | None) -> int | None:
+    """The device a job is bound to: the request's in manual mode, any otherwise."""
+    if judge.settings.allocation_mode == "auto" or not judge.machine.devices:
+        return None
+    known = [each.id for each in judge.machine.devices]
+    if device is None:
+        return known[0]
+    if device not in known:
+        raise HTTPException(400, f"Device {device} is not available; choose one of {known}")
+    return device
+
+
+def _submit(judge: Judge, work: Work, device: int | None) -> Job:
+    if not judge.machine.devices:
+        raise HTTPException(503, "CUDA is not available on this judge")
+    try:
+        return judge.scheduler.submit(work, device)
+    except QueueFull as full:
+        raise HTTPException(503, str(full), headers={"Retry-After": str(RETRY_AFTER_S)}) from full
+
+
+async def _result(judge: Judge, request: Request, job: Job, timeout: int | None) -> Any:
+    """Wait for a job as long as its client does and its time in the queue allows."""
+    limit_s = judge.settings.runtime_timeout_s if timeout is None else timeout
+    try:
+        while not job.done.done():
+            waits = {job.done} if job.started.done() else {job.started, job.done}
+            await asyncio.wait(waits, timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+            if not job.started.done() and time.monotonic() - job.enqueued >= limit_s:
+                raise HTTPException(408, f"Request timeout: No available GPU slot within {limit_s}s")
+            if await request.is_disconnected():
+                raise HTTPException(CLIENT_CLOSED, "the client is gone")
+        return job.done.result()
+    except (Cancelled, asyncio.CancelledError) as error:
+        raise HTTPException(503, "the judge is shutting down") from error
+    except ProblemError:
+        raise
+    except JudgeError as error:
+        raise HTTPException(500, str(error)) from error
+    finally:
+        job.cancel()
+
+
+async def _refuse(request: Request, error: Exception) -> JSONResponse:
+    """v1's form of a malformed request."""
+    assert isinstance(error, RequestValidationError)
+    errors = [
+        {
+            "field": ".".join(map(str, entry["loc"])),
+            "message": entry["msg"],
+            "type": entry["type"],
+            "input": _echo(entry.get("input")),
+        }
+        for entry in error.errors()
+    ]
+    return JSONResponse({"detail": "Request validation failed", "errors": errors}, status_code=400)
+
+
+def _echo(value: object) -> object:
+    """A refused input, cut where it is long."""
+    if isinstance(value, bool | int | None):
+        return value
+    text = value if isinstance(value, str) else repr(value)
+    text = text.encode("utf-8", "replace").decode()
+    return text if len(text) <= _MAX_ECHO else f"{text[:_MAX_ECHO]}..."
+
+
+app = create_app()

@@ -1,0 +1,158 @@
+"""The gateway's side of the zygote: start it, ask it for processes, replace it when it dies."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from adaexplore.core.errors import JudgeError
+from online_judge import channel
+from online_judge.channel import Channel, ChannelClosed
+from online_judge.sandbox import PlayerSpec, zygote_environment
+
+log = logging.getLogger(__name__)
+
+_START_S = 180.0
+_ANSWER_S = 60.0
+_STOP_S = 10.0
+_FACTS_S = 120.0
+
+
+class ZygoteLost(Exception):
+    """The zygote died while something was asked of it."""
+
+
+class Nursery:
+    """Owner of the zygote process and of the judge's temporary folder; safe to call from threads."""
+
+    def __init__(self) -> None:
+        """Start nothing yet."""
+        self._lock = threading.RLock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
+        self._closed = False
+        self.home = Path()
+        self.versions: dict[str, str] = {}
+
+    def start(self) -> None:
+        """Start the zygote and wait until it is ready.
+
+        Raises:
+            JudgeError: it does not come up.
+        """
+        with self._lock:
+            self._ensure()
+
+    def close(self) -> None:
+        """End the zygote and everything below it, and remove the temporary folder."""
+        with self._lock:
+            self._closed = True
+            if self._channel is not None:
+                self._channel.close()
+            if self._process is not None:
+                try:
+                    self._process.wait(_STOP_S)
+                except subprocess.TimeoutExpired:
+                    log.error("the zygote did not end within %s s: it is killed", _STOP_S)
+                    self._process.kill()
+                    self._process.wait()
+            if self.home != Path():
+                shutil.rmtree(self.home, ignore_errors=True)
+
+    def fork_referee(self, control: int) -> int:
+        """A new referee that serves the socket ``control``; gives its process id."""
+        return self._fork({"op": "referee"}, [control])
+
+    def fork_player(self, player_end: int, lifeline: int, spec: PlayerSpec) -> int:
+        """A new keeper with its player; gives the keeper's process id."""
+        return self._fork({"op": "player", "spec": spec.to_json()}, [player_end, lifeline])
+
+    def gpus(self) -> list[tuple[str, str]]:
+        """Name and architecture (``sm_NN``) of the CUDA devices, asked of a child that may touch CUDA.
+
+        Raises:
+            JudgeError: the child does not answer.
+        """
+        read, write = os.pipe()
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
+        try:
+            self._fork({"op": "facts", "environment": environment}, [write])
+        except ZygoteLost as error:
+            raise JudgeError(f"the judge's zygote died while it looked for GPUs: {error}") from error
+        finally:
+            os.close(write)
+        with os.fdopen(read, "rb") as pipe:
+            if not select.select([pipe], [], [], _FACTS_S)[0]:
+                raise JudgeError(f"CUDA did not start within {_FACTS_S:.0f} s; look at nvidia-smi")
+            text = pipe.read()
+        if not text:
+            log.warning("CUDA could not be started: the judge goes on without it")
+            return []
+        return [(name, target) for name, target in json.loads(text)["gpus"]]
+
+    def kill(self, pid: int) -> None:
+        """Kill a process that this nursery's zygote forked."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    def _fork(self, order: dict[str, Any], fds: list[int]) -> int:
+        with self._lock:
+            self._ensure()
+            assert self._channel is not None
+            try:
+                self._channel.send_json(order, fds)
+                if not select.select([self._channel.fileno()], [], [], _ANSWER_S)[0]:
+                    raise ChannelClosed(f"no answer within {_ANSWER_S:.0f} s")
+                answer, _ = self._channel.receive_json()
+            except ChannelClosed as error:
+                if self._process is not None:
+                    self._process.kill()
+                    self._process.wait()
+                raise ZygoteLost(str(error)) from error
+            return int(answer["pid"])
+
+    def _ensure(self) -> None:
+        if self._closed:
+            raise ZygoteLost("the judge is closing")
+        if self._process is not None and self._process.poll() is None:
+            return
+        if self._process is not None:
+            log.error("the zygote died (exit status %s): starting another", self._process.returncode)
+        if self._channel is not None:
+            self._channel.close()
+        if self.home == Path() or not self.home.is_dir():
+            self.home = Path(tempfile.mkdtemp(prefix="judge-"))
+        ours, theirs = channel.pair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "online_judge.zygote", str(theirs.fileno()), str(self.home)],
+                pass_fds=[theirs.fileno()],
+                env=zygote_environment(os.environ, self.home),
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        self._channel = Channel(ours)
+        try:
+            if not select.select([ours], [], [], _START_S)[0]:
+                raise ChannelClosed(f"no answer within {_START_S:.0f} s")
+            self.versions = self._channel.receive_json()[0]["versions"]
+        except ChannelClosed as error:
+            self._process.kill()
+            self._process.wait()
+            raise JudgeError(
+                f"the judge's worker process did not start ({error}); its message is above, often "
+                "torch or triton is missing: pip install 'adaexplore[judge]'"
+            ) from error

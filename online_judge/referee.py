@@ -1,0 +1,230 @@
+"""The long-lived process of one device slot: owns the problem, and alone decides verdicts.
+
+It runs the reference, never the candidate. Its control channel carries JSON from the gateway, first its
+configuration, then orders:
+
+- ``{"op": "evaluate", "request": {...}, "folder": str, "recorded_ms": float | null}`` with the
+  player's socket; answered by any number of ``{"clock": "reference" | "candidate" | "none",
+  "stage": str}``, which tell whose time is running, and one ``{"result": {...}}``;
+- ``{"op": "problem", "request": {...}}``: the same without a player;
+- ``{"op": "release"}``: the player is gone, its memory can go; answered by ``{"released": true}``.
+
+A module keeps the mode it is constructed in, on both sides: the reference's own ``eval()`` counts,
+none is added. Both sides are seeded alike before each call, and buffers such as running statistics
+are put back before each.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import hmac
+import logging
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+
+from adaexplore.core.wire import EvaluationRequest, ProblemRequest
+from online_judge import linux
+from online_judge.channel import Channel, ChannelClosed
+from online_judge.evaluation import gauge, modules
+from online_judge.evaluation.match import Match, PlayerGone
+from online_judge.evaluation.reference import Reference, ReferenceFailed, Seeds
+
+log = logging.getLogger(__name__)
+
+MAX_ANSWER_BYTES = 2**20
+
+
+@dataclass(frozen=True)
+class RefereeConfig:
+    """What a referee is started with.
+
+    Attributes:
+        device: ``cuda`` or ``cpu``.
+        device_id: the judge's number of the device.
+        visible_devices: value of ``CUDA_VISIBLE_DEVICES``.
+        hardware: the device's name.
+        home: private folder.
+        lock_file: one file per device; timing holds it exclusively.
+        secret: key of the hidden seeds, as hex.
+        cpu_max_elements: see :class:`online_judge.settings.Settings`.
+        cpu_max_flops: likewise.
+    """
+
+    device: str
+    device_id: int
+    visible_devices: str
+    hardware: str
+    home: str
+    lock_file: str
+    secret: str
+    cpu_max_elements: int
+    cpu_max_flops: float
+
+
+class DeviceLock:
+    """Shared while kernels run for correctness, exclusive while something is timed."""
+
+    def __init__(self, path: str) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+    @contextmanager
+    def hold(self, *, exclusive: bool) -> Iterator[None]:
+        """Hold the device for the length of the block."""
+        fcntl.flock(self._fd, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+
+class Referee:
+    """Serves one control channel."""
+
+    def __init__(self, control: Channel, config: RefereeConfig) -> None:
+        """Touch no device yet."""
+        self._control = control
+        self._config = config
+        self._cuda = config.device == "cuda"
+        self._secret = bytes.fromhex(config.secret)
+        self._lock = DeviceLock(config.lock_file)
+        self._baselines: dict[tuple[str, ...], float] = {}
+        self._small_enough: set[str] = set()
+        self._match: Match | None = None
+
+    def serve(self) -> None:
+        """Work until the gateway is gone."""
+        if self._cuda:
+            torch.cuda.init()
+        else:
+            gauge.warm_up()
+        while True:
+            order, fds = self._control.receive_json()
+            match order["op"]:
+                case "evaluate":
+                    self._control.send_json({"result": self._evaluate(order, fds[0])})
+                case "problem":
+                    self._control.send_json({"result": self._problem(order)})
+                case "release":
+                    self._release()
+                    self._control.send_json({"released": True})
+                case unknown:
+                    raise ValueError(f"unknown order {unknown!r}")
+
+    def _evaluate(self, order: dict[str, Any], player_fd: int) -> dict[str, Any]:
+        request = EvaluationRequest.model_validate(order["request"])
+        player = Channel.from_fd(player_fd, MAX_ANSWER_BYTES)
+        self._clock("reference", "")
+        try:
+            with modules.torch_defaults():
+                reference = self._reference(request.original_model_src, request.seed_num, request)
+                self._match = Match(
+                    player=player,
+                    reference=reference,
+                    request=request,
+                    clock=self._clock,
+                    lock=self._lock,
+                    baselines=self._baselines,
+                    recorded_ms=order["recorded_ms"],
+                    facts={
+                        "hardware": self._config.hardware,
+                        "device": f"cuda:{self._config.device_id}" if self._cuda else "cpu",
+                    },
+                    folder=order["folder"],
+                )
+                verdict = self._match.run()
+        except ReferenceFailed as error:
+            return {"kind": "reference_failed", "reason": str(error), "broken": self._context_lost()}
+        except PlayerGone as gone:
+            return {"kind": "player_gone", "stage": gone.stage.value, "why": gone.why}
+        finally:
+            player.close()
+        return {"kind": "verdict", "verdict": verdict.model_dump(mode="json")}
+
+    def _problem(self, order: dict[str, Any]) -> dict[str, Any]:
+        request = ProblemRequest.model_validate(order["request"])
+        self._clock("reference", "")
+        try:
+            with modules.torch_defaults(), self._lock.hold(exclusive=False):
+                reference = self._reference(request.original_model_src, request.seed_num, request)
+                reference.outputs(reference.inputs("problem"), "problem")
+        except ReferenceFailed as error:
+            return {"kind": "reference_failed", "reason": str(error), "broken": self._context_lost()}
+        return {"kind": "ok"}
+
+    def _reference(
+        self, source: str, seed_num: int, request: EvaluationRequest | ProblemRequest
+    ) -> Reference:
+        key = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
+        if not self._cuda and key not in self._small_enough:
+            try:
+                gauge.check(source, gauge.Limits(self._config.cpu_max_elements, self._config.cpu_max_flops))
+            except gauge.TooLarge as error:
+                raise ReferenceFailed(f"too large for the CPU judge: {error}") from error
+            except gauge.Died as error:
+                raise ReferenceFailed(f"the module cannot be run: {error}") from error
+            self._small_enough.add(key)
+        modules.apply_precision(getattr(request, "tf32", "paper"))
+        seeds = Seeds(hmac.new(self._secret, f"{key}:{seed_num}".encode(), hashlib.sha256).digest())
+        return Reference(source, key, seeds, request.dtype_str, cuda=self._cuda)
+
+    def _clock(self, whose: str, stage: str) -> None:
+        self._control.send_json({"clock": whose, "stage": stage})
+
+    def _release(self) -> None:
+        """Free what was shared with the last player."""
+        if self._match is not None:
+            self._match.free()
+            self._match = None
+        if self._cuda:
+            torch.cuda.empty_cache()
+
+    def _context_lost(self) -> bool:
+        """Whether a reference has broken this process's CUDA context for good."""
+        if not self._cuda or not torch.cuda.is_initialized():
+            return False
+        try:
+            torch.cuda.synchronize()
+        except RuntimeError:
+            return True
+        return False
+
+
+def main(control: Channel) -> NoReturn:
+    """Be a referee; runs in a fresh child of the zygote that ends here.
+
+    Its configuration is the first message, so that the secret never is in the zygote's memory,
+    of which every player is a copy.
+    """
+    try:
+        settings = RefereeConfig(**control.receive_json()[0])
+    except ChannelClosed:
+        os._exit(0)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    linux.forbid_new_privileges()
+    Path(settings.home).mkdir(parents=True, exist_ok=True)
+    os.chdir(settings.home)
+    os.environ["CUDA_VISIBLE_DEVICES"] = settings.visible_devices
+    os.environ["HOME"] = settings.home
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(settings.home, "triton")
+    sys.path[:] = [entry for entry in sys.path if entry]
+    status = 0
+    try:
+        Referee(control, settings).serve()
+    except ChannelClosed:
+        pass
+    except BaseException:  # noqa: BLE001 - a referee that fails is replaced; its last words go to the log
+        traceback.print_exc()
+        status = 1
+    sys.stderr.flush()
+    os._exit(status)

@@ -1,0 +1,193 @@
+"""The bounded queue: admission is counted at once, and device slots pull from it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from adaexplore.core.wire import DeviceQueue, QueueStatus
+
+log = logging.getLogger(__name__)
+
+
+class QueueFull(Exception):
+    """As many jobs wait as may wait."""
+
+
+class Slot(Protocol):
+    """What runs jobs of one device, one at a time."""
+
+    @property
+    def device(self) -> Any:
+        """The device, of which the ``id`` counts here."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+Work = Callable[[Any, threading.Event], Any]
+
+
+@dataclass(eq=False)
+class Job:
+    """One piece of work on its way; awaited through :attr:`started` and :attr:`done`."""
+
+    work: Work
+    lane: Lane
+    started: asyncio.Future[None]
+    done: asyncio.Future[Any]
+    enqueued: float = field(default_factory=time.monotonic)
+    queue_time_s: float = 0.0
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def cancel(self) -> None:
+        """Nobody waits any more: leave the queue, or stop running."""
+        self.cancelled.set()
+        if self in self.lane.waiting:
+            self.lane.waiting.remove(self)
+
+
+@dataclass(eq=False)
+class Lane:
+    """Jobs for a set of devices, and the slots that pull them."""
+
+    device_ids: tuple[int, ...]
+    capacity: int
+    slots: int
+    waiting: deque[Job] = field(default_factory=deque)
+    busy: dict[int, int] = field(default_factory=dict)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    @property
+    def idle(self) -> int:
+        """Slots that have no job yet; as many of the waiting jobs are about to start."""
+        return self.slots - sum(self.busy.values())
+
+
+class Scheduler:
+    """All lanes; used from one event loop."""
+
+    def __init__(self, slots: Sequence[Slot], max_queue_size: int, *, pinned: bool) -> None:
+        """Serve ``slots``.
+
+        Args:
+            slots: one or more for each device.
+            max_queue_size: jobs that may wait per device.
+            pinned: whether each job names its device; else all devices share one queue.
+        """
+        self._slots = slots
+        self._max_queue_size = max_queue_size
+        per_device: dict[int, int] = {}
+        for slot in slots:
+            per_device[slot.device.id] = per_device.get(slot.device.id, 0) + 1
+        self._max_concurrent = max(per_device.values(), default=0)
+        groups = [(device,) for device in per_device] if pinned else [tuple(per_device)]
+        self._lanes = [
+            Lane(
+                group,
+                max_queue_size * len(group),
+                sum(per_device[device] for device in group),
+                busy=dict.fromkeys(group, 0),
+            )
+            for group in groups
+        ]
+        self._tasks: list[asyncio.Task[None]] = []
+        self._executor = ThreadPoolExecutor(max(len(slots), 1), thread_name_prefix="bench")
+
+    def start(self) -> None:
+        """Start one consumer per slot."""
+        for slot in self._slots:
+            lane = next(lane for lane in self._lanes if slot.device.id in lane.device_ids)
+            self._tasks.append(asyncio.create_task(self._consume(slot, lane)))
+
+    async def close(self) -> None:
+        """Stop everything; running jobs are cancelled."""
+        for lane in self._lanes:
+            for job in list(lane.waiting):
+                job.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(self._executor.shutdown)
+        for slot in self._slots:
+            slot.close()
+
+    def submit(self, work: Work, device: int | None = None) -> Job:
+        """Take a job in, at once or not at all.
+
+        Raises:
+            QueueFull: no slot is free and as many wait as may.
+        """
+        lane = next(
+            lane
+            for lane in self._lanes
+            if device is None or device in lane.device_ids or len(self._lanes) == 1
+        )
+        if len(lane.waiting) >= lane.capacity + lane.idle:
+            raise QueueFull(f"Queue is full. Max queue size: {self._max_queue_size}")
+        loop = asyncio.get_running_loop()
+        job = Job(work, lane, loop.create_future(), loop.create_future())
+        lane.waiting.append(job)
+        lane.wake.set()
+        return job
+
+    def status(self) -> QueueStatus:
+        """Load now; jobs that any device may take are spread evenly over the devices."""
+        per_device: dict[str, DeviceQueue] = {}
+        for lane in self._lanes:
+            waiting = max(len(lane.waiting) - lane.idle, 0)
+            starting = len(lane.waiting) - waiting
+            share, rest = divmod(waiting, len(lane.device_ids) or 1)
+            for position, device in enumerate(lane.device_ids):
+                free = lane.slots // len(lane.device_ids) - lane.busy[device]
+                soon = min(free, starting)
+                starting -= soon
+                per_device[str(device)] = DeviceQueue(
+                    queued=share + (position < rest),
+                    processing=lane.busy[device] + soon,
+                    max_concurrent=self._max_concurrent,
+                )
+        return QueueStatus(
+            total_queued=sum(load.queued for load in per_device.values()),
+            total_processing=sum(load.processing for load in per_device.values()),
+            per_device=per_device,
+            max_concurrent=self._max_concurrent,
+            max_queue_size=self._max_queue_size,
+        )
+
+    async def _consume(self, slot: Slot, lane: Lane) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            while not lane.waiting:
+                lane.wake.clear()
+                await lane.wake.wait()
+            job = lane.waiting.popleft()
+            lane.busy[slot.device.id] += 1
+            job.queue_time_s = time.monotonic() - job.enqueued
+            if not job.started.done():
+                job.started.set_result(None)
+            running = loop.run_in_executor(self._executor, job.work, slot, job.cancelled)
+            try:
+                result = await asyncio.shield(running)
+            except asyncio.CancelledError:
+                job.cancelled.set()
+                await asyncio.wait({running})
+                running.exception()
+                job.done.cancel()
+                raise
+            except Exception as error:  # noqa: BLE001 - handed on to whoever awaits the job
+                if not job.done.done():
+                    job.done.set_exception(error)
+                    job.done.exception()  # nobody may be waiting any more
+            else:
+                if not job.done.done():
+                    job.done.set_result(result)
+            finally:
+                lane.busy[slot.device.id] -= 1

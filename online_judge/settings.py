@@ -1,0 +1,127 @@
+"""What the judge reads from its environment."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, cast
+
+from adaexplore.core.errors import ConfigError
+
+log = logging.getLogger(__name__)
+
+JudgeDevice = Literal["auto", "cuda", "cpu"]
+AllocationMode = Literal["auto", "manual"]
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 12017
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The judge's settings; names follow the environment variables.
+
+    Attributes:
+        judge_device: ``auto`` takes CUDA where there is any.
+        compile_target: what kernels are compiled for on the CPU path, such as ``sm_90``.
+        secret: key of the hidden seeds; a fixed one makes the judge repeat itself.
+        max_concurrent_evals: evaluations at a time on one device.
+        max_queue_size: waiting evaluations per device before 503.
+        runtime_timeout_s: cap on an evaluation's run time once it has a slot.
+        available_gpus: device indices to use; None means all.
+        allocation_mode: ``auto`` ignores a request's device, ``manual`` uses it.
+        build_dir: where CUDA extensions are built when the request names no folder.
+        timing_root: folder of the recorded baselines, ``<gpu>/baseline_time_torch.json`` below it.
+        cpu_max_elements: largest sum of input, weight and output elements on the CPU path.
+        cpu_max_flops: largest work of one reference call on the CPU path.
+    """
+
+    judge_device: JudgeDevice = "auto"
+    compile_target: str = "sm_90"
+    secret: bytes = b""
+    max_concurrent_evals: int = 1
+    max_queue_size: int = 100
+    runtime_timeout_s: int = 600
+    available_gpus: tuple[int, ...] | None = None
+    allocation_mode: AllocationMode = "auto"
+    build_dir: str | None = None
+    timing_root: Path = Path("results/timing")
+    cpu_max_elements: int = 4_000_000
+    cpu_max_flops: float = 2e9
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
+        """Read and check the variables.
+
+        Raises:
+            ConfigError: a value is not usable; the message names the variable and what it takes.
+        """
+        env = os.environ if environment is None else environment
+        device = env.get("JUDGE_DEVICE", "auto").strip().lower()
+        if device not in ("auto", "cuda", "cpu"):
+            raise ConfigError(f"JUDGE_DEVICE is {device!r}; set it to auto, cuda or cpu")
+        target = env.get("COMPILE_TARGET", "sm_90").strip()
+        if not re.fullmatch(r"sm_\d{2,3}[a-z]?", target):
+            raise ConfigError(f"COMPILE_TARGET is {target!r}; set it to sm_NN, such as sm_90")
+        mode = env.get("GPU_ALLOCATION_MODE", "auto").strip().lower()
+        if mode not in ("auto", "manual"):
+            log.warning("GPU_ALLOCATION_MODE is %r, not auto or manual: auto is used", mode)
+            mode = "auto"
+        secret = env.get("ADAEXPLORE_JUDGE_SECRET", "")
+        return cls(
+            judge_device=cast(JudgeDevice, device),
+            compile_target=target,
+            secret=secret.encode() if secret else secrets.token_bytes(32),
+            max_concurrent_evals=_positive(env, "MAX_CONCURRENT_EVALS", 1),
+            max_queue_size=_positive(env, "MAX_QUEUE_SIZE", 100, least=0),
+            runtime_timeout_s=_positive(env, "RUNTIME_TIMEOUT", 600),
+            available_gpus=_gpu_list(env.get("AVAILABLE_GPUS")),
+            allocation_mode=cast(AllocationMode, mode),
+            build_dir=env.get("BUILD_DIR") or None,
+            timing_root=Path(env.get("TIMING_ROOT") or _default_timing_root()),
+            cpu_max_elements=_positive(env, "CPU_MAX_ELEMENTS", 4_000_000),
+            cpu_max_flops=float(_positive(env, "CPU_MAX_FLOPS", 2_000_000_000)),
+        )
+
+
+def bind_address(environment: Mapping[str, str] | None = None) -> tuple[str, int]:
+    """Host and port to listen on: ``HOST`` and ``PORT``, loopback and 12017 by default."""
+    env = os.environ if environment is None else environment
+    port = _positive(env, "PORT", DEFAULT_PORT, least=0)
+    if port > 65535:
+        raise ConfigError(f"PORT is {port}; set it to 0..65535")
+    return env.get("HOST") or DEFAULT_HOST, port
+
+
+def _positive(env: Mapping[str, str], name: str, default: int, least: int = 1) -> int:
+    text = env.get(name, "").strip()
+    if not text:
+        return default
+    try:
+        value = int(float(text)) if "e" in text.lower() else int(text)
+    except (ValueError, OverflowError):
+        value = least - 1
+    if value < least:
+        raise ConfigError(f"{name} is {text!r}; set it to a whole number of at least {least}")
+    return value
+
+
+def _gpu_list(text: str | None) -> tuple[int, ...] | None:
+    """Device indices of a comma list; parts that are no number are dropped, as clients expect."""
+    if text is None or not text.strip():
+        return None
+    parts = [part.strip() for part in text.split(",")]
+    gpus = tuple(dict.fromkeys(int(part) for part in parts if part.isascii() and part.isdigit()))
+    if not gpus:
+        raise ConfigError(f"AVAILABLE_GPUS is {text!r}; set it to device numbers such as 0,1")
+    return gpus
+
+
+def _default_timing_root() -> Path:
+    """``results/timing`` of the working folder, else of the folder that holds this package."""
+    here = Path("results/timing")
+    return here.absolute() if here.is_dir() else Path(__file__).parent.parent / "results" / "timing"

@@ -1,0 +1,58 @@
+"""Whose time is running in an evaluation: the reference's or the candidate's."""
+
+from __future__ import annotations
+
+import time
+
+from online_judge.evaluation.findings import Stage
+
+_LEAST_REFERENCE_S = 30.0
+_NO_LIMIT_S = 30.0  # how long to wait at a time for one whose time is not limited
+
+
+class CandidateTimeout(Exception):
+    """The candidate used up its time in ``stage``."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage.value)
+        self.stage = stage
+
+
+class ReferenceTimeout(Exception):
+    """The reference took too long; the referee may never answer again."""
+
+
+class Watch:
+    """Whose time is running, and how much each has used."""
+
+    def __init__(self, limit_s: float) -> None:
+        self._limits = {"candidate": limit_s, "reference": max(limit_s, _LEAST_REFERENCE_S)}
+        self._spent = {"candidate": 0.0, "reference": 0.0, "none": 0.0}
+        self._whose = "reference"
+        self._since = time.monotonic()
+        self.stage = Stage.LOAD
+
+    def switch(self, whose: str, stage: str) -> None:
+        """From now on it is the time of ``whose``."""
+        self._advance()
+        self._whose = whose
+        self.stage = Stage(stage) if stage else self.stage
+
+    def remaining_s(self) -> float:
+        """Seconds until the one whose time it is has used it up.
+
+        Raises:
+            CandidateTimeout, ReferenceTimeout: it has.
+        """
+        self._advance()
+        if self._whose == "none":
+            return _NO_LIMIT_S
+        remaining = self._limits[self._whose] - self._spent[self._whose]
+        if remaining <= 0:
+            raise CandidateTimeout(self.stage) if self._whose == "candidate" else ReferenceTimeout
+        return remaining
+
+    def _advance(self) -> None:
+        now = time.monotonic()
+        self._spent[self._whose] += now - self._since
+        self._since = now

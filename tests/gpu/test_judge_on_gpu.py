@@ -1,0 +1,233 @@
+"""The judge on a real GPU."""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.online_judge.live import LiveJudge, running_judge
+from tests.online_judge.sources import HONEST, with_forward
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
+
+REFERENCE = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = nn.Parameter(torch.full((1,), scale))
+    def forward(self, x):
+        return torch.sigmoid(torch.relu(x) * self.scale + 1.0) * x
+
+def get_inputs():
+    return [torch.randn(4096, 8192)]
+
+def get_init_inputs():
+    return [0.5]
+"""
+FUSED = """
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(x_ptr, scale_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    x = tl.load(x_ptr + offsets, mask=mask).to(tl.float32)
+    scale = tl.load(scale_ptr).to(tl.float32)
+    y = tl.sigmoid(tl.maximum(x, 0.0) * scale + 1.0) * x
+    tl.store(y_ptr + offsets, y.to(y_ptr.dtype.element_ty), mask=mask)
+
+class ModelNew(nn.Module):
+    def __init__(self, scale):
+        super().__init__()
+        self.scale = nn.Parameter(torch.full((1,), scale))
+    def forward(self, x):
+        y = torch.empty_like(x)
+        n = x.numel()
+        kernel[(triton.cdiv(n, 1024),)](x, self.scale, y, n, BLOCK=1024)
+        return y
+"""
+SPINNING = FUSED.replace("y_ptr, n, BLOCK", "y_ptr, flag_ptr, n, BLOCK").replace(
+    "    mask = offsets < n\n",
+    "    mask = offsets < n\n    while tl.atomic_add(flag_ptr, 0) == 0:\n        n += 0\n",
+)
+SPINNING = SPINNING.replace(
+    "self.scale, y, n,", "self.scale, y, torch.zeros(1, dtype=torch.int32, device=x.device), n,"
+)
+MATMUL = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, a, b):
+        return a @ b
+
+def get_inputs():
+    return [torch.randn(256, 2048), torch.randn(2048, 256)]
+
+def get_init_inputs():
+    return []
+"""
+DOT = """
+import torch
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(a_ptr, b_ptr, c_ptr, M, N, K, B: tl.constexpr):
+    rows = tl.program_id(0) * B + tl.arange(0, B)
+    columns = tl.program_id(1) * B + tl.arange(0, B)
+    total = tl.zeros((B, B), dtype=tl.float32)
+    for start in range(0, K, B):
+        inner = start + tl.arange(0, B)
+        a = tl.load(a_ptr + rows[:, None] * K + inner[None, :])
+        b = tl.load(b_ptr + inner[:, None] * N + columns[None, :])
+        total += tl.dot(a, b)
+    tl.store(c_ptr + rows[:, None] * N + columns[None, :], total)
+
+class ModelNew(nn.Module):
+    def forward(self, a, b):
+        c = torch.empty(a.shape[0], b.shape[1], device=a.device, dtype=a.dtype)
+        kernel[(a.shape[0] // 32, b.shape[1] // 32)](a, b, c, a.shape[0], b.shape[1], a.shape[1], B=32)
+        return c
+"""
+TIMED = {"measure_performance": True, "num_correct_trials": 5, "num_perf_trials": 100}
+
+
+@pytest.fixture(scope="module")
+def gpu_judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveJudge]:
+    question = "import sys, torch; sys.exit(not torch.cuda.is_available())"
+    if subprocess.run([sys.executable, "-c", question], capture_output=True).returncode != 0:
+        pytest.skip("no CUDA device")
+    folder = tmp_path_factory.mktemp("judge")
+    with running_judge(folder, JUDGE_DEVICE="cuda", MAX_CONCURRENT_EVALS="2") as live:
+        yield live
+
+
+def status_of(judge: LiveJudge, candidate: str, **fields: object) -> str:
+    answer = judge.evaluate(candidate, REFERENCE, **fields)
+    assert len(answer["metadata"].get("feedback", "").encode()) <= 1500
+    return str(answer["metadata"]["status"])
+
+
+def as_candidate(reference: str) -> str:
+    return reference.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
+
+
+def test_health_names_the_gpu(gpu_judge: LiveJudge) -> None:
+    answer = gpu_judge.client.get("/health").json()
+    assert (answer["cuda_available"], answer["judge_device"]) == (True, "cuda")
+    assert answer["devices"][0]["name"] == answer["hardware"]
+    assert answer["devices"][0]["memory_total"] > 2**30
+    assert answer["compile_target"].startswith("sm_")
+
+
+@pytest.mark.parametrize("dtype", ["fp32", "fp16", "bf16"])
+def test_fused_kernel_passes_and_is_faster(gpu_judge: LiveJudge, dtype: str) -> None:
+    answer = gpu_judge.evaluate(FUSED, REFERENCE, dtype_str=dtype, **TIMED)
+    assert answer["metadata"]["status"] == "passed", answer["metadata"]
+    assert answer["metadata"]["notes"] == ["tf32_asymmetric"]
+    stats = answer["runtime_stats"]
+    assert stats["fast_p"] == pytest.approx(stats["baseline_time"] / stats["mean"])
+    assert stats["fast_p"] > 1.5
+    assert answer["runtime"] == stats["mean"]
+    assert 0 < stats["min"] <= stats["median"] <= stats["max"]
+    assert (stats["num_trials"], stats["baseline_type"]) == (90, "measured")
+    assert stats["hardware"] == answer["metadata"]["hardware"]
+
+
+def test_reference_against_itself_is_about_one(gpu_judge: LiveJudge) -> None:
+    for _ in range(3):
+        answer = gpu_judge.evaluate(as_candidate(REFERENCE), REFERENCE, **TIMED)
+        assert answer["runtime_stats"]["fast_p"] == pytest.approx(1.0, abs=0.03), answer
+
+
+def test_without_measuring_there_are_no_times(gpu_judge: LiveJudge) -> None:
+    answer = gpu_judge.evaluate(FUSED, REFERENCE)
+    assert (answer["correctness"], answer["runtime"], answer["runtime_stats"]) == (True, -1.0, {})
+
+
+@pytest.mark.parametrize(
+    ("status", "candidate"),
+    [
+        ("wrong_value", FUSED.replace("+ 1.0", "+ 1.5")),
+        ("compile", FUSED.replace("tl.maximum", "tl.maximun")),
+        ("compile", FUSED.replace("tl.arange(0, BLOCK)", "tl.arange(0, 1000)")),
+        ("launch", FUSED.replace("x, self.scale, y, n, BLOCK", "x, self.scale, y, BLOCK")),
+        ("illegal_access", FUSED.replace("y_ptr + offsets,", "y_ptr + offsets.to(tl.int64) + (1 << 40),")),
+        ("out_of_memory", FUSED.replace("empty_like(x)", "empty(2**44, device='cuda')")),
+        ("wrong_shape", FUSED.replace("return y", "return y.T")),
+        ("wrong_dtype", FUSED.replace("return y", "return y.half()")),
+        ("nonfinite", FUSED.replace("+ 1.0) * x", "+ 1.0) * x / (x - x)")),
+        ("crash", FUSED.replace("return y", "import os; os._exit(0)")),
+        ("launch", FUSED.replace("y = torch.empty_like(x)", "y = torch.empty_like(x).cpu()")),
+    ],
+)
+def test_bad_candidate_gets_its_status(gpu_judge: LiveJudge, status: str, candidate: str) -> None:
+    assert candidate != FUSED
+    assert status_of(gpu_judge, candidate, **TIMED) == status
+    assert status_of(gpu_judge, FUSED) == "passed"
+
+
+def test_timeout_on_the_device_is_a_timeout(gpu_judge: LiveJudge) -> None:
+    hanging = FUSED.replace("y = torch.empty_like(x)", "import time; time.sleep(99); y = x")
+    assert status_of(gpu_judge, hanging, timeout=5) == "timeout"
+    assert status_of(gpu_judge, SPINNING, timeout=10) == "timeout"
+    assert status_of(gpu_judge, FUSED) == "passed"
+
+
+def test_tf32_policy_reaches_tritons_dot(gpu_judge: LiveJudge) -> None:
+    def status(policy: str) -> str:
+        answer = gpu_judge.evaluate(DOT, MATMUL, tf32=policy, tolerance=1e-3)
+        return str(answer["metadata"]["status"])
+
+    assert status("off") == "passed"
+    assert status("paper") == "wrong_value"
+
+
+def test_killed_players_leave_no_memory_behind(gpu_judge: LiveJudge) -> None:
+    if shutil.which("nvidia-smi") is None:
+        pytest.skip("nvidia-smi is missing")
+
+    def used_mib() -> int:
+        command = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+        return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0])
+
+    crashing = FUSED.replace("return y", "import os; os._exit(0)")
+    status_of(gpu_judge, crashing)
+    before = used_mib()
+    for _ in range(6):
+        status_of(gpu_judge, crashing)
+    assert used_mib() - before < 1500  # each holds 256 MiB of shared inputs and outputs
+
+
+def test_two_at_a_time_time_one_after_the_other(gpu_judge: LiveJudge) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(
+            pool.map(lambda _: gpu_judge.evaluate(as_candidate(REFERENCE), REFERENCE, **TIMED), range(4))
+        )
+    for answer in answers:
+        assert answer["runtime_stats"]["fast_p"] == pytest.approx(1.0, abs=0.05)
+
+
+def test_candidate_on_the_cpu_is_no_shortcut(gpu_judge: LiveJudge) -> None:
+    linear = "import torch\nimport torch.nn as nn\nclass Model(nn.Module):\n"
+    linear += (
+        "    def __init__(self, n):\n        super().__init__()\n        self.linear = nn.Linear(n, n)\n"
+    )
+    linear += "    def forward(self, x):\n        return torch.relu(self.linear(x))\n"
+    linear += (
+        "def get_inputs():\n    return [torch.randn(64, 128)]\ndef get_init_inputs():\n    return [128]\n"
+    )
+    assert gpu_judge.evaluate(with_forward(HONEST), linear)["correctness"] is True
+    on_cpu = with_forward("return torch.relu(self.linear(x)).cpu()")
+    assert gpu_judge.evaluate(on_cpu, linear)["metadata"]["status"] == "launch"

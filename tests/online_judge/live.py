@@ -1,0 +1,110 @@
+"""A real judge on a loopback port, and how tests talk to it."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from online_judge import linux
+
+from .sources import REFERENCE
+
+START_S = 90.0
+ENVIRONMENT = {"ADAEXPLORE_JUDGE_SECRET": "zq7x-13579", "JUDGE_DEVICE": "cpu", "MAX_CONCURRENT_EVALS": "1"}
+JUDGE_VARIABLES = (
+    "AVAILABLE_GPUS",
+    "GPU_ALLOCATION_MODE",
+    "RUNTIME_TIMEOUT",
+    "MAX_QUEUE_SIZE",
+    "DEBUG",
+    "PORT",
+)
+
+
+class LiveJudge:
+    """A judge process and how to talk to it."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
+        self.process = process
+        self.url = f"http://127.0.0.1:{port}"
+        self.client = httpx.Client(base_url=self.url, timeout=120, trust_env=False)
+
+    def post(self, path: str, body: dict[str, Any]) -> httpx.Response:
+        return self.client.post(path, json=body)
+
+    def evaluate(self, candidate: str, reference: str = REFERENCE, **fields: Any) -> dict[str, Any]:
+        body = {"original_model_src": reference, "custom_model_src": candidate, "backend": "triton"} | fields
+        response = self.post("/evaluate", body)
+        assert response.status_code == 200, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    def processes(self, name: str = "") -> list[int]:
+        """Process ids below the judge, those of one name if given."""
+        return [pid for pid in linux.descendants(self.process.pid) if not name or comm(pid) == name]
+
+
+def comm(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs (a zombie does not)."""
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    return False
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
+    """The first true value of ``condition``; fails after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if value := condition():
+            return value
+        time.sleep(0.02)
+    raise AssertionError(f"not so within {seconds} s: {condition}")
+
+
+def start_command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "online_judge", "--port", "0", *arguments]
+
+
+def judge_environment(**changes: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if name not in JUDGE_VARIABLES}
+    return kept | ENVIRONMENT | changes
+
+
+@contextlib.contextmanager
+def running_judge(folder: Path, **environment: str) -> Iterator[LiveJudge]:
+    announcement = folder / "announcement.json"
+    process = subprocess.Popen(
+        start_command("--announce", str(announcement), "--die-with-parent"),
+        env=judge_environment(**environment),
+    )
+    judge = None
+    try:
+        wait_until(lambda: announcement.exists() or process.poll() is not None, START_S)
+        assert process.poll() is None, "the judge did not start"
+        judge = LiveJudge(process, json.loads(announcement.read_text())["port"])
+        yield judge
+    finally:
+        if judge is not None:
+            judge.client.close()
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise

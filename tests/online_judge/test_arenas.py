@@ -1,0 +1,67 @@
+import os
+
+import pytest
+import torch
+
+from online_judge.evaluation.arenas import Arena, Window, lay_out, pack
+from online_judge.evaluation.trees import UnsupportedTree, take_apart
+
+VALUES = [
+    torch.randn(3, 4).T,
+    torch.arange(5),
+    torch.tensor([True, False]),
+    torch.randn(0, 3),
+    torch.randn(()),
+    torch.randn(4, 1).expand(4, 7),
+    torch.randn(2, 3, dtype=torch.complex64),
+    torch.randn(8, 8)[::2, ::2],
+    torch.randn(2, 3).bfloat16(),
+    torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last),
+]
+
+
+def opened(arena: Arena, parcel: object) -> Window:
+    return Window(parcel, [os.dup(arena.fds[0])])  # type: ignore[arg-type]
+
+
+def test_tree_arrives_as_it_was_sent() -> None:
+    sent = [*VALUES, 3, "text", None, (torch.ones(2), {"key": torch.zeros(1), 7: [True]})]
+    arena, parcel = pack(sent, cuda=False)
+    with opened(arena, parcel) as window:
+        received = window.tree()
+        for want, got in zip(VALUES, received, strict=False):
+            assert torch.equal(got, want)
+            assert got.dtype == want.dtype
+        assert received[0].stride() == (1, 4)
+        assert received[9].stride() == VALUES[9].stride()
+        assert received[10:13] == [3, "text", None]
+        assert isinstance(received[13], tuple)
+        assert list(received[13][1]) == ["key", 7]
+    arena.free()
+
+
+def test_what_the_player_writes_the_referee_reads() -> None:
+    places, nbytes = lay_out([torch.empty(3, 4).T], contiguous=True)
+    arena = Arena(nbytes, cuda=False)
+    arena.fill(0xFF)
+    view = arena.view(places[0])
+    assert view.isnan().all()
+    with opened(arena, arena.parcel(None, places)) as window:
+        window.leaves[0].fill_(2.5)
+    assert (view == 2.5).all()
+    arena.free()
+    arena.free()
+
+
+def test_unsupported_values_are_named() -> None:
+    with pytest.raises(UnsupportedTree, match=r"builtins\.object"):
+        pack([object()], cuda=False)
+    with pytest.raises(UnsupportedTree, match="layout"):
+        pack([torch.eye(2).to_sparse()], cuda=False)
+
+
+def test_signature_tells_structures_apart_but_not_list_from_tuple() -> None:
+    x = torch.ones(1)
+    assert take_apart((x, x)).signature() == take_apart([x, x]).signature() == ["T", "T"]
+    assert take_apart(x).signature() != take_apart([x]).signature()
+    assert take_apart({"a": x, "n": 1}).signature() == {"a": "T", "n": {"value": "1"}}

@@ -1,0 +1,198 @@
+"""The v1 protocol: fields, codes, refusals."""
+
+import importlib
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .live import LiveJudge, judge_environment, start_command
+from .sources import HONEST, PASSING, REFERENCE, with_forward
+
+
+def test_root_has_the_fields_of_v1(judge: LiveJudge) -> None:
+    answer = judge.client.get("/").json()
+    assert answer["status"] == "online"
+    assert answer["cuda_available"] is False
+    assert (answer["device_count"], answer["available_gpus"]) == (0, [])
+    assert answer["gpu_allocation_mode"] == "auto"
+    assert set(answer) == {
+        "status",
+        "service",
+        "cuda_available",
+        "device_count",
+        "available_gpus",
+        "gpu_allocation_mode",
+        "queue_status",
+    }
+
+
+def test_health_tells_what_it_judges_on(judge: LiveJudge) -> None:
+    answer = judge.client.get("/health").json()
+    assert answer["status"] == "healthy"
+    assert answer["cuda_available"] is False
+    assert answer["judge_device"] == "cpu"
+    assert answer["hardware"] == "CPU (Triton interpreter, sm_90)"
+    assert answer["compile_target"] == "sm_90"
+    assert set(answer["versions"]) == {"torch", "triton", "python"}
+    assert all(answer["versions"].values())
+
+
+def test_queue_status_has_string_keys_per_device(judge: LiveJudge) -> None:
+    answer = judge.client.get("/queue/status").json()
+    assert answer == {
+        "total_queued": 0,
+        "total_processing": 0,
+        "per_device": {"0": {"queued": 0, "processing": 0, "max_concurrent": 2}},
+        "max_concurrent": 2,
+        "max_queue_size": 100,
+    }
+
+
+def test_body_of_the_released_client_is_accepted(judge: LiveJudge) -> None:
+    body = {
+        "original_model_src": REFERENCE,
+        "custom_model_src": PASSING,
+        "seed_num": 42,
+        "num_correct_trials": 5,
+        "num_perf_trials": 100,
+        "verbose": False,
+        "measure_performance": True,
+        "build_dir": None,
+        "device": 3,
+        "backend": "triton",
+        "dtype_str": "fp32",
+        "gpu_name": "A6000",
+        "level": "2",
+        "problem_id": "63",
+        "timeout": 1800,
+    }
+    answer = judge.post("/evaluate", body).json()
+    assert list(answer) == [
+        "success",
+        "compiled",
+        "correctness",
+        "runtime",
+        "runtime_stats",
+        "metadata",
+        "execution_time",
+        "queue_time",
+        "error",
+    ]
+    assert answer["correctness"] is True
+    assert answer["runtime_stats"]["fast_p"] == 1.0
+    assert answer["execution_time"] >= answer["queue_time"] >= 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"timeout": 0}, "body.timeout"),
+        ({"timeout": 3601}, "body.timeout"),
+        ({"num_correct_trials": 0}, "body.num_correct_trials"),
+        ({"dtype_str": "fp8"}, "body.dtype_str"),
+        ({"backend": "hip"}, "body.backend"),
+        ({"level": 2}, "body.level"),
+        ({"original_model_src": None}, "body.original_model_src"),
+    ],
+)
+def test_malformed_request_is_400_in_the_form_of_v1(judge: LiveJudge, fields: dict, field: str) -> None:
+    response = judge.post("/evaluate", fields)
+    assert response.status_code == 400
+    answer = response.json()
+    assert answer["detail"] == "Request validation failed"
+    assert [entry["field"] for entry in answer["errors"]] == [field]
+    assert set(answer["errors"][0]) == {"field", "message", "type", "input"}
+
+
+def test_body_that_is_no_json_is_400(judge: LiveJudge) -> None:
+    response = judge.client.post("/evaluate", content=b"{", headers={"content-type": "application/json"})
+    assert response.status_code == 400
+
+
+@pytest.mark.parametrize("path", ["/evaluate_fit_kernel", "/evaluate_tbg_kernel", "/evaluate_tbt_kernel"])
+def test_later_endpoints_are_501(judge: LiveJudge, path: str) -> None:
+    response = judge.post(path, {"kernel_code": "x", "task_id": "y"})
+    assert response.status_code == 501
+    assert "not implemented" in response.json()["detail"]
+
+
+@pytest.mark.parametrize("source", ["TBG", "tritonbench-t"])
+def test_tritonbench_by_test_source_is_501(judge: LiveJudge, source: str) -> None:
+    assert judge.post("/evaluate", {"test_source": source}).status_code == 501
+
+
+def test_other_test_sources_are_kernelbench(judge: LiveJudge) -> None:
+    assert judge.evaluate(PASSING, test_source="SYN")["correctness"] is True
+
+
+def test_source_of_a_megabyte_is_judged(judge: LiveJudge) -> None:
+    padding = "\n".join(f"# {number:06d} " + "x" * 90 for number in range(10_500))
+    source = with_forward(HONEST, top=padding)
+    assert len(source) > 2**20
+    assert judge.evaluate(source)["correctness"] is True
+
+
+def test_source_that_is_no_unicode_is_a_syntax_error(judge: LiveJudge) -> None:
+    body = b'{"original_model_src": "x", "custom_model_src": "x = \'\\ud800\'"}'
+    response = judge.client.post("/evaluate", content=body, headers={"content-type": "application/json"})
+    assert response.status_code == 200
+
+
+def test_importing_the_application_starts_nothing_and_needs_no_torch() -> None:
+    code = (
+        "import sys, os, online_judge\n"
+        "from online_judge import app\n"
+        "import online_judge.app_with_queue as a\n"
+        "assert a.app is app and app is online_judge.app\n"
+        "assert not {'torch', 'triton', 'numpy'} & set(sys.modules)\n"
+        "assert not open(f'/proc/self/task/{os.getpid()}/children').read()\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("AVAILABLE_GPUS", "99"),
+        ("AVAILABLE_GPUS", "none"),
+        ("JUDGE_DEVICE", "tpu"),
+        ("MAX_QUEUE_SIZE", "many"),
+    ],
+)
+def test_unusable_setting_stops_the_start(variable: str, value: str) -> None:
+    done = subprocess.run(
+        start_command(),
+        env=judge_environment(**{variable: value}),
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    assert done.returncode != 0
+    assert variable in done.stderr
+
+
+def test_cuda_that_is_asked_for_but_missing_is_503(own_judge: Callable[..., LiveJudge]) -> None:
+    if importlib.import_module("torch").cuda.is_available():
+        pytest.skip("this machine has CUDA")
+    judge = own_judge(JUDGE_DEVICE="cuda")
+    response = judge.post("/evaluate", {"original_model_src": REFERENCE, "custom_model_src": PASSING})
+    assert response.status_code == 503
+    assert judge.client.get("/health").json()["status"] == "healthy"
+
+
+def test_manual_mode_refuses_a_device_that_is_not_there(own_judge: Callable[..., LiveJudge]) -> None:
+    judge = own_judge(GPU_ALLOCATION_MODE="manual")
+    assert judge.post("/evaluate", {"device": 3}).status_code == 400
+    assert judge.evaluate(PASSING, device=0)["correctness"] is True
+    assert judge.evaluate(PASSING)["correctness"] is True
+
+
+def test_build_folder_is_made_and_an_impossible_one_does_no_harm(judge: LiveJudge, tmp_path: Path) -> None:
+    wanted = tmp_path / "a" / "b"
+    says = with_forward("print(os.environ['TORCH_EXTENSIONS_DIR'])\nraise ValueError")
+    assert str(wanted) in judge.evaluate(says, build_dir=str(wanted))["metadata"]["stdout"]
+    assert wanted.is_dir()
+    assert judge.evaluate(PASSING, build_dir="/proc/none/such")["correctness"] is True

@@ -1,0 +1,60 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaexplore.core.verdict import Status
+from online_judge.evaluation import feedback
+from online_judge.evaluation.findings import Difference, Failure, Frame, Mismatch, Stage
+
+
+@given(st.text(max_size=20000), st.lists(st.text(max_size=400), max_size=8), st.sampled_from(list(Status)))
+def test_feedback_is_bounded_whatever_the_candidate_says(
+    message: str, code: list[str], status: Status
+) -> None:
+    frames = tuple(Frame(number, "forward", line) for number, line in enumerate(code))
+    metadata = feedback.of_failure(Failure(status, Stage.FORWARD, "x.Error", message, frames), "/judge/job-1")
+    assert len(metadata["feedback"].encode()) <= feedback.MAX_BYTES
+    assert sum(len(str(value).encode()) for value in metadata.values()) < 2600
+
+
+def test_long_triton_message_keeps_its_caret_and_reason() -> None:
+    message = "at 99:4:\n" + "    x = tl.load(pointer)\n" * 200 + "    ^\nno such thing"
+    metadata = feedback.of_failure(
+        Failure(Status.COMPILE, Stage.FORWARD, "t.CompilationError", message), "/j"
+    )
+    assert "    ^\nno such thing" in metadata["feedback"]
+
+
+def test_what_differs_between_runs_is_scrubbed() -> None:
+    text = "/tmp/judge-x/job-3/candidate.py at 0x7f00aa11bb22 in pid 4711: /a/lib/site-packages/torch/nn.py"
+    assert feedback.scrub(text, "/tmp/judge-x/job-3") == "candidate.py at 0x... in pid N: torch/nn.py"
+
+
+def test_small_hexadecimal_numbers_stay() -> None:
+    assert feedback.scrub("mask 0xff", "/j") == "mask 0xff"
+
+
+def test_difference_is_told_with_share_indices_and_next_step() -> None:
+    found = Difference(Status.WRONG_VALUE, (Mismatch((0, 31), "1.5", "2.5"),), 16, 64, 1.0, 0.25)
+    metadata = feedback.of_difference(found, "output 1")
+    assert metadata["max_difference"] == ["1.000000"]
+    assert metadata["avg_difference"] == ["0.250000"]
+    assert "16 of 64 elements of output 1 (25 %)" in metadata["feedback"]
+    assert "[0, 31] got 1.5, want 2.5" in metadata["feedback"]
+    assert "Next: " in metadata["feedback"]
+
+
+def test_claims_of_a_player_cannot_pass_or_break_the_form() -> None:
+    for claim in (
+        None,
+        3,
+        {"status": "passed"},
+        {"status": ["x"], "frames": [[1], "x", [1, 2, 3]], "message": {}},
+    ):
+        failure = Failure.from_claim(Stage.CONSTRUCT, claim)
+        assert failure.status is Status.CONSTRUCT
+        assert all(isinstance(frame.code, str) for frame in failure.frames)
+
+
+def test_status_must_suit_the_stage() -> None:
+    assert Failure.from_claim(Stage.LOAD, {"status": "illegal_access"}).status is Status.LOAD
+    assert Failure.from_claim(Stage.FORWARD, {"status": "illegal_access"}).status is Status.ILLEGAL_ACCESS

@@ -1,0 +1,200 @@
+"""References of many kinds, good and bad."""
+
+import pytest
+
+from .live import LiveJudge
+from .sources import HONEST, REFERENCE, with_forward
+
+TWO_OUTPUTS = """
+import torch
+import torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x, index, flags):
+        best = x[index].max(dim=1)
+        return {"values": best.values, "rest": [best.indices, flags, 3]}
+def get_inputs():
+    return [torch.randn(6, 5), torch.tensor([4, 0, 1]), torch.tensor([True, False])]
+def get_init_inputs():
+    return []
+"""
+RANDOM = """
+import torch
+import torch.nn as nn
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(8)
+        self.drop = nn.Dropout(0.5)
+    def forward(self, x):
+        return self.drop(self.norm(x))
+def get_inputs():
+    return [torch.randn(16, 8)]
+def get_init_inputs():
+    return []
+"""
+IN_PLACE = """
+import torch
+import torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x):
+        return x.add_(1)
+def get_inputs():
+    return [torch.randn(4, 6).T]
+def get_init_inputs():
+    return []
+"""
+HUGE = """
+import torch
+import torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x):
+        return x + 1
+def get_inputs():
+    return [torch.randn(40000, 40000)]
+def get_init_inputs():
+    return []
+"""
+HEAVY = """
+import torch
+import torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x):
+        return x @ x @ x
+def get_inputs():
+    return [torch.randn(1000, 1000)]
+def get_init_inputs():
+    return []
+"""
+BY_VALUE = """
+import torch
+import torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x):
+        return x * 2 if x.sum().item() > 0 else x * 3
+def get_inputs():
+    return [torch.rand(8)]
+def get_init_inputs():
+    return []
+"""
+
+
+OWN_CLASS = """
+from __future__ import annotations
+from dataclasses import dataclass
+import torch
+import torch.nn as nn
+@dataclass
+class Config:
+    size: int = 4
+class Model(nn.Module):
+    def __init__(self, config):
+        super().__init__()
+    def forward(self, x):
+        return x + 1
+def get_inputs():
+    return [torch.randn(Config().size)]
+def get_init_inputs():
+    return [Config()]
+"""
+
+
+def as_candidate(reference: str) -> str:
+    return reference.partition("def get_inputs")[0].replace("class Model(", "class ModelNew(")
+
+
+@pytest.mark.parametrize(
+    "reference",
+    [REFERENCE, TWO_OUTPUTS, RANDOM, IN_PLACE, BY_VALUE],
+    ids=["linear", "tree", "random", "inplace", "value"],
+)
+@pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+def test_reference_passes_against_itself(judge: LiveJudge, reference: str, dtype: str) -> None:
+    answer = judge.evaluate(as_candidate(reference), reference, dtype_str=dtype, num_correct_trials=3)
+    assert answer["metadata"]["status"] == "passed", answer["metadata"]
+
+
+def test_wrong_integer_output_is_found(judge: LiveJudge) -> None:
+    wrong = as_candidate(TWO_OUTPUTS).replace("best.indices", "best.indices + 0 * best.indices.max() + 1")
+    metadata = judge.evaluate(wrong, TWO_OUTPUTS, tolerance=10.0)["metadata"]
+    assert metadata["status"] == "wrong_value"
+
+
+def test_weights_are_taken_over_when_names_and_shapes_match(judge: LiveJudge) -> None:
+    noisy = with_forward(HONEST).replace(
+        "nn.Linear(features, features)", "nn.Linear(features, features); nn.init.zeros_(self.linear.weight)"
+    )
+    assert judge.evaluate(noisy)["correctness"] is True
+
+
+def test_other_names_get_the_same_weights_by_construction(judge: LiveJudge) -> None:
+    renamed = with_forward(HONEST).replace("self.linear", "self.other")
+    assert judge.evaluate(renamed, num_correct_trials=2)["correctness"] is True
+
+
+def test_half_precision_weights_and_inputs_are_cast(judge: LiveJudge) -> None:
+    body = "assert x.dtype == self.linear.weight.dtype == torch.float16, x.dtype\n" + HONEST
+    assert judge.evaluate(with_forward(body), dtype_str="fp16")["correctness"] is True
+
+
+def test_changed_inputs_do_not_help(judge: LiveJudge) -> None:
+    cheat = with_forward("x.zero_()\nreturn torch.relu(self.linear(x))")
+    assert judge.evaluate(cheat)["metadata"]["status"] == "wrong_value"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("", "defines no Model"),
+        ("import torch\n1 / 0\n", "ZeroDivisionError"),
+        ("class Model(:", "SyntaxError"),
+        (
+            REFERENCE.replace("return torch.relu", "raise ValueError('by hand')\n        return torch.relu"),
+            "by hand",
+        ),
+        (REFERENCE.replace("return [16]", "return [16, 3]"), "TypeError"),
+        (REFERENCE.replace("torch.randn(8, 16)", "torch.randn(8, 17)"), "forward() fails"),
+        (
+            REFERENCE.replace("return torch.relu", "import sys; sys.exit(1)\n        return torch.relu"),
+            "SystemExit",
+        ),
+        (HUGE, "too large"),
+        (HEAVY, "floating-point operations"),
+    ],
+    ids=["empty", "import", "syntax", "forward", "init", "shapes", "exit", "huge", "heavy"],
+)
+def test_bad_reference_is_no_verdict(judge: LiveJudge, source: str, words: str) -> None:
+    answer = judge.evaluate(with_forward(HONEST), source)
+    assert answer["success"] is False
+    assert answer["error"].startswith("Reference failed: ")
+    assert words in answer["error"]
+    assert "\n" not in answer["error"]
+    assert answer["metadata"]["error"] == answer["error"]
+    report = judge.post("/v2/problem", {"original_model_src": source}).json()
+    assert report["ok"] is False
+    assert words in report["reason"]
+
+
+def test_own_classes_work_but_cannot_be_init_inputs(judge: LiveJudge) -> None:
+    plain = OWN_CLASS.replace("[Config()]", "[Config().size]")
+    assert judge.evaluate(as_candidate(plain), plain)["correctness"] is True
+    answer = judge.evaluate(as_candidate(OWN_CLASS), OWN_CLASS)
+    assert answer["success"] is False
+    assert "Config is the reference's own" in answer["error"]
+
+
+def test_good_problem_is_reported_as_such(judge: LiveJudge) -> None:
+    report = judge.post("/v2/problem", {"original_model_src": REFERENCE, "dtype_str": "bf16"}).json()
+    assert report == {
+        "ok": True,
+        "reason": "",
+        "device": "cpu",
+        "hardware": "CPU (Triton interpreter, sm_90)",
+    }
+
+
+def test_reference_that_kills_its_process_is_not_the_candidates_fault(judge: LiveJudge) -> None:
+    deadly = REFERENCE.replace("return [torch.randn(8, 16)]", "import os; os._exit(1)")
+    response = judge.post("/v2/problem", {"original_model_src": deadly})
+    assert response.json()["ok"] is False
+    assert "ends its process" in response.json()["reason"]
+    assert judge.evaluate(with_forward(HONEST))["correctness"] is True

@@ -1,0 +1,112 @@
+"""Killed processes, in every role."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from .live import LiveJudge, alive, judge_environment, start_command, wait_until
+from .sources import HONEST, REFERENCE, with_forward
+
+SLOW_ONCE = with_forward("time.sleep(1.5)\n" + HONEST)
+FOREVER = with_forward("time.sleep(600)")
+
+
+def in_background(judge: LiveJudge, candidate: str) -> tuple[threading.Thread, list[dict[str, Any]]]:
+    answers: list[dict[str, Any]] = []
+    thread = threading.Thread(target=lambda: answers.append(judge.evaluate(candidate)))
+    thread.start()
+    return thread, answers
+
+
+@pytest.mark.parametrize("role", ["judge-player", "judge-keeper", "judge-referee", "judge-zygote"])
+def test_job_is_retried_when_a_process_is_killed(frail_judge: LiveJudge, role: str) -> None:
+    judge = frail_judge
+    thread, answers = in_background(judge, SLOW_ONCE)
+    wait_until(lambda: judge.processes("judge-player"))
+    before = set(judge.processes())
+    (pid,) = judge.processes(role)
+    os.kill(pid, signal.SIGKILL)
+    thread.join(60)
+    assert answers[0]["metadata"]["status"] == "passed", answers
+    gone = before - set(judge.processes())
+    assert pid in gone
+    assert judge.processes("judge-player") == judge.processes("judge-keeper") == []
+    assert judge.evaluate(with_forward(HONEST))["correctness"] is True
+
+
+def test_player_killed_twice_is_a_crash(frail_judge: LiveJudge) -> None:
+    judge = frail_judge
+    thread, answers = in_background(judge, FOREVER)
+    (first,) = wait_until(lambda: judge.processes("judge-player"))
+    os.kill(first, signal.SIGKILL)
+    (second,) = wait_until(lambda: [pid for pid in judge.processes("judge-player") if pid != first])
+    os.kill(second, signal.SIGKILL)
+    thread.join(60)
+    assert answers[0]["metadata"]["status"] == "crash"
+    assert "by signal 9" in answers[0]["metadata"]["feedback"]
+    assert answers[0]["success"] is True
+
+
+@pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_survives_the_judge(own_judge: Callable[..., LiveJudge], tmp_path: Path, signum: int) -> None:
+    note = tmp_path / "pid"
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    judge = own_judge(TMPDIR=str(temporary))
+    escaping = with_forward(
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        f"    open({str(note)!r}, 'w').write(str(os.getpid()))\n"
+        "    time.sleep(600)\n"
+        "time.sleep(600)"
+    )
+
+    def ask() -> None:
+        body = {"original_model_src": REFERENCE, "custom_model_src": escaping}
+        with contextlib.suppress(httpx.HTTPError):
+            httpx.post(f"{judge.url}/evaluate", json=body, timeout=60, trust_env=False)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    wait_until(lambda: note.exists() and note.read_text())
+    everyone = [*judge.processes(), int(note.read_text())]
+    assert len(everyone) >= 5
+    judge.process.send_signal(signum)
+    judge.process.wait(30)
+    wait_until(lambda: not any(alive(pid) for pid in everyone))
+    wait_until(lambda: not list(temporary.iterdir()))
+    thread.join(30)
+
+
+def test_client_that_hangs_up_frees_the_slot(frail_judge: LiveJudge) -> None:
+    judge = frail_judge
+    with pytest.raises(httpx.ReadTimeout):
+        judge.client.post(
+            "/evaluate", json={"original_model_src": REFERENCE, "custom_model_src": FOREVER}, timeout=1.5
+        )
+    wait_until(lambda: judge.client.get("/queue/status").json()["total_processing"] == 0)
+    assert judge.processes("judge-player") == []
+    assert judge.evaluate(with_forward(HONEST))["correctness"] is True
+
+
+def test_judge_ends_with_its_parent(tmp_path: Path) -> None:
+    announcement = tmp_path / "announcement.json"
+    command = start_command("--die-with-parent", "--announce", str(announcement))
+    shell = subprocess.Popen(
+        ["sh", "-c", '"$@" & echo $!; wait', "sh", *command], env=judge_environment(), stdout=-1
+    )
+    assert shell.stdout is not None
+    with shell.stdout as out:
+        pid = int(out.readline())
+    wait_until(announcement.exists, 60)
+    shell.kill()
+    shell.wait()
+    wait_until(lambda: not alive(pid))

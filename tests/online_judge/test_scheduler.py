@@ -1,0 +1,141 @@
+"""The queue with made-up slots."""
+
+import asyncio
+import threading
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import pytest
+
+from online_judge.scheduler import QueueFull, Scheduler
+
+
+@dataclass(eq=False)
+class FakeSlot:
+    device: SimpleNamespace
+    closed: bool = False
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def slots(*devices: int) -> list[FakeSlot]:
+    return [FakeSlot(SimpleNamespace(id=device)) for device in devices]
+
+
+def with_scheduler(
+    scheduler_slots: list[FakeSlot],
+    size: int,
+    body: Callable[[Scheduler], Awaitable[None]],
+    *,
+    pinned: bool = False,
+) -> None:
+    async def run() -> None:
+        scheduler = Scheduler(scheduler_slots, size, pinned=pinned)
+        scheduler.start()
+        try:
+            await body(scheduler)
+        finally:
+            await scheduler.close()
+
+    asyncio.run(run())
+    assert all(slot.closed for slot in scheduler_slots)
+
+
+def test_burst_within_one_tick_is_counted_at_once() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        release = threading.Event()
+
+        def work(slot: FakeSlot, cancelled: threading.Event) -> int:
+            release.wait(10)
+            return int(slot.device.id)
+
+        jobs, refused = [], 0
+        for _ in range(600):  # no await in between: nothing can start yet
+            try:
+                jobs.append(scheduler.submit(work))
+            except QueueFull:
+                refused += 1
+        with pytest.raises(QueueFull, match=r"Queue is full\. Max queue size: 5"):
+            scheduler.submit(work)
+        assert (len(jobs), refused) == (4 + 5 * 4, 600 - 24)
+        status = scheduler.status()
+        assert (status.total_queued, status.total_processing) == (20, 4)
+        await asyncio.wait([job.started for job in jobs[:4]])
+        await asyncio.sleep(0)
+        assert scheduler.status() == status
+        assert {load.processing for load in status.per_device.values()} == {1}
+        release.set()
+        results = await asyncio.gather(*(job.done for job in jobs))
+        assert set(results) == {0, 1, 2, 3}
+        assert scheduler.status().total_processing == 0
+
+    with_scheduler(slots(0, 1, 2, 3), 5, body)
+
+
+def test_free_device_takes_what_waits_behind_a_busy_one() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        release = threading.Event()
+        blocker = scheduler.submit(lambda slot, cancelled: release.wait(10))
+        others = [scheduler.submit(lambda slot, cancelled: int(slot.device.id)) for _ in range(6)]
+        results = await asyncio.wait_for(asyncio.gather(*(job.done for job in others)), 10)
+        assert len(set(results)) == 1
+        assert not blocker.done.done()
+        release.set()
+        await blocker.done
+
+    with_scheduler(slots(0, 1), 10, body)
+
+
+def test_pinned_jobs_stay_on_their_device() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        jobs = [scheduler.submit(lambda slot, cancelled: int(slot.device.id), device=1) for _ in range(3)]
+        assert await asyncio.gather(*(job.done for job in jobs)) == [1, 1, 1]
+        for _ in range(3):  # one for the free slot, two that wait
+            scheduler.submit(lambda slot, cancelled: None, device=0)
+        with pytest.raises(QueueFull):
+            scheduler.submit(lambda slot, cancelled: None, device=0)
+        await scheduler.submit(lambda slot, cancelled: None, device=1).done
+
+    with_scheduler(slots(0, 1), 2, body, pinned=True)
+
+
+def test_cancelled_job_leaves_the_queue() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        release = threading.Event()
+        running = scheduler.submit(lambda slot, cancelled: release.wait(10))
+        await running.started
+        waiting = scheduler.submit(lambda slot, cancelled: None)
+        with pytest.raises(QueueFull):
+            scheduler.submit(lambda slot, cancelled: None)
+        waiting.cancel()
+        assert scheduler.status().total_queued == 0
+        scheduler.submit(lambda slot, cancelled: None)
+        release.set()
+        await running.done
+
+    with_scheduler(slots(0), 1, body)
+
+
+def test_error_of_a_job_reaches_its_owner_and_the_slot_goes_on() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        def fail(slot: FakeSlot, cancelled: threading.Event) -> None:
+            raise ValueError("by hand")
+
+        with pytest.raises(ValueError, match="by hand"):
+            await scheduler.submit(fail).done
+        assert await scheduler.submit(lambda slot, cancelled: 7).done == 7
+
+    with_scheduler(slots(0), 1, body)
+
+
+def test_closing_cancels_what_runs() -> None:
+    seen = []
+
+    async def body(scheduler: Scheduler) -> None:
+        job = scheduler.submit(lambda slot, cancelled: seen.append(cancelled.wait(10)))
+        await job.started
+
+    with_scheduler(slots(0), 1, body)
+    assert seen == [True]

@@ -1,0 +1,62 @@
+from pathlib import Path
+
+import pytest
+
+from adaexplore.core.errors import ConfigError
+from online_judge.settings import Settings, bind_address
+
+
+def test_defaults_are_those_of_the_protocol() -> None:
+    settings = Settings.from_environment({})
+    assert (settings.judge_device, settings.compile_target) == ("auto", "sm_90")
+    assert (settings.max_concurrent_evals, settings.max_queue_size, settings.runtime_timeout_s) == (
+        1,
+        100,
+        600,
+    )
+    assert (settings.available_gpus, settings.allocation_mode, settings.build_dir) == (None, "auto", None)
+    assert bind_address({}) == ("127.0.0.1", 12017)
+
+
+def test_secret_is_random_unless_given() -> None:
+    assert Settings.from_environment({}).secret != Settings.from_environment({}).secret
+    assert Settings.from_environment({"ADAEXPLORE_JUDGE_SECRET": "x"}).secret == b"x"
+
+
+def test_gpu_list_drops_what_is_no_number() -> None:
+    assert Settings.from_environment({"AVAILABLE_GPUS": "0, x,2,2"}).available_gpus == (0, 2)
+
+
+def test_unknown_allocation_mode_is_auto_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    assert Settings.from_environment({"GPU_ALLOCATION_MODE": "best"}).allocation_mode == "auto"
+    assert "GPU_ALLOCATION_MODE" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("AVAILABLE_GPUS", "a,b"),
+        ("JUDGE_DEVICE", "gpu"),
+        ("COMPILE_TARGET", "hopper"),
+        ("MAX_CONCURRENT_EVALS", "0"),
+        ("MAX_QUEUE_SIZE", "-1"),
+        ("RUNTIME_TIMEOUT", "soon"),
+        ("CPU_MAX_FLOPS", "nan"),
+    ],
+)
+def test_unusable_value_names_its_variable(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=name):
+        Settings.from_environment({name: value})
+
+
+def test_flops_may_be_written_with_an_exponent() -> None:
+    assert Settings.from_environment({"CPU_MAX_FLOPS": "3e9"}).cpu_max_flops == 3e9
+
+
+def test_port_out_of_range_is_refused() -> None:
+    with pytest.raises(ConfigError, match="PORT"):
+        bind_address({"PORT": "70000"})
+
+
+def test_timing_root_can_be_moved(tmp_path: Path) -> None:
+    assert Settings.from_environment({"TIMING_ROOT": str(tmp_path)}).timing_root == tmp_path
