@@ -11,8 +11,12 @@ from online_judge.evaluation.arenas import Parcel
 
 @dataclass(frozen=True)
 class Construct:
-    """Build ``ModelNew``; the weights, a flat dict, come in one arena."""
+    """Build ``ModelNew``; the weights, a flat dict, come in one arena.
 
+    With ``load`` they are copied into the module where every name and shape is the same.
+    """
+
+    load: bool
     init_inputs: Any
     weights: Parcel
     seed: int

@@ -88,18 +88,20 @@ class Player:
         return _OK
 
     def _construct(self, order: Construct, fds: list[int]) -> dict[str, Any]:
+        self._model = None
         modules.apply_precision(self._tf32)
         modules.seed_everything(order.seed)
+        changed = False
         model = self._class(*order.init_inputs)
         with Window(order.weights, fds) as window:
             if isinstance(model, torch.nn.Module):
-                _load_weights(model, window.tree())
+                changed = order.load and _load_weights(model, window.tree())
                 model = model.to(modules.DTYPES[order.dtype])
                 model = model.cuda() if self._cuda else model
         self._model = model
         self._buffers = modules.buffers_of(model)
         self._synchronise()
-        return _OK
+        return {"changed": changed}
 
     def _forward(self, order: Forward, fds: list[int]) -> dict[str, Any]:
         modules.restore_buffers(self._model, self._buffers)
@@ -119,6 +121,8 @@ class Player:
                         place.copy_(leaf.detach())
             self._synchronise()
             del arguments, result
+        if self._cuda:
+            torch.cuda.empty_cache()  # the referee needs room for the next inputs
         return {"structure": tree.signature(), "leaves": leaves}
 
     def _measure(self, order: Measure, fds: list[int]) -> dict[str, Any]:
@@ -143,11 +147,19 @@ class Player:
             torch.cuda.synchronize()
 
 
-def _load_weights(model: torch.nn.Module, weights: dict[str, Any]) -> None:
-    """Copy the reference's weights where every name and shape is the same, else leave the model alone."""
+def _load_weights(model: torch.nn.Module, weights: dict[str, Any]) -> bool:
+    """Copy the reference's weights where every name and shape is the same, else leave the model alone.
+
+    Returns:
+        Whether that changed any: the module's own construction came to other values.
+    """
     own = model.state_dict()
-    if own.keys() == weights.keys() and all(own[name].shape == weights[name].shape for name in own):
-        model.load_state_dict(weights)
+    if own.keys() != weights.keys() or any(own[name].shape != weights[name].shape for name in own):
+        return False
+    if all(torch.equal(own[name].to(weights[name]), weights[name]) for name in own):
+        return False
+    model.load_state_dict(weights)
+    return True
 
 
 def main(sock: socket.socket, spec: PlayerSpec) -> NoReturn:

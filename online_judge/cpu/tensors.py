@@ -19,6 +19,15 @@ _CUDA = torch.device("cuda", 0)
 _MARK = "_simulated_host"
 _BASE = torch._C.TensorBase
 
+_UNINITIALISED = {
+    torch.empty,
+    torch.empty_like,
+    torch.empty_permuted,
+    torch.empty_strided,
+    torch.Tensor.new_empty,
+    torch.Tensor.new_empty_strided,
+}
+
 Handler = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 
@@ -81,6 +90,8 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
             wanted = next(arg for arg in args if isinstance(arg, torch.device))
             args = tuple(_redirect(arg) if isinstance(arg, torch.device) else arg for arg in args)
         result = func(*args, **named)
+        if func in _UNINITIALISED:
+            _poison(result)
         if wanted is not None:
             return self._mark(result) if _is_cpu(wanted) and _fresh(result, args) else result
         if self._marks and _only_host(args, named) and _fresh(result, args):
@@ -151,6 +162,16 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
             for item in result:
                 self._mark(item)
         return result
+
+
+def _poison(tensor: torch.Tensor) -> None:
+    """Give memory that nobody has written one same content, which no computation survives unnoticed."""
+    if tensor.is_floating_point() or tensor.is_complex():
+        tensor.fill_(float("nan"))
+    elif tensor.dtype != torch.bool:
+        tensor.fill_(torch.iinfo(tensor.dtype).max)
+    else:
+        tensor.fill_(True)
 
 
 def _unchanged(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

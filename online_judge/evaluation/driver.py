@@ -61,7 +61,11 @@ def allocate(nbytes: int) -> int:
     """Address of a fresh allocation in torch's current context."""
     address = ctypes.c_uint64()
     size = -(-nbytes // BLOCK_BYTES) * BLOCK_BYTES
-    _call("cuMemAlloc_v2", ctypes.byref(address), size)
+    try:
+        _call("cuMemAlloc_v2", ctypes.byref(address), size)
+    except DriverError:  # torch may hold memory that it does not use
+        torch.cuda.empty_cache()
+        _call("cuMemAlloc_v2", ctypes.byref(address), size)
     return address.value
 
 

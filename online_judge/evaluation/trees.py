@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+_MAX_DEPTH = 32
 SCALARS = (bool, int, float, str, type(None))
 
 
@@ -40,25 +41,26 @@ def take_apart(value: Any) -> Tree:
         UnsupportedTree: something in it is no supported type; the message names the type.
     """
     leaves: list[Any] = []
+    return Tree(_separate(value, leaves, 0), tuple(leaves))
 
-    def walk(part: Any, depth: int) -> Any:
-        if depth > 32:
-            raise UnsupportedTree("the value is nested more than 32 deep")
-        if isinstance(part, torch.Tensor):
-            if part.layout != torch.strided:
-                raise UnsupportedTree(f"a tensor of layout {part.layout}")
-            leaves.append(part)
-            return Slot(len(leaves) - 1)
-        if isinstance(part, SCALARS):
-            return part
-        if isinstance(part, list | tuple):
-            parts = [walk(item, depth + 1) for item in part]
-            return tuple(parts) if isinstance(part, tuple) else parts
-        if isinstance(part, dict):
-            return {key: walk(item, depth + 1) for key, item in part.items()}
-        raise UnsupportedTree(f"a value of type {type(part).__module__}.{type(part).__qualname__}")
 
-    return Tree(walk(value, 0), tuple(leaves))
+def _separate(part: Any, leaves: list[Any], depth: int) -> Any:
+    """``part`` with slots for tensors, which go to ``leaves``; no closure, whose cycle would hold them."""
+    if depth > _MAX_DEPTH:
+        raise UnsupportedTree(f"the value is nested more than {_MAX_DEPTH} deep")
+    if isinstance(part, torch.Tensor):
+        if part.layout != torch.strided:
+            raise UnsupportedTree(f"a tensor of layout {part.layout}")
+        leaves.append(part)
+        return Slot(len(leaves) - 1)
+    if isinstance(part, SCALARS):
+        return part
+    if isinstance(part, list | tuple):
+        parts = [_separate(item, leaves, depth + 1) for item in part]
+        return tuple(parts) if isinstance(part, tuple) else parts
+    if isinstance(part, dict):
+        return {key: _separate(item, leaves, depth + 1) for key, item in part.items()}
+    raise UnsupportedTree(f"a value of type {type(part).__module__}.{type(part).__qualname__}")
 
 
 def put_together(shape: Any, leaves: tuple[Any, ...]) -> Any:

@@ -126,6 +126,27 @@ def test_weights_are_taken_over_when_names_and_shapes_match(judge: LiveJudge) ->
     assert judge.evaluate(noisy)["correctness"] is True
 
 
+def test_weights_that_the_constructor_worked_into_another_form_stay(judge: LiveJudge) -> None:
+    """Scaling folded into the weights under their old names is honest; loading would undo it."""
+    doubled = REFERENCE.replace("torch.relu(", "2 * torch.relu(")
+    folded = with_forward(HONEST).replace(
+        "nn.Linear(features, features)",
+        "nn.Linear(features, features)\n"
+        "        with torch.no_grad():\n"
+        "            self.linear.weight.mul_(2), self.linear.bias.mul_(2)",
+    )
+    assert judge.evaluate(folded, doubled, num_correct_trials=3)["metadata"]["status"] == "passed"
+    tripled = REFERENCE.replace("torch.relu(", "3 * torch.relu(")
+    assert judge.evaluate(folded, tripled, num_correct_trials=3)["metadata"]["status"] == "wrong_value"
+
+
+def test_unwritten_output_is_found_and_described_alike_each_time(judge: LiveJudge) -> None:
+    lazy = with_forward("return torch.empty(x.shape[0], 16, device=x.device)")
+    first, second = (judge.evaluate(lazy)["metadata"] for _ in range(2))
+    assert first["status"] == "nonfinite"
+    assert first == second
+
+
 def test_other_names_get_the_same_weights_by_construction(judge: LiveJudge) -> None:
     renamed = with_forward(HONEST).replace("self.linear", "self.other")
     assert judge.evaluate(renamed, num_correct_trials=2)["correctness"] is True

@@ -1,0 +1,76 @@
+"""The writer's design space: what a generated kernel's structure and numbers can be."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass, field, replace
+
+FUSION = "FUSION"  # full: a reduction's kernel also reads later operands; split: it does not
+GEMM = "GEMM"  # library: torch's own product; triton: a tiled kernel with its epilogue inside
+ROWS = "ROWS"  # single: a short row in registers; online, loop: block by block with joined or separate passes
+STRUCTURE: dict[str, tuple[str, ...]] = {
+    FUSION: ("full", "split"),
+    GEMM: ("library", "triton"),
+    ROWS: ("single", "online", "loop"),
+}
+NUMBERS: dict[str, tuple[int, ...]] = {
+    "BLOCK": (1024, 512, 2048, 4096),
+    "WARPS": (4, 8, 2),
+    "ROW_LIMIT": (16384, 8192, 32768),
+    "ROW_TILE": (2048, 1024, 4096),
+    "ROW_WORK": (16, 8, 32),
+    "LANES": (64, 32, 128),
+    "LOOP_BLOCK": (4096, 2048, 8192),
+    "TILE_M": (128, 64),
+    "TILE_N": (128, 256, 64),
+    "TILE_K": (32, 64),
+    "GROUP_M": (8, 4),
+    "GEMM_WARPS": (8, 4),
+    "STAGES": (3, 4, 2),
+}
+
+
+@dataclass(frozen=True)
+class Choices:
+    """One point of the design space; the first value of everything is the usual one."""
+
+    structure: dict[str, str] = field(default_factory=lambda: {k: v[0] for k, v in STRUCTURE.items()})
+    numbers: dict[str, int] = field(default_factory=lambda: {k: v[0] for k, v in NUMBERS.items()})
+
+    def with_structure(self, name: str, value: str) -> Choices:
+        """The same with one structural choice changed."""
+        return replace(self, structure={**self.structure, name: value})
+
+    def with_number(self, name: str, value: int) -> Choices:
+        """The same with one number changed."""
+        return replace(self, numbers={**self.numbers, name: value})
+
+
+def read_choices(source: str) -> Choices | None:
+    """The choices a kernel of this writer was made with; None where it is another's."""
+    found = Choices()
+    header = re.search(r'^"""Triton kernels, (.*)\."""$', source, re.M)
+    if header is None:
+        return None
+    for name, value in re.findall(r"(\w+)=(\w+)", header[1]):
+        if value in STRUCTURE.get(name.upper(), ()):
+            found = found.with_structure(name.upper(), value)
+    for name, value in re.findall(r"^([A-Z_]+) = (\d+)$", source, re.M):
+        if name in NUMBERS:
+            found = found.with_number(name, int(value))
+    return found
+
+
+def header(structure: dict[str, str]) -> str:
+    """The first line of a generated module, from which its structure can be read."""
+    parts = ", ".join(f"{name.lower()}={value}" for name, value in sorted(structure.items()))
+    return f'"""Triton kernels, {parts}."""'
+
+
+def draw_numbers(choices: Choices, names: list[str], rng: random.Random, share: float) -> Choices:
+    """``choices`` with each of the numbers ``names`` redrawn with probability ``share``."""
+    for name in names:
+        if rng.random() < share:
+            choices = choices.with_number(name, rng.choice(NUMBERS[name]))
+    return choices

@@ -1,0 +1,182 @@
+"""A writer of Triton kernels that needs no model: it translates the reference by its syntax tree."""
+
+from __future__ import annotations
+
+import random
+import re
+from itertools import product
+
+from adaexplore.core.errors import ModelRequestError
+from adaexplore.core.streams import stream
+from adaexplore.core.usage import Usage
+from adaexplore.llm.offline.choices import NUMBERS, STRUCTURE, Choices, draw_numbers, read_choices
+from adaexplore.llm.offline.mistakes import blunder, rule_for
+from adaexplore.llm.offline.module import translate
+from adaexplore.llm.offline.patches import edits_between
+from adaexplore.llm.offline.prompt import Reading, Shown, read_prompt
+from adaexplore.llm.offline.review import review
+from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
+
+MODEL_NAME = "offline"
+NO_CHANGE = "no change"
+_BYTES_PER_TOKEN = 4
+_ATTEMPTS = 12  # draws before a small step gives up finding a kernel that was not shown yet
+_FOREIGN_NUMBERS = {"num_warps": (1, 2, 4, 8, 16), "BLOCK": (256, 512, 1024, 2048, 4096)}
+
+
+class OfflineWriter:
+    """Answers every purpose but tasks, with real code, without a model or a network.
+
+    The answer is a function of the seed, the request's key and the prompt.
+
+    Args:
+        seed: of all draws.
+        mistake_share: probability that a kernel gets one mistake of those that models make.
+    """
+
+    def __init__(self, seed: int, mistake_share: float = 0.25) -> None:
+        self._seed = seed
+        self._mistake_share = mistake_share
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """Answer one request.
+
+        Raises:
+            ModelRequestError: the prompt shows no module, or asks for a task.
+        """
+        rng = stream(self._seed, MODEL_NAME, request.key, request.purpose.value)
+        text = self._answer(request, rng)
+        usage = Usage(_tokens(request.prompt), 0, _tokens(text), 0.0, 0.0)
+        return ModelReply(text, Finish.COMPLETE, usage, MODEL_NAME)
+
+    def _answer(self, request: ModelRequest, rng: random.Random) -> str:
+        match request.purpose:
+            case Purpose.TASK:
+                raise ModelRequestError(
+                    "the offline writer makes no tasks, the synthesiser does; choose another server_type"
+                )
+            case Purpose.RULE:
+                error = request.prompt.rsplit("## The error", 1)[-1]
+                return rule_for(error) or "no rule"
+            case Purpose.REPAIR:
+                reading = read_prompt(request.prompt)
+                return _foreign_edit(reading.kernels[-1].source, rng) if reading.kernels else NO_CHANGE
+        reading = read_prompt(request.prompt)
+        if reading.reference is None:
+            raise ModelRequestError(
+                "the offline writer found no reference module (a fenced block with class Model) in the prompt"
+            )
+        try:
+            match request.purpose:
+                case Purpose.LARGE:
+                    return f"```python\n{self._large(reading, reading.reference, rng)}```"
+                case Purpose.SMALL:
+                    return self._small(reading, reading.reference, rng)
+                case _:
+                    return review(reading.kernels[-1], rng) if reading.kernels else "1. Write a first kernel."
+        except SyntaxError as error:
+            raise ModelRequestError(
+                f"the reference module is not Python: {error.msg}, line {error.lineno}"
+            ) from error
+
+    def _large(self, reading: Reading, reference: str, rng: random.Random) -> str:
+        """A whole module: the best shown structure again or one not shown yet, with new numbers."""
+        designs = possible_designs(reference)
+        shown = [(kernel, read_choices(kernel.source)) for kernel in reading.kernels]
+        known = [(kernel, choices) for kernel, choices in shown if choices is not None]
+        tried = {tuple(sorted(choices.structure.items())) for _, choices in known}
+        fresh = [choices for choices in designs if tuple(sorted(choices.structure.items())) not in tried]
+        measured = [(k.speedup, position, c) for position, (k, c) in enumerate(known) if k.speedup]
+        if measured and (not fresh or rng.random() < 0.4):
+            base = max(measured)[2]
+        elif fresh:
+            base = fresh[0] if not known and rng.random() < 0.6 else rng.choice(fresh)
+        else:
+            sound = [choices for kernel, choices in known if not kernel.failed]
+            base = rng.choice(sound or designs)
+        source = ""
+        for attempt in range(_ATTEMPTS):
+            share = 0.15 if not known and attempt == 0 else 0.35
+            source = translate(
+                reference, draw_numbers(base, _numbers_in(translate(reference, base)), rng, share)
+            )
+            if source.strip() not in {kernel.source.strip() for kernel in reading.kernels}:
+                break
+        return self._with_mistake(source, reading, rng)
+
+    def _small(self, reading: Reading, reference: str, rng: random.Random) -> str:
+        """Edits of the last kernel: mended where it failed, else one or two numbers changed."""
+        if not reading.kernels:
+            return NO_CHANGE
+        last = reading.kernels[-1]
+        choices = read_choices(last.source)
+        if choices is None:
+            return _foreign_edit(last.source, rng)
+        clean = translate(reference, choices)
+        if last.failed and clean.strip() != last.source.strip():
+            return edits_between(last.source, self._with_mistake(clean, reading, rng)) or NO_CHANGE
+        seen = {kernel.source.strip() for kernel in reading.kernels}
+        best = clean
+        for _ in range(_ATTEMPTS):
+            best = translate(reference, _neighbour(reference, choices, last, rng))
+            if best.strip() not in seen:
+                break
+        return edits_between(last.source, self._with_mistake(best, reading, rng)) or NO_CHANGE
+
+    def _with_mistake(self, source: str, reading: Reading, rng: random.Random) -> str:
+        if rng.random() >= self._mistake_share:
+            return source
+        return blunder(source, reading.rules, rng)
+
+
+def possible_designs(reference: str) -> list[Choices]:
+    """Structures that give different kernels for ``reference``, the usual one first.
+
+    Structures without any kernel are left out where there are others.
+    """
+    found: dict[str, Choices] = {}
+    for values in product(*STRUCTURE.values()):
+        choices = Choices(structure=dict(zip(STRUCTURE, values, strict=True)))
+        body = translate(reference, choices).split("\n", 1)[1]
+        found.setdefault(body, choices)
+    written = [choices for body, choices in found.items() if "@triton.jit" in body]
+    return written or list(found.values())
+
+
+def _numbers_in(source: str) -> list[str]:
+    """The tunable numbers that a generated module has."""
+    return [name for name in NUMBERS if re.search(rf"^{name} = \d+$", source, re.M)]
+
+
+def _neighbour(reference: str, choices: Choices, last: Shown, rng: random.Random) -> Choices:
+    """One or two numbers changed; another structure after a failure that no number explains."""
+    if last.failed or rng.random() < 0.15:
+        others = [design for design in possible_designs(reference) if design.structure != choices.structure]
+        if others:
+            return Choices(rng.choice(others).structure, choices.numbers)
+    names = _numbers_in(last.source)
+    for name in rng.sample(names, min(len(names), rng.choice((1, 1, 2)))):
+        others_here = [value for value in NUMBERS[name] if value != choices.numbers[name]]
+        choices = choices.with_number(name, rng.choice(others_here))
+    return choices
+
+
+def _foreign_edit(source: str, rng: random.Random) -> str:
+    """A modest change of a number in a kernel that is not this writer's own."""
+    places = [
+        (match, name)
+        for name in _FOREIGN_NUMBERS
+        for match in re.finditer(rf"\b({name}\w*)( ?= ?)(\d+)\b", source)
+        if int(match[3]) in _FOREIGN_NUMBERS[name]
+    ]
+    if not places:
+        return NO_CHANGE
+    match, name = rng.choice(places)
+    value = rng.choice([number for number in _FOREIGN_NUMBERS[name] if number != int(match[3])])
+    changed = f"{source[: match.start()]}{match[1]}{match[2]}{value}{source[match.end() :]}"
+    return edits_between(source, changed) or NO_CHANGE
+
+
+def _tokens(text: str) -> int:
+    """A rough count of tokens."""
+    return -(-len(text.encode()) // _BYTES_PER_TOKEN)
