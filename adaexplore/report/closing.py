@@ -14,7 +14,6 @@ from adaexplore.records.task_records import TaskRecords
 from adaexplore.report.tables import text_table
 from adaexplore.report.task_result import Best, TaskResult, task_result, total_usage
 
-
 _FAILURE_CHARS = 60
 
 

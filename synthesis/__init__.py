@@ -1,0 +1,1 @@
+"""Synthesis of training tasks for the skill memory."""
