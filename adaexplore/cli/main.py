@@ -18,6 +18,7 @@ COMMANDS = {
     "stats": "figures of one or several runs",
     "eval": "judge one kernel against one problem",
     "re-evaluate": "judge the best kernels of a run again",
+    "baseline": "time the references themselves and record the times for a GPU",
     "judge": "start the judge service",
     "doctor": "what is installed, which GPUs and keys are there, what would run",
 }
