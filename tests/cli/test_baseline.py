@@ -9,7 +9,16 @@ from adaexplore.cli.main import main
 from tests import judge_server
 from tests.judge_server import PASSED, JudgeServer
 
-PROBLEM = "class Model:\n    pass\n\n\ndef get_inputs():\n    return []\n\n\ndef get_init_inputs():\n    return []\n"
+PROBLEM = """
+class Model:
+    pass
+
+def get_inputs():
+    return []
+
+def get_init_inputs():
+    return []
+"""
 
 
 @pytest.fixture
@@ -18,6 +27,7 @@ def arguments(tmp_path: Path) -> list[str]:
     folder.mkdir(parents=True)
     for name in ("1_one.py", "2_two.py"):
         (folder / name).write_text(PROBLEM)
+    (tmp_path / "list.txt").write_text("1\n")
     settings = [
         f"problem_root={folder.parent}",
         f"test_list_path={tmp_path / 'list.txt'}",
