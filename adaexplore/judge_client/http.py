@@ -88,18 +88,23 @@ class HttpJudge:
         self._jitter = random.Random()
 
     def identity(self) -> JudgeIdentity:
-        """See :class:`Judge`; one try, so that a wrong address is said at once."""
+        """See :class:`Judge`; one try, so that a wrong address or a missing GPU is said at once."""
         try:
             answer = self._client.get(f"{self._url}/health", timeout=30.0)
         except httpx.TransportError as error:
             raise self._nobody(error) from error
         health = _json(answer, self._url)
         cuda = bool(health.get("cuda_available"))
+        if not cuda and health.get("judge_device", "cuda") == "cuda":
+            raise JudgeUnavailableError(
+                f"the judge at {self._url} sees no GPU and would refuse every candidate; "
+                "set judge_device: cpu, or use one that has a GPU"
+            )
         devices = health.get("devices") or [{}]
         name = devices[0].get("name") if isinstance(devices[0], dict) else None
         versions = health.get("versions")
         return JudgeIdentity(
-            device=str(health.get("judge_device", "cuda" if cuda else "cpu")),
+            device="cuda" if cuda else str(health["judge_device"]),
             hardware=str(health.get("hardware") or name or "unknown"),
             versions=tuple(sorted(versions.items())) if isinstance(versions, dict) else (),
         )

@@ -16,6 +16,7 @@ from adaexplore.core.errors import (
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status
 from adaexplore.judge_client.http import Evaluation, HttpJudge
+from tests import judge_server
 from tests.judge_server import PASSED, Answer, JudgeServer, failed
 
 TASK = Task(2, "7", "7_x", "class Model: ...\n", "fp32", Path("7_x.py"))
@@ -143,6 +144,16 @@ def test_problem_check_passes_refuses_and_is_optional() -> None:
         judge(server.url).check_problem(TASK)
     with JudgeServer(sequence((404, "not found", {}))) as server:
         judge(server.url).check_problem(TASK)
+
+
+@pytest.mark.parametrize("told", [{"judge_device": "cuda"}, {}])  # this project's judge, the release's
+def test_a_judge_without_the_gpu_it_needs_is_said_at_once(
+    told: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    health = {key: value for key, value in judge_server.HEALTH.items() if key != "judge_device"}
+    monkeypatch.setattr(judge_server, "HEALTH", {**health, **told})
+    with JudgeServer() as server, pytest.raises(JudgeUnavailableError, match="judge_device: cpu"):
+        judge(server.url).identity()
 
 
 def test_identity_reads_health() -> None:
