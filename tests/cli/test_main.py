@@ -52,6 +52,7 @@ def test_the_readme_lists_every_command() -> None:
         (["run", "--set", "problem_root=no/such/folder"], 2, "no/such/folder"),
         (["stats", "no/such/run"], 2, "no/such/run"),
         (["re-evaluate", "no/such/run"], 2, "no/such/run"),
+        (["re-evaluate", "no/such/run", "--step", "0"], 2, "--step must be at least 1"),
         (["eval", "no_kernel.py", "--task", "no_problem.py"], 2, "no_problem.py"),
     ],
 )
