@@ -213,6 +213,8 @@ def _contradictions(config: RunConfig) -> list[str]:
         problems.append("command: missing, server_type 'command' needs the program to run")
     if config.server_type == "replay" and config.replay_path is None:
         problems.append("replay_path: missing, server_type 'replay' needs the recorded replies")
+    if config.server_type == "replay" and config.memory_update:
+        problems.append("memory_update: a recording has no replies for rules, set it to false")
     if config.memory_update and config.general_memory_path is None:
         problems.append("general_memory_path: missing, memory_update needs a file to write to")
     if config.use_remote_eval and not config.remote_eval_url.startswith(("http://", "https://")):

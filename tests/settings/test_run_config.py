@@ -72,6 +72,10 @@ def test_source_of_a_later_version_is_refused_by_name(source: str) -> None:
         ({"gpu_ids": [0, 0]}, "names a GPU twice"),
         ({"server_type": "command"}, "command: missing"),
         ({"server_type": "replay"}, "replay_path: missing"),
+        (
+            {"server_type": "replay", "replay_path": "r", "memory_update": True},
+            "memory_update: a recording has no replies for rules",
+        ),
         ({"memory_update": True, "general_memory_path": None}, "general_memory_path: missing"),
         ({"use_remote_eval": True, "remote_eval_url": "localhost:12017"}, "starts with http://"),
     ],
