@@ -73,7 +73,7 @@ class Session:
         """The steps of a task: read where it is finished, else made."""
         records = self.records.task(task.key, self.config.agent_type)
         if records.finished(self.config.total_steps):
-            return iter(records.steps())
+            return (step for step in records.steps() if step.node.plan.step <= self.config.total_steps)
         solver = build_solver(
             self.config,
             task,
