@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -64,6 +65,7 @@ class HttpJudge:
         base_url: str,
         evaluation: Evaluation,
         *,
+        own_log: Path | None = None,
         patience_s: float = 600.0,
         client: httpx.Client | None = None,
         sleep: Callable[[float], object] = time.sleep,
@@ -74,6 +76,7 @@ class HttpJudge:
         Args:
             base_url: for example ``http://127.0.0.1:12017``.
             evaluation: sent with every candidate.
+            own_log: the log of a judge that belongs to this run: when it is gone, nobody restarts it.
             patience_s: seconds of trouble after which a call gives up.
             client: an HTTP client to use instead of an own one.
             sleep: waits that many seconds; answers True when the run was asked to stop.
@@ -81,6 +84,7 @@ class HttpJudge:
         """
         self._url = base_url.rstrip("/")
         self._evaluation = evaluation
+        self._own_log = own_log
         self._patience_s = patience_s
         self._client = client or httpx.Client(trust_env=False)
         self._sleep = sleep
@@ -171,6 +175,11 @@ class HttpJudge:
                 asked_s = _retry_after_s(answer)
                 cause: Exception | None = None
             except httpx.TransportError as error:
+                if self._own_log is not None and isinstance(error, httpx.ConnectError):
+                    raise JudgeUnavailableError(
+                        f"the run's own judge has ended (out of memory?); see {self._own_log}, "
+                        "then run the same command again"
+                    ) from error
                 trouble, asked_s, cause = f"{type(error).__name__}: {error}", None, error
             else:
                 if trouble is None:

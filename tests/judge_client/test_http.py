@@ -121,6 +121,16 @@ def test_nobody_listening_says_what_to_do() -> None:
         judge(url, patience_s=3).evaluate(TASK, "x")
 
 
+def test_the_runs_own_judge_is_not_waited_for_when_it_is_gone(tmp_path: Path) -> None:
+    slept: list[float] = []
+    with JudgeServer() as server:
+        url = server.url
+    own = HttpJudge(url, Evaluation(0.05, "off"), own_log=tmp_path / "judge.log", sleep=slept.append)
+    with pytest.raises(JudgeUnavailableError, match=r"judge\.log"):
+        own.evaluate(TASK, "x")
+    assert slept == []
+
+
 def test_another_service_at_the_address_is_named() -> None:
     with (
         JudgeServer(sequence((200, "<html>", {}))) as server,
