@@ -94,3 +94,12 @@ def test_doctor_never_shows_a_key(
     printed = capsys.readouterr().out
     assert "OPENAI_API_KEY set" in printed
     assert "very-secret" not in printed
+
+
+def test_doctor_says_what_an_azure_key_still_needs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_API_KEY", "secret")
+    monkeypatch.delenv("AZURE_OPENAI_ENDPOINT", raising=False)
+    main(["doctor"])
+    assert "once AZURE_OPENAI_ENDPOINT is set" in capsys.readouterr().out
