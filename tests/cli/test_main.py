@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import logging
 import subprocess
 import sys
@@ -103,3 +104,17 @@ def test_doctor_says_what_an_azure_key_still_needs(
     monkeypatch.delenv("AZURE_OPENAI_ENDPOINT", raising=False)
     main(["doctor"])
     assert "once AZURE_OPENAI_ENDPOINT is set" in capsys.readouterr().out
+
+
+def test_best_prefix_is_written_only_where_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task = tmp_path / "run" / "1_1"
+    task.mkdir(parents=True)
+    found = {"compiled": True, "correctness": True, "metadata": {}, "runtime": 1.0}
+    (task / "global_best_metrics_2.json").write_text(json.dumps({**found, "runtime_stats": {"fast_p": 2.0}}))
+    (task / "global_best_kernel_2.py").write_text("class ModelNew: ...")
+    before = sorted(path.name for path in (tmp_path / "run").rglob("*"))
+    written = tmp_path / "best_prefix.json"
+    assert main(["stats", str(tmp_path / "run"), "--best-prefix", str(written)]) == 0
+    assert list(json.loads(written.read_text())) == ["1_1"]
+    assert sorted(path.name for path in (tmp_path / "run").rglob("*")) == before
+    assert "2.000" in capsys.readouterr().out
