@@ -55,6 +55,25 @@ def test_player_killed_twice_is_a_crash(frail_judge: LiveJudge) -> None:
     assert answers[0]["success"] is True
 
 
+@pytest.mark.parametrize("role", ["judge-referee", "judge-zygote"])
+def test_processes_that_die_twice_in_a_candidates_time_are_its_crash(
+    frail_judge: LiveJudge, tmp_path: Path, role: str
+) -> None:
+    judge = frail_judge
+    note = tmp_path / "calls"
+    note.touch()
+    thread, answers = in_background(
+        judge, with_forward(f"open({str(note)!r}, 'a').write('.')\ntime.sleep(600)")
+    )
+    for calls in (".", ".."):
+        wait_until(lambda wanted=calls: note.read_text() == wanted)
+        (pid,) = judge.processes(role)
+        os.kill(pid, signal.SIGKILL)
+    thread.join(60)
+    assert answers[0]["metadata"]["status"] == "crash", answers
+    assert answers[0]["success"] is True
+
+
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_survives_the_judge(own_judge: Callable[..., LiveJudge], tmp_path: Path, signum: int) -> None:
     note = tmp_path / "pid"
