@@ -10,6 +10,8 @@ from online_judge.evaluation.findings import Difference, Failure, Stage
 
 MAX_BYTES = 1500
 _MESSAGE_BYTES = 850
+_HEAD_BYTES = 200
+_FRAME_BYTES = 150
 _LOG_CHARS = 300
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{5,}\b")
 _PROCESS = re.compile(r"\b(pid|PID|process|tid)[ =:]+\d+")
@@ -58,11 +60,15 @@ def of_failure(failure: Failure, folder: str) -> dict[str, Any]:
     message = scrub(failure.message, folder).strip("\n")
     place = f" in line {failure.frames[-1].line}" if failure.frames else ""
     head = f"{failure.status.value} during {failure.stage.value}{place}: {failure.name.rpartition('.')[2]}"
-    lines = [head]
-    lines += [f"  line {frame.line}, {frame.function}: {frame.code[:160]}" for frame in failure.frames[-4:]]
+    lines = [clip(head, _HEAD_BYTES)]
+    lines += [
+        clip(f"  line {frame.line}, {frame.function[:60]}: {frame.code}", _FRAME_BYTES)
+        for frame in failure.frames[-4:]
+    ]
     marked = failure.status is Status.COMPILE  # Triton's message ends with the line, the caret and the reason
     if message:
-        lines.append(clip(message, _MESSAGE_BYTES, keep_end=marked))
+        room = _room(failure.status) - sum(len(line.encode()) + 1 for line in lines)
+        lines.append(clip(message, min(room, _MESSAGE_BYTES), keep_end=marked))
     compiled = failure.status.module_imported
     last = failure.frames[-1].code if failure.frames else ""
     text = "\n".join(part for part in (last[:160], clip(message, 400, keep_end=marked)) if part)
@@ -123,6 +129,10 @@ def log_tail(text: str) -> str:
 
 
 def _feedback(lines: list[str], status: Status) -> dict[str, Any]:
-    advice = _NEXT.get(status, "")
-    body = clip("\n".join(lines), MAX_BYTES - len(advice.encode()) - 8)
-    return {"feedback": f"{body}\nNext: {advice}"}
+    body = clip("\n".join(lines), _room(status))
+    return {"feedback": f"{body}\nNext: {_NEXT.get(status, '')}"}
+
+
+def _room(status: Status) -> int:
+    """Bytes of feedback beside the advice."""
+    return MAX_BYTES - len(_NEXT.get(status, "").encode()) - 8

@@ -58,3 +58,13 @@ def test_claims_of_a_player_cannot_pass_or_break_the_form() -> None:
 def test_status_must_suit_the_stage() -> None:
     assert Failure.from_claim(Stage.LOAD, {"status": "illegal_access"}).status is Status.LOAD
     assert Failure.from_claim(Stage.FORWARD, {"status": "illegal_access"}).status is Status.ILLEGAL_ACCESS
+
+
+def test_long_code_on_the_way_leaves_room_for_the_reason() -> None:
+    frames = tuple(Frame(number, "forward", "f(" + "x, " * 90) for number in range(8))
+    message = "at 9:4:\n" + "    x = tl.load(pointer)\n" * 200 + "    ^\nno such thing"
+    for name in ("t.CompilationError", "t." + "E" * 200):
+        failure = Failure(Status.COMPILE, Stage.FORWARD, name, message, frames)
+        metadata = feedback.of_failure(failure, "/j")
+        assert "    x = tl.load(pointer)\n    ^\nno such thing\nNext: " in metadata["feedback"]
+        assert metadata["feedback"].count("  line ") == 4
