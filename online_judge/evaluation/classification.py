@@ -20,6 +20,8 @@ _MEMORY_ERRORS: tuple[type[BaseException], ...] = (MemoryError, torch.OutOfMemor
 # torch and triton raise plain RuntimeErrors for these two; their fixed wording is all there is
 _MEMORY_WORDS = ("Triton Error [CUDA]: out of memory", "DefaultCPUAllocator: can't allocate memory")
 _COMPILER_FILES = ("triton/compiler/compiler.py", "triton/backends/nvidia/compiler.py")
+# where Triton reads what a kernel refers to
+_KERNEL_FILE, _KERNEL_READER = "triton/runtime/jit.py", "cache_key"
 
 
 def describe(error: BaseException, stage: Stage, file: str, *, cuda: bool) -> Failure:
@@ -84,16 +86,20 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _raised_by_compiler(error: BaseException) -> bool:
-    """Whether the error passed through Triton's ``compile`` (failed passes are plain RuntimeErrors)."""
+    """Whether the error passed through Triton's ``compile`` (failed passes are plain RuntimeErrors).
+
+    So are refusals of what a kernel refers to, before that.
+    """
     return any(
-        frame.filename.endswith(_COMPILER_FILES) and not frame.name.startswith("_")
+        (frame.filename.endswith(_COMPILER_FILES) and not frame.name.startswith("_"))
+        or (frame.filename.endswith(_KERNEL_FILE) and frame.name == _KERNEL_READER)
         for frame in traceback.extract_tb(error.__traceback__, limit=-50)
     )
 
 
-def syntax_failure(error: SyntaxError | ValueError, source: str) -> Failure:
-    """The failure of a candidate that is no Python."""
-    text = getattr(error, "msg", None) or str(error)
+def syntax_failure(error: SyntaxError | ValueError | MemoryError | RecursionError, source: str) -> Failure:
+    """The failure of a candidate that is no Python, or that is nested too deeply for its parser."""
+    text = getattr(error, "msg", None) or str(error) or "too deeply nested for Python's parser"
     frames: tuple[Frame, ...] = ()
     line = getattr(error, "lineno", None)
     if line:
