@@ -109,7 +109,7 @@ class Bench:
             )
         if lost is not None and lost.whose == "candidate":
             crash = feedback.of_crash("together with the judge's own processes, twice,", lost.stage)
-            return Verdict(status=Status.CRASH, metadata=self._facts() | crash)
+            return Verdict(status=Status.CRASH, metadata=self._facts(request) | crash)
         self._raise_for_lost(lost)
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
 
@@ -183,7 +183,7 @@ class Bench:
             if result is None:
                 self._settle()
         self._release()
-        facts = self._facts()
+        facts = self._facts(request)
         if timed_out is not None:
             return Verdict(status=Status.TIMEOUT, metadata=facts | feedback.of_timeout(limit_s, timed_out))
         assert result is not None
@@ -280,12 +280,12 @@ class Bench:
         except ChannelClosed:
             self._drop_referee()
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self, request: EvaluationRequest) -> dict[str, Any]:
         """Metadata that every verdict carries."""
-        return {
-            "hardware": self.device.hardware,
-            "device": f"cuda:{self.device.id}" if self.device.kind == "cuda" else "cpu",
-        }
+        cuda = self.device.kind == "cuda"
+        device = f"cuda:{self.device.id}" if cuda else "cpu"
+        facts = {"hardware": self.device.hardware, "device": device}
+        return facts | feedback.of_precision(request.tf32, cuda=cuda)
 
     def _raise_for_lost(self, lost: _RefereeLost | None) -> None:
         """Whose referee dies twice at the reference's work has a reference that kills it."""

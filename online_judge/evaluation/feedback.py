@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from adaexplore.core.verdict import Status
+from adaexplore.core.wire import Tf32Policy
 from online_judge.evaluation.findings import Difference, Failure, Stage
 
 MAX_BYTES = 1500
@@ -15,6 +16,7 @@ _FRAME_BYTES = 150
 _LOG_CHARS = 300
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{5,}\b")
 _PROCESS = re.compile(r"\b(pid|PID|process|tid)[ =:]+\d+")
+_TEMPORARY = re.compile(r"(?<=/)tmp[a-z0-9_]{8}\b")
 _INSTALLED = re.compile(r"(?:/[\w.+-]+)+/(?:site|dist)-packages/")
 
 _NEXT = {
@@ -37,9 +39,10 @@ _NEXT = {
 
 
 def scrub(text: str, folder: str) -> str:
-    """``text`` without what differs between two runs: addresses, process ids, private paths."""
+    """``text`` without what differs between two runs: addresses, process ids, private and temporary paths."""
     text = text.replace(f"{folder}/", "").replace(folder, ".")
     text = _INSTALLED.sub("", text)
+    text = _TEMPORARY.sub("tmp...", text)
     text = _ADDRESS.sub("0x...", text)
     return _PROCESS.sub(r"\1 N", text)
 
@@ -53,6 +56,11 @@ def clip(text: str, max_bytes: int, *, keep_end: bool = False) -> str:
     room = max_bytes - len(mark) - 1
     part = (raw[-room:] if keep_end else raw[:room]).decode("utf-8", "ignore")
     return f"{mark} {part}" if keep_end else f"{part} {mark}"
+
+
+def of_precision(tf32: Tf32Policy, *, cuda: bool) -> dict[str, Any]:
+    """The note that every verdict carries whose two sides were not held to one precision."""
+    return {"notes": ["tf32_asymmetric"]} if cuda and tf32 == "paper" else {}
 
 
 def of_failure(failure: Failure, folder: str) -> dict[str, Any]:

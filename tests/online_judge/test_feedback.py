@@ -29,6 +29,18 @@ def test_what_differs_between_runs_is_scrubbed() -> None:
     assert feedback.scrub(text, "/tmp/judge-x/job-3") == "candidate.py at 0x... in pid N: torch/nn.py"
 
 
+def test_names_of_temporary_files_are_scrubbed_and_no_others() -> None:
+    text = "ptxas /tmp/judge-x/job-3/tmp/tmp0a_xy9z1.ptx, line 5: tmp_pointer, tmp0a_xy9z1 / tmp_pointer"
+    expected = "ptxas tmp/tmp....ptx, line 5: tmp_pointer, tmp0a_xy9z1 / tmp_pointer"
+    assert feedback.scrub(text, "/tmp/judge-x/job-3") == expected
+
+
+def test_every_verdict_on_a_gpu_notes_the_released_precision() -> None:
+    assert feedback.of_precision("paper", cuda=True) == {"notes": ["tf32_asymmetric"]}
+    assert feedback.of_precision("off", cuda=True) == feedback.of_precision("on", cuda=True) == {}
+    assert feedback.of_precision("paper", cuda=False) == {}
+
+
 def test_small_hexadecimal_numbers_stay() -> None:
     assert feedback.scrub("mask 0xff", "/j") == "mask 0xff"
 
