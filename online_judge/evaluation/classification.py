@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import traceback
 from collections.abc import Iterator
 
@@ -39,7 +40,7 @@ def describe(error: BaseException, stage: Stage, file: str, *, cuda: bool) -> Fa
         status=status,
         stage=stage,
         name=f"{kind.__module__}.{kind.__qualname__}",
-        message=_message(deciding),
+        message=_told(error, deciding, file),
         frames=_frames(error, file),
     )
 
@@ -115,6 +116,21 @@ def _message(error: BaseException) -> str:
         return str(error)
     except Exception:  # noqa: BLE001 - the candidate's own exception class may do anything
         return ""
+
+
+def _told(error: BaseException, deciding: BaseException, file: str) -> str:
+    """The deciding error's text; a reason within Triton's library is told at the kernel's own line."""
+    own = [cause for cause in _chain(error) if isinstance(cause, CompilationError) and _is_of(file, cause)]
+    if not own or deciding is own[-1] or not isinstance(deciding, CompilationError):
+        return _message(deciding)
+    place, reason = _message(own[-1]), str(deciding.error_message or "")
+    return place if reason in place else f"{place}\n{reason}"
+
+
+def _is_of(file: str, error: CompilationError) -> bool:
+    """Whether the kernel that the error points into stands in ``file``."""
+    lines = {line.strip() for line in linecache.getlines(file)}
+    return bool(error.src) and all(line.strip() in lines for line in error.src.splitlines())
 
 
 def _frames(error: BaseException, file: str) -> tuple[Frame, ...]:
