@@ -202,7 +202,7 @@ class Bench:
 
     def _start_player(self, request: EvaluationRequest, folder: Path) -> tuple[PlayerHandle, socket.socket]:
         """Write the candidate into its folder and start a player on it; gives the referee's socket."""
-        folder.mkdir(mode=0o700)
+        folder.mkdir(mode=0o700, parents=True)  # the judge's own folder may have been cleared away
         source = request.custom_model_src.encode("utf-8", "surrogatepass")
         (folder / CANDIDATE_FILE).write_bytes(source)
         spec = PlayerSpec(

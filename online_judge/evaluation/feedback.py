@@ -41,6 +41,8 @@ _NEXT = {
 def scrub(text: str, folder: str) -> str:
     """``text`` without what differs between two runs: addresses, process ids, private and temporary paths."""
     text = text.replace(f"{folder}/", "").replace(folder, ".")
+    above = folder.rpartition("/")[0]
+    text = text.replace(above, "..") if above else text
     text = _INSTALLED.sub("", text)
     text = _TEMPORARY.sub("tmp...", text)
     text = _ADDRESS.sub("0x...", text)

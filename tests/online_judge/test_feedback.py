@@ -29,6 +29,13 @@ def test_what_differs_between_runs_is_scrubbed() -> None:
     assert feedback.scrub(text, "/tmp/judge-x/job-3") == "candidate.py at 0x... in pid N: torch/nn.py"
 
 
+def test_the_judges_own_folder_is_scrubbed() -> None:
+    assert (
+        feedback.scrub("no '/tmp/judge-x' nor '/tmp/judge-x/job-3'", "/tmp/judge-x/job-3")
+        == "no '..' nor '.'"
+    )
+
+
 def test_names_of_temporary_files_are_scrubbed_and_no_others() -> None:
     text = "ptxas /tmp/judge-x/job-3/tmp/tmp0a_xy9z1.ptx, line 5: tmp_pointer, tmp0a_xy9z1 / tmp_pointer"
     expected = "ptxas tmp/tmp....ptx, line 5: tmp_pointer, tmp0a_xy9z1 / tmp_pointer"

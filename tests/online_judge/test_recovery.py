@@ -74,6 +74,16 @@ def test_processes_that_die_twice_in_a_candidates_time_are_its_crash(
     assert answers[0]["success"] is True
 
 
+def test_candidate_that_clears_the_judges_folder_away_harms_nobody_else(frail_judge: LiveJudge) -> None:
+    clearing = with_forward(
+        "import shutil\nabove = os.path.dirname(os.getcwd())\nshutil.rmtree(above)\nos.listdir(above)"
+    )
+    metadata = frail_judge.evaluate(clearing)["metadata"]
+    assert metadata["status"] == "launch"
+    assert "judge-" not in metadata["feedback"]
+    assert frail_judge.evaluate(with_forward(HONEST))["correctness"] is True
+
+
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_survives_the_judge(own_judge: Callable[..., LiveJudge], tmp_path: Path, signum: int) -> None:
     note = tmp_path / "pid"
