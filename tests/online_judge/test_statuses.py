@@ -62,6 +62,13 @@ def test_compile_feedback_shows_line_and_caret(judge: LiveJudge) -> None:
     assert "CompilationError" in metadata["runtime_error_name"]
 
 
+def test_reason_inside_tritons_library_is_told_at_the_kernels_own_line(judge: LiveJudge) -> None:
+    feedback = judge.evaluate(PASSING.replace("tl.maximum(x, 0.0)", "tl.sum(x, 3)"))["metadata"]["feedback"]
+    assert "tl.sum(x, 3), mask=mask)\n" in feedback
+    assert "^\ninvalid axis 3" in feedback
+    assert "def sum(" not in feedback
+
+
 def test_wrapped_compile_error_is_still_one(judge: LiveJudge) -> None:
     metadata = judge.evaluate(BAD["compile-wrapped"])["metadata"]
     assert "CompilationError" in metadata["runtime_error_name"]
