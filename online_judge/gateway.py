@@ -165,7 +165,7 @@ async def _evaluate(body: EvaluationRequest, request: Request) -> EvaluationResp
             error=text,
         )
     return EvaluationResponse(
-        success=True,
+        success=verdict.status is not Status.TIMEOUT,  # v1's clients know time-outs by this
         **verdict.to_metrics(),
         execution_time=time.monotonic() - begin,
         queue_time=job.queue_time_s,
