@@ -67,6 +67,7 @@ class Bench:
     def __init__(self, nursery: Nursery, device: Device, slot: int, settings: Settings) -> None:
         """Start nothing yet."""
         self.device = device
+        self.stage_seconds: dict[str, float] = {}  # of the latest job
         self._nursery = nursery
         self._slot = slot
         self._settings = settings
@@ -226,6 +227,7 @@ class Bench:
         try:
             referee.send_json(order, fds)
             watch = Watch(limit_s)
+            self.stage_seconds = watch.stage_seconds
             while True:
                 wait_s = min(_LOOK_S, watch.remaining_s())
                 if cancelled.is_set():
@@ -235,6 +237,7 @@ class Bench:
                 message, _ = referee.receive_json()
                 if "result" in message:
                     result: dict[str, Any] = message["result"]
+                    watch.switch("none", "")
                     return result
                 watch.switch(message["clock"], message["stage"])
         except ChannelClosed as error:

@@ -31,6 +31,7 @@ class Watch:
         self._whose = "reference"
         self._since = time.monotonic()
         self.stage = Stage.LOAD
+        self.stage_seconds: dict[str, float] = {}
 
     def switch(self, whose: str, stage: str) -> None:
         """From now on it is the time of ``whose``."""
@@ -55,4 +56,6 @@ class Watch:
     def _advance(self) -> None:
         now = time.monotonic()
         self._spent[self._whose] += now - self._since
+        name = "lock" if self._whose == "none" else self.stage.value
+        self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + now - self._since
         self._since = now

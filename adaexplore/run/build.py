@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import secrets
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,6 +29,7 @@ from adaexplore.run.solve import Solver
 from adaexplore.search.build import build_policy
 from adaexplore.search.knobs import SearchKnobs
 from adaexplore.settings.config import RunConfig
+from adaexplore.settings.environment import read_environment
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +51,7 @@ class JudgeAccess:
 
 @contextmanager
 def open_judge(config: RunConfig, log_path: Path, stop: threading.Event) -> Iterator[JudgeAccess]:
-    """Reach the remote judge, or start one for the length of the run.
+    """Reach the remote judge, or start one for the length of the run, with a token of its own.
 
     Raises:
         JudgeUnavailableError: none answers or it cannot be started.
@@ -61,7 +64,9 @@ def open_judge(config: RunConfig, log_path: Path, stop: threading.Event) -> Iter
         gpu_ids: Sequence[int] = config.gpu_ids or ()
         if config.use_remote_eval:
             url = config.remote_eval_url
+            token = read_environment(os.environ).judge_token
         else:
+            token = secrets.token_urlsafe(32)
             url = stack.enter_context(
                 embedded_judge(
                     device=config.judge_device,
@@ -70,6 +75,7 @@ def open_judge(config: RunConfig, log_path: Path, stop: threading.Event) -> Iter
                     workers=config.num_processes,
                     seed=config.seed,
                     log_path=log_path,
+                    token=token,
                 )
             )
             gpu_ids = ()
@@ -79,7 +85,8 @@ def open_judge(config: RunConfig, log_path: Path, stop: threading.Event) -> Iter
             gpu_name=None if config.gpu_name == "auto" else config.gpu_name,
         )
         judges = tuple(
-            HttpJudge(url, replace(evaluation, device=gpu), sleep=stop.wait) for gpu in gpu_ids or (None,)
+            HttpJudge(url, replace(evaluation, device=gpu), token=token, sleep=stop.wait)
+            for gpu in gpu_ids or (None,)
         )
         identity = judges[0].identity()
         warning = contradiction(config.gpu_name, identity)

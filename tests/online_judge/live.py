@@ -26,6 +26,11 @@ JUDGE_VARIABLES = (
     "MAX_QUEUE_SIZE",
     "DEBUG",
     "PORT",
+    "ADAEXPLORE_JUDGE_TOKEN",
+    "JUDGE_STATE",
+    "LOG_FORMAT",
+    "MAX_BODY_BYTES",
+    "RESULT_CACHE",
 )
 
 
