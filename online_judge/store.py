@@ -17,6 +17,7 @@ from adaexplore.core.errors import ConfigError
 T = TypeVar("T")
 
 _LAYOUT = 1
+_BUSY_S = 1.0
 _TABLES = """
 CREATE TABLE jobs (
     number INTEGER PRIMARY KEY,
@@ -103,7 +104,7 @@ def _claim(path: Path) -> int:
 
 
 def _open(path: Path | None) -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:" if path is None else path)
+    connection = sqlite3.connect(":memory:" if path is None else path, timeout=_BUSY_S)
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
