@@ -17,9 +17,10 @@ from typing import Any
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.wire import EvaluationRequest, ProblemRequest
+from adaexplore.core.wire import CompileReport, EvaluationRequest, ProblemRequest
 from online_judge import channel
 from online_judge.channel import Channel, ChannelClosed
+from online_judge.compile_reports import compile_report
 from online_judge.evaluation import feedback
 from online_judge.evaluation.findings import Stage
 from online_judge.nursery import Nursery, ZygoteLost
@@ -102,6 +103,19 @@ class Bench:
                 update={"metadata": {key: value for key, value in verdict.metadata.items() if key != "died"}}
             )
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
+
+    def compile(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
+        """Load and call a candidate on the CPU path, each launch compiled and none executed.
+
+        Raises:
+            ProblemError, JudgeError, Cancelled: as :meth:`evaluate`.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._compile_once(request, cancelled)
+            except (_RefereeLost, ZygoteLost) as error:
+                log.error("%s", error)
+        raise JudgeError("the judge's own processes died twice during this compilation; try again")
 
     def check_problem(self, request: ProblemRequest, cancelled: threading.Event) -> None:
         """Load the reference and run it once.
@@ -190,7 +204,43 @@ class Bench:
             return verdict
         return verdict.model_copy(update={"metadata": verdict.metadata | tail})
 
-    def _start_player(self, request: EvaluationRequest, folder: Path) -> tuple[PlayerHandle, socket.socket]:
+    def _compile_once(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
+        referee = self._ready_referee()
+        folder = self._nursery.home / f"job-{next(_job_numbers)}"
+        player, referee_end = self._start_player(request, folder, executes=False)
+        limit_s = self._limit_s(request.timeout)
+        result: dict[str, Any] | None = None
+        order = {
+            "op": "compile",
+            "request": request.model_dump(mode="json", exclude={"custom_model_src", "kernel_code"}),
+            "folder": str(folder),
+            "recorded_ms": None,
+        }
+        try:
+            with referee_end:
+                result = self._converse(referee, order, [referee_end.fileno()], limit_s, cancelled)
+        except CandidateTimeout as timeout:
+            message = f"not done after {limit_s} s during {timeout.stage.value}"
+            return CompileReport(ok=False, status=Status.TIMEOUT.value, message=message)
+        except ReferenceTimeout:
+            self._drop_referee()
+            raise ProblemError(f"the reference was not done after {limit_s} s") from None
+        finally:
+            gone = result is not None and result["kind"] == "player_gone"
+            ending = player.end(self._nursery, seems_dead=gone)
+            shutil.rmtree(folder, ignore_errors=True)
+            if result is None:
+                self._settle()
+            self._release()
+        self._raise_for_reference(result)
+        if gone:
+            message = f"the process ended {result['why'] or ending.how} during {result['stage']}"
+            return CompileReport(ok=False, status=Status.CRASH.value, message=message)
+        return compile_report(result["failure"], request.custom_model_src, str(folder))
+
+    def _start_player(
+        self, request: EvaluationRequest, folder: Path, *, executes: bool = True
+    ) -> tuple[PlayerHandle, socket.socket]:
         """Write the candidate into its folder and start a player on it; gives the referee's socket."""
         folder.mkdir(mode=0o700)
         source = request.custom_model_src.encode("utf-8", "surrogatepass")
@@ -202,6 +252,7 @@ class Bench:
             compile_target=self._settings.compile_target,
             tf32=request.tf32,
             build_dir=_made(request.build_dir or self._settings.build_dir),
+            executes=executes,
         )
         referee_end, player_end = channel.pair()
         ours, theirs = channel.pair()

@@ -109,6 +109,8 @@ class Evaluations:
             return self._check_problem(bench, request, cancelled)
         if kind == "candidate" and isinstance(request, EvaluationRequest):
             return bench.evaluate(request, self._recorded_ms(request), cancelled)
+        if kind == "compile" and isinstance(request, EvaluationRequest):
+            return bench.compile(request, cancelled)
         raise JudgeError(f"jobs of kind {kind} cannot be run here")
 
     def _check_problem(

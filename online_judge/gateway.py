@@ -112,7 +112,7 @@ def create_app() -> FastAPI:
     application.add_api_route("/evaluate", _evaluate, methods=["POST"], response_model=EvaluationResponse)
     application.add_api_route("/v2/problem", _problem, methods=["POST"], response_model=ProblemReport)
     for path in ("/evaluate_fit_kernel", "/evaluate_tbg_kernel", "/evaluate_tbt_kernel"):
-        application.add_api_route(path, _not_implemented, methods=["POST"])
+        application.add_api_route(path, _not_implemented, methods=["POST"], include_in_schema=False)
     application.include_router(job_endpoints.router)
     application.add_exception_handler(RequestValidationError, _refuse)
     application.add_middleware(Door)
