@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,22 +14,23 @@ from adaexplore.core.errors import StorageError
 def write_text(path: Path, text: str) -> None:
     """Write ``text`` (UTF-8) to ``path`` atomically, making its folder.
 
+    One writer a path at a time: the temporary file has a fixed name beside it, so that what a killed
+    process left is overwritten when the work is done again.
+
     Raises:
         StorageError: the file cannot be written.
     """
-    temporary = None
+    temporary = path.with_name(f".{path.name}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8", newline="") as out:
+        with temporary.open("w", encoding="utf-8", newline="") as out:
             out.write(text)
             out.flush()
             os.fsync(out.fileno())
-        os.chmod(temporary, 0o644)
         os.replace(temporary, path)
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
         reason = error.strerror or error
         raise StorageError(
             f"cannot write {path}: {reason}; free space or choose another save_path"

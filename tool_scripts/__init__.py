@@ -1,0 +1,1 @@
+"""Thin measurement and maintenance scripts on top of the packages."""

@@ -1,0 +1,185 @@
+"""One JSON object with a run's figures and what they were measured with, to be kept under ``results/``.
+
+    python -m tool_scripts.summarise_run RUN --command TEXT [--note TEXT] --out FILE.json
+
+Figures are those of ``adaexplore stats``; this adds hardware, versions, settings, command and date,
+and for each task the outcomes of its steps and the times of its best kernel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from adaexplore.core.errors import AdaExploreError
+from adaexplore.core.files import write_json
+from adaexplore.core.verdict import INTERPRETER, Verdict
+from adaexplore.records import layout
+from adaexplore.records.run_records import RunRecords
+from adaexplore.records.step_reader import StepSummary
+from adaexplore.report.statistics import run_results, run_statistics
+from adaexplore.report.task_result import TaskResult
+from adaexplore.settings.load import load_config
+
+logger = logging.getLogger("summarise_run")
+
+FORMAT = 1
+"""Version of the object's shape."""
+
+CONFIG_KEYS = (
+    "preset",
+    "seed",
+    "agent_type",
+    "test_source",
+    "dtype_str",
+    "tolerance",
+    "tf32",
+    "total_steps",
+    "server_type",
+    "model_name",
+    "num_processes",
+    "exploration_weight",
+    "expand_exploration_ratio",
+    "reward_alpha",
+    "small_step_limit",
+    "p_large",
+    "pool_size",
+    "pool_size_extra_max",
+    "general_memory_path",
+    "knowledge_1_threshold",
+)
+"""What of the configuration bears on the figures; paths and addresses of one machine do not."""
+
+
+class TaskSummary(BaseModel):
+    """One task; times are GPU milliseconds, None where nothing was timed.
+
+    Attributes:
+        task: ``<level>_<problem_id>``.
+        outcomes: how often a step ended in which status, the most frequent first.
+        judged_steps: steps whose kernel the judge was asked about; the others repeat a known kernel.
+        first_correct_step: the first step with a correct kernel.
+        best_step: the step that brought the best kernel.
+        best_speedup: ``baseline_ms`` / ``runtime_ms``.
+        runtime_ms: mean time of the best kernel.
+        runtime_std_ms: its standard deviation over the timed calls.
+        baseline_ms: mean time of the reference that it was compared with.
+        failure: why the task could not be run.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    task: str
+    outcomes: dict[str, int]
+    judged_steps: int
+    first_correct_step: int | None
+    best_step: int | None
+    best_speedup: float | None
+    runtime_ms: float | None
+    runtime_std_ms: float | None
+    baseline_ms: float | None
+    failure: str | None
+
+
+class RunSummary(BaseModel):
+    """A run's figures with everything needed to read them."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: int
+    date: date
+    command: str
+    note: str | None
+    environment: dict[str, Any]
+    config: dict[str, Any] | None
+    statistics: dict[str, Any]
+    tasks: tuple[TaskSummary, ...]
+
+
+def summarise(folder: Path, command: str, today: date, note: str | None = None) -> RunSummary:
+    """The summary of the run in ``folder``.
+
+    Args:
+        folder: the run.
+        command: what was typed to make it.
+        today: the date to give.
+        note: anything a reader must know.
+
+    Raises:
+        RecordError: ``folder`` is no run, or a record in it is damaged.
+        ConfigError: its configuration is damaged.
+    """
+    records = RunRecords.existing(folder)
+    tasks = tuple(_task(result, records.task(result.key, None).summaries()) for result in run_results(folder))
+    return RunSummary(
+        format=FORMAT,
+        date=today,
+        command=command,
+        note=note,
+        environment=records.environment(),
+        config=_settings(folder) if records.config() is not None else None,
+        statistics=run_statistics(folder).model_dump(mode="json", exclude={"per_task"}),
+        tasks=tasks,
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Write the summary; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="summarise_run", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("run", type=Path, metavar="RUN", help="run directory")
+    parser.add_argument("--command", required=True, metavar="TEXT", help="the command that made the run")
+    parser.add_argument("--note", default=None, metavar="TEXT", help="anything a reader must know")
+    parser.add_argument("--out", required=True, type=Path, metavar="FILE.json", help="file to write")
+    args = parser.parse_args(arguments)
+    try:
+        summary = summarise(args.run, args.command, datetime.now(UTC).date(), args.note)
+        write_json(args.out, summary.model_dump(mode="json"))
+    except AdaExploreError as error:
+        logger.error("summarise_run: %s", error)
+        return error.exit_code
+    return 0
+
+
+def _settings(folder: Path) -> dict[str, Any]:
+    """The keys of ``CONFIG_KEYS``; the model's name only where a model was asked."""
+    config = load_config(folder / layout.CONFIG).model_dump(mode="json")
+    shown = {key: config[key] for key in CONFIG_KEYS}
+    if shown["server_type"] in ("offline", "replay", "command"):
+        del shown["model_name"]
+    return shown
+
+
+def _task(result: TaskResult, steps: Sequence[StepSummary]) -> TaskSummary:
+    best = next((step.verdict for step in steps if step.step == result.best.step), None)
+    return TaskSummary(
+        task=result.key,
+        outcomes=dict(sorted(result.statuses.items(), key=lambda item: (-item[1], item[0]))),
+        judged_steps=sum(step.evaluated for step in steps),
+        first_correct_step=next((after.step for after in result.curve if after.correct), None),
+        best_step=result.best.step,
+        best_speedup=result.best.speedup,
+        runtime_ms=None if best is None else best.runtime_ms,
+        runtime_std_ms=_figure(best, "std"),
+        baseline_ms=_figure(best, "baseline_time"),
+        failure=None if result.failure is None else result.failure.message,
+    )
+
+
+def _figure(verdict: Verdict | None, name: str) -> float | None:
+    """A figure of ``runtime_stats``, None where there is none or it claims nothing."""
+    if verdict is None or verdict.runtime_stats.get("timing") == INTERPRETER:
+        return None
+    value = verdict.runtime_stats.get(name)
+    return float(value) if isinstance(value, int | float) else None
+
+
+if __name__ == "__main__":
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    sys.exit(main())
