@@ -10,15 +10,16 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Coroutine
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, get_args
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Verdict
-from adaexplore.core.wire import JobAnswer, JobRequest, JobState, JobVerdict
+from adaexplore.core.wire import JobAnswer, JobRequest, JobState
 from online_judge.cache import Question, ResultCache
 from online_judge.evaluations import Evaluations, Finding, NoSuchDevice
 from online_judge.events import tell
+from online_judge.job_entries import Entry, Run
 from online_judge.journal import KEPT, JobRow, Journal
 from online_judge.metrics import Metrics
 from online_judge.scheduler import Job, QueueFull, Scheduler
@@ -26,7 +27,7 @@ from online_judge.scheduler import Job, QueueFull, Scheduler
 log = logging.getLogger(__name__)
 
 REFERENCE_FAILED = "Reference failed"
-_MAX_STARTS = 3
+_MAX_STARTS = 25
 _KILL_S = 60.0
 
 
@@ -36,30 +37,6 @@ class KeyInUse(Exception):
 
 class JournalBroken(Exception):
     """A job cannot be taken in, because it could be lost."""
-
-
-@dataclass(eq=False)
-class _Run:
-    """One evaluation on its way, and the jobs that wait for it."""
-
-    job: Job
-    key: tuple[object, ...]
-    question: Question | None
-    entries: list[_Entry]
-    task: asyncio.Task[None] | None = None
-
-
-@dataclass(eq=False)
-class _Entry:
-    """One job of a client."""
-
-    row: JobRow
-    accepted: asyncio.Future[None]
-    begun: float = field(default_factory=time.monotonic)
-    run: _Run | None = None
-    answer: JobAnswer | None = None
-    settling: bool = False
-    done: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class JobBoard:
@@ -79,17 +56,17 @@ class JobBoard:
         self._journal = journal
         self._cache = cache
         self._metrics = metrics
-        self._entries: dict[str, _Entry] = {}
-        self._by_key: dict[str, _Entry] = {}
-        self._runs: dict[tuple[object, ...], _Run] = {}
-        self._finished: list[_Entry] = []
+        self._entries: dict[str, Entry] = {}
+        self._by_key: dict[str, Entry] = {}
+        self._runs: dict[tuple[object, ...], Run] = {}
+        self._finished: list[Entry] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def recover(self) -> None:
         """Take up what an earlier judge left unfinished, under the same ids."""
         loop = asyncio.get_running_loop()
         for row in await self._journal.rows():
-            entry = _Entry(row, loop.create_future())
+            entry = Entry(row, loop.create_future())
             entry.accepted.set_result(None)
             self._register(entry)
             if row.answer is not None:
@@ -111,6 +88,10 @@ class JobBoard:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        try:
+            await self._journal.rest()
+        except sqlite3.Error as error:
+            log.error("the journal cannot be written: %s", error)
 
     async def submit(self, body: JobRequest, key: str | None) -> JobAnswer:
         """Take a job in, or find the one that came with the same idempotency key.
@@ -127,9 +108,9 @@ class JobBoard:
             if known.row.digest != digest:
                 raise KeyInUse("this Idempotency-Key was used with another body; choose a new one")
             await asyncio.shield(known.accepted)
-            return self._look(known)
+            return known.look(self._scheduler)
         row = JobRow(uuid.uuid4().hex, key, digest, body.kind, time.time(), body=body)
-        entry = _Entry(row, asyncio.get_running_loop().create_future())
+        entry = Entry(row, asyncio.get_running_loop().create_future())
         self._register(entry)
         try:
             await asyncio.shield(self._spawn(self._accept(entry, body)))
@@ -137,12 +118,12 @@ class JobBoard:
             if entry.accepted.done():
                 entry.accepted.exception()  # others may wait for it, or nobody
         entry.accepted.result()
-        return self._look(entry)
+        return entry.look(self._scheduler)
 
     def answer(self, job_id: str) -> JobAnswer | None:
         """How a job stands; None if it is not known (any more)."""
         entry = self._entries.get(job_id)
-        return None if entry is None else self._look(entry)
+        return None if entry is None else entry.look(self._scheduler)
 
     async def wait(self, job_id: str, seconds: float) -> None:
         """Return when the job is over, at the latest after ``seconds``."""
@@ -167,7 +148,7 @@ class JobBoard:
             await self._settle(entry, "cancelled")
             if running is not None:
                 await asyncio.wait({running.done}, timeout=_KILL_S)
-        return self._look(entry)
+        return entry.look(self._scheduler)
 
     async def writable(self) -> bool:
         """Whether jobs can be taken in safely."""
@@ -182,18 +163,17 @@ class JobBoard:
         """Known jobs by state."""
         counts = dict.fromkeys(get_args(JobState), 0)
         for entry in self._entries.values():
-            counts[self._look(entry).state] += 1
+            counts[entry.look(self._scheduler).state] += 1
         return counts
 
-    async def _accept(self, entry: _Entry, body: JobRequest) -> None:
+    async def _accept(self, entry: Entry, body: JobRequest) -> None:
         """From the client's word to the journal's; the outcome is in ``entry.accepted``."""
         try:
             question = await self._question(body)
             found = None if body.force else await self._known(question)
             if found is not None:
-                answer = self._answer_of(entry, "done", found=found, cached=True)
-                await self._journal.accept(_with(entry.row, answer))
-                entry.settling = True
+                answer = entry.answer_of("done", found=found, cached=True)
+                await self._journal.accept(replace(entry.row, body=None, answer=answer))
                 self._conclude(entry, answer)
             else:
                 self._admit(entry, body, question)
@@ -206,18 +186,21 @@ class JobBoard:
                 self._unsubscribe(entry.run, entry)
             self._refuse(entry, JournalBroken(f"the judge's journal cannot be written: {error}"))
         else:
-            tell("job.accepted", job=entry.row.id, kind=body.kind, position=self._look(entry).position)
+            tell(
+                "job.accepted",
+                job=entry.row.id,
+                kind=body.kind,
+                position=entry.look(self._scheduler).position,
+            )
             entry.accepted.set_result(None)
 
-    def _refuse(self, entry: _Entry, error: Exception) -> None:
+    def _refuse(self, entry: Entry, error: Exception) -> None:
         self._forget(entry)
-        entry.settling = True
-        entry.answer = self._answer_of(entry, "failed", error=str(error))
-        entry.done.set()
+        entry.conclude(entry.answer_of("failed", error=str(error)))
         entry.accepted.set_exception(error)
 
     def _admit(
-        self, entry: _Entry, body: JobRequest, question: Question | None, *, admitted: bool = False
+        self, entry: Entry, body: JobRequest, question: Question | None, *, admitted: bool = False
     ) -> None:
         """Join an identical evaluation that is on its way, else queue a new one; does not wait."""
         device = self._evaluations.device_of(body.kind, body.request)
@@ -234,11 +217,11 @@ class JobBoard:
             return
         work = self._evaluations.work(body.kind, body.request)
         job = self._scheduler.submit(work, device, priority=body.priority, admitted=admitted)
-        entry.run = run = _Run(job, key, question, [entry])
+        entry.run = run = Run(job, key, question, [entry])
         self._runs[key] = run
         run.task = self._spawn(self._follow(run))
 
-    async def _follow(self, run: _Run) -> None:
+    async def _follow(self, run: Run) -> None:
         """Wait for an evaluation and tell everybody who waits for it."""
         await run.job.started
         self._metrics.spent({"queue": run.job.queue_time_s})
@@ -259,7 +242,7 @@ class JobBoard:
                 await self._settle(entry, "failed", error=_explain(error))
             self._unsubscribe(run, entry)
 
-    def _unsubscribe(self, run: _Run, entry: _Entry) -> Job | None:
+    def _unsubscribe(self, run: Run, entry: Entry) -> Job | None:
         """One less waits for a run; the last one ends it. Gives the job if that has to be waited for."""
         if entry not in run.entries:
             return None
@@ -287,7 +270,7 @@ class JobBoard:
             return None
         return await self._cache.get(question)
 
-    async def _begin(self, entry: _Entry) -> None:
+    async def _begin(self, entry: Entry) -> None:
         tell("job.started", job=entry.row.id, kind=entry.row.kind, seconds=time.monotonic() - entry.begun)
         try:
             await self._journal.begin(entry.row.id)
@@ -295,13 +278,13 @@ class JobBoard:
             log.error("the start of job %s cannot be written down: %s", entry.row.id, error)
 
     async def _settle(
-        self, entry: _Entry, state: JobState, *, found: Finding | None = None, error: str | None = None
+        self, entry: Entry, state: JobState, *, found: Finding | None = None, error: str | None = None
     ) -> None:
         """End a job: first in the journal, then for the client; only the first end counts."""
         if entry.settling:
             return
         entry.settling = True
-        answer = self._answer_of(entry, state, found=found, error=error)
+        answer = entry.answer_of(state, found=found, error=error)
         try:
             await self._journal.finish(entry.row.id, answer)
         except sqlite3.Error as trouble:
@@ -317,67 +300,18 @@ class JobBoard:
             error=error,
         )
 
-    def _conclude(self, entry: _Entry, answer: JobAnswer) -> None:
-        entry.settling = True
-        entry.answer = answer
-        entry.row = _with(entry.row, None)
-        entry.done.set()
+    def _conclude(self, entry: Entry, answer: JobAnswer) -> None:
+        entry.conclude(answer)
         self._finished.append(entry)
         while len(self._finished) > KEPT:
             self._forget(self._finished.pop(0))
 
-    def _answer_of(
-        self,
-        entry: _Entry,
-        state: JobState,
-        *,
-        found: Finding | None = None,
-        error: str | None = None,
-        cached: bool = False,
-    ) -> JobAnswer:
-        verdict = report = None
-        if isinstance(found, Verdict):
-            verdict = JobVerdict(status=found.status.value, **found.to_metrics())
-        else:
-            report = found
-        elapsed_s = time.monotonic() - entry.begun
-        waited_s = elapsed_s
-        if cached:
-            waited_s = 0.0
-        elif entry.run is not None and entry.run.job.started.done():
-            waited_s = max(entry.run.job.enqueued + entry.run.job.queue_time_s - entry.begun, 0.0)
-        return JobAnswer(
-            id=entry.row.id,
-            kind=entry.row.kind,
-            state=state,
-            verdict=verdict,
-            report=report,
-            error=error,
-            cached=cached,
-            queue_time=waited_s,
-            execution_time=elapsed_s,
-        )
-
-    def _look(self, entry: _Entry) -> JobAnswer:
-        if entry.answer is not None:
-            return entry.answer
-        started = entry.run is not None and entry.run.job.started.done()
-        position = 0 if entry.run is None else self._scheduler.position(entry.run.job)
-        return JobAnswer(
-            id=entry.row.id,
-            kind=entry.row.kind,
-            state="running" if started else "queued",
-            position=position,
-            queue_time=0.0,
-            execution_time=time.monotonic() - entry.begun,
-        )
-
-    def _register(self, entry: _Entry) -> None:
+    def _register(self, entry: Entry) -> None:
         self._entries[entry.row.id] = entry
         if entry.row.key is not None:
             self._by_key[entry.row.key] = entry
 
-    def _forget(self, entry: _Entry) -> None:
+    def _forget(self, entry: Entry) -> None:
         self._entries.pop(entry.row.id, None)
         if entry.row.key is not None and self._by_key.get(entry.row.key) is entry:
             del self._by_key[entry.row.key]
@@ -392,11 +326,6 @@ class JobBoard:
 def _digest(body: JobRequest) -> str:
     text = json.dumps(body.model_dump(), sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _with(row: JobRow, answer: JobAnswer | None) -> JobRow:
-    """The row of a finished job: without what was asked."""
-    return replace(row, body=None, answer=answer)
 
 
 def _explain(error: BaseException) -> str:

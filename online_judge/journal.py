@@ -24,7 +24,7 @@ class JobRow:
         digest: hash of what was asked.
         kind: of the job.
         accepted: when, in seconds since the epoch.
-        starts: how often it was begun.
+        starts: how often it was begun since the judge last ended in order.
         body: what was asked; None once it is finished.
         answer: what came of it; None until it is finished.
     """
@@ -63,6 +63,10 @@ class Journal:
     async def begin(self, job_id: str) -> None:
         """A job starts to run."""
         await self._execute("UPDATE jobs SET starts = starts + 1 WHERE id = ?", job_id)
+
+    async def rest(self) -> None:
+        """The judge ends in order: no job had a part in that, so none counts as begun."""
+        await self._execute("UPDATE jobs SET starts = 0 WHERE answer IS NULL")
 
     async def finish(self, job_id: str, answer: JobAnswer) -> None:
         """A job is over; the oldest finished ones beyond :data:`KEPT` are dropped."""

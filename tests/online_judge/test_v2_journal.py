@@ -81,14 +81,14 @@ def test_job_that_ends_the_judge_again_and_again_is_given_up(
         store = Store(state)
         writer = Journal(store)
         await writer.accept(JobRow("deadly", None, "d", "candidate", 0.0, body=body))
-        for _ in range(3):
+        for _ in range(25):
             await writer.begin("deadly")
         store.close()
 
     asyncio.run(prepare())
     answer = look(own_judge(JUDGE_STATE=str(state)), "deadly", wait=0)
     assert answer["state"] == "failed"
-    assert "3 times" in answer["error"]
+    assert "25 times" in answer["error"]
 
 
 def test_job_that_cannot_be_written_down_is_refused(
