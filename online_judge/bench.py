@@ -59,7 +59,12 @@ class Cancelled(Exception):
 
 
 class _RefereeLost(Exception):
-    """The referee died."""
+    """The referee died, in the time of ``whose``."""
+
+    def __init__(self, watch: Watch) -> None:
+        super().__init__(f"a referee died in the time of the {watch.whose}")
+        self.whose = watch.whose
+        self.stage = watch.stage
 
 
 class Bench:
@@ -86,15 +91,17 @@ class Bench:
 
         Raises:
             ProblemError: the reference fails.
-            JudgeError: the judge's own processes died twice.
+            JudgeError: the judge's own processes died twice, and in nobody's time.
             Cancelled: ``cancelled`` was set.
         """
         limit_s = self._limit_s(request.timeout)
+        lost: _RefereeLost | None = None
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 verdict = self._evaluate_once(request, recorded_ms, limit_s, cancelled)
             except (_RefereeLost, ZygoteLost) as error:
                 log.error("%s: attempt %d of %d", error, attempt, _ATTEMPTS)
+                lost = error if isinstance(error, _RefereeLost) else None
                 continue
             if verdict.status is Status.CRASH and verdict.metadata.get("died") and attempt < _ATTEMPTS:
                 log.warning("a player died from a signal: the job is tried once more")
@@ -102,6 +109,10 @@ class Bench:
             return verdict.model_copy(
                 update={"metadata": {key: value for key, value in verdict.metadata.items() if key != "died"}}
             )
+        if lost is not None and lost.whose == "candidate":
+            crash = feedback.of_crash("together with the judge's own processes, twice,", lost.stage)
+            return Verdict(status=Status.CRASH, metadata=self._facts(request) | crash)
+        self._raise_for_lost(lost)
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
 
     def compile(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
@@ -110,11 +121,17 @@ class Bench:
         Raises:
             ProblemError, JudgeError, Cancelled: as :meth:`evaluate`.
         """
+        lost: _RefereeLost | None = None
         for _ in range(_ATTEMPTS):
             try:
                 return self._compile_once(request, cancelled)
             except (_RefereeLost, ZygoteLost) as error:
                 log.error("%s", error)
+                lost = error if isinstance(error, _RefereeLost) else None
+        if lost is not None and lost.whose == "candidate":
+            message = f"the process ended together with the judge's own, twice, during {lost.stage.value}"
+            return CompileReport(ok=False, status=Status.CRASH.value, message=message)
+        self._raise_for_lost(lost)
         raise JudgeError("the judge's own processes died twice during this compilation; try again")
 
     def check_problem(self, request: ProblemRequest, cancelled: threading.Event) -> None:
@@ -126,22 +143,25 @@ class Bench:
         """
         limit_s = self._limit_s(request.timeout)
         order = {"op": "problem", "request": request.model_dump(mode="json")}
+        lost: _RefereeLost | None = None
         for _ in range(_ATTEMPTS):
             try:
                 result = self._converse(self._ready_referee(), order, [], limit_s, cancelled)
             except (_RefereeLost, ZygoteLost) as error:
                 log.error("%s", error)
+                lost = error if isinstance(error, _RefereeLost) else None
                 continue
-            except ReferenceTimeout:
+            except ReferenceTimeout as timeout:
                 self._drop_referee()
-                raise ProblemError(f"the reference was not done after {limit_s} s") from None
+                raise ProblemError(f"the reference was not done after {timeout}") from None
             except Cancelled:
                 self._drop_referee()
                 raise
             self._release()
             self._raise_for_reference(result)
             return
-        raise JudgeError("the judge's own processes died twice while they ran the reference")
+        self._raise_for_lost(lost)
+        raise JudgeError("the judge's own processes died twice before they ran the reference; try again")
 
     def close(self) -> None:
         """Let the referee go."""
@@ -174,9 +194,9 @@ class Bench:
                 result = self._converse(referee, order, [referee_end.fileno()], limit_s, cancelled)
         except CandidateTimeout as timeout:
             timed_out = timeout.stage
-        except ReferenceTimeout:
+        except ReferenceTimeout as reference_timeout:
             self._drop_referee()
-            raise ProblemError(f"the reference was not done after {limit_s} s") from None
+            raise ProblemError(f"the reference was not done after {reference_timeout}") from None
         finally:
             gone = result is not None and result["kind"] == "player_gone"
             report = player.end(self._nursery, seems_dead=gone)
@@ -184,10 +204,7 @@ class Bench:
             if result is None:
                 self._settle()
         self._release()
-        facts = {
-            "hardware": self.device.hardware,
-            "device": f"cuda:{self.device.id}" if self.device.kind == "cuda" else "cpu",
-        }
+        facts = self._facts(request)
         if timed_out is not None:
             return Verdict(status=Status.TIMEOUT, metadata=facts | feedback.of_timeout(limit_s, timed_out))
         assert result is not None
@@ -222,9 +239,9 @@ class Bench:
         except CandidateTimeout as timeout:
             message = f"not done after {limit_s} s during {timeout.stage.value}"
             return CompileReport(ok=False, status=Status.TIMEOUT.value, message=message)
-        except ReferenceTimeout:
+        except ReferenceTimeout as timeout:
             self._drop_referee()
-            raise ProblemError(f"the reference was not done after {limit_s} s") from None
+            raise ProblemError(f"the reference was not done after {timeout}") from None
         finally:
             gone = result is not None and result["kind"] == "player_gone"
             ending = player.end(self._nursery, seems_dead=gone)
@@ -242,7 +259,7 @@ class Bench:
         self, request: EvaluationRequest, folder: Path, *, executes: bool = True
     ) -> tuple[PlayerHandle, socket.socket]:
         """Write the candidate into its folder and start a player on it; gives the referee's socket."""
-        folder.mkdir(mode=0o700)
+        folder.mkdir(mode=0o700, parents=True)  # the judge's own folder may have been cleared away
         source = request.custom_model_src.encode("utf-8", "surrogatepass")
         (folder / CANDIDATE_FILE).write_bytes(source)
         spec = PlayerSpec(
@@ -275,9 +292,9 @@ class Bench:
         cancelled: threading.Event,
     ) -> dict[str, Any]:
         """Give the referee an order and wait for its result within everybody's time."""
+        watch = Watch(limit_s)
         try:
             referee.send_json(order, fds)
-            watch = Watch(limit_s)
             self.stage_seconds = watch.stage_seconds
             while True:
                 wait_s = min(_LOOK_S, watch.remaining_s())
@@ -293,7 +310,7 @@ class Bench:
                 watch.switch(message["clock"], message["stage"])
         except ChannelClosed as error:
             self._drop_referee()
-            raise _RefereeLost("a referee died") from error
+            raise _RefereeLost(watch) from error
 
     def _settle(self) -> None:
         """After a conversation that was broken off: let the referee notice, or replace it."""
@@ -322,6 +339,18 @@ class Bench:
                     return
         except ChannelClosed:
             self._drop_referee()
+
+    def _facts(self, request: EvaluationRequest) -> dict[str, Any]:
+        """Metadata that every verdict carries."""
+        cuda = self.device.kind == "cuda"
+        device = f"cuda:{self.device.id}" if cuda else "cpu"
+        facts = {"hardware": self.device.hardware, "device": device}
+        return facts | feedback.of_precision(request.tf32, cuda=cuda)
+
+    def _raise_for_lost(self, lost: _RefereeLost | None) -> None:
+        """Whose referee dies twice at the reference's work has a reference that kills it."""
+        if lost is not None and lost.whose == "reference":
+            raise ProblemError("the process that ran the reference died twice")
 
     def _raise_for_reference(self, result: dict[str, Any]) -> None:
         if result["kind"] != "reference_failed":

@@ -200,7 +200,7 @@ async def _evaluate(body: EvaluationRequest, request: Request) -> EvaluationResp
     if question is not None:
         await judge.cache.put(question, verdict)
     return EvaluationResponse(
-        success=True,
+        success=verdict.status is not Status.TIMEOUT,  # v1's clients know time-outs by this
         **verdict.to_metrics(),
         execution_time=time.monotonic() - begin,
         queue_time=job.queue_time_s,

@@ -73,7 +73,7 @@ class Player:
         raw = Path(self._file).read_bytes()
         try:
             compile(raw, self._file, "exec", dont_inherit=True)
-        except (SyntaxError, ValueError) as error:
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             return classification.syntax_failure(error, raw.decode("utf-8", "replace"))
         spec = importlib.util.spec_from_file_location(MODULE, self._file)
         assert spec is not None

@@ -42,7 +42,13 @@ from online_judge.evaluation.reference import Reference, ReferenceFailed, Seeds
 
 log = logging.getLogger(__name__)
 
-MAX_ANSWER_BYTES = 2**20
+_ANSWER_BYTES = 2**20
+_SAMPLE_BYTES = 32
+
+
+def answer_limit(num_perf_trials: int) -> int:
+    """Bytes that a player's answer may have; one with its times holds a number a trial."""
+    return _ANSWER_BYTES + _SAMPLE_BYTES * num_perf_trials
 
 
 @dataclass(frozen=True)
@@ -123,7 +129,7 @@ class Referee:
 
     def _evaluate(self, order: dict[str, Any], player_fd: int) -> dict[str, Any]:
         request = EvaluationRequest.model_validate(order["request"])
-        player = Channel.from_fd(player_fd, MAX_ANSWER_BYTES)
+        player = Channel.from_fd(player_fd, answer_limit(request.num_perf_trials))
         self._clock("reference", "")
         try:
             with modules.torch_defaults():

@@ -19,7 +19,11 @@ class CandidateTimeout(Exception):
 
 
 class ReferenceTimeout(Exception):
-    """The reference took too long; the referee may never answer again."""
+    """The reference took longer than ``limit_s``; the referee may never answer again."""
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"{limit_s:g} s")
+        self.limit_s = limit_s
 
 
 class Watch:
@@ -28,7 +32,7 @@ class Watch:
     def __init__(self, limit_s: float) -> None:
         self._limits = {"candidate": limit_s, "reference": max(limit_s, _LEAST_REFERENCE_S)}
         self._spent = {"candidate": 0.0, "reference": 0.0, "none": 0.0}
-        self._whose = "reference"
+        self.whose = "reference"
         self._since = time.monotonic()
         self.stage = Stage.LOAD
         self.stage_seconds: dict[str, float] = {}
@@ -36,7 +40,7 @@ class Watch:
     def switch(self, whose: str, stage: str) -> None:
         """From now on it is the time of ``whose``."""
         self._advance()
-        self._whose = whose
+        self.whose = whose
         self.stage = Stage(stage) if stage else self.stage
 
     def remaining_s(self) -> float:
@@ -46,16 +50,18 @@ class Watch:
             CandidateTimeout, ReferenceTimeout: it has.
         """
         self._advance()
-        if self._whose == "none":
+        if self.whose == "none":
             return _NO_LIMIT_S
-        remaining = self._limits[self._whose] - self._spent[self._whose]
+        remaining = self._limits[self.whose] - self._spent[self.whose]
         if remaining <= 0:
-            raise CandidateTimeout(self.stage) if self._whose == "candidate" else ReferenceTimeout
+            if self.whose == "candidate":
+                raise CandidateTimeout(self.stage)
+            raise ReferenceTimeout(self._limits[self.whose])
         return remaining
 
     def _advance(self) -> None:
         now = time.monotonic()
-        self._spent[self._whose] += now - self._since
-        name = "lock" if self._whose == "none" else self.stage.value
+        self._spent[self.whose] += now - self._since
+        name = "lock" if self.whose == "none" else self.stage.value
         self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + now - self._since
         self._since = now

@@ -87,7 +87,7 @@ def memory_for_run(path: Path | None, update: bool, bundled: Path) -> Memory:
         path: the configured file; None is a run without memory.
         update: whether the run adds to the memory. A file that does not exist is then created.
         bundled: this project's own memory, read (with a warning) where ``path`` does not exist
-            and ``update`` is off.
+            and ``update`` is off; an installation without the repository's files has none.
 
     Raises:
         ConfigError: ``update`` without a path, or a file that cannot be read.
@@ -100,9 +100,12 @@ def memory_for_run(path: Path | None, update: bool, bundled: Path) -> Memory:
     if not path.exists():
         if update:
             write_rules(path, ())
-        else:
+        elif bundled.exists():
             log.warning("general_memory_path %s does not exist; using the bundled memory %s", path, bundled)
             path = bundled
+        else:
+            log.warning("general_memory_path %s does not exist; prompts hold no rules", path)
+            return Memory(None, ())
     return Memory(path, tuple(read_rules(path)))
 
 

@@ -80,6 +80,8 @@ class Agent:
         except EditError as error:
             repair = repair_prompt(parent, reply.text, str(error), error.nearest)
             reply = conversation.ask(Purpose.REPAIR, repair)
+            if _trouble(reply) is not None:  # a cut reply may hold a part of the edits
+                return conversation.draft(DraftOutcome.EDIT_FAILED, parent)
             try:
                 source = apply_edits(parent, parse_edits(reply.text))
             except EditError:

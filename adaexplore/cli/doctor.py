@@ -58,8 +58,9 @@ def _would_run(gpu: bool, judge_ready: bool, environment: Environment) -> list[s
     lines.append("- server_type offline, command and replay need no key")
     if environment.openai_api_key:
         lines.append(f"- server_type openai with model_name {RunConfig().model_name}")
-    if environment.azure_api_key and environment.azure_endpoint:
-        lines.append("- server_type azure")
+    if environment.azure_api_key:
+        missing = "" if environment.azure_endpoint else ", once AZURE_OPENAI_ENDPOINT is set"
+        lines.append(f"- server_type azure{missing}")
     if environment.anthropic_api_key:
         lines.append("- server_type claude")
     return lines

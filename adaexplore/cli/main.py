@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _module(name).add_arguments(command)
     args = parser.parse_args(given)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
-    for noisy in ("httpx", "httpx2", "httpcore", "openai", "anthropic"):
+    for noisy in ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "anthropic"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     try:
         return int(_module(args.command).run(args))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from adaexplore.core.errors import ProblemError
+from adaexplore.core.errors import ProblemError, UsageError
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import DtypeName
@@ -51,6 +51,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Judge every task's best kernel and write what came out beside it; prints both figures."""
+    if args.step is not None and args.step < 1:
+        raise UsageError(f"--step must be at least 1, not {args.step}")
     records = RunRecords.existing(args.run_dir)
     config = _config(records, args.set)
     with records.lock(), open_judge(config, args.run_dir / "judge.log", threading.Event()) as access:

@@ -17,7 +17,7 @@ from typing import NoReturn
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from adaexplore.core.errors import ProblemError
+from adaexplore.core.errors import Interrupted, ProblemError
 from adaexplore.report.closing import closing_report
 from adaexplore.run.batch import Progress
 from adaexplore.run.session import Session, open_session
@@ -25,6 +25,8 @@ from adaexplore.settings.environment import read_environment
 from adaexplore.settings.load import load_config
 from adaexplore.settings.paths import run_directory
 from adaexplore.tasks.sources import load_tasks, task_from_file
+
+logger = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,8 +54,14 @@ def run(args: argparse.Namespace) -> int:
     else:
         tasks = load_tasks(config, read_environment(os.environ))
     folder = run_directory(config, datetime.now())
-    with _stop_on_signals() as stop, open_session(config, tasks, folder, stop) as session:
-        failed = _follow(session)
+    logger.info("run directory: %s", folder)
+    try:
+        with _stop_on_signals() as stop, open_session(config, tasks, folder, stop) as session:
+            failed = _follow(session)
+    except Interrupted as stopped:
+        if config.save_path is not None:
+            raise
+        raise Interrupted(f"stopped; with --set save_path={folder} it goes on from here") from stopped
     print(closing_report(folder, config.total_steps, [task.key for task in tasks]))  # noqa: T201
     return ProblemError.exit_code if failed else 0
 
@@ -67,7 +75,7 @@ def _follow(session: Session) -> int:
         for news in session.progress():
             if news.problem is not None:
                 failed += 1
-                logging.getLogger(__name__).error("task %s: %s", news.task.key, news.problem)
+                logger.error("task %s: %s", news.task.key, news.problem)
             _show(bar, session, news, best)
     return failed
 
@@ -95,7 +103,7 @@ def _stop_on_signals() -> Iterator[threading.Event]:
         if stop.is_set():
             os._exit(128 + number)
         stop.set()
-        logging.getLogger(__name__).warning("stopping; finished steps are kept (again: stop at once)")
+        logger.warning("stopping; finished steps are kept (again: stop at once)")
 
     before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

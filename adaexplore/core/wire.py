@@ -41,7 +41,7 @@ class EvaluationRequest(BaseModel):
     kernel_code: str | None = None
     task_id: str | None = None
     # added here
-    tolerance: float = Field(default=LEGACY_TOLERANCE, gt=0)
+    tolerance: float = Field(default=LEGACY_TOLERANCE, gt=0, allow_inf_nan=False)
     tf32: Tf32Policy = "paper"
 
 

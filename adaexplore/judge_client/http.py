@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -65,6 +66,7 @@ class HttpJudge:
         evaluation: Evaluation,
         *,
         token: str | None = None,
+        own_log: Path | None = None,
         patience_s: float = 600.0,
         client: httpx.Client | None = None,
         sleep: Callable[[float], object] = time.sleep,
@@ -76,6 +78,7 @@ class HttpJudge:
             base_url: for example ``http://127.0.0.1:12017``.
             evaluation: sent with every candidate.
             token: sent as bearer token with every request.
+            own_log: the log of a judge that belongs to this run: when it is gone, nobody restarts it.
             patience_s: seconds of trouble after which a call gives up.
             client: an HTTP client to use instead of an own one.
             sleep: waits that many seconds; answers True when the run was asked to stop.
@@ -83,6 +86,7 @@ class HttpJudge:
         """
         self._url = base_url.rstrip("/")
         self._evaluation = evaluation
+        self._own_log = own_log
         self._patience_s = patience_s
         self._client = client or httpx.Client(trust_env=False)
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
@@ -91,18 +95,23 @@ class HttpJudge:
         self._jitter = random.Random()
 
     def identity(self) -> JudgeIdentity:
-        """See :class:`Judge`; one try, so that a wrong address is said at once."""
+        """See :class:`Judge`; one try, so that a wrong address or a missing GPU is said at once."""
         try:
             answer = self._client.get(f"{self._url}/health", headers=self._headers, timeout=30.0)
         except httpx.TransportError as error:
             raise self._nobody(error) from error
         health = _json(answer, self._url)
         cuda = bool(health.get("cuda_available"))
+        if not cuda and health.get("judge_device", "cuda") == "cuda":
+            raise JudgeUnavailableError(
+                f"the judge at {self._url} sees no GPU and would refuse every candidate; "
+                "set judge_device: cpu, or use one that has a GPU"
+            )
         devices = health.get("devices") or [{}]
         name = devices[0].get("name") if isinstance(devices[0], dict) else None
         versions = health.get("versions")
         return JudgeIdentity(
-            device=str(health.get("judge_device", "cuda" if cuda else "cpu")),
+            device="cuda" if cuda else str(health["judge_device"]),
             hardware=str(health.get("hardware") or name or "unknown"),
             versions=tuple(sorted(versions.items())) if isinstance(versions, dict) else (),
         )
@@ -172,6 +181,11 @@ class HttpJudge:
                 asked_s = _retry_after_s(answer)
                 cause: Exception | None = None
             except httpx.TransportError as error:
+                if self._own_log is not None and isinstance(error, httpx.ConnectError):
+                    raise JudgeUnavailableError(
+                        f"the run's own judge has ended (out of memory?); see {self._own_log}, "
+                        "then run the same command again"
+                    ) from error
                 trouble, asked_s, cause = f"{type(error).__name__}: {error}", None, error
             else:
                 if trouble is None:

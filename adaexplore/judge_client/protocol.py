@@ -31,7 +31,7 @@ class Judge(Protocol):
         """Ask the judge what it is.
 
         Raises:
-            JudgeUnavailableError: nothing answers.
+            JudgeUnavailableError: nothing answers, or it lacks the GPU it would need.
         """
         ...
 

@@ -45,6 +45,7 @@ def large_prompt(
         example=render("example") + "\n\n" if with_example else "",
         rules=rules_block(rules),
         hardware=hardware_block(facts),
+        fence=fence_for(task.reference),
         reference=task.reference.strip("\n"),
         pool=pool,
     )
@@ -56,6 +57,7 @@ def review_prompt(task: Task, facts: JudgeFacts, rules: Sequence[str], kernel: S
         "review",
         rules=rules_block(rules),
         hardware=hardware_block(facts),
+        fence=fence_for(task.reference),
         reference=task.reference.strip("\n"),
         kernel=kernel_block(0, kernel),
     )
@@ -69,6 +71,7 @@ def small_prompt(
         "small",
         rules=rules_block(rules),
         hardware=hardware_block(facts),
+        fence=fence_for(task.reference),
         reference=task.reference.strip("\n"),
         kernels=kernel_blocks(chain),
         guidance=guidance.strip() or render("guidance_default"),

@@ -181,6 +181,10 @@ class TaskRecords:
         data = content.read_object(path)
         return TaskFailure(str(data.get("error_type", "")), str(data.get("message", "")))
 
+    def has_reference(self) -> bool:
+        """Whether the problem's source was kept, so that a search was begun here."""
+        return (self.folder / layout.REFERENCE).is_file()
+
     def reference(self) -> str:
         """The problem's source.
 

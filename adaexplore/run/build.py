@@ -62,6 +62,7 @@ def open_judge(config: RunConfig, log_path: Path, stop: threading.Event) -> Iter
         return
     with ExitStack() as stack:
         gpu_ids: Sequence[int] = config.gpu_ids or ()
+        own_log = None if config.use_remote_eval else log_path
         if config.use_remote_eval:
             url = config.remote_eval_url
             token = read_environment(os.environ).judge_token
@@ -82,10 +83,11 @@ def open_judge(config: RunConfig, log_path: Path, stop: threading.Event) -> Iter
         evaluation = Evaluation(
             tolerance=config.tolerance,
             tf32=config.tf32,
-            gpu_name=None if config.gpu_name == "auto" else config.gpu_name,
+            # Recorded baselines are KernelBench's; a synthesised task shares numbers with its problems.
+            gpu_name=config.gpu_name if config.gpu_name != "auto" and config.test_source == "KB" else None,
         )
         judges = tuple(
-            HttpJudge(url, replace(evaluation, device=gpu), token=token, sleep=stop.wait)
+            HttpJudge(url, replace(evaluation, device=gpu), token=token, own_log=own_log, sleep=stop.wait)
             for gpu in gpu_ids or (None,)
         )
         identity = judges[0].identity()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from adaexplore.settings.paths import locate
 from skill_memory.distil import Failure
 from skill_memory.store import Memory, injected, memory_for_run, read_rules
 from skill_memory.update import MemoryUpdater
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,17 @@ class RunMemory:
             for step in steps
             if step.verdict is not None and not step.verdict.correct and step.evaluated
         ]
-        self.updater.task_finished(task.key, failures)
+        update = self.updater.task_finished(task.key, failures)
+        if update.added or update.raised or update.calls:
+            cost = "unknown" if update.usage.usd is None else f"${update.usage.usd:.4f}"
+            logger.info(
+                "memory: task %s brought %d new rules and raised %d; %d requests, cost %s",
+                task.key,
+                len(update.added),
+                len(update.raised),
+                update.calls,
+                cost,
+            )
 
 
 def open_memory(config: RunConfig, client: ModelClient, run_folder: Path) -> RunMemory:

@@ -32,7 +32,12 @@ def _version(name: str) -> str | None:
 
 
 def _revision() -> str | None:
-    """The commit of the checkout this package runs from, with ``-dirty`` where files differ from it."""
+    """The commit of the checkout this package runs from, with ``-dirty`` where files differ from it.
+
+    None for an installed copy, which may well lie within another project's checkout.
+    """
+    if not (REPOSITORY_ROOT / ".git").exists():
+        return None
     command = ["git", "-C", str(REPOSITORY_ROOT), "describe", "--always", "--abbrev=40", "--dirty"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from adaexplore.core.errors import ProblemError, RecordError
+from adaexplore.core.errors import ConfigError, ProblemError, RecordError
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
 from adaexplore.llm.meter import MeteredClient
@@ -34,6 +34,8 @@ from adaexplore.settings.paths import locate
 logger = logging.getLogger(__name__)
 
 JUDGE_LOG = "judge.log"
+_LASTING = ("agent_type: ", "dummy: ")
+"""Keys that a run directory is bound to once it holds steps, as they begin their lines."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,12 @@ class Session:
     def _steps(self, task: Task, worker: int) -> Iterator[StepRecord]:
         """The steps of a task: read where it is finished, else made."""
         records = self.records.task(task.key, self.config.agent_type)
+        if records.has_reference() and records.reference().strip() != task.reference.strip():
+            raise RecordError(
+                f"{records.folder} was begun with another problem than {task.path}; choose another save_path"
+            )
         if records.finished(self.config.total_steps):
-            return iter(records.steps())
+            return (step for step in records.steps() if step.node.plan.step <= self.config.total_steps)
         solver = build_solver(
             self.config,
             task,
@@ -97,6 +103,7 @@ def open_session(
     """
     records = RunRecords(folder)
     with records.lock():
+        _refuse_to_mix(records, config, "choose another save_path")
         _note_changes(records, config)
         if config.resume_from is not None:
             _take_over(records, config, tasks)
@@ -127,6 +134,18 @@ def _note_changes(records: RunRecords, config: RunConfig) -> None:
     logger.warning("%s was begun with other settings; from here on: %s", records.folder, ", ".join(changed))
 
 
+def _refuse_to_mix(records: RunRecords, config: RunConfig, otherwise: str) -> None:
+    """Keep steps of another agent, or with verdicts of another kind, out of a run.
+
+    Raises:
+        ConfigError: ``records`` holds such steps; ``otherwise`` is what to do instead.
+    """
+    now = resolved_yaml(config).splitlines()
+    for line in (records.config() or "").splitlines():
+        if line.startswith(_LASTING) and line not in now and records.tasks():
+            raise ConfigError(f"{records.folder} was begun with {line}; {otherwise}")
+
+
 def _take_over(records: RunRecords, config: RunConfig, tasks: Sequence[Task]) -> None:
     """Copy the recorded steps of ``resume_from``: a run, or one task's folder where one task runs."""
     source = locate(config.resume_from or "")
@@ -140,8 +159,9 @@ def _take_over(records: RunRecords, config: RunConfig, tasks: Sequence[Task]) ->
         if not folder.is_dir() and len(tasks) == 1:
             folder = source
         if folder.is_dir():
-            other = RunRecords(folder.parent).task(folder.name, config.agent_type)
-            records.task(task.key, config.agent_type).copy_from(other)
+            run = RunRecords(folder.parent)
+            _refuse_to_mix(run, config, "resume_from takes a run of the same kind")
+            records.task(task.key, config.agent_type).copy_from(run.task(folder.name, config.agent_type))
             taken += 1
     if taken == 0:
         raise RecordError(f"resume_from: {source} holds none of this run's tasks")

@@ -31,7 +31,7 @@ class Solver:
 
 
 def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
-    """Search one task to ``total_steps``, going on from what is recorded.
+    """Search one task to ``total_steps``, going on from what is recorded; further records are left alone.
 
     Every record is yielded once it is on disk, the recorded ones first. A step draws its random
     numbers from a stream of its own, so a resumed search goes on as if it had never stopped.
@@ -43,8 +43,9 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
     task, policy, records = solver.agent.task, solver.policy, solver.records
     history = History()
     root = StepRecord(policy.root_state(), Draft(DraftOutcome.EMPTY, "", (), Usage()), None, False)
-    for record in records.steps():
-        if record.node.plan.step > 0:
+    recorded = records.steps()
+    for record in recorded:
+        if 0 < record.node.plan.step <= solver.total_steps:
             policy.observe(record.node.plan, record.draft.source, score_of(record.verdict))
             history.add(record)
             yield record
@@ -69,5 +70,6 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
         yield record
         if stop.is_set():
             raise Interrupted("stopped")
-    records.write_tree(asdict(policy.statistics()), policy.describe())
+    if not recorded or recorded[-1].node.plan.step <= solver.total_steps:
+        records.write_tree(asdict(policy.statistics()), policy.describe())
     records.write_best(solver.total_steps, history.best.source, history.best.verdict)

@@ -30,7 +30,8 @@ DEFAULT_PRESET: Mapping[str, Any] = {
 }
 """Where preset ``default`` differs from the class defaults below, which are preset ``paper``."""
 
-DEFAULT_PRESET_TOLERANCE: Mapping[str, float] = {"fp32": 1e-3, "fp16": 2e-2, "bf16": 2e-2}
+DEFAULT_PRESET_TOLERANCE: Mapping[str, float] = {"fp32": 1e-3, "tf32": 1e-2, "fp16": 2e-2, "bf16": 2e-2}
+"""Preset ``default``'s tolerance by precision; ``tf32`` is fp32 whose products may round to TF32."""
 
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -103,7 +104,7 @@ class RunConfig(BaseModel):
     tolerance: Annotated[float, Field(gt=0)] = Field(
         default=LEGACY_TOLERANCE,
         description="absolute and relative tolerance of outputs; null takes the preset's "
-        "(`default`: 0.001 for fp32, 0.02 for fp16 and bf16)",
+        "(`default`: 0.001 for fp32, 0.01 where TF32 is allowed, 0.02 for fp16 and bf16)",
     )
     tf32: Tf32Policy = Field(
         default="paper",
@@ -186,6 +187,8 @@ class RunConfig(BaseModel):
         if given.get("preset") != "default":
             return given
         dtype = given.get("dtype_str", "fp32")
+        if dtype == "fp32" and given.get("tf32", DEFAULT_PRESET["tf32"]) != "off":
+            dtype = "tf32"
         tolerance = DEFAULT_PRESET_TOLERANCE.get(dtype if isinstance(dtype, str) else "", LEGACY_TOLERANCE)
         return {**DEFAULT_PRESET, "tolerance": tolerance, **given}
 
@@ -213,6 +216,8 @@ def _contradictions(config: RunConfig) -> list[str]:
         problems.append("command: missing, server_type 'command' needs the program to run")
     if config.server_type == "replay" and config.replay_path is None:
         problems.append("replay_path: missing, server_type 'replay' needs the recorded replies")
+    if config.server_type == "replay" and config.memory_update:
+        problems.append("memory_update: a recording has no replies for rules, set it to false")
     if config.memory_update and config.general_memory_path is None:
         problems.append("general_memory_path: missing, memory_update needs a file to write to")
     if config.use_remote_eval and not config.remote_eval_url.startswith(("http://", "https://")):

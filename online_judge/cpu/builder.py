@@ -87,6 +87,12 @@ class CpuBuilder(triton_access.InterpreterBuilder):  # type: ignore[misc]
             else self._handle(mask, tl.int1)
         )
 
+    # constants
+
+    def get_bf16(self, value: float) -> Handle:
+        """A bfloat16 constant."""
+        return self._handle(encode(np.array([value], dtype=np.float32), tl.bfloat16), tl.bfloat16)
+
     # arithmetic
 
     def binary_op(self, lhs: Handle, rhs: Handle, op: Callable[..., Any]) -> Handle:

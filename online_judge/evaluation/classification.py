@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import traceback
 from collections.abc import Iterator
 
@@ -20,6 +21,8 @@ _MEMORY_ERRORS: tuple[type[BaseException], ...] = (MemoryError, torch.OutOfMemor
 # torch and triton raise plain RuntimeErrors for these two; their fixed wording is all there is
 _MEMORY_WORDS = ("Triton Error [CUDA]: out of memory", "DefaultCPUAllocator: can't allocate memory")
 _COMPILER_FILES = ("triton/compiler/compiler.py", "triton/backends/nvidia/compiler.py")
+# where Triton reads what a kernel refers to
+_KERNEL_FILE, _KERNEL_READER = "triton/runtime/jit.py", "cache_key"
 
 
 def describe(error: BaseException, stage: Stage, file: str, *, cuda: bool) -> Failure:
@@ -37,7 +40,7 @@ def describe(error: BaseException, stage: Stage, file: str, *, cuda: bool) -> Fa
         status=status,
         stage=stage,
         name=f"{kind.__module__}.{kind.__qualname__}",
-        message=_message(deciding),
+        message=_told(error, deciding, file),
         frames=_frames(error, file),
     )
 
@@ -84,16 +87,20 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _raised_by_compiler(error: BaseException) -> bool:
-    """Whether the error passed through Triton's ``compile`` (failed passes are plain RuntimeErrors)."""
+    """Whether the error passed through Triton's ``compile`` (failed passes are plain RuntimeErrors).
+
+    So are refusals of what a kernel refers to, before that.
+    """
     return any(
-        frame.filename.endswith(_COMPILER_FILES) and not frame.name.startswith("_")
+        (frame.filename.endswith(_COMPILER_FILES) and not frame.name.startswith("_"))
+        or (frame.filename.endswith(_KERNEL_FILE) and frame.name == _KERNEL_READER)
         for frame in traceback.extract_tb(error.__traceback__, limit=-50)
     )
 
 
-def syntax_failure(error: SyntaxError | ValueError, source: str) -> Failure:
-    """The failure of a candidate that is no Python."""
-    text = getattr(error, "msg", None) or str(error)
+def syntax_failure(error: SyntaxError | ValueError | MemoryError | RecursionError, source: str) -> Failure:
+    """The failure of a candidate that is no Python, or that is nested too deeply for its parser."""
+    text = getattr(error, "msg", None) or str(error) or "too deeply nested for Python's parser"
     frames: tuple[Frame, ...] = ()
     line = getattr(error, "lineno", None)
     if line:
@@ -109,6 +116,21 @@ def _message(error: BaseException) -> str:
         return str(error)
     except Exception:  # noqa: BLE001 - the candidate's own exception class may do anything
         return ""
+
+
+def _told(error: BaseException, deciding: BaseException, file: str) -> str:
+    """The deciding error's text; a reason within Triton's library is told at the kernel's own line."""
+    own = [cause for cause in _chain(error) if isinstance(cause, CompilationError) and _is_of(file, cause)]
+    if not own or deciding is own[-1] or not isinstance(deciding, CompilationError):
+        return _message(deciding)
+    place, reason = _message(own[-1]), str(deciding.error_message or "")
+    return place if reason in place else f"{place}\n{reason}"
+
+
+def _is_of(file: str, error: CompilationError) -> bool:
+    """Whether the kernel that the error points into stands in ``file``."""
+    lines = {line.strip() for line in linecache.getlines(file)}
+    return bool(error.src) and all(line.strip() in lines for line in error.src.splitlines())
 
 
 def _frames(error: BaseException, file: str) -> tuple[Frame, ...]:

@@ -6,13 +6,17 @@ import re
 from typing import Any
 
 from adaexplore.core.verdict import Status
+from adaexplore.core.wire import Tf32Policy
 from online_judge.evaluation.findings import Difference, Failure, Stage
 
 MAX_BYTES = 1500
 _MESSAGE_BYTES = 850
+_HEAD_BYTES = 200
+_FRAME_BYTES = 150
 _LOG_CHARS = 300
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{5,}\b")
 _PROCESS = re.compile(r"\b(pid|PID|process|tid)[ =:]+\d+")
+_TEMPORARY = re.compile(r"(?<=/)tmp[a-z0-9_]{8}\b")
 _INSTALLED = re.compile(r"(?:/[\w.+-]+)+/(?:site|dist)-packages/")
 
 _NEXT = {
@@ -35,9 +39,12 @@ _NEXT = {
 
 
 def scrub(text: str, folder: str) -> str:
-    """``text`` without what differs between two runs: addresses, process ids, private paths."""
+    """``text`` without what differs between two runs: addresses, process ids, private and temporary paths."""
     text = text.replace(f"{folder}/", "").replace(folder, ".")
+    above = folder.rpartition("/")[0]
+    text = text.replace(above, "..") if above else text
     text = _INSTALLED.sub("", text)
+    text = _TEMPORARY.sub("tmp...", text)
     text = _ADDRESS.sub("0x...", text)
     return _PROCESS.sub(r"\1 N", text)
 
@@ -53,16 +60,25 @@ def clip(text: str, max_bytes: int, *, keep_end: bool = False) -> str:
     return f"{mark} {part}" if keep_end else f"{part} {mark}"
 
 
+def of_precision(tf32: Tf32Policy, *, cuda: bool) -> dict[str, Any]:
+    """The note that every verdict carries whose two sides were not held to one precision."""
+    return {"notes": ["tf32_asymmetric"]} if cuda and tf32 == "paper" else {}
+
+
 def of_failure(failure: Failure, folder: str) -> dict[str, Any]:
     """Metadata of a failure: the v1 keys and ``feedback``; paths in ``folder`` are shortened."""
     message = scrub(failure.message, folder).strip("\n")
     place = f" in line {failure.frames[-1].line}" if failure.frames else ""
     head = f"{failure.status.value} during {failure.stage.value}{place}: {failure.name.rpartition('.')[2]}"
-    lines = [head]
-    lines += [f"  line {frame.line}, {frame.function}: {frame.code[:160]}" for frame in failure.frames[-4:]]
+    lines = [clip(head, _HEAD_BYTES)]
+    lines += [
+        clip(f"  line {frame.line}, {frame.function[:60]}: {frame.code}", _FRAME_BYTES)
+        for frame in failure.frames[-4:]
+    ]
     marked = failure.status is Status.COMPILE  # Triton's message ends with the line, the caret and the reason
     if message:
-        lines.append(clip(message, _MESSAGE_BYTES, keep_end=marked))
+        room = _room(failure.status) - sum(len(line.encode()) + 1 for line in lines)
+        lines.append(clip(message, min(room, _MESSAGE_BYTES), keep_end=marked))
     compiled = failure.status.module_imported
     last = failure.frames[-1].code if failure.frames else ""
     text = "\n".join(part for part in (last[:160], clip(message, 400, keep_end=marked)) if part)
@@ -123,6 +139,10 @@ def log_tail(text: str) -> str:
 
 
 def _feedback(lines: list[str], status: Status) -> dict[str, Any]:
-    advice = _NEXT.get(status, "")
-    body = clip("\n".join(lines), MAX_BYTES - len(advice.encode()) - 8)
-    return {"feedback": f"{body}\nNext: {advice}"}
+    body = clip("\n".join(lines), _room(status))
+    return {"feedback": f"{body}\nNext: {_NEXT.get(status, '')}"}
+
+
+def _room(status: Status) -> int:
+    """Bytes of feedback beside the advice."""
+    return MAX_BYTES - len(_NEXT.get(status, "").encode()) - 8

@@ -108,9 +108,7 @@ class Match:
         """
         trials = self._request.num_correct_trials
         passed = 0
-        facts = dict(self._facts)
-        if self._cuda and self._request.tf32 == "paper":
-            facts["notes"] = ["tf32_asymmetric"]
+        facts = self._facts | feedback.of_precision(self._request.tf32, cuda=self._cuda)
         try:
             self._ask(Stage.LOAD, None, [])
             changed = self._construct(load=True)

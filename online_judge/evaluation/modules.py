@@ -42,7 +42,7 @@ def load_source(source: str, name: str) -> types.ModuleType:
     module.__file__ = file
     sys.modules[name] = module  # dataclasses and pickle look their module up
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
-    exec(compile(source, file, "exec"), module.__dict__)
+    exec(compile(source, file, "exec", dont_inherit=True), module.__dict__)  # our future imports are ours
     return module
 
 

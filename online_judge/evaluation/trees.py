@@ -59,7 +59,9 @@ def _separate(part: Any, leaves: list[Any], depth: int) -> Any:
         parts = [_separate(item, leaves, depth + 1) for item in part]
         return tuple(parts) if isinstance(part, tuple) else parts
     if isinstance(part, dict):
-        return {key: _separate(item, leaves, depth + 1) for key, item in part.items()}
+        # in the order of the keys' names: two dicts of one content have their leaves in one order
+        named = {key: _separate(part[key], leaves, depth + 1) for key in sorted(part, key=str)}
+        return {key: named[key] for key in part}
     raise UnsupportedTree(f"a value of type {type(part).__module__}.{type(part).__qualname__}")
 
 

@@ -106,6 +106,14 @@ def test_failed_edit_goes_back_once_with_reason_and_nearest_lines() -> None:
     assert made.outcome is DraftOutcome.WRITTEN
 
 
+def test_a_cut_repair_is_not_applied_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    cut_after_one_edit = ModelReply(EDIT + "\n<old_str_2>", Finish.CUT, Usage(), "scripted")
+    replies = [ModelReply(MISSING, Finish.COMPLETE, Usage(), "scripted"), cut_after_one_edit]
+    monkeypatch.setattr(Scripted, "complete", lambda *_: replies.pop(0))
+    made, _ = draft([], SMALL, [BAD])
+    assert (made.outcome, made.source) == (DraftOutcome.EDIT_FAILED, KERNEL)
+
+
 def test_edit_that_fails_twice_keeps_the_parent() -> None:
     made, _ = draft([MISSING, MISSING], SMALL, [BAD])
     assert (made.outcome, made.source) == (DraftOutcome.EDIT_FAILED, KERNEL)

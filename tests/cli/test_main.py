@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import logging
 import subprocess
 import sys
@@ -52,6 +53,7 @@ def test_the_readme_lists_every_command() -> None:
         (["run", "--set", "problem_root=no/such/folder"], 2, "no/such/folder"),
         (["stats", "no/such/run"], 2, "no/such/run"),
         (["re-evaluate", "no/such/run"], 2, "no/such/run"),
+        (["re-evaluate", "no/such/run", "--step", "0"], 2, "--step must be at least 1"),
         (["eval", "no_kernel.py", "--task", "no_problem.py"], 2, "no_problem.py"),
     ],
 )
@@ -93,3 +95,26 @@ def test_doctor_never_shows_a_key(
     printed = capsys.readouterr().out
     assert "OPENAI_API_KEY set" in printed
     assert "very-secret" not in printed
+
+
+def test_doctor_says_what_an_azure_key_still_needs(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AZURE_API_KEY", "secret")
+    monkeypatch.delenv("AZURE_OPENAI_ENDPOINT", raising=False)
+    main(["doctor"])
+    assert "once AZURE_OPENAI_ENDPOINT is set" in capsys.readouterr().out
+
+
+def test_best_prefix_is_written_only_where_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task = tmp_path / "run" / "1_1"
+    task.mkdir(parents=True)
+    found = {"compiled": True, "correctness": True, "metadata": {}, "runtime": 1.0}
+    (task / "global_best_metrics_2.json").write_text(json.dumps({**found, "runtime_stats": {"fast_p": 2.0}}))
+    (task / "global_best_kernel_2.py").write_text("class ModelNew: ...")
+    before = sorted(path.name for path in (tmp_path / "run").rglob("*"))
+    written = tmp_path / "best_prefix.json"
+    assert main(["stats", str(tmp_path / "run"), "--best-prefix", str(written)]) == 0
+    assert list(json.loads(written.read_text())) == ["1_1"]
+    assert sorted(path.name for path in (tmp_path / "run").rglob("*")) == before
+    assert "2.000" in capsys.readouterr().out

@@ -16,6 +16,7 @@ from adaexplore.core.errors import (
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status
 from adaexplore.judge_client.http import Evaluation, HttpJudge
+from tests import judge_server
 from tests.judge_server import PASSED, Answer, JudgeServer, failed
 
 TASK = Task(2, "7", "7_x", "class Model: ...\n", "fp32", Path("7_x.py"))
@@ -120,6 +121,16 @@ def test_nobody_listening_says_what_to_do() -> None:
         judge(url, patience_s=3).evaluate(TASK, "x")
 
 
+def test_the_runs_own_judge_is_not_waited_for_when_it_is_gone(tmp_path: Path) -> None:
+    slept: list[float] = []
+    with JudgeServer() as server:
+        url = server.url
+    own = HttpJudge(url, Evaluation(0.05, "off"), own_log=tmp_path / "judge.log", sleep=slept.append)
+    with pytest.raises(JudgeUnavailableError, match=r"judge\.log"):
+        own.evaluate(TASK, "x")
+    assert slept == []
+
+
 def test_another_service_at_the_address_is_named() -> None:
     with (
         JudgeServer(sequence((200, "<html>", {}))) as server,
@@ -143,6 +154,16 @@ def test_problem_check_passes_refuses_and_is_optional() -> None:
         judge(server.url).check_problem(TASK)
     with JudgeServer(sequence((404, "not found", {}))) as server:
         judge(server.url).check_problem(TASK)
+
+
+@pytest.mark.parametrize("told", [{"judge_device": "cuda"}, {}])  # this project's judge, the release's
+def test_a_judge_without_the_gpu_it_needs_is_said_at_once(
+    told: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    health = {key: value for key, value in judge_server.HEALTH.items() if key != "judge_device"}
+    monkeypatch.setattr(judge_server, "HEALTH", {**health, **told})
+    with JudgeServer() as server, pytest.raises(JudgeUnavailableError, match="judge_device: cpu"):
+        judge(server.url).identity()
 
 
 def test_identity_reads_health() -> None:

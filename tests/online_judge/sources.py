@@ -62,6 +62,7 @@ BAD = {
     "syntax": "class ModelNew(:\n    pass\n",
     "syntax-indent": "class ModelNew:\ndef block():\npass\n",
     "syntax-null": "x = '\x00'\n",
+    "syntax-deep": "x = " + "-" * 100_000 + "1\n",
     "load": "import module_that_is_not_there\n",
     "load-empty": "",
     "load-no-class": "x = 1\n",
@@ -74,6 +75,7 @@ BAD = {
         "        try:\n            relu_kernel[(2,)](h, y, h.numel(), BLOCK=64)\n"
         "        except Exception as error:\n            raise RuntimeError('kernel failed') from error\n",
     ),
+    "compile-torch": PASSING.replace("tl.maximum(x, 0.0)", "torch.relu(x)"),
     "launch": PASSING.replace("h, y, h.numel(), BLOCK=64", "h, y, BLOCK=64"),
     "launch-assert": with_forward("assert x.dtype == torch.float64, 'block wanted'"),
     "launch-exit": with_forward("sys.exit(0)"),

@@ -29,6 +29,25 @@ def test_what_differs_between_runs_is_scrubbed() -> None:
     assert feedback.scrub(text, "/tmp/judge-x/job-3") == "candidate.py at 0x... in pid N: torch/nn.py"
 
 
+def test_the_judges_own_folder_is_scrubbed() -> None:
+    assert (
+        feedback.scrub("no '/tmp/judge-x' nor '/tmp/judge-x/job-3'", "/tmp/judge-x/job-3")
+        == "no '..' nor '.'"
+    )
+
+
+def test_names_of_temporary_files_are_scrubbed_and_no_others() -> None:
+    text = "ptxas /tmp/judge-x/job-3/tmp/tmp0a_xy9z1.ptx, line 5: tmp_pointer, tmp0a_xy9z1 / tmp_pointer"
+    expected = "ptxas tmp/tmp....ptx, line 5: tmp_pointer, tmp0a_xy9z1 / tmp_pointer"
+    assert feedback.scrub(text, "/tmp/judge-x/job-3") == expected
+
+
+def test_every_verdict_on_a_gpu_notes_the_released_precision() -> None:
+    assert feedback.of_precision("paper", cuda=True) == {"notes": ["tf32_asymmetric"]}
+    assert feedback.of_precision("off", cuda=True) == feedback.of_precision("on", cuda=True) == {}
+    assert feedback.of_precision("paper", cuda=False) == {}
+
+
 def test_small_hexadecimal_numbers_stay() -> None:
     assert feedback.scrub("mask 0xff", "/j") == "mask 0xff"
 
@@ -58,3 +77,13 @@ def test_claims_of_a_player_cannot_pass_or_break_the_form() -> None:
 def test_status_must_suit_the_stage() -> None:
     assert Failure.from_claim(Stage.LOAD, {"status": "illegal_access"}).status is Status.LOAD
     assert Failure.from_claim(Stage.FORWARD, {"status": "illegal_access"}).status is Status.ILLEGAL_ACCESS
+
+
+def test_long_code_on_the_way_leaves_room_for_the_reason() -> None:
+    frames = tuple(Frame(number, "forward", "f(" + "x, " * 90) for number in range(8))
+    message = "at 9:4:\n" + "    x = tl.load(pointer)\n" * 200 + "    ^\nno such thing"
+    for name in ("t.CompilationError", "t." + "E" * 200):
+        failure = Failure(Status.COMPILE, Stage.FORWARD, name, message, frames)
+        metadata = feedback.of_failure(failure, "/j")
+        assert "    x = tl.load(pointer)\n    ^\nno such thing\nNext: " in metadata["feedback"]
+        assert metadata["feedback"].count("  line ") == 4

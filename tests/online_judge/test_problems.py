@@ -157,6 +157,36 @@ def test_half_precision_weights_and_inputs_are_cast(judge: LiveJudge) -> None:
     assert judge.evaluate(with_forward(body), dtype_str="fp16")["correctness"] is True
 
 
+def test_annotations_of_a_reference_are_what_it_wrote(judge: LiveJudge) -> None:
+    reference = REFERENCE.replace(
+        "class Model(",
+        "class Config:\n    bias: torch.Tensor\n\nassert Config.__annotations__['bias'] is torch.Tensor\n\n"
+        "class Model(",
+    )
+    assert judge.evaluate(with_forward(HONEST), reference)["correctness"] is True
+
+
+def test_dict_of_outputs_may_be_in_any_order(judge: LiveJudge) -> None:
+    reference = REFERENCE.replace(
+        "return torch.relu(self.linear(x))", "return {'one': self.linear(x), 'two': x}"
+    )
+    other_order = with_forward("return {'two': x, 'one': self.linear(x)}")
+    assert judge.evaluate(other_order, reference)["correctness"] is True
+    swapped = with_forward("return {'one': x, 'two': self.linear(x)}")
+    assert judge.evaluate(swapped, reference)["metadata"]["status"] == "wrong_value"
+
+
+def test_reference_that_kills_its_judge_is_told_so(judge: LiveJudge) -> None:
+    """It is harmless when its size is measured, and deadly when it runs."""
+    deadly = REFERENCE.replace(
+        "def forward(self, x):", "def forward(self, x):\n        torch.isfinite = None"
+    )
+    answer = judge.evaluate(with_forward(HONEST), deadly)
+    assert answer["success"] is False
+    assert "died twice" in answer["error"]
+    assert judge.evaluate(with_forward(HONEST))["correctness"] is True
+
+
 def test_changed_inputs_do_not_help(judge: LiveJudge) -> None:
     cheat = with_forward("x.zero_()\nreturn torch.relu(self.linear(x))")
     assert judge.evaluate(cheat)["metadata"]["status"] == "wrong_value"

@@ -55,6 +55,35 @@ def test_player_killed_twice_is_a_crash(frail_judge: LiveJudge) -> None:
     assert answers[0]["success"] is True
 
 
+@pytest.mark.parametrize("role", ["judge-referee", "judge-zygote"])
+def test_processes_that_die_twice_in_a_candidates_time_are_its_crash(
+    frail_judge: LiveJudge, tmp_path: Path, role: str
+) -> None:
+    judge = frail_judge
+    note = tmp_path / "calls"
+    note.touch()
+    thread, answers = in_background(
+        judge, with_forward(f"open({str(note)!r}, 'a').write('.')\ntime.sleep(600)")
+    )
+    for calls in (".", ".."):
+        wait_until(lambda wanted=calls: note.read_text() == wanted)
+        (pid,) = judge.processes(role)
+        os.kill(pid, signal.SIGKILL)
+    thread.join(60)
+    assert answers[0]["metadata"]["status"] == "crash", answers
+    assert answers[0]["success"] is True
+
+
+def test_candidate_that_clears_the_judges_folder_away_harms_nobody_else(frail_judge: LiveJudge) -> None:
+    clearing = with_forward(
+        "import shutil\nabove = os.path.dirname(os.getcwd())\nshutil.rmtree(above)\nos.listdir(above)"
+    )
+    metadata = frail_judge.evaluate(clearing)["metadata"]
+    assert metadata["status"] == "launch"
+    assert "judge-" not in metadata["feedback"]
+    assert frail_judge.evaluate(with_forward(HONEST))["correctness"] is True
+
+
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_survives_the_judge(own_judge: Callable[..., LiveJudge], tmp_path: Path, signum: int) -> None:
     note = tmp_path / "pid"

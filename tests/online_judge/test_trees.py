@@ -20,3 +20,11 @@ def test_taking_apart_keeps_no_tensor_alive() -> None:
         assert gone() is None
     finally:
         gc.enable()
+
+
+def test_order_of_a_dict_does_not_matter() -> None:
+    one, two = torch.ones(1), torch.ones(2)
+    first, second = trees.take_apart({"a": one, "b": two}), trees.take_apart({"b": two, "a": one})
+    assert first.signature() == second.signature()
+    assert [len(leaf) for leaf in first.leaves] == [len(leaf) for leaf in second.leaves] == [1, 2]
+    assert list(trees.put_together(second.shape, second.leaves)) == ["b", "a"]

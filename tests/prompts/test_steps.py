@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -83,7 +84,7 @@ def test_growing_blocks_follow_fixed_ones() -> None:
 
 def test_missing_and_unused_values_raise() -> None:
     with pytest.raises(ValueError, match=r"missing \['guidance'"):
-        render("small", rules="", hardware="", reference="", kernels="", trials=5, tolerance="1")
+        render("small", rules="", hardware="", fence="", reference="", kernels="", trials=5, tolerance="1")
     with pytest.raises(ValueError, match=r"unused \['nonsense'\]"):
         render("guidance_default", nonsense="x")
 
@@ -106,3 +107,12 @@ def test_explanations_of_other_judges_are_cut_from_the_front() -> None:
 
 def test_fence_is_longer_than_any_in_the_source() -> None:
     assert fence_for('"""\n```\n"""') == "````"
+
+
+def test_a_reference_that_holds_a_fence_stays_in_one_block() -> None:
+    reference = '"""\n```python\nprint(1)\n```\n"""\n' + TASK.reference
+    task = replace(TASK, reference=reference)
+    block = f"````python\n{reference.strip()}\n````"
+    assert block in large_prompt(task, FACTS, (), (), (), with_example=True)
+    assert block in review_prompt(task, FACTS, (), FAST)
+    assert block in small_prompt(task, FACTS, (), (FAST,), "")

@@ -52,14 +52,14 @@ class StubJudge:
         return Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats=stats)
 
 
-def solver(folder: Path, agent_type: str = "MCTS", **parts: Any) -> Solver:
+def solver(folder: Path, agent_type: str = "MCTS", *, total_steps: int = STEPS, **parts: Any) -> Solver:
     return Solver(
         agent=Agent(parts.get("model") or StubModel(), TASK, FACTS),
         policy=build_policy(agent_type, SearchKnobs()),
         judge=parts.get("judge") or StubJudge(),
         records=TaskRecords(folder, agent_type),
         seed=3,
-        total_steps=STEPS,
+        total_steps=total_steps,
     )
 
 
@@ -94,6 +94,18 @@ def test_resumed_run_ends_in_the_same_bytes(tmp_path: Path, agent_type: str, sto
     list(islice(broken, stopped_after))
     run_all(tmp_path / "resumed", agent_type)
     assert contents(tmp_path / "whole") == contents(tmp_path / "resumed")
+
+
+def test_fewer_steps_of_a_finished_search_are_what_a_shorter_one_would_have_been(tmp_path: Path) -> None:
+    run_all(tmp_path / "short", total_steps=3)
+    run_all(tmp_path / "long")
+    before = contents(tmp_path / "long")
+    records = run_all(tmp_path / "long", total_steps=3)
+    assert [record.node.plan.step for record in records] == [1, 2, 3]
+    short, after = contents(tmp_path / "short"), contents(tmp_path / "long")
+    best = {"global_best_kernel_3.py", "global_best_metrics_3.json"}
+    assert {name: after[name] for name in best} == {name: short[name] for name in best}
+    assert {name: text for name, text in after.items() if name not in best} == before
 
 
 def test_resume_repeats_no_model_call(tmp_path: Path) -> None:

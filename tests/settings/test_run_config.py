@@ -32,6 +32,11 @@ def test_paper_tolerance_is_the_same_for_every_dtype(dtype: str) -> None:
     assert RunConfig.model_validate({"dtype_str": dtype}).tolerance == 5e-2
 
 
+@pytest.mark.parametrize(("tf32", "tolerance"), [("off", 1e-3), ("on", 1e-2), ("paper", 1e-2)])
+def test_default_tolerance_allows_for_tf32_rounding(tf32: str, tolerance: float) -> None:
+    assert RunConfig.model_validate({"preset": "default", "tf32": tf32}).tolerance == tolerance
+
+
 @pytest.mark.parametrize(("dtype", "tolerance"), [("fp32", 1e-3), ("fp16", 2e-2), ("bf16", 2e-2)])
 def test_default_tolerance_fits_the_dtype(dtype: str, tolerance: float) -> None:
     assert RunConfig.model_validate({"preset": "default", "dtype_str": dtype}).tolerance == tolerance
@@ -72,6 +77,10 @@ def test_source_of_a_later_version_is_refused_by_name(source: str) -> None:
         ({"gpu_ids": [0, 0]}, "names a GPU twice"),
         ({"server_type": "command"}, "command: missing"),
         ({"server_type": "replay"}, "replay_path: missing"),
+        (
+            {"server_type": "replay", "replay_path": "r", "memory_update": True},
+            "memory_update: a recording has no replies for rules",
+        ),
         ({"memory_update": True, "general_memory_path": None}, "general_memory_path: missing"),
         ({"use_remote_eval": True, "remote_eval_url": "localhost:12017"}, "starts with http://"),
     ],

@@ -85,6 +85,13 @@ def test_a_missing_memory_is_replaced_by_the_bundled_one_with_one_warning(
     assert not (tmp_path / "absent.txt").exists()
 
 
+def test_without_the_repositorys_files_a_run_goes_on_without_rules(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert memory_for_run(tmp_path / "absent.txt", False, tmp_path / "none.txt").rules == ()
+    assert "prompts hold no rules" in caplog.text
+
+
 def test_a_missing_memory_is_created_for_an_update(
     tmp_path: Path, bundled: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -196,6 +196,22 @@ def test_matmul_of_uneven_sizes(dtype: torch.dtype, precision: str) -> None:
 
 
 @triton.jit
+def bfloat16_constants(x_ptr, out_ptr, N: tl.constexpr):
+    offsets = tl.arange(0, N)
+    x = tl.load(x_ptr + offsets)
+    ones = tl.full((N,), 1.0, dtype=tl.bfloat16)
+    tl.store(out_ptr + offsets, tl.maximum(x * 2.5 + ones, 0.5) - tl.zeros_like(x))
+
+
+def test_bfloat16_meets_constants() -> None:
+    torch.manual_seed(4)
+    x = torch.randn(SIZE, dtype=torch.bfloat16, device="cuda")
+    out = torch.empty_like(x)
+    bfloat16_constants[(1,)](x, out, SIZE)
+    torch.testing.assert_close(out, (x * 2.5 + 1.0).clamp(min=0.5))
+
+
+@triton.jit
 def tile_copy(x_ptr, out_ptr, M, N, BLOCK: tl.constexpr):
     source = tl.make_tensor_descriptor(x_ptr, shape=[M, N], strides=[N, 1], block_shape=[BLOCK, BLOCK])
     target = tl.make_tensor_descriptor(out_ptr, shape=[M, N], strides=[N, 1], block_shape=[BLOCK, BLOCK])

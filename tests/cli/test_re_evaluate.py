@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from adaexplore.cli.main import main
+from tests.judge_server import PASSED, JudgeServer
+
+PROBLEM = Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py"
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path) -> Path:
+    """A run whose verdicts are the dummy judge's; one of its kernels passed."""
+    run = tmp_path / "run"
+    settings = ["server_type=offline", "dummy=true", "total_steps=4", f"save_path={run}"]
+    flags = [part for setting in settings for part in ("--set", setting)]
+    assert main(["run", "--task", str(PROBLEM), *flags]) == 0
+    return run
+
+
+def test_the_best_kernel_is_judged_again_and_kept_beside_the_first_verdict(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task = run_folder / "0_2_row_sum"
+    recorded = (task / "global_best_metrics_4.json").read_text()
+    with JudgeServer() as server:
+        judge = ["dummy=false", "use_remote_eval=true", f"remote_eval_url={server.url}"]
+        flags = [part for setting in judge for part in ("--set", setting)]
+        assert main(["re-evaluate", str(run_folder), *flags]) == 0
+        sent = [body["custom_model_src"] for path, body in server.requests if path == "/evaluate"]
+    assert sent == [(task / "global_best_kernel_4.py").read_text()]
+    again = json.loads((task / "global_best_metrics_re_evaluated.json").read_text())
+    assert again["runtime_stats"] == PASSED["runtime_stats"]
+    assert again["kernel_path"].startswith("step_")
+    assert json.loads((task / "global_best_metrics_on_sf_4.json").read_text()) == again
+    assert [entry["step"] for entry in json.loads((task / "step_best_curve.json").read_text())] == [
+        1,
+        2,
+        3,
+        4,
+    ]
+    assert (task / "global_best_metrics_4.json").read_text() == recorded
+    assert "1.50x" in capsys.readouterr().out

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from adaexplore.core.task import Task
+from adaexplore.run.build import open_judge
+from adaexplore.settings.config import RunConfig
+from tests.judge_server import JudgeServer
+
+TASK = Task(1, "5", "5", "class Model: ...\n", "fp32", Path("5.py"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "sent"),
+    [
+        ({"gpu_name": "A6000"}, "A6000"),
+        ({"gpu_name": "A6000", "test_source": "SYN"}, None),
+        ({}, None),
+    ],
+)
+def test_recorded_baselines_are_asked_for_where_the_problems_are_kernelbenchs(
+    tmp_path: Path, settings: dict[str, str], sent: str | None
+) -> None:
+    with JudgeServer() as server:
+        config = RunConfig.model_validate(
+            {"use_remote_eval": True, "remote_eval_url": server.url, **settings}
+        )
+        with open_judge(config, tmp_path / "judge.log", threading.Event()) as access:
+            access.of_worker(0).evaluate(TASK, "x")
+        assert [body["gpu_name"] for _, body in server.requests] == [sent]
+
+
+def test_gpu_ids_are_used_in_turn(tmp_path: Path) -> None:
+    with JudgeServer() as server:
+        config = RunConfig.model_validate(
+            {"use_remote_eval": True, "remote_eval_url": server.url, "gpu_ids": [3, 1]}
+        )
+        with open_judge(config, tmp_path / "judge.log", threading.Event()) as access:
+            for worker in range(4):
+                access.of_worker(worker).evaluate(TASK, "x")
+        assert [body["device"] for _, body in server.requests] == [3, 1, 3, 1]

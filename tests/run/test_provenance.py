@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from adaexplore.judge_client.protocol import JudgeIdentity
+from adaexplore.run import provenance as module
+from adaexplore.run.provenance import provenance
+
+CPU = JudgeIdentity("cpu", "CPU", (("triton", "3"),))
+
+
+def test_seed_versions_revision_and_judge_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=t", "-c", "user.email=t@t"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    monkeypatch.setattr(module, "REPOSITORY_ROOT", tmp_path)
+    made = provenance(7, CPU)
+    assert made["seed"] == 7
+    assert re.fullmatch("[0-9a-f]{40}", made["git_revision"])
+    assert made["packages"]["pydantic"]
+    assert made["judge"] == {"device": "cpu", "hardware": "CPU", "versions": {"triton": "3"}}
+
+
+def test_an_installed_copy_does_not_name_the_checkout_around_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=t", "-c", "user.email=t@t"]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    monkeypatch.setattr(module, "REPOSITORY_ROOT", installed)
+    assert provenance(0, CPU)["git_revision"] is None

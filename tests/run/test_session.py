@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from adaexplore.core.errors import ConfigError, RecordError
+from adaexplore.core.task import Task
+from adaexplore.run.session import open_session
+from adaexplore.settings.config import RunConfig
+
+PROBLEM = (Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py").read_text()
+
+
+def run(folder: Path, problem: str = PROBLEM, **settings: object) -> int:
+    """The number of steps that a run took or found."""
+    config = RunConfig.model_validate(
+        {"dummy": True, "server_type": "offline", "total_steps": 2, "general_memory_path": None, **settings}
+    )
+    task = Task(1, "2", "2_row_sum", problem, "fp32", Path("2_row_sum.py"))
+    with open_session(config, [task], folder, threading.Event()) as session:
+        news = list(session.progress())
+    steps = {item.record.node.plan.step for item in news if item.record is not None}
+    return len(steps - {0})
+
+
+def test_the_same_folder_goes_on(tmp_path: Path) -> None:
+    assert run(tmp_path) == 2
+    assert run(tmp_path, total_steps=3) == 3
+    assert run(tmp_path, total_steps=1) == 1
+
+
+@pytest.mark.parametrize("settings", [{"agent_type": "PS"}, {"dummy": False, "judge_device": "cpu"}])
+def test_steps_of_different_kinds_do_not_mix(tmp_path: Path, settings: dict[str, object]) -> None:
+    run(tmp_path, agent_type="IRL")
+    config = (tmp_path / "config.yaml").read_text()
+    with pytest.raises(ConfigError, match=r"was begun with .*; choose another save_path"):
+        run(tmp_path, **{"agent_type": "IRL", **settings})
+    assert (tmp_path / "config.yaml").read_text() == config
+    with pytest.raises(ConfigError, match="resume_from takes a run of the same kind"):
+        run(tmp_path / "new", **{"agent_type": "IRL", **settings, "resume_from": str(tmp_path)})
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_another_problem_under_the_same_number_is_not_gone_on_with(tmp_path: Path, finished: bool) -> None:
+    run(tmp_path)
+    with pytest.raises(RecordError, match="another problem"):
+        run(tmp_path, PROBLEM.replace("sum(", "mean("), total_steps=2 if finished else 3)
+
+
+def test_line_ends_of_a_problem_do_not_matter(tmp_path: Path) -> None:
+    run(tmp_path)
+    assert run(tmp_path, PROBLEM + "\n") == 2
+
+
+def test_steps_are_taken_over_from_another_run(tmp_path: Path) -> None:
+    run(tmp_path / "first")
+    (tmp_path / "first" / "1_2" / "step_1_reply.txt").write_text("told apart")
+    assert run(tmp_path / "second", total_steps=3, resume_from=str(tmp_path / "first")) == 3
+    assert (tmp_path / "second" / "1_2" / "step_1_reply.txt").read_text() == "told apart"
