@@ -39,8 +39,8 @@ def flush_buffer() -> Any:
 def measure_ms(call: Callable[[], object], trials: int, flush: Any) -> list[float]:
     """Run ``call`` ``trials`` times with a cold L2 cache; GPU milliseconds of each run.
 
-    Warm-up comes first: at least 10 runs and 0.2 s, in which the clocks rise. The flush is queued before each run, so the
-    GPU is still busy with it while the host gets the run's launches ready.
+    Warm-up comes first: at least 10 runs and 0.2 s, in which the clocks rise. The flush is queued before
+    each run, so the GPU is still busy with it while the host gets the run's launches ready.
     """
     torch.cuda.synchronize()
     begin = time.perf_counter()
