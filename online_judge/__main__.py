@@ -12,9 +12,11 @@ from pathlib import Path
 
 import uvicorn
 
-from adaexplore.core.errors import AdaExploreError
+from adaexplore.core.errors import AdaExploreError, ConfigError
 from adaexplore.core.files import write_json
-from online_judge.settings import Settings, bind_address
+from online_judge.access import TOKEN_VARIABLE, is_loopback
+from online_judge.events import TEXT_FORMAT, JsonFormatter
+from online_judge.settings import Settings, bind_address, default_state_file
 
 log = logging.getLogger(__name__)
 
@@ -65,20 +67,27 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     debug = os.environ.get("DEBUG", "").lower() == "true"
     level = "debug" if debug else os.environ.get("LOG_LEVEL", "info").lower()
-    logging.basicConfig(
-        level=level.upper() if level in uvicorn.config.LOG_LEVELS else "INFO",
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    as_json = os.environ.get("LOG_FORMAT", "").lower() == "json"
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter() if as_json else logging.Formatter(TEXT_FORMAT))
+    known_level = level.upper() if level in uvicorn.config.LOG_LEVELS else "INFO"
+    logging.basicConfig(level=known_level, handlers=[handler])
     try:
-        Settings.from_environment()  # what is wrong with it is told in one line, before anything starts
+        settings = Settings.from_environment()  # what is wrong is told in one line, before anything starts
         host, port = bind_address()
         host = options.host or host
         port = port if options.port is None else options.port
+        if settings.token is None and not is_loopback(host):
+            raise ConfigError(
+                f"{host} can be reached from other machines: set {TOKEN_VARIABLE}, or use --host 127.0.0.1"
+            )
+        if port:  # one that is chosen anew at each start would not find its state again
+            os.environ.setdefault("JUDGE_STATE", str(default_state_file(port)))
         if debug and port:
             uvicorn.run("online_judge:app", host=host, port=port, log_level="debug", reload=True)
             return 0
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        with socket.socket(family, socket.SOCK_STREAM) as listener:
+        with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 listener.bind((host, port))
@@ -89,6 +98,7 @@ def main(argv: list[str] | None = None) -> int:
             config = uvicorn.Config(
                 "online_judge:app",
                 log_level=level if level in uvicorn.config.LOG_LEVELS else "info",
+                log_config=None if as_json else uvicorn.config.LOGGING_CONFIG,
                 timeout_graceful_shutdown=_GRACE_S,
             )
             server = _Server(

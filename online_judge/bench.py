@@ -17,9 +17,10 @@ from typing import Any
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.wire import EvaluationRequest, ProblemRequest
+from adaexplore.core.wire import CompileReport, EvaluationRequest, ProblemRequest
 from online_judge import channel
 from online_judge.channel import Channel, ChannelClosed
+from online_judge.compile_reports import compile_report
 from online_judge.evaluation import feedback
 from online_judge.evaluation.findings import Stage
 from online_judge.nursery import Nursery, ZygoteLost
@@ -72,6 +73,7 @@ class Bench:
     def __init__(self, nursery: Nursery, device: Device, slot: int, settings: Settings) -> None:
         """Start nothing yet."""
         self.device = device
+        self.stage_seconds: dict[str, float] = {}  # of the latest job
         self._nursery = nursery
         self._slot = slot
         self._settings = settings
@@ -112,6 +114,25 @@ class Bench:
             return Verdict(status=Status.CRASH, metadata=self._facts(request) | crash)
         self._raise_for_lost(lost)
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
+
+    def compile(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
+        """Load and call a candidate on the CPU path, each launch compiled and none executed.
+
+        Raises:
+            ProblemError, JudgeError, Cancelled: as :meth:`evaluate`.
+        """
+        lost: _RefereeLost | None = None
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._compile_once(request, cancelled)
+            except (_RefereeLost, ZygoteLost) as error:
+                log.error("%s", error)
+                lost = error if isinstance(error, _RefereeLost) else None
+        if lost is not None and lost.whose == "candidate":
+            message = f"the process ended together with the judge's own, twice, during {lost.stage.value}"
+            return CompileReport(ok=False, status=Status.CRASH.value, message=message)
+        self._raise_for_lost(lost)
+        raise JudgeError("the judge's own processes died twice during this compilation; try again")
 
     def check_problem(self, request: ProblemRequest, cancelled: threading.Event) -> None:
         """Load the reference and run it once.
@@ -200,7 +221,43 @@ class Bench:
             return verdict
         return verdict.model_copy(update={"metadata": verdict.metadata | tail})
 
-    def _start_player(self, request: EvaluationRequest, folder: Path) -> tuple[PlayerHandle, socket.socket]:
+    def _compile_once(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
+        referee = self._ready_referee()
+        folder = self._nursery.home / f"job-{next(_job_numbers)}"
+        player, referee_end = self._start_player(request, folder, executes=False)
+        limit_s = self._limit_s(request.timeout)
+        result: dict[str, Any] | None = None
+        order = {
+            "op": "compile",
+            "request": request.model_dump(mode="json", exclude={"custom_model_src", "kernel_code"}),
+            "folder": str(folder),
+            "recorded_ms": None,
+        }
+        try:
+            with referee_end:
+                result = self._converse(referee, order, [referee_end.fileno()], limit_s, cancelled)
+        except CandidateTimeout as timeout:
+            message = f"not done after {limit_s} s during {timeout.stage.value}"
+            return CompileReport(ok=False, status=Status.TIMEOUT.value, message=message)
+        except ReferenceTimeout as timeout:
+            self._drop_referee()
+            raise ProblemError(f"the reference was not done after {timeout}") from None
+        finally:
+            gone = result is not None and result["kind"] == "player_gone"
+            ending = player.end(self._nursery, seems_dead=gone)
+            shutil.rmtree(folder, ignore_errors=True)
+            if result is None:
+                self._settle()
+            self._release()
+        self._raise_for_reference(result)
+        if gone:
+            message = f"the process ended {result['why'] or ending.how} during {result['stage']}"
+            return CompileReport(ok=False, status=Status.CRASH.value, message=message)
+        return compile_report(result["failure"], request.custom_model_src, str(folder))
+
+    def _start_player(
+        self, request: EvaluationRequest, folder: Path, *, executes: bool = True
+    ) -> tuple[PlayerHandle, socket.socket]:
         """Write the candidate into its folder and start a player on it; gives the referee's socket."""
         folder.mkdir(mode=0o700, parents=True)  # the judge's own folder may have been cleared away
         source = request.custom_model_src.encode("utf-8", "surrogatepass")
@@ -212,6 +269,7 @@ class Bench:
             compile_target=self._settings.compile_target,
             tf32=request.tf32,
             build_dir=_made(request.build_dir or self._settings.build_dir),
+            executes=executes,
         )
         referee_end, player_end = channel.pair()
         ours, theirs = channel.pair()
@@ -237,6 +295,7 @@ class Bench:
         watch = Watch(limit_s)
         try:
             referee.send_json(order, fds)
+            self.stage_seconds = watch.stage_seconds
             while True:
                 wait_s = min(_LOOK_S, watch.remaining_s())
                 if cancelled.is_set():
@@ -246,6 +305,7 @@ class Bench:
                 message, _ = referee.receive_json()
                 if "result" in message:
                     result: dict[str, Any] = message["result"]
+                    watch.switch("none", "")
                     return result
                 watch.switch(message["clock"], message["stage"])
         except ChannelClosed as error:

@@ -1,8 +1,9 @@
-"""The HTTP side: protocol v1 and ``POST /v2/problem``. Imports no torch; processes start with the app."""
+"""The HTTP side: protocol v1, problems and health. Imports no torch; processes start with the app."""
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import time
 from collections.abc import AsyncIterator
@@ -19,24 +20,33 @@ from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import (
     EvaluationRequest,
     EvaluationResponse,
+    JobKind,
     ProblemReport,
     ProblemRequest,
     QueueStatus,
 )
-from online_judge import baselines, devices
+from online_judge import devices, job_endpoints
+from online_judge.access import Door
 from online_judge.bench import Bench, Cancelled
+from online_judge.cache import ResultCache
+from online_judge.evaluations import Evaluations, NoSuchDevice
+from online_judge.events import tell
+from online_judge.job_endpoints import RETRY_AFTER_S, is_tritonbench, later
+from online_judge.jobs import REFERENCE_FAILED, JobBoard
+from online_judge.journal import Journal
+from online_judge.metrics import Metrics
 from online_judge.nursery import Nursery
 from online_judge.scheduler import Job, QueueFull, Scheduler, Work
 from online_judge.settings import Settings
+from online_judge.store import Store
 
 log = logging.getLogger(__name__)
 
 SERVICE = "AdaExplore judge"
-RETRY_AFTER_S = 5
 CLIENT_CLOSED = 499
-_TRITONBENCH = {"TBG", "TRITONBENCH_G", "TRITONBENCH-G", "TBT", "TRITONBENCH_T", "TRITONBENCH-T"}
 _LOOK_S = 0.5
 _MAX_ECHO = 200
+_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
@@ -47,12 +57,17 @@ class Judge:
     nursery: Nursery
     machine: devices.Machine
     scheduler: Scheduler
+    evaluations: Evaluations
+    board: JobBoard
+    cache: ResultCache
+    metrics: Metrics
 
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Read the environment, start the processes, and leave none behind."""
-    settings = Settings.from_environment()
+    settings = app.state.settings = Settings.from_environment()
+    store = Store(settings.state_file)
     nursery = Nursery()
     try:
         await asyncio.to_thread(nursery.start)
@@ -67,14 +82,25 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         pinned = settings.allocation_mode == "manual"
         scheduler = Scheduler(benches, settings.max_queue_size, pinned=pinned)
         scheduler.start()
-        app.state.judge = Judge(settings, nursery, machine, scheduler)
+        metrics = Metrics()
+        evaluations = Evaluations(settings, machine, nursery.versions, metrics)
+        cache = ResultCache(store, metrics)
+        board = JobBoard(
+            scheduler, evaluations, Journal(store), cache if settings.cache_v2 else None, metrics
+        )
+        metrics.watch(scheduler, board)
+        app.state.judge = Judge(settings, nursery, machine, scheduler, evaluations, board, cache, metrics)
         log.info("judging on %s, %d slots", machine.hardware, len(benches))
         try:
+            if machine.devices:
+                await board.recover()
             yield
         finally:
+            await board.close()
             await scheduler.close()
     finally:
         await asyncio.to_thread(nursery.close)
+        store.close()
 
 
 def create_app() -> FastAPI:
@@ -86,8 +112,10 @@ def create_app() -> FastAPI:
     application.add_api_route("/evaluate", _evaluate, methods=["POST"], response_model=EvaluationResponse)
     application.add_api_route("/v2/problem", _problem, methods=["POST"], response_model=ProblemReport)
     for path in ("/evaluate_fit_kernel", "/evaluate_tbg_kernel", "/evaluate_tbt_kernel"):
-        application.add_api_route(path, _not_implemented, methods=["POST"])
+        application.add_api_route(path, _not_implemented, methods=["POST"], include_in_schema=False)
+    application.include_router(job_endpoints.router)
     application.add_exception_handler(RequestValidationError, _refuse)
+    application.add_middleware(Door)
     return application
 
 
@@ -146,15 +174,20 @@ async def _evaluate(body: EvaluationRequest, request: Request) -> EvaluationResp
     """Judge a candidate against its reference."""
     begin = time.monotonic()
     judge = _judge(request)
-    if (body.test_source or "").upper() in _TRITONBENCH:
-        raise _later("TritonBench")
-    recorded = baselines.recorded_ms(judge.settings.timing_root, body.gpu_name, body.level, body.problem_id)
-    device = _pinned_device(judge, body.device)
-    job = _submit(judge, lambda bench, cancelled: bench.evaluate(body, recorded, cancelled), device)
+    if is_tritonbench(body):
+        raise later("TritonBench")
+    device = _device(judge, "candidate", body)
+    question = known = None
+    if judge.settings.cache_v1:
+        question = await asyncio.to_thread(judge.evaluations.question, body, device)
+        known = await judge.cache.get(question)
+    if known is not None:
+        return EvaluationResponse(success=True, **known.to_metrics(), execution_time=time.monotonic() - begin)
+    job = _submit(judge, judge.evaluations.work("candidate", body), device)
     try:
         verdict: Verdict = await _result(judge, request, job, body.timeout)
     except ProblemError as error:
-        text = f"Reference failed: {error}"
+        text = f"{REFERENCE_FAILED}: {error}"
         return EvaluationResponse(
             success=False,
             compiled=False,
@@ -164,6 +197,8 @@ async def _evaluate(body: EvaluationRequest, request: Request) -> EvaluationResp
             queue_time=job.queue_time_s,
             error=text,
         )
+    if question is not None:
+        await judge.cache.put(question, verdict)
     return EvaluationResponse(
         success=verdict.status is not Status.TIMEOUT,  # v1's clients know time-outs by this
         **verdict.to_metrics(),
@@ -176,53 +211,36 @@ async def _evaluate(body: EvaluationRequest, request: Request) -> EvaluationResp
 async def _problem(body: ProblemRequest, request: Request) -> ProblemReport:
     """Say whether a reference can be judged here at all."""
     judge = _judge(request)
-    device = judge.machine.devices[0].id if judge.machine.devices else None
-    job = _submit(judge, lambda bench, cancelled: bench.check_problem(body, cancelled), device)
-    reason = ""
-    try:
-        await _result(judge, request, job, body.timeout)
-    except ProblemError as error:
-        reason = str(error)
-    return ProblemReport(
-        ok=not reason,
-        reason=reason,
-        device="cuda" if judge.machine.cuda_available else "cpu",
-        hardware=judge.machine.hardware,
+    job = _submit(
+        judge, judge.evaluations.work("problem", body), _device(judge, "problem", body), full_code=429
     )
+    report: ProblemReport = await _result(judge, request, job, body.timeout)
+    return report
 
 
 async def _not_implemented(request: Request) -> None:
     """Refuse what is not built yet."""
-    raise _later("FlashInfer" if "fit" in request.url.path else "TritonBench")
-
-
-def _later(what: str) -> HTTPException:
-    return HTTPException(501, f"{what} evaluation is not implemented in this judge; use KernelBench problems")
+    raise later("FlashInfer" if "fit" in request.url.path else "TritonBench")
 
 
 def _gpu_ids(judge: Judge) -> list[int]:
     return [device.id for device in judge.machine.devices] if judge.machine.cuda_available else []
 
 
-def _pinned_device(judge: Judge, device: int | None) -> int | None:
-    """The device a job is bound to: the request's in manual mode, any otherwise."""
-    if judge.settings.allocation_mode == "auto" or not judge.machine.devices:
-        return None
-    known = [each.id for each in judge.machine.devices]
-    if device is None:
-        return known[0]
-    if device not in known:
-        raise HTTPException(400, f"Device {device} is not available; choose one of {known}")
-    return device
+def _device(judge: Judge, kind: JobKind, body: EvaluationRequest | ProblemRequest) -> int | None:
+    try:
+        return judge.evaluations.device_of(kind, body)
+    except NoSuchDevice as error:
+        raise HTTPException(400, str(error)) from error
 
 
-def _submit(judge: Judge, work: Work, device: int | None) -> Job:
+def _submit(judge: Judge, work: Work, device: int | None, full_code: int = 503) -> Job:
     if not judge.machine.devices:
         raise HTTPException(503, "CUDA is not available on this judge")
     try:
         return judge.scheduler.submit(work, device)
     except QueueFull as full:
-        raise HTTPException(503, str(full), headers={"Retry-After": str(RETRY_AFTER_S)}) from full
+        raise HTTPException(full_code, str(full), headers={"Retry-After": str(RETRY_AFTER_S)}) from full
 
 
 async def _result(judge: Judge, request: Request, job: Job, timeout: int | None) -> Any:
@@ -236,7 +254,9 @@ async def _result(judge: Judge, request: Request, job: Job, timeout: int | None)
                 raise HTTPException(408, f"Request timeout: No available GPU slot within {limit_s}s")
             if await request.is_disconnected():
                 raise HTTPException(CLIENT_CLOSED, "the client is gone")
-        return job.done.result()
+        result = job.done.result()
+        judge.metrics.spent({"queue": job.queue_time_s})
+        return result
     except (Cancelled, asyncio.CancelledError) as error:
         raise HTTPException(503, "the judge is shutting down") from error
     except ProblemError:
@@ -245,6 +265,22 @@ async def _result(judge: Judge, request: Request, job: Job, timeout: int | None)
         raise HTTPException(500, str(error)) from error
     finally:
         job.cancel()
+        _tell_end(request, job)
+
+
+def _tell_end(request: Request, job: Job) -> None:
+    """Log the end of an evaluation of v1, which has no name towards its client."""
+    over = job.done.done() and not job.done.cancelled()
+    error = job.done.exception() if over else None
+    found = job.done.result() if over and error is None else None
+    tell(
+        "evaluation.failed" if found is None else "evaluation.done",
+        job=f"v1-{next(_numbers)}",
+        kind=request.url.path,
+        status=found.status.value if isinstance(found, Verdict) else None,
+        seconds=time.monotonic() - job.enqueued,
+        error=type(error).__name__ if error is not None else None,
+    )
 
 
 async def _refuse(request: Request, error: Exception) -> JSONResponse:
@@ -259,7 +295,8 @@ async def _refuse(request: Request, error: Exception) -> JSONResponse:
         }
         for entry in error.errors()
     ]
-    return JSONResponse({"detail": "Request validation failed", "errors": errors}, status_code=400)
+    code = 422 if request.url.path.startswith("/v2/jobs") else 400
+    return JSONResponse({"detail": "Request validation failed", "errors": errors}, status_code=code)
 
 
 def _echo(value: object) -> object:

@@ -6,6 +6,7 @@ configuration, then orders:
 - ``{"op": "evaluate", "request": {...}, "folder": str, "recorded_ms": float | null}`` with the
   player's socket; answered by any number of ``{"clock": "reference" | "candidate" | "none",
   "stage": str}``, which tell whose time is running, and one ``{"result": {...}}``;
+- ``{"op": "compile", ...}``: the same with a player that executes no kernel;
 - ``{"op": "problem", "request": {...}}``: the same without a player;
 - ``{"op": "release"}``: the player is gone, its memory can go; answered by ``{"released": true}``.
 
@@ -116,7 +117,7 @@ class Referee:
         while True:
             order, fds = self._control.receive_json()
             match order["op"]:
-                case "evaluate":
+                case "evaluate" | "compile":
                     self._control.send_json({"result": self._evaluate(order, fds[0])})
                 case "problem":
                     self._control.send_json({"result": self._problem(order)})
@@ -147,6 +148,9 @@ class Referee:
                     },
                     folder=order["folder"],
                 )
+                if order["op"] == "compile":
+                    failure = self._match.compile()
+                    return {"kind": "compiled", "failure": failure.to_json() if failure is not None else None}
                 verdict = self._match.run()
         except ReferenceFailed as error:
             return {"kind": "reference_failed", "reason": str(error), "broken": self._context_lost()}

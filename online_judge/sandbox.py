@@ -47,6 +47,7 @@ class PlayerSpec:
         compile_target: what kernels are compiled for on the CPU path.
         tf32: precision policy.
         build_dir: where CUDA extensions are built; None means inside ``folder``.
+        executes: whether kernels run on the CPU path; else they are only compiled.
     """
 
     folder: str
@@ -55,6 +56,7 @@ class PlayerSpec:
     compile_target: str
     tf32: str
     build_dir: str | None = None
+    executes: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that :meth:`from_json` reads."""

@@ -41,6 +41,7 @@ class Job:
 
     work: Work
     lane: Lane
+    priority: int
     started: asyncio.Future[None]
     done: asyncio.Future[Any]
     enqueued: float = field(default_factory=time.monotonic)
@@ -62,6 +63,7 @@ class Lane:
     capacity: int
     slots: int
     waiting: deque[Job] = field(default_factory=deque)
+    riders: int = 0
     busy: dict[int, int] = field(default_factory=dict)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -69,6 +71,18 @@ class Lane:
     def idle(self) -> int:
         """Slots that have no job yet; as many of the waiting jobs are about to start."""
         return self.slots - sum(self.busy.values())
+
+    @property
+    def full(self) -> bool:
+        """Whether as many wait as may, those included that wait for another's job."""
+        return len(self.waiting) + self.riders >= self.capacity + self.idle
+
+    def insert(self, job: Job) -> None:
+        """Let a job wait behind all of its own priority or a higher one."""
+        place = len(self.waiting)
+        while place and self.waiting[place - 1].priority < job.priority:
+            place -= 1
+        self.waiting.insert(place, job)
 
 
 class Scheduler:
@@ -119,8 +133,16 @@ class Scheduler:
         for slot in self._slots:
             slot.close()
 
-    def submit(self, work: Work, device: int | None = None) -> Job:
+    def submit(
+        self, work: Work, device: int | None = None, *, priority: int = 0, admitted: bool = False
+    ) -> Job:
         """Take a job in, at once or not at all.
+
+        Args:
+            work: what a slot runs.
+            device: on which, where each device has a queue of its own.
+            priority: a waiting job of a higher one goes first.
+            admitted: it was taken in before, so it is even if the queue is full.
 
         Raises:
             QueueFull: no slot is free and as many wait as may.
@@ -130,20 +152,53 @@ class Scheduler:
             for lane in self._lanes
             if device is None or device in lane.device_ids or len(self._lanes) == 1
         )
-        if len(lane.waiting) >= lane.capacity + lane.idle:
-            raise QueueFull(f"Queue is full. Max queue size: {self._max_queue_size}")
+        if not admitted:
+            self._refuse_when_full(lane)
         loop = asyncio.get_running_loop()
-        job = Job(work, lane, loop.create_future(), loop.create_future())
-        lane.waiting.append(job)
+        job = Job(work, lane, priority, loop.create_future(), loop.create_future())
+        lane.insert(job)
         lane.wake.set()
         return job
+
+    def join(self, job: Job, *, priority: int = 0, admitted: bool = False) -> None:
+        """Count one more who waits for ``job``, until :meth:`leave`; the higher priority holds.
+
+        Raises:
+            QueueFull: as many wait as may.
+        """
+        if not admitted:
+            self._refuse_when_full(job.lane)
+        job.lane.riders += 1
+        if priority > job.priority:
+            job.priority = priority
+            if job in job.lane.waiting:
+                job.lane.waiting.remove(job)
+                job.lane.insert(job)
+
+    def leave(self, job: Job) -> None:
+        """One less waits for ``job``."""
+        job.lane.riders -= 1
+
+    def position(self, job: Job) -> int:
+        """How many wait in front of a job; 0 when it runs or is about to."""
+        if job not in job.lane.waiting:
+            return 0
+        return max(job.lane.waiting.index(job) - job.lane.idle, 0)
+
+    def oldest(self) -> float | None:
+        """When the longest waiting job was taken in, by the monotonic clock."""
+        return min((job.enqueued for lane in self._lanes for job in lane.waiting), default=None)
+
+    def _refuse_when_full(self, lane: Lane) -> None:
+        if lane.full:
+            raise QueueFull(f"Queue is full. Max queue size: {self._max_queue_size}")
 
     def status(self) -> QueueStatus:
         """Load now; jobs that any device may take are spread evenly over the devices."""
         per_device: dict[str, DeviceQueue] = {}
         for lane in self._lanes:
-            waiting = max(len(lane.waiting) - lane.idle, 0)
-            starting = len(lane.waiting) - waiting
+            waiting = max(len(lane.waiting) - lane.idle, 0) + lane.riders
+            starting = min(len(lane.waiting), lane.idle)
             share, rest = divmod(waiting, len(lane.device_ids) or 1)
             for position, device in enumerate(lane.device_ids):
                 free = lane.slots // len(lane.device_ids) - lane.busy[device]

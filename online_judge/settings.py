@@ -7,7 +7,7 @@ import os
 import re
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast
 
@@ -38,6 +38,11 @@ class Settings:
         timing_root: folder of the recorded baselines, ``<gpu>/baseline_time_torch.json`` below it.
         cpu_max_elements: largest sum of input, weight and output elements on the CPU path.
         cpu_max_flops: largest work of one reference call on the CPU path.
+        token: what every request must bear; None answers loopback only.
+        max_body_bytes: largest body of a request.
+        state_file: where accepted jobs and known verdicts are kept; None means only in memory.
+        cache_v1: whether v1 answers with known verdicts; by default it measures again.
+        cache_v2: whether jobs of v2 do.
     """
 
     judge_device: JudgeDevice = "auto"
@@ -52,6 +57,11 @@ class Settings:
     timing_root: Path = Path("results/timing")
     cpu_max_elements: int = 4_000_000
     cpu_max_flops: float = 2e9
+    token: str | None = field(default=None, repr=False)
+    max_body_bytes: int = 8 * 2**20
+    state_file: Path | None = None
+    cache_v1: bool = False
+    cache_v2: bool = True
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -72,6 +82,10 @@ class Settings:
             log.warning("GPU_ALLOCATION_MODE is %r, not auto or manual: auto is used", mode)
             mode = "auto"
         secret = env.get("ADAEXPLORE_JUDGE_SECRET", "")
+        cache = env.get("RESULT_CACHE", "").strip()
+        if cache not in ("", "0", "1"):
+            raise ConfigError(f"RESULT_CACHE is {cache!r}; set it to 1 (also for v1) or 0 (never)")
+        state = env.get("JUDGE_STATE", "").strip()
         return cls(
             judge_device=cast(JudgeDevice, device),
             compile_target=target,
@@ -85,6 +99,11 @@ class Settings:
             timing_root=Path(env.get("TIMING_ROOT") or _default_timing_root()),
             cpu_max_elements=_positive(env, "CPU_MAX_ELEMENTS", 4_000_000),
             cpu_max_flops=float(_positive(env, "CPU_MAX_FLOPS", 2_000_000_000)),
+            token=_token(env),
+            max_body_bytes=_positive(env, "MAX_BODY_BYTES", 8 * 2**20),
+            state_file=Path(state).expanduser() if state else None,
+            cache_v1=cache == "1",
+            cache_v2=cache != "0",
         )
 
 
@@ -95,6 +114,21 @@ def bind_address(environment: Mapping[str, str] | None = None) -> tuple[str, int
     if port > 65535:
         raise ConfigError(f"PORT is {port}; set it to 0..65535")
     return env.get("HOST") or DEFAULT_HOST, port
+
+
+def default_state_file(port: int, environment: Mapping[str, str] | None = None) -> Path:
+    """Where a judge on ``port`` keeps its state: below ``XDG_STATE_HOME``, else ``~/.cache``."""
+    env = os.environ if environment is None else environment
+    root = env.get("XDG_STATE_HOME", "").strip()
+    folder = Path(root) if root else Path.home() / ".cache"
+    return folder / "adaexplore" / "judge" / f"{port}.sqlite"
+
+
+def _token(env: Mapping[str, str]) -> str | None:
+    token = env.get("ADAEXPLORE_JUDGE_TOKEN", "").strip()
+    if not all("!" <= letter <= "~" for letter in token):
+        raise ConfigError("ADAEXPLORE_JUDGE_TOKEN has blanks or characters outside ASCII; choose another")
+    return token or None
 
 
 def _positive(env: Mapping[str, str], name: str, default: int, least: int = 1) -> int:

@@ -35,6 +35,7 @@ class Watch:
         self.whose = "reference"
         self._since = time.monotonic()
         self.stage = Stage.LOAD
+        self.stage_seconds: dict[str, float] = {}
 
     def switch(self, whose: str, stage: str) -> None:
         """From now on it is the time of ``whose``."""
@@ -61,4 +62,6 @@ class Watch:
     def _advance(self) -> None:
         now = time.monotonic()
         self._spent[self.whose] += now - self._since
+        name = "lock" if self.whose == "none" else self.stage.value
+        self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + now - self._since
         self._since = now

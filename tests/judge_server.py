@@ -44,6 +44,7 @@ class JudgeServer:
 
     def __init__(self, answer: Callable[[str, dict[str, Any]], Answer] | None = None) -> None:
         self.requests: list[tuple[str, dict[str, Any]]] = []
+        self.authorizations: list[str | None] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -59,6 +60,12 @@ class JudgeServer:
                     self._reply(200, {"ok": True, "device": "cpu", "hardware": "CPU (test)"}, {})
                 else:
                     self._reply(200, PASSED, {})
+
+            def parse_request(self) -> bool:
+                understood = super().parse_request()
+                if understood:
+                    outer.authorizations.append(self.headers["Authorization"])
+                return understood
 
             def _reply(self, code: int, body: dict[str, Any] | str, headers: dict[str, str]) -> None:
                 data = (body if isinstance(body, str) else json.dumps(body)).encode()

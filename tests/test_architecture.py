@@ -18,7 +18,7 @@ PACKAGES = ("adaexplore", "online_judge", "synthesis", "skill_memory", "tool_scr
 
 IMPORT_AGENT_SIDE = """
 import importlib, pkgutil, sys
-for name in ("torch", "triton", "numpy", "fastapi", "uvicorn"):
+for name in ("torch", "triton", "numpy", "fastapi", "prometheus_client", "uvicorn"):
     sys.modules[name] = None
 for package in ("adaexplore", "synthesis", "skill_memory"):
     root = importlib.import_module(package)

@@ -17,7 +17,7 @@ from adaexplore.settings.paths import locate
 from adaexplore.tasks.sources import KB_ROOT
 
 _AGENT_PACKAGES = ("openai", "anthropic", "pydantic", "httpx", "pyyaml", "tqdm")
-_JUDGE_PACKAGES = ("torch", "triton", "numpy", "fastapi", "uvicorn")
+_JUDGE_PACKAGES = ("torch", "triton", "numpy", "fastapi", "prometheus_client", "uvicorn")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -99,3 +99,78 @@ class ProblemReport(BaseModel):
     reason: str = ""
     device: Literal["cuda", "cpu"]
     hardware: str
+
+
+JobKind = Literal["candidate", "compile", "problem"]
+JobState = Literal["queued", "running", "done", "cancelled", "failed"]
+
+
+class JobRequest(BaseModel):
+    """Body of ``POST /v2/jobs``.
+
+    Attributes:
+        kind: ``candidate`` judges a candidate, ``compile`` compiles its launches without executing them,
+            ``problem`` asks whether the reference can be judged here at all.
+        request: the fields of v1; ``problem`` uses the reference, dtype, seed and timeout.
+        priority: a waiting job of a higher one goes first.
+        force: judge again even if the verdict is known or an identical job is on its way.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    kind: JobKind = "candidate"
+    request: EvaluationRequest
+    priority: int = Field(default=0, ge=-100, le=100)
+    force: bool = False
+
+
+class JobTicket(BaseModel):
+    """Answer of ``POST /v2/jobs``; ``position`` counts the jobs that wait in front of it."""
+
+    id: str
+    status: JobState
+    position: int
+
+
+class JobVerdict(BaseModel):
+    """v1's metrics and the typed status."""
+
+    status: str
+    compiled: bool
+    correctness: bool
+    metadata: dict[str, Any]
+    runtime: float = -1.0
+    runtime_stats: dict[str, Any] = Field(default_factory=dict)
+
+
+class CompileReport(BaseModel):
+    """What a job of kind ``compile`` found.
+
+    ``ok``: the module imports, the model is constructed, and every launch that one call reaches compiles.
+    ``kernel``, ``line`` and ``message`` tell of the first failure; ``line`` is one of the candidate's source.
+    """
+
+    ok: bool
+    status: str
+    kernel: str | None = None
+    line: int | None = None
+    message: str = ""
+
+
+class JobAnswer(BaseModel):
+    """Answer of ``GET`` and ``DELETE /v2/jobs/{id}``.
+
+    ``verdict`` is there when a candidate is done, ``report`` when a problem or a compilation is,
+    ``error`` when the job failed; ``cached`` says that the verdict was already known.
+    """
+
+    id: str
+    kind: JobKind
+    state: JobState
+    position: int = 0
+    verdict: JobVerdict | None = None
+    report: ProblemReport | CompileReport | None = None
+    error: str | None = None
+    cached: bool = False
+    queue_time: float = 0.0
+    execution_time: float = 0.0

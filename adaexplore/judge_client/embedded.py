@@ -17,7 +17,7 @@ from pathlib import Path
 from adaexplore.core.errors import JudgeUnavailableError, StorageError
 from adaexplore.core.streams import derive_seed
 
-_NEEDED = ("fastapi", "numpy", "torch", "triton", "uvicorn")
+_NEEDED = ("fastapi", "numpy", "prometheus_client", "torch", "triton", "uvicorn")
 _START_LIMIT_S = 180.0
 _STOP_LIMIT_S = 20.0
 _SECRETS = ("_API_KEY", "_TOKEN", "_SECRET")
@@ -32,6 +32,7 @@ def embedded_judge(
     workers: int,
     seed: int,
     log_path: Path,
+    token: str,
 ) -> Iterator[str]:
     """Start a judge, yield its base URL, stop it.
 
@@ -46,6 +47,7 @@ def embedded_judge(
         seed: on the CPU path the judge's hidden inputs derive from it, so that equal runs are
             equal to the byte; where times are measured the judge keeps a random secret.
         log_path: takes the judge's output.
+        token: what requests to it must bear.
 
     Raises:
         JudgeUnavailableError: it cannot be started; the message says why.
@@ -63,6 +65,8 @@ def embedded_judge(
         "COMPILE_TARGET": compile_target,
         "MAX_CONCURRENT_EVALS": str(min(workers, os.cpu_count() or 1) if on_cpu else 1),
         "GPU_ALLOCATION_MODE": "auto",
+        "ADAEXPLORE_JUDGE_TOKEN": token,
+        "JUDGE_STATE": "",  # it ends with the run, which has records of its own
     }
     if gpu_ids:
         environment["AVAILABLE_GPUS"] = ",".join(map(str, gpu_ids))

@@ -65,6 +65,7 @@ class HttpJudge:
         base_url: str,
         evaluation: Evaluation,
         *,
+        token: str | None = None,
         own_log: Path | None = None,
         patience_s: float = 600.0,
         client: httpx.Client | None = None,
@@ -76,6 +77,7 @@ class HttpJudge:
         Args:
             base_url: for example ``http://127.0.0.1:12017``.
             evaluation: sent with every candidate.
+            token: sent as bearer token with every request.
             own_log: the log of a judge that belongs to this run: when it is gone, nobody restarts it.
             patience_s: seconds of trouble after which a call gives up.
             client: an HTTP client to use instead of an own one.
@@ -87,6 +89,7 @@ class HttpJudge:
         self._own_log = own_log
         self._patience_s = patience_s
         self._client = client or httpx.Client(trust_env=False)
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._sleep = sleep
         self._clock = clock
         self._jitter = random.Random()
@@ -94,7 +97,7 @@ class HttpJudge:
     def identity(self) -> JudgeIdentity:
         """See :class:`Judge`; one try, so that a wrong address or a missing GPU is said at once."""
         try:
-            answer = self._client.get(f"{self._url}/health", timeout=30.0)
+            answer = self._client.get(f"{self._url}/health", headers=self._headers, timeout=30.0)
         except httpx.TransportError as error:
             raise self._nobody(error) from error
         health = _json(answer, self._url)
@@ -169,7 +172,10 @@ class HttpJudge:
             try:
                 # The judge may queue for timeout_s and then run for timeout_s.
                 answer = self._client.post(
-                    self._url + path, json=body, timeout=httpx.Timeout(2 * timeout_s + 60, connect=10)
+                    self._url + path,
+                    json=body,
+                    headers=self._headers,
+                    timeout=httpx.Timeout(2 * timeout_s + 60, connect=10),
                 )
                 trouble = _trouble(answer)
                 asked_s = _retry_after_s(answer)
@@ -212,13 +218,22 @@ def _trouble(answer: httpx.Response) -> str | None:
     Raises:
         JudgeRequestError: the request itself is refused.
     """
-    if answer.status_code in (400, 401, 403, 413, 422):
+    _raise_for_token(answer)
+    if answer.status_code in (400, 413, 422):
         raise JudgeRequestError(f"the judge refused the request ({answer.status_code}): {answer.text[:500]}")
     if answer.status_code in (408, 429) or answer.status_code >= 500:
         if answer.status_code == 501:
             raise JudgeRequestError(f"the judge cannot do this: {answer.text[:500]}")
         return f"HTTP {answer.status_code} {answer.text[:200]}"
     return None
+
+
+def _raise_for_token(answer: httpx.Response) -> None:
+    if answer.status_code in (401, 403):
+        raise JudgeRequestError(
+            f"the judge refused access ({answer.status_code}): set ADAEXPLORE_JUDGE_TOKEN to the token that "
+            f"the judge was started with; it said {answer.text[:200]!r}"
+        )
 
 
 def _retry_after_s(answer: httpx.Response) -> float | None:
@@ -229,6 +244,7 @@ def _retry_after_s(answer: httpx.Response) -> float | None:
 
 
 def _json(answer: httpx.Response, url: str) -> dict[str, Any]:
+    _raise_for_token(answer)
     try:
         data = answer.json()
     except ValueError as error:

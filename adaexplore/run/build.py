@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import secrets
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,6 +29,7 @@ from adaexplore.run.solve import Solver
 from adaexplore.search.build import build_policy
 from adaexplore.search.knobs import SearchKnobs
 from adaexplore.settings.config import RunConfig
+from adaexplore.settings.environment import read_environment
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +51,7 @@ class JudgeAccess:
 
 @contextmanager
 def open_judge(config: RunConfig, log_path: Path, stop: threading.Event) -> Iterator[JudgeAccess]:
-    """Reach the remote judge, or start one for the length of the run.
+    """Reach the remote judge, or start one for the length of the run, with a token of its own.
 
     Raises:
         JudgeUnavailableError: none answers or it cannot be started.
@@ -62,7 +65,9 @@ def open_judge(config: RunConfig, log_path: Path, stop: threading.Event) -> Iter
         own_log = None if config.use_remote_eval else log_path
         if config.use_remote_eval:
             url = config.remote_eval_url
+            token = read_environment(os.environ).judge_token
         else:
+            token = secrets.token_urlsafe(32)
             url = stack.enter_context(
                 embedded_judge(
                     device=config.judge_device,
@@ -71,6 +76,7 @@ def open_judge(config: RunConfig, log_path: Path, stop: threading.Event) -> Iter
                     workers=config.num_processes,
                     seed=config.seed,
                     log_path=log_path,
+                    token=token,
                 )
             )
             gpu_ids = ()
@@ -81,7 +87,7 @@ def open_judge(config: RunConfig, log_path: Path, stop: threading.Event) -> Iter
             gpu_name=config.gpu_name if config.gpu_name != "auto" and config.test_source == "KB" else None,
         )
         judges = tuple(
-            HttpJudge(url, replace(evaluation, device=gpu), own_log=own_log, sleep=stop.wait)
+            HttpJudge(url, replace(evaluation, device=gpu), token=token, own_log=own_log, sleep=stop.wait)
             for gpu in gpu_ids or (None,)
         )
         identity = judges[0].identity()

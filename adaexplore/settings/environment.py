@@ -22,6 +22,7 @@ class Environment:
         azure_api_key: ``AZURE_API_KEY``.
         azure_endpoint: ``AZURE_OPENAI_ENDPOINT``, the address of the Azure resource.
         anthropic_api_key: ``ANTHROPIC_API_KEY``.
+        judge_token: ``ADAEXPLORE_JUDGE_TOKEN``, sent to a remote judge.
         kernelbench_root: ``KERNELBENCH_ROOT``, the folder that holds ``level1/`` and so on.
     """
 
@@ -29,6 +30,7 @@ class Environment:
     azure_api_key: str | None = field(default=None, repr=False)
     azure_endpoint: str | None = field(default=None, repr=False)
     anthropic_api_key: str | None = field(default=None, repr=False)
+    judge_token: str | None = field(default=None, repr=False)
     kernelbench_root: Path | None = None
 
     def keys_present(self) -> dict[str, bool]:
@@ -48,5 +50,6 @@ def read_environment(variables: Mapping[str, str]) -> Environment:
         azure_api_key=value("AZURE_API_KEY"),
         azure_endpoint=value("AZURE_OPENAI_ENDPOINT"),
         anthropic_api_key=value("ANTHROPIC_API_KEY"),
+        judge_token=value("ADAEXPLORE_JUDGE_TOKEN"),
         kernelbench_root=None if root is None else Path(root).expanduser(),
     )

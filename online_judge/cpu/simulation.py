@@ -12,7 +12,7 @@ from online_judge.cpu.target import gpu_model
 
 
 @contextmanager
-def simulated_cuda(compile_target: str) -> Iterator[None]:
+def simulated_cuda(compile_target: str, *, executes: bool = True) -> Iterator[None]:
     """Run a block as if one GPU of the target's architecture were there.
 
     Inside the block tensors report ``cuda:0``, ``torch.cuda`` answers for a plausible GPU, and every
@@ -22,6 +22,7 @@ def simulated_cuda(compile_target: str) -> Iterator[None]:
 
     Args:
         compile_target: the architecture, such as ``"sm_90"``.
+        executes: whether launches are executed after they were compiled.
 
     Raises:
         ValueError: ``compile_target`` is not of the form ``sm_XX``.
@@ -30,7 +31,7 @@ def simulated_cuda(compile_target: str) -> Iterator[None]:
     patches = Patches()
     try:
         torch_cuda.install(patches, model)
-        Launcher(model).install(patches)
+        Launcher(model, executes=executes).install(patches)
         tensors.install_properties(patches)
         with tensors.SimulatedDevices():
             yield

@@ -37,10 +37,11 @@ class PlayerGone(Exception):
 class _Failed(Exception):
     """The candidate failed: ends the match with this verdict."""
 
-    def __init__(self, status: Status, metadata: dict[str, Any]) -> None:
+    def __init__(self, status: Status, metadata: dict[str, Any], failure: Failure | None = None) -> None:
         super().__init__(status.value)
         self.status = status
         self.metadata = metadata
+        self.failure = failure
 
 
 class _Sender(pickle.Pickler):
@@ -135,6 +136,27 @@ class Match:
             raise ReferenceFailed(reason) from error
         facts["correctness_trials"] = f"({passed} / {trials})"
         return Verdict(status=Status.PASSED, metadata=facts, runtime_ms=runtime_ms, runtime_stats=stats)
+
+    def compile(self) -> Failure | None:
+        """Have the candidate called once in a player that executes no kernel; what failed, if anything.
+
+        Raises:
+            ReferenceFailed, PlayerGone: as :meth:`run`.
+        """
+        try:
+            self._ask(Stage.LOAD, None, [])
+            self._construct(load=True)
+            with self._holding(exclusive=False):
+                self._clock("reference", Stage.FORWARD.value)
+                sent, parcel = self._share(self._reference.inputs("compile"))
+                places, nbytes = lay_out([])
+                unused = Arena(nbytes, cuda=self._cuda)
+                self._arenas.append(unused)
+                order = Forward(parcel, unused.parcel(None, places), self._reference.call_seed("compile"))
+                self._ask(Stage.FORWARD, order, [sent, unused])
+        except _Failed as failed:
+            return failed.failure
+        return None
 
     def free(self) -> None:
         """Give back the memory shared with the player, which must be gone."""
@@ -296,7 +318,7 @@ class Match:
             self._clock("reference", stage.value)
             failure = Failure.from_claim(stage, answer["failed"])
             metadata = feedback.of_failure(failure, self._folder)
-            raise _Failed(failure.status, metadata)
+            raise _Failed(failure.status, metadata, failure)
         return answer
 
     def _pickle(self, order: Order) -> bytes:

@@ -174,3 +174,25 @@ def test_identity_reads_health() -> None:
         "CPU (test)",
         (("triton", "0"),),
     )
+
+
+def test_token_goes_with_every_request_and_into_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    with JudgeServer(sequence((503, "full", {}), (200, PASSED, {}))) as server:
+        client = HttpJudge(server.url, Evaluation(0.05, "paper"), token="secret-7", sleep=lambda _: False)
+        client.identity()
+        client.evaluate(TASK, "x")
+    assert server.authorizations == ["Bearer secret-7"] * 3
+    assert "secret-7" not in caplog.text
+    with JudgeServer() as server:
+        judge(server.url).identity()
+    assert server.authorizations == [None]
+
+
+@pytest.mark.parametrize("code", [401, 403])
+def test_refused_access_names_the_variable_and_not_the_token(code: int) -> None:
+    with JudgeServer(sequence((code, "no", {}))) as server:
+        client = HttpJudge(server.url, Evaluation(0.05, "paper"), token="secret-7")
+        with pytest.raises(JudgeRequestError, match="ADAEXPLORE_JUDGE_TOKEN") as caught:
+            client.evaluate(TASK, "x")
+        assert len(server.requests) == 1
+    assert "secret-7" not in str(caught.value)

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import httpx
 
@@ -26,6 +26,11 @@ JUDGE_VARIABLES = (
     "MAX_QUEUE_SIZE",
     "DEBUG",
     "PORT",
+    "ADAEXPLORE_JUDGE_TOKEN",
+    "JUDGE_STATE",
+    "LOG_FORMAT",
+    "MAX_BODY_BYTES",
+    "RESULT_CACHE",
 )
 
 
@@ -34,6 +39,7 @@ class LiveJudge:
 
     def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
         self.process = process
+        self.log = Path()
         self.url = f"http://127.0.0.1:{port}"
         self.client = httpx.Client(base_url=self.url, timeout=120, trust_env=False)
 
@@ -85,11 +91,13 @@ def judge_environment(**changes: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def running_judge(folder: Path, **environment: str) -> Iterator[LiveJudge]:
+def running_judge(folder: Path, log: IO[bytes] | None = None, **environment: str) -> Iterator[LiveJudge]:
     announcement = folder / "announcement.json"
     process = subprocess.Popen(
         start_command("--announce", str(announcement), "--die-with-parent"),
         env=judge_environment(**environment),
+        stdout=log,
+        stderr=log,
     )
     judge = None
     try:

@@ -139,3 +139,48 @@ def test_closing_cancels_what_runs() -> None:
 
     with_scheduler(slots(0), 1, body)
     assert seen == [True]
+
+
+def test_higher_priority_overtakes_and_equal_ones_keep_their_order() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        release = threading.Event()
+        order: list[str] = []
+        blocker = scheduler.submit(lambda slot, cancelled: release.wait(10))
+        await blocker.started
+        names = {"a": 0, "b": 0, "high": 5, "low": -1, "c": 0}
+        jobs = {
+            name: scheduler.submit(
+                lambda slot, cancelled, name=name: order.append(name),  # type: ignore[misc]
+                priority=priority,
+            )
+            for name, priority in names.items()
+        }
+        assert [scheduler.position(jobs[name]) for name in ("high", "a", "b", "c", "low")] == [0, 1, 2, 3, 4]
+        scheduler.join(jobs["c"], priority=9)
+        assert scheduler.position(jobs["c"]) == 0
+        release.set()
+        await asyncio.gather(*(job.done for job in jobs.values()))
+        assert order == ["c", "high", "a", "b", "low"]
+
+    with_scheduler(slots(0), 10, body)
+
+
+def test_those_who_wait_for_another_job_count_as_waiting() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        release = threading.Event()
+        job = scheduler.submit(lambda slot, cancelled: release.wait(10))
+        await job.started
+        scheduler.join(job)
+        scheduler.join(job)
+        assert scheduler.status().total_queued == 2
+        for attempt in (scheduler.join, lambda _: scheduler.submit(lambda slot, cancelled: None)):
+            with pytest.raises(QueueFull):
+                attempt(job)
+        taken_before = scheduler.submit(lambda slot, cancelled: None, admitted=True)
+        taken_before.cancel()
+        scheduler.leave(job)
+        scheduler.join(job)
+        release.set()
+        await job.done
+
+    with_scheduler(slots(0), 2, body)

@@ -18,10 +18,17 @@ def test_blank_variable_counts_as_absent() -> None:
 
 
 def test_keys_are_read_but_never_shown() -> None:
-    names = ("OPENAI_API_KEY", "AZURE_API_KEY", "ANTHROPIC_API_KEY", "AZURE_OPENAI_ENDPOINT")
+    names = (
+        "OPENAI_API_KEY",
+        "AZURE_API_KEY",
+        "ANTHROPIC_API_KEY",
+        "AZURE_OPENAI_ENDPOINT",
+        "ADAEXPLORE_JUDGE_TOKEN",
+    )
     environment = read_environment({name: f"secret-{name}" for name in names})
     assert environment.openai_api_key == "secret-OPENAI_API_KEY"
     assert environment.azure_endpoint == "secret-AZURE_OPENAI_ENDPOINT"
+    assert environment.judge_token == "secret-ADAEXPLORE_JUDGE_TOKEN"
     assert all(environment.keys_present().values())
     assert "secret" not in repr(environment)
 

@@ -1,0 +1,34 @@
+"""What a compilation found, said about the candidate's own text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from adaexplore.core.verdict import Status
+from adaexplore.core.wire import CompileReport
+from online_judge.evaluation import feedback
+
+_MAX_BYTES = 1500
+_PLACE = re.compile(r"\s*at (\d{1,6}):\d{1,6}:\n\s*def ([^\W\d]\w*)\b")
+
+
+def compile_report(failure: dict[str, Any] | None, source: str, folder: str) -> CompileReport:
+    """The report on ``source`` whose player, in ``folder``, told of this failure, or of none.
+
+    Triton's messages begin with a place relative to the kernel's ``def``; where that is found in the
+    source, the line is the place itself, else the line that led there.
+    """
+    if failure is None:
+        return CompileReport(ok=True, status=Status.PASSED.value)
+    message = str(failure["message"])
+    line = failure["frames"][-1][0] if failure["frames"] else None
+    kernel = None
+    place = _PLACE.match(message) if failure["status"] == Status.COMPILE.value else None
+    if place is not None:
+        kernel = place[2]
+        head = re.search(rf"^[ \t]*def[ \t]+{kernel}\b", source, re.MULTILINE)
+        if head is not None:
+            line = source.count("\n", 0, head.start()) + int(place[1])
+    text = feedback.clip(feedback.scrub(message, folder).strip("\n"), _MAX_BYTES, keep_end=True)
+    return CompileReport(ok=False, status=failure["status"], kernel=kernel, line=line, message=text)

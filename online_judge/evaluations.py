@@ -1,0 +1,146 @@
+"""What a job of each kind means to a slot."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+
+from adaexplore.core.errors import JudgeError, ProblemError
+from adaexplore.core.verdict import Verdict
+from adaexplore.core.wire import (
+    CompileReport,
+    EvaluationRequest,
+    JobKind,
+    ProblemReport,
+    ProblemRequest,
+)
+from online_judge import baselines
+from online_judge.bench import Bench, Cancelled
+from online_judge.cache import Question
+from online_judge.devices import Machine
+from online_judge.metrics import Metrics
+from online_judge.scheduler import Work
+from online_judge.settings import Settings
+
+Finding = Verdict | ProblemReport | CompileReport
+
+
+class NoSuchDevice(Exception):
+    """A request names a device that this judge does not have, or it has none."""
+
+
+@dataclass(frozen=True)
+class Evaluations:
+    """Turns requests into work for the scheduler.
+
+    Attributes:
+        settings: of the judge.
+        machine: what it runs on.
+        versions: of torch, triton and python.
+        metrics: told how each one ends.
+    """
+
+    settings: Settings
+    machine: Machine
+    versions: dict[str, str]
+    metrics: Metrics
+
+    def device_of(self, kind: JobKind, request: EvaluationRequest | ProblemRequest) -> int | None:
+        """The device a job is bound to; None for any.
+
+        Raises:
+            NoSuchDevice: it is not here.
+        """
+        known = [each.id for each in self.machine.devices]
+        if not known:
+            return None
+        if kind == "problem":
+            return known[0]
+        device = getattr(request, "device", None)
+        if self.settings.allocation_mode == "auto":
+            return None
+        if device is None:
+            return known[0]
+        if device not in known:
+            raise NoSuchDevice(f"Device {device} is not available; choose one of {known}")
+        return int(device)
+
+    def question(self, request: EvaluationRequest, device: int | None) -> Question:
+        """What identifies a candidate's verdict on ``device``, or on any."""
+        hardware = {each.hardware for each in self.machine.devices if device is None or each.id == device}
+        versions = [self.versions.get(name) for name in ("torch", "triton", "python")]
+        return Question.of(request, self._recorded_ms(request), [*sorted(hardware), *versions])
+
+    def work(self, kind: JobKind, request: EvaluationRequest | ProblemRequest) -> Work:
+        """What a slot does for a job; it raises as the methods of :class:`Bench` do.
+
+        A failing reference is the answer to a ``problem``, and raises ProblemError otherwise.
+        """
+
+        def run(bench: Bench, cancelled: threading.Event) -> Finding:
+            status = "infra_error"
+            begin = time.monotonic()
+            bench.stage_seconds = {}
+            try:
+                found = self._perform(bench, kind, request, cancelled)
+                status = _status(found)
+                return found
+            except Cancelled:
+                status = "cancelled"
+                raise
+            except ProblemError:
+                status = "reference_failed"
+                raise
+            finally:
+                self.metrics.evaluated(kind, status)
+                self.metrics.spent(bench.stage_seconds | {"slot": time.monotonic() - begin})
+
+        return run
+
+    def _perform(
+        self,
+        bench: Bench,
+        kind: JobKind,
+        request: EvaluationRequest | ProblemRequest,
+        cancelled: threading.Event,
+    ) -> Finding:
+        if kind == "problem":
+            return self._check_problem(bench, request, cancelled)
+        if kind == "candidate" and isinstance(request, EvaluationRequest):
+            return bench.evaluate(request, self._recorded_ms(request), cancelled)
+        if kind == "compile" and isinstance(request, EvaluationRequest):
+            return bench.compile(request, cancelled)
+        raise JudgeError(f"jobs of kind {kind} cannot be run here")
+
+    def _check_problem(
+        self, bench: Bench, request: EvaluationRequest | ProblemRequest, cancelled: threading.Event
+    ) -> ProblemReport:
+        asked = ProblemRequest(
+            original_model_src=request.original_model_src,
+            dtype_str=request.dtype_str,
+            seed_num=request.seed_num,
+            timeout=request.timeout or self.settings.runtime_timeout_s,
+        )
+        reason = ""
+        try:
+            bench.check_problem(asked, cancelled)
+        except ProblemError as error:
+            reason = str(error)
+        return ProblemReport(
+            ok=not reason,
+            reason=reason,
+            device="cuda" if self.machine.cuda_available else "cpu",
+            hardware=self.machine.hardware,
+        )
+
+    def _recorded_ms(self, request: EvaluationRequest) -> float | None:
+        return baselines.recorded_ms(
+            self.settings.timing_root, request.gpu_name, request.level, request.problem_id
+        )
+
+
+def _status(found: Finding) -> str:
+    if isinstance(found, Verdict | CompileReport):
+        return str(found.status)
+    return "ok" if found.ok else "reference_failed"

@@ -1,0 +1,37 @@
+"""The embedded judge guards itself with its run's token."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+
+from adaexplore.core.errors import JudgeRequestError
+from adaexplore.judge_client.embedded import embedded_judge
+from adaexplore.judge_client.http import Evaluation, HttpJudge
+
+
+def test_only_who_has_its_token_may_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUDGE_STATE", str(tmp_path / "other.sqlite"))
+    monkeypatch.setenv("ADAEXPLORE_JUDGE_TOKEN", "of-another-judge")
+    log_path = tmp_path / "judge.log"
+    evaluation = Evaluation(0.05, "paper")
+    with (
+        embedded_judge(
+            device="cpu",
+            compile_target="sm_90",
+            gpu_ids=(),
+            workers=1,
+            seed=1,
+            log_path=log_path,
+            token="of-this-run",
+        ) as url,
+        httpx.Client(trust_env=False) as client,
+    ):
+        assert HttpJudge(url, evaluation, token="of-this-run", client=client).identity().device == "cpu"
+        assert client.get(f"{url}/health").status_code == 401
+        with pytest.raises(JudgeRequestError):
+            HttpJudge(url, evaluation, token="of-another-judge", client=client).identity()
+    assert "of-this-run" not in log_path.read_text()
+    assert not (tmp_path / "other.sqlite").exists()

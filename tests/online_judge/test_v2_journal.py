@@ -1,0 +1,176 @@
+"""Accepted jobs outlive a killed judge."""
+
+import asyncio
+import os
+import signal
+import sqlite3
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaexplore.core.errors import ConfigError
+from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobRequest
+from online_judge import journal
+from online_judge.journal import JobRow, Journal
+from online_judge.settings import default_state_file
+from online_judge.store import Store
+
+from .live import LiveJudge, judge_environment, running_judge, start_command, wait_until
+from .sources import HONEST, PASSING, with_forward
+from .test_v2_jobs import cancel, judged, look, submit
+
+FOREVER = with_forward("time.sleep(600)")
+NOTED = "open({path!r}, 'a').write('x')\ntime.sleep({seconds})\n" + HONEST
+
+
+def test_killed_judge_finishes_what_it_had_accepted(tmp_path: Path) -> None:
+    state, note = str(tmp_path / "state.sqlite"), tmp_path / "note"
+    slow = with_forward(NOTED.format(path=str(note), seconds=1.0))
+    jobs: dict[str, str] = {}
+    with running_judge(tmp_path, JUDGE_STATE=state) as judge:
+        before = judged(judge, PASSING, key="before")
+        gone = submit(judge, PASSING, key="gone", force=True).json()["id"]
+        cancelled = submit(judge, slow + "# cancelled\n", key="cancelled").json()["id"]
+        cancel(judge, cancelled)
+        look(judge, gone)
+        note.unlink(missing_ok=True)
+        jobs["running"] = submit(judge, slow, key="running").json()["id"]
+        jobs["shared"] = submit(judge, slow, key="shared").json()["id"]
+        for number in range(5):
+            jobs[str(number)] = submit(judge, PASSING, key=str(number), force=True).json()["id"]
+        wait_until(note.exists)
+        judge.process.send_signal(signal.SIGKILL)
+        judge.process.wait(30)
+    (tmp_path / "announcement.json").unlink()
+    with running_judge(tmp_path, JUDGE_STATE=state) as judge:
+        again = {key: submit(judge, slow, key=key).json() for key in ("running", "shared")}
+        assert {key: each["id"] for key, each in again.items()} == {
+            key: jobs[key] for key in ("running", "shared")
+        }
+        for job in jobs.values():
+            answer = look(judge, job)
+            assert (answer["state"], answer["verdict"]["status"]) == ("done", "passed")
+        assert look(judge, before["id"]) == before
+        assert look(judge, cancelled)["state"] == "cancelled"
+        assert judged(judge, PASSING)["cached"] is True
+        assert note.read_text() in ("xx", "xxx")  # once before the kill, then until one ended
+        assert judge.processes("judge-player") == []
+
+
+def test_judge_that_was_stopped_in_order_goes_on_as_well(tmp_path: Path) -> None:
+    state = str(tmp_path / "state.sqlite")
+    with running_judge(tmp_path, JUDGE_STATE=state) as judge:
+        running = submit(judge, FOREVER).json()["id"]
+        wait_until(lambda: judge.processes("judge-player"))
+    (tmp_path / "announcement.json").unlink()
+    with running_judge(tmp_path, JUDGE_STATE=state) as judge:
+        assert look(judge, running, wait=0)["state"] in ("queued", "running")
+        assert cancel(judge, running)["state"] == "cancelled"
+
+
+def test_job_that_ends_the_judge_again_and_again_is_given_up(
+    own_judge: Callable[..., LiveJudge], tmp_path: Path
+) -> None:
+    state = tmp_path / "state.sqlite"
+    body = JobRequest(request=EvaluationRequest(custom_model_src=FOREVER))
+
+    async def prepare() -> None:
+        store = Store(state)
+        writer = Journal(store)
+        await writer.accept(JobRow("deadly", None, "d", "candidate", 0.0, body=body))
+        for _ in range(25):
+            await writer.begin("deadly")
+        store.close()
+
+    asyncio.run(prepare())
+    answer = look(own_judge(JUDGE_STATE=str(state)), "deadly", wait=0)
+    assert answer["state"] == "failed"
+    assert "25 times" in answer["error"]
+
+
+def test_job_that_cannot_be_written_down_is_refused(
+    own_judge: Callable[..., LiveJudge], tmp_path: Path
+) -> None:
+    state = tmp_path / "state.sqlite"
+    judge = own_judge(JUDGE_STATE=str(state))
+    assert judge.client.get("/readyz").status_code == 200
+    with sqlite3.connect(state, isolation_level=None) as other:
+        other.execute("PRAGMA busy_timeout = 10000")
+        other.execute("BEGIN IMMEDIATE")
+        refused = submit(judge, FOREVER, key="k")
+        assert (refused.status_code, int(refused.headers["Retry-After"]) > 0) == (503, True)
+        assert judge.client.get("/readyz").status_code == 503
+        other.execute("ROLLBACK")
+    other.close()
+    wait_until(lambda: judge.client.get("/queue/status").json()["total_processing"] == 0)
+    assert judge.processes("judge-player") == []
+    assert judged(judge, PASSING, key="k")["state"] == "done"
+
+
+def test_second_judge_on_one_state_file_is_refused(tmp_path: Path) -> None:
+    store = Store(tmp_path / "state.sqlite")
+    with pytest.raises(ConfigError, match="in use by another judge"):
+        Store(tmp_path / "state.sqlite")
+    store.close()
+    Store(tmp_path / "state.sqlite").close()
+
+
+@pytest.mark.parametrize("content", [b"no database at all, just text", None])
+def test_unusable_state_file_names_the_variable(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "state.sqlite"
+    path.write_bytes(content) if content is not None else path.mkdir()
+    with pytest.raises(ConfigError, match="JUDGE_STATE"):
+        Store(path)
+
+
+def test_state_is_for_the_judges_user_alone(tmp_path: Path) -> None:
+    Store(tmp_path / "deep" / "state.sqlite").close()
+    assert (tmp_path / "deep").stat().st_mode & 0o077 == 0
+    assert (tmp_path / "deep" / "state.sqlite").stat().st_mode & 0o077 == 0
+
+
+def test_oldest_finished_jobs_are_dropped_and_waiting_ones_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "KEPT", 3)
+
+    async def fill() -> list[JobRow]:
+        store = Store(None)
+        writer = Journal(store)
+        body = JobRequest(request=EvaluationRequest(custom_model_src="x = '\ud800'"))
+        for number in range(8):
+            name = str(number)
+            await writer.accept(JobRow(name, None, "d", "candidate", float(number), body=body))
+            if number != 2:
+                await writer.finish(name, JobAnswer(id=name, kind="candidate", state="failed", error="x"))
+        rows = await writer.rows()
+        store.close()
+        return rows
+
+    rows = asyncio.run(fill())
+    assert [row.id for row in rows] == ["2", "5", "6", "7"]
+    assert rows[0].body is not None
+    assert rows[0].body.request.custom_model_src == "x = '\ud800'"
+    assert all(row.body is None and row.answer is not None for row in rows[1:])
+
+
+def test_default_state_file_follows_xdg_and_the_port() -> None:
+    assert default_state_file(7, {"XDG_STATE_HOME": "/s"}) == Path("/s/adaexplore/judge/7.sqlite")
+    assert default_state_file(7, {}) == Path.home() / ".cache/adaexplore/judge/7.sqlite"
+
+
+def test_judge_on_a_named_port_keeps_its_state(tmp_path: Path) -> None:
+    from .test_v2_access import free_port
+
+    port = free_port()
+    announcement = tmp_path / "announcement.json"
+    command = [*start_command()[:3], "--port", str(port), "--announce", str(announcement)]
+    environment: dict[str, Any] = judge_environment(XDG_STATE_HOME=str(tmp_path))
+    process = subprocess.Popen(command, env=environment)
+    try:
+        wait_until(announcement.exists, 60)
+        assert (tmp_path / "adaexplore" / "judge" / f"{port}.sqlite").exists()
+    finally:
+        os.kill(process.pid, signal.SIGTERM)
+        process.wait(30)
