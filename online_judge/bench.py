@@ -13,7 +13,7 @@ import threading
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Status, Verdict
@@ -24,7 +24,7 @@ from online_judge.compile_reports import compile_report
 from online_judge.evaluation import feedback
 from online_judge.evaluation.findings import Stage
 from online_judge.nursery import Nursery, ZygoteLost
-from online_judge.player_handle import PlayerHandle
+from online_judge.player_handle import PlayerHandle, Report
 from online_judge.sandbox import CANDIDATE_FILE, DeviceKind, PlayerSpec
 from online_judge.settings import Settings
 from online_judge.watch import CandidateTimeout, ReferenceTimeout, Watch
@@ -65,6 +65,25 @@ class _RefereeLost(Exception):
         super().__init__(f"a referee died in the time of the {watch.whose}")
         self.whose = watch.whose
         self.stage = watch.stage
+
+
+@dataclass(frozen=True)
+class _Played:
+    """What came of one player.
+
+    Attributes:
+        folder: where it ran; gone by now.
+        report: how it ended.
+        result: the referee's finding; None where the candidate's time was up.
+        gone: whether it died before the referee had one.
+        timed_out: the stage in which the candidate's time was up; None where it was not.
+    """
+
+    folder: str
+    report: Report
+    result: dict[str, Any] | None
+    gone: bool
+    timed_out: Stage | None
 
 
 class Bench:
@@ -178,85 +197,84 @@ class Bench:
         limit_s: int,
         cancelled: threading.Event,
     ) -> Verdict:
+        played = self._play("evaluate", request, recorded_ms, limit_s, cancelled)
+        facts = self._facts(request)
+        if played.timed_out is not None:
+            timeout = feedback.of_timeout(limit_s, played.timed_out)
+            return Verdict(status=Status.TIMEOUT, metadata=facts | timeout)
+        assert played.result is not None
+        printed = feedback.log_tail(feedback.scrub(played.report.log, played.folder))
+        tail = {"stdout": printed} if printed else {}
+        if played.gone:
+            why = played.result["why"]
+            how = f"({why})" if why else played.report.how
+            crash = feedback.of_crash(how, Stage(played.result["stage"])) | tail
+            died = {"died": True} if played.report.died and not why else {}
+            return Verdict(status=Status.CRASH, metadata=facts | crash | died)
+        verdict = Verdict.model_validate(played.result["verdict"])
+        if verdict.correct or not tail:
+            return verdict
+        return verdict.model_copy(update={"metadata": verdict.metadata | tail})
+
+    def _compile_once(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
+        limit_s = self._limit_s(request.timeout)
+        played = self._play("compile", request, None, limit_s, cancelled)
+        if played.timed_out is not None:
+            message = f"not done after {limit_s} s during {played.timed_out.value}"
+            return CompileReport(ok=False, status=Status.TIMEOUT.value, message=message)
+        assert played.result is not None
+        if played.gone:
+            how = played.result["why"] or played.report.how
+            message = f"the process ended {how} during {played.result['stage']}"
+            return CompileReport(ok=False, status=Status.CRASH.value, message=message)
+        return compile_report(played.result["failure"], request.custom_model_src, played.folder)
+
+    def _play(
+        self,
+        op: Literal["evaluate", "compile"],
+        request: EvaluationRequest,
+        recorded_ms: float | None,
+        limit_s: int,
+        cancelled: threading.Event,
+    ) -> _Played:
+        """Bring the referee and a fresh player together; afterwards nothing of the player is left.
+
+        Raises:
+            ProblemError: the reference fails or takes too long.
+            Cancelled, _RefereeLost, ZygoteLost: there is no result.
+        """
         referee = self._ready_referee()
         folder = self._nursery.home / f"job-{next(_job_numbers)}"
-        player, referee_end = self._start_player(request, folder)
+        player, referee_end = self._start_player(request, folder, executes=op == "evaluate")
         result: dict[str, Any] | None = None
+        timed_out: Stage | None = None
         order = {
-            "op": "evaluate",
+            "op": op,
             "request": request.model_dump(mode="json", exclude={"custom_model_src", "kernel_code"}),
             "folder": str(folder),
             "recorded_ms": recorded_ms,
         }
-        timed_out: Stage | None = None
         try:
             with referee_end:
                 result = self._converse(referee, order, [referee_end.fileno()], limit_s, cancelled)
         except CandidateTimeout as timeout:
             timed_out = timeout.stage
-        except ReferenceTimeout as reference_timeout:
+        except ReferenceTimeout as timeout:
             self._drop_referee()
-            raise ProblemError(f"the reference was not done after {reference_timeout}") from None
+            raise ProblemError(f"the reference was not done after {timeout}") from None
         finally:
             gone = result is not None and result["kind"] == "player_gone"
             report = player.end(self._nursery, seems_dead=gone)
             shutil.rmtree(folder, ignore_errors=True)
             if result is None:
                 self._settle()
-        self._release()
-        facts = self._facts(request)
-        if timed_out is not None:
-            return Verdict(status=Status.TIMEOUT, metadata=facts | feedback.of_timeout(limit_s, timed_out))
-        assert result is not None
-        self._raise_for_reference(result)
-        printed = feedback.log_tail(feedback.scrub(report.log, str(folder)))
-        tail = {"stdout": printed} if printed else {}
-        if result["kind"] == "player_gone":
-            how = f"({result['why']})" if result["why"] else report.how
-            crash = feedback.of_crash(how, Stage(result["stage"])) | tail
-            died = {"died": True} if report.died and not result["why"] else {}
-            return Verdict(status=Status.CRASH, metadata=facts | crash | died)
-        verdict = Verdict.model_validate(result["verdict"])
-        if verdict.correct or not tail:
-            return verdict
-        return verdict.model_copy(update={"metadata": verdict.metadata | tail})
-
-    def _compile_once(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
-        referee = self._ready_referee()
-        folder = self._nursery.home / f"job-{next(_job_numbers)}"
-        player, referee_end = self._start_player(request, folder, executes=False)
-        limit_s = self._limit_s(request.timeout)
-        result: dict[str, Any] | None = None
-        order = {
-            "op": "compile",
-            "request": request.model_dump(mode="json", exclude={"custom_model_src", "kernel_code"}),
-            "folder": str(folder),
-            "recorded_ms": None,
-        }
-        try:
-            with referee_end:
-                result = self._converse(referee, order, [referee_end.fileno()], limit_s, cancelled)
-        except CandidateTimeout as timeout:
-            message = f"not done after {limit_s} s during {timeout.stage.value}"
-            return CompileReport(ok=False, status=Status.TIMEOUT.value, message=message)
-        except ReferenceTimeout as timeout:
-            self._drop_referee()
-            raise ProblemError(f"the reference was not done after {timeout}") from None
-        finally:
-            gone = result is not None and result["kind"] == "player_gone"
-            ending = player.end(self._nursery, seems_dead=gone)
-            shutil.rmtree(folder, ignore_errors=True)
-            if result is None:
-                self._settle()
             self._release()
-        self._raise_for_reference(result)
-        if gone:
-            message = f"the process ended {result['why'] or ending.how} during {result['stage']}"
-            return CompileReport(ok=False, status=Status.CRASH.value, message=message)
-        return compile_report(result["failure"], request.custom_model_src, str(folder))
+        if result is not None:
+            self._raise_for_reference(result)
+        return _Played(str(folder), report, result, gone, timed_out)
 
     def _start_player(
-        self, request: EvaluationRequest, folder: Path, *, executes: bool = True
+        self, request: EvaluationRequest, folder: Path, *, executes: bool
     ) -> tuple[PlayerHandle, socket.socket]:
         """Write the candidate into its folder and start a player on it; gives the referee's socket."""
         folder.mkdir(mode=0o700, parents=True)  # the judge's own folder may have been cleared away

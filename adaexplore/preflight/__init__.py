@@ -1,1 +1,0 @@
-"""What can be said about a draft without a judge."""
