@@ -125,7 +125,8 @@ def test_cancelling_kills_the_player_before_it_answers(frail_judge: LiveJudge) -
     waiting = threading.Thread(target=lambda: poll.append(look(judge, job)))
     waiting.start()
     assert cancel(judge, job)["state"] == "cancelled"
-    assert judge.processes("judge-player") == judge.processes("judge-keeper") == []
+    assert judge.processes("judge-player") == []
+    wait_until(lambda: judge.processes("judge-keeper") == [])  # dead by now, but perhaps not reaped yet
     waiting.join(10)
     assert poll[0]["state"] == "cancelled"
     assert cancel(judge, job)["state"] == "cancelled"
