@@ -9,10 +9,10 @@ from adaexplore.agent.conversation import Conversation
 from adaexplore.core.code_blocks import extract_code
 from adaexplore.core.draft import Draft, DraftOutcome
 from adaexplore.core.edits import EditError, apply_edits, parse_edits
+from adaexplore.core.identity import source_identity
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.task import Task
 from adaexplore.llm.protocol import Finish, ModelClient, ModelReply, Purpose
-from adaexplore.preflight.identity import source_identity
 from adaexplore.prompts.blocks import JudgeFacts, ShownKernel
 from adaexplore.prompts.steps import large_prompt, repair_prompt, review_prompt, small_prompt
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from adaexplore.core.draft import DraftOutcome
+from adaexplore.core.identity import source_identity
 from adaexplore.core.step import StepRecord
 from adaexplore.core.verdict import NO_SCORE, Score, Verdict
-from adaexplore.preflight.identity import source_identity
 from adaexplore.prompts.blocks import ShownKernel
 
 

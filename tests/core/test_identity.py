@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaexplore.preflight.identity import source_identity
+from adaexplore.core.identity import source_identity
 
 SOURCE = '''
 def f(x):
