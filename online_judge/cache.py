@@ -18,7 +18,7 @@ from online_judge.store import Store
 
 log = logging.getLogger(__name__)
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Raised whenever the same question may get another verdict than before."""
 KEPT = 50_000
 
@@ -57,6 +57,8 @@ class Question:
                 "build_dir",
                 "tolerance",
                 "tf32",
+                "tier",
+                "baseline",
             }
         )
         rest = [PROTOCOL, request.original_model_src, policy, recorded_ms, list(place)]

@@ -13,6 +13,10 @@ from pydantic import BaseModel, ConfigDict, Field
 Backend = Literal["cuda", "triton"]
 DtypeName = Literal["fp32", "fp16", "bf16"]
 Tf32Policy = Literal["paper", "off", "on"]
+Tier = Literal["strict", "tf32", "half", "legacy"]
+"""Precision of an output, best first; ``legacy`` is the elementwise tolerance alone."""
+BaselineKind = Literal["eager", "compile", "max-autotune"]
+"""What the reference runs as when it is timed; the latter two are modes of ``torch.compile``."""
 
 LEGACY_TOLERANCE = 5e-2
 
@@ -43,6 +47,8 @@ class EvaluationRequest(BaseModel):
     # added here
     tolerance: float = Field(default=LEGACY_TOLERANCE, gt=0, allow_inf_nan=False)
     tf32: Tf32Policy = "paper"
+    tier: Tier = "legacy"
+    baseline: BaselineKind = "eager"
 
 
 class EvaluationResponse(BaseModel):

@@ -1,0 +1,93 @@
+"""What may be wrong with a candidate besides its outputs, each with its evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+_MAX_EVIDENCE = 300
+
+
+class Severity(StrEnum):
+    """What a flag does to a verdict: only ``reject`` makes it incorrect."""
+
+    REJECT = "reject"
+    SUSPECT = "suspect"
+    NOTE = "note"
+
+
+SEVERITIES = {
+    # the numbers cannot be believed
+    "timed_output_wrong": Severity.REJECT,  # the output of an audited timed call is wrong
+    "clock_mismatch": Severity.REJECT,  # the claimed times do not fill the referee's wall clock
+    "side_stream": Severity.REJECT,  # work goes on after the timed stream is done
+    "inputs_changed": Severity.REJECT,  # inputs changed so that the reference's result differs
+    "below_bandwidth_bound": Severity.REJECT,  # faster than its output can be written
+    # a person should look
+    "no_own_kernel": Severity.SUSPECT,  # a call launches no kernel that the candidate defines
+    "decoy_kernel": Severity.SUSPECT,  # the output is the same without the candidate's own kernels
+    "stale_weights": Severity.SUSPECT,  # weights changed in place do not count
+    "patched_functions": Severity.SUSPECT,  # functions of torch, triton or Python were replaced
+    "below_soft_bound": Severity.SUSPECT,  # faster than all inputs and weights can be read, or computed
+    "fails_scaled_inputs": Severity.SUSPECT,  # right on the problem's own inputs alone
+    "fails_shifted_inputs": Severity.SUSPECT,
+    "fails_tied_inputs": Severity.SUSPECT,
+    "inputs_written": Severity.SUSPECT,  # inputs changed, the reference's result does not
+    "output_aliases_input": Severity.SUSPECT,  # an output shares memory with an input, the reference's do not
+    "output_reused": Severity.SUSPECT,  # two calls return the same memory while both results are held
+    "low_precision": Severity.SUSPECT,  # the error is that of a lower precision than the task's
+    "background_threads": Severity.SUSPECT,  # threads or processes go on after a call
+    "degenerate_problem": Severity.SUSPECT,  # trivial answers pass: the speedup says little
+    # good to know
+    "global_flags": Severity.NOTE,  # precision or autotuning switches of torch were changed
+    "library_bound": Severity.NOTE,  # most GPU time is spent in library kernels
+    "launch_bound": Severity.NOTE,  # the host cannot keep the GPU busy
+    "constant_inputs": Severity.NOTE,  # get_inputs() gives the same values under every seed
+    "baseline_drift": Severity.NOTE,  # the reference's time moved since it was first measured
+    "throttled": Severity.NOTE,  # the GPU lowered its clocks while timing
+    "tf32_asymmetric": Severity.NOTE,  # the two sides were not held to one precision
+    "static_clock": Severity.NOTE,  # the source names timing functions
+    "static_streams": Severity.NOTE,
+    "static_introspection": Severity.NOTE,  # frames, garbage collector, other modules' internals
+    "static_process": Severity.NOTE,  # processes, sockets, files
+    "static_fallback": Severity.NOTE,  # an except branch that computes the result some other way
+}
+"""Severity by id; these ids are what clients see."""
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One finding; ``evidence`` is one line with figures."""
+
+    id: str
+    evidence: str
+
+    @property
+    def severity(self) -> Severity:
+        """What it does to a verdict."""
+        return SEVERITIES[self.id]
+
+
+def merged(flags: Iterable[Flag]) -> list[Flag]:
+    """One flag an id, the first one's evidence, the gravest first."""
+    order = list(Severity)
+    first: dict[str, Flag] = {}
+    for flag in flags:
+        first.setdefault(flag.id, flag)
+    return sorted(first.values(), key=lambda flag: order.index(flag.severity))
+
+
+def metadata(flags: Iterable[Flag]) -> dict[str, Any]:
+    """``integrity``, the ids, and ``integrity_evidence``; nothing where there are no flags."""
+    found = merged(flags)
+    if not found:
+        return {}
+    return {
+        "integrity": [flag.id for flag in found],
+        "integrity_evidence": [
+            {"id": flag.id, "severity": flag.severity.value, "evidence": flag.evidence[:_MAX_EVIDENCE]}
+            for flag in found
+        ],
+    }
