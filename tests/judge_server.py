@@ -40,19 +40,38 @@ def failed(status: str, **metadata: Any) -> dict[str, Any]:
 
 
 class JudgeServer:
-    """``answer(path, body)`` decides; the default passes everything."""
+    """``answer(path, body)`` decides; the default passes everything.
 
-    def __init__(self, answer: Callable[[str, dict[str, Any]], Answer] | None = None) -> None:
+    Like the release's judge it knows no jobs, unless ``jobs`` decides about ``/v2/jobs...``: it gets
+    method, path with query, body and the idempotency key.
+    """
+
+    def __init__(
+        self,
+        answer: Callable[[str, dict[str, Any]], Answer] | None = None,
+        *,
+        jobs: Callable[[str, str, dict[str, Any], str | None], Answer] | None = None,
+        port: int = 0,
+    ) -> None:
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.authorizations: list[str | None] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
-                self._reply(200, HEALTH, {})
+                if self.path.startswith("/v2/jobs"):
+                    self._job({})
+                else:
+                    self._reply(200, HEALTH, {})
+
+            def do_DELETE(self) -> None:
+                self._job({})
 
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                if self.path == "/v2/jobs":
+                    self._job(body)
+                    return
                 outer.requests.append((self.path, body))
                 if answer is not None:
                     self._reply(*answer(self.path, body))
@@ -60,6 +79,13 @@ class JudgeServer:
                     self._reply(200, {"ok": True, "device": "cpu", "hardware": "CPU (test)"}, {})
                 else:
                     self._reply(200, PASSED, {})
+
+            def _job(self, body: dict[str, Any]) -> None:
+                if jobs is None:
+                    outer.authorizations.pop()  # the request proper comes by v1
+                    self._reply(404, {"detail": "Not Found"}, {})
+                else:
+                    self._reply(*jobs(self.command, self.path, body, self.headers["Idempotency-Key"]))
 
             def parse_request(self) -> bool:
                 understood = super().parse_request()
@@ -79,7 +105,7 @@ class JudgeServer:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     @property
@@ -91,6 +117,12 @@ class JudgeServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Be gone; may be called twice."""
+        if not self._thread.is_alive():
+            return
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()

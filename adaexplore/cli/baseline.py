@@ -25,7 +25,7 @@ from adaexplore.tasks.sources import load_tasks
 logger = logging.getLogger(__name__)
 
 FILE_NAME = "baseline_time_torch.json"
-_KEPT = ("mean", "std", "min", "max", "num_trials", "hardware", "device")
+_KEPT = ("mean", "median", "std", "min", "max", "p10", "p90", "num_trials", "hardware", "device")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,12 +39,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Have every reference judged as its own candidate; prints the path of the record."""
-    config = load_config(args.config, args.set)
+    config = load_config(args.config, args.set).model_copy(update={"baseline": "eager"})
     tasks = load_tasks(config, read_environment(os.environ))
     failed = 0
     with (
         tempfile.TemporaryDirectory(prefix="adaexplore-baseline-") as folder,
-        open_judge(config, Path(folder) / "judge.log", threading.Event()) as access,
+        open_judge(config, Path(folder) / "judge.log", threading.Event(), force=True) as access,
     ):
         if access.identity.device != "cuda":
             raise UsageError(f"baselines need a GPU; the judge runs on {access.identity.hardware}")

@@ -11,6 +11,10 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 
 from adaexplore import __version__
+from adaexplore.core.errors import JudgeError
+from adaexplore.core.wire import LEGACY_TOLERANCE
+from adaexplore.judge_client.connection import open_client
+from adaexplore.judge_client.http import Evaluation, HttpJudge
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import Environment, read_environment
 from adaexplore.settings.paths import locate
@@ -21,10 +25,16 @@ _JUDGE_PACKAGES = ("torch", "triton", "numpy", "fastapi", "prometheus_client", "
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It takes none."""
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "--judge",
+        default=RunConfig().remote_eval_url,
+        metavar="URL",
+        help="judge to ask about its sandbox (default: %(default)s)",
+    )
 
 
-def run(_args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
     """Print the findings; always 0."""
     environment = read_environment(os.environ)
     gpus = _gpus()
@@ -37,6 +47,7 @@ def run(_args: argparse.Namespace) -> int:
         f"nvcc: {shutil.which('nvcc') or 'none (only candidates with CUDA extensions need it)'}",
         "keys: " + ", ".join(f"{name} {_set(there)}" for name, there in environment.keys_present().items()),
         f"KernelBench: {_kernelbench(environment)}",
+        *_judge(args.judge, environment.judge_token),
         "",
         "what would run:",
         *_would_run(bool(gpus), judge_ready, environment),
@@ -63,6 +74,23 @@ def _would_run(gpu: bool, judge_ready: bool, environment: Environment) -> list[s
         lines.append(f"- server_type azure{missing}")
     if environment.anthropic_api_key:
         lines.append("- server_type claude")
+    return lines
+
+
+def _judge(url: str, token: str | None) -> list[str]:
+    """What the judge at ``url`` is, and what keeps candidates in there."""
+    try:
+        with open_client() as client:
+            judge = HttpJudge(url, Evaluation(LEGACY_TOLERANCE, "paper"), token=token, client=client)
+            identity = judge.identity()
+    except JudgeError as error:
+        return [f"judge: {error}"]
+    lines = [f"judge: {url} ({identity.hardware})"]
+    if identity.sandbox is not None:
+        lines.append("judge sandbox: " + (", ".join(identity.sandbox.in_force) or "nothing is in force"))
+        if identity.sandbox.missing:
+            missing = ", ".join(identity.sandbox.missing)
+            lines.append(f"warning: the judge could not put these limits on candidates in force: {missing}")
     return lines
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from adaexplore.core.errors import UsageError
 from adaexplore.core.verdict import Verdict
+from adaexplore.report.verdict_page import verdict_page
 from adaexplore.run.build import open_judge
 from adaexplore.settings.load import load_config
 from adaexplore.tasks.sources import task_from_file
@@ -35,9 +36,9 @@ def run(args: argparse.Namespace) -> int:
     source = _read(args.kernel)
     with tempfile.TemporaryDirectory(prefix="adaexplore-eval-") as folder:
         log_path = Path(folder) / "judge.log"
-        with open_judge(config, log_path, threading.Event()) as access:
+        with open_judge(config, log_path, threading.Event(), force=True) as access:
             verdict = access.of_worker(0).evaluate(task, source)
-    print(json.dumps(_as_object(verdict), indent=2) if args.json else _as_text(verdict))  # noqa: T201
+    print(json.dumps(_as_object(verdict), indent=2) if args.json else verdict_page(verdict))  # noqa: T201
     return 0 if verdict.correct else INCORRECT
 
 
@@ -54,12 +55,3 @@ def _read(path: Path) -> str:
 
 def _as_object(verdict: Verdict) -> dict[str, Any]:
     return {"status": verdict.status.value, "speedup": verdict.speedup, **verdict.to_metrics()}
-
-
-def _as_text(verdict: Verdict) -> str:
-    lines = [verdict.status.value]
-    if verdict.correct and verdict.speedup is not None and verdict.runtime_ms is not None:
-        lines = [f"{verdict.status.value}: {verdict.speedup:.3f}x ({verdict.runtime_ms:.4g} ms)"]
-    elif verdict.correct:
-        lines = [f"{verdict.status.value} (not timed: no GPU)"]
-    return "\n".join([*lines, verdict.feedback]).strip()

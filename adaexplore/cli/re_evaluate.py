@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import logging
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from adaexplore.records.task_records import TaskRecords
 from adaexplore.report.closing import verdict_text
 from adaexplore.report.tables import text_table
 from adaexplore.report.task_result import task_result
+from adaexplore.report.verdict_page import flag_lines
 from adaexplore.run.build import open_judge
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.load import load_config
@@ -55,17 +57,34 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"--step must be at least 1, not {args.step}")
     records = RunRecords.existing(args.run_dir)
     config = _config(records, args.set)
-    with records.lock(), open_judge(config, args.run_dir / "judge.log", threading.Event()) as access:
+    with (
+        records.lock(),
+        open_judge(config, args.run_dir / "judge.log", threading.Event(), force=True) as access,
+    ):
         judge = access.of_worker(0)
         found = [
             _judge_again(records.task(key), judge, config.dtype_str, args.step)
             for key in tqdm(records.tasks(), unit="task", dynamic_ncols=True)
         ]
-    rows = [
-        [item.key, str(item.step or "-"), verdict_text(item.then), verdict_text(item.now)] for item in found
-    ]
-    print(text_table(["task", "step", "recorded", "re-evaluated"], rows))  # noqa: T201
+    print(_table(found))  # noqa: T201
     return 0 if all(item.now is not None for item in found if item.step) else ProblemError.exit_code
+
+
+def _table(found: Sequence[Again]) -> str:
+    """A row a task; below it what speaks against a kernel."""
+    rows = [
+        [
+            item.key,
+            str(item.step or "-"),
+            verdict_text(item.then),
+            verdict_text(item.now),
+            (item.now.tier if item.now is not None else None) or "-",
+        ]
+        for item in found
+    ]
+    table = text_table(["task", "step", "recorded", "re-evaluated", "precision"], rows)
+    flags = [f"{item.key}: {line}" for item in found if item.now is not None for line in flag_lines(item.now)]
+    return "\n".join([table, "", *flags] if flags else [table])
 
 
 def _config(records: RunRecords, overrides: list[str]) -> RunConfig:

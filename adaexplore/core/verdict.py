@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from enum import StrEnum
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeGuard, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from adaexplore.core.wire import Tier
 
 
 class Status(StrEnum):
@@ -49,6 +52,23 @@ class Score(NamedTuple):
 
 NO_SCORE = Score(False, False, 0.0)
 INTERPRETER = "interpreter"
+REJECT = "reject"
+SUSPECT = "suspect"
+
+
+class Flag(NamedTuple):
+    """One integrity finding; ``severity`` is ``reject``, ``suspect`` or ``note``, ``evidence`` one line."""
+
+    id: str
+    severity: str
+    evidence: str
+
+
+class Interval(NamedTuple):
+    """Confidence interval of a speedup."""
+
+    low: float
+    high: float
 
 
 class Verdict(BaseModel):
@@ -56,7 +76,9 @@ class Verdict(BaseModel):
 
     ``runtime_ms`` (mean, milliseconds) and ``runtime_stats`` are there exactly when the candidate
     passed and was timed on real hardware; under the interpreter ``runtime_stats`` is
-    ``{"fast_p": 1.0, "timing": "interpreter"}`` and claims nothing.
+    ``{"fast_p": 1.0, "timing": "interpreter"}`` and claims nothing. ``metadata`` may hold ``tier``,
+    ``integrity`` (flag ids), ``integrity_evidence`` and ``sandbox``; ``runtime_stats`` may hold ``gpu_ms``,
+    ``e2e_ms``, ``ci_low``, ``ci_high``, ``median``, ``p10``, ``p90``, ``baseline``, ``slot`` and ``clocks``.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -70,6 +92,13 @@ class Verdict(BaseModel):
     def _times_exactly_when_passed(self) -> Self:
         if self.status is not Status.PASSED and (self.runtime_ms is not None or self.runtime_stats):
             raise ValueError(f"a verdict of status {self.status} cannot have times")
+        return self
+
+    @model_validator(mode="after")
+    def _rejected_is_not_passed(self) -> Self:
+        rejected = [flag.id for flag in self.flags if flag.severity == REJECT]
+        if self.correct and rejected:
+            raise ValueError(f"a verdict rejected for {', '.join(rejected)} cannot have passed")
         return self
 
     @property
@@ -107,6 +136,48 @@ class Verdict(BaseModel):
         """The model-facing explanation (at most 1.5 KB), empty when there is none."""
         return str(self.metadata.get("feedback", ""))
 
+    @property
+    def speedup_interval(self) -> Interval | None:
+        """Confidence interval of :attr:`speedup`, where the judge gave one."""
+        low, high = self.runtime_stats.get("ci_low"), self.runtime_stats.get("ci_high")
+        if self.speedup is None or not _is_number(low) or not _is_number(high):
+            return None
+        return Interval(float(low), float(high))
+
+    @property
+    def tier(self) -> Tier | None:
+        """The precision that the output reached, where the judge says so."""
+        return next((tier for tier in get_args(Tier) if tier == self.metadata.get("tier")), None)
+
+    @property
+    def integrity(self) -> tuple[str, ...]:
+        """Ids of what the judge found besides the outputs, of every severity, the gravest first."""
+        found = self.metadata.get("integrity")
+        return tuple(str(name) for name in found) if isinstance(found, list | tuple) else ()
+
+    @property
+    def flags(self) -> tuple[Flag, ...]:
+        """:attr:`integrity` with severity and evidence; an id without them counts as suspect."""
+        told = self.metadata.get("integrity_evidence")
+        known = {
+            str(item.get("id")): item
+            for item in (told if isinstance(told, list | tuple) else ())
+            if isinstance(item, dict)
+        }
+        return tuple(
+            Flag(
+                name,
+                str(known.get(name, {}).get("severity", SUSPECT)),
+                str(known.get(name, {}).get("evidence", "")),
+            )
+            for name in self.integrity
+        )
+
+    @property
+    def suspect_flags(self) -> tuple[Flag, ...]:
+        """Those after which a person should look before the speedup is believed."""
+        return tuple(flag for flag in self.flags if flag.severity == SUSPECT)
+
     def to_metrics(self) -> dict[str, Any]:
         """The five keys of ``step_k_metrics.json``, in the release's order (runtime in ms)."""
         return {
@@ -141,6 +212,10 @@ class Verdict(BaseModel):
             runtime_ms=runtime if runtime > 0 else None,
             runtime_stats=stats,
         )
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _status_of_release(compiled: bool, correct: bool, metadata: dict[str, Any]) -> Status:

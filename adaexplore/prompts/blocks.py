@@ -6,17 +6,26 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adaexplore.core.verdict import Verdict
-from adaexplore.core.wire import DtypeName, Tf32Policy
+from adaexplore.core.wire import DtypeName, Tf32Policy, Tier
 from adaexplore.prompts.render import render
 
 FEEDBACK_LIMIT = 1500
 """Most characters of a judge's explanation shown per kernel."""
+FLAGS_LIMIT = 300
+"""Most characters of what makes a correct kernel suspect."""
 
 _TF32 = {
     "paper": "IEEE float32 (TF32 off); `tl.dot` may use TF32",
     "off": "IEEE float32 (TF32 off), for your kernels too",
     "on": "TF32 allowed, for your kernels too",
 }
+_ACCURACY: dict[Tier, str] = {
+    "strict": "as accurate as float32 arithmetic in IEEE precision (no TF32, no half precision)",
+    "tf32": "as accurate as float32 arithmetic with TF32 products (no half precision)",
+    "half": "as accurate as {dtype} arithmetic that accumulates in float32",
+    "legacy": "",
+}
+"""What a tier asks beyond the tolerance."""
 _EXPLANATIONS = ("feedback", "compilation_error", "runtime_error", "correctness_issue", "error")
 
 
@@ -24,7 +33,8 @@ _EXPLANATIONS = ("feedback", "compilation_error", "runtime_error", "correctness_
 class JudgeFacts:
     """What the prompts say about the judge; owned by the settings, never written into templates.
 
-    ``tolerance`` is absolute and relative; the counts are per evaluation.
+    ``tolerance`` is absolute and relative; the counts are per evaluation. ``shows_flags`` tells the model
+    what makes a correct kernel suspect.
     """
 
     gpu_name: str
@@ -35,6 +45,8 @@ class JudgeFacts:
     trials: int
     timed_runs: int
     warmup_runs: int
+    tier: Tier = "legacy"
+    shows_flags: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,17 +75,38 @@ def rules_block(rules: Sequence[str]) -> str:
     return render("rules", rules="\n".join(f"- {rule}" for rule in rules)) + "\n\n"
 
 
-def kernel_blocks(kernels: Sequence[ShownKernel]) -> str:
+def accuracy_sentence(facts: JudgeFacts) -> str:
+    """What outputs must hold besides the tolerance, as a sentence with a space before it, or nothing."""
+    wanted = _ACCURACY[facts.tier].format(dtype=facts.dtype)
+    return f" Results must also be {wanted}." if wanted else ""
+
+
+def kernel_blocks(kernels: Sequence[ShownKernel], facts: JudgeFacts) -> str:
     """Candidates numbered from 0, code before findings."""
-    return "\n\n".join(kernel_block(index, kernel) for index, kernel in enumerate(kernels))
+    return "\n\n".join(kernel_block(index, kernel, facts) for index, kernel in enumerate(kernels))
 
 
-def kernel_block(index: int, kernel: ShownKernel) -> str:
+def kernel_block(index: int, kernel: ShownKernel, facts: JudgeFacts) -> str:
     """One candidate: its code, then what the judge found."""
     source = kernel.source.rstrip("\n")
+    found = finding(kernel.verdict)
+    flags = flags_line(kernel.verdict) if facts.shows_flags else ""
     return render(
-        "kernel", index=index, fence=fence_for(source), source=source, verdict=finding(kernel.verdict)
+        "kernel",
+        index=index,
+        fence=fence_for(source),
+        source=source,
+        verdict=f"{found}\n{flags}" if flags else found,
     )
+
+
+def flags_line(verdict: Verdict | None) -> str:
+    """What makes a correct candidate suspect, in one line of at most ``FLAGS_LIMIT`` characters, or ""."""
+    if verdict is None or not verdict.correct or not verdict.suspect_flags:
+        return ""
+    found = [f"{flag.id}: {flag.evidence}" if flag.evidence else flag.id for flag in verdict.suspect_flags]
+    line = " ".join(("flags: " + "; ".join(found)).split())
+    return line if len(line) <= FLAGS_LIMIT else line[: FLAGS_LIMIT - 3] + "..."
 
 
 def fence_for(source: str) -> str:

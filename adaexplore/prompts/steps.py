@@ -8,6 +8,7 @@ from adaexplore.core.task import Task
 from adaexplore.prompts.blocks import (
     JudgeFacts,
     ShownKernel,
+    accuracy_sentence,
     fence_for,
     hardware_block,
     kernel_block,
@@ -33,13 +34,14 @@ def large_prompt(
     """
     pool = ""
     if elite:
-        pool += render("pool_elite", kernels=kernel_blocks(elite)) + "\n\n"
+        pool += render("pool_elite", kernels=kernel_blocks(elite, facts)) + "\n\n"
     if recent:
-        pool += render("pool_recent", kernels=kernel_blocks(recent)) + "\n\n"
+        pool += render("pool_recent", kernels=kernel_blocks(recent, facts)) + "\n\n"
     return render(
         "large",
         trials=facts.trials,
         tolerance=f"{facts.tolerance:g}",
+        accuracy=accuracy_sentence(facts),
         timed_runs=facts.timed_runs,
         warmup_runs=facts.warmup_runs,
         example=render("example") + "\n\n" if with_example else "",
@@ -59,7 +61,7 @@ def review_prompt(task: Task, facts: JudgeFacts, rules: Sequence[str], kernel: S
         hardware=hardware_block(facts),
         fence=fence_for(task.reference),
         reference=task.reference.strip("\n"),
-        kernel=kernel_block(0, kernel),
+        kernel=kernel_block(0, kernel, facts),
     )
 
 
@@ -73,9 +75,10 @@ def small_prompt(
         hardware=hardware_block(facts),
         fence=fence_for(task.reference),
         reference=task.reference.strip("\n"),
-        kernels=kernel_blocks(chain),
+        kernels=kernel_blocks(chain, facts),
         guidance=guidance.strip() or render("guidance_default"),
         tolerance=f"{facts.tolerance:g}",
+        accuracy=accuracy_sentence(facts),
         trials=facts.trials,
     )
 

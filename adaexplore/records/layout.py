@@ -91,6 +91,16 @@ def best_metrics(total_steps: int) -> str:
     return f"global_best_metrics_{total_steps}.json"
 
 
+def best_clean_kernel(total_steps: int) -> str:
+    """The best candidate without suspect flags; there only where the best one has some."""
+    return f"global_best_clean_kernel_{total_steps}.py"
+
+
+def best_clean_metrics(total_steps: int) -> str:
+    """Its verdict."""
+    return f"global_best_clean_metrics_{total_steps}.json"
+
+
 def re_evaluated_within(steps: int) -> str:
     """The verdict of judging the best candidate of the first ``steps`` steps again."""
     return f"global_best_metrics_on_sf_{steps}.json"

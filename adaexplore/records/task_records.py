@@ -112,6 +112,24 @@ class TaskRecords:
             self._best_metrics_path(total_steps), metrics.to_metrics(verdict, StepKind.DUMMY_ROOT)
         )
 
+    def write_best_clean(self, total_steps: int, source: str, verdict: Verdict) -> None:
+        """Keep the best correct candidate without suspect flags, beside a best one that has some."""
+        content.write(self.best_clean_kernel_path(total_steps), source)
+        content.write_json(self._best_clean_metrics_path(total_steps), verdict.to_metrics())
+
+    def best_clean_verdict(self, total_steps: int) -> Verdict | None:
+        """The verdict that :meth:`write_best_clean` kept, None where it was not called for.
+
+        Raises:
+            RecordError: the record is damaged.
+        """
+        path = self._best_clean_metrics_path(total_steps)
+        return metrics.read_verdict(path) if path.is_file() else None
+
+    def best_clean_kernel_path(self, total_steps: int) -> Path:
+        """Where the best kernel without suspect flags lies, where the best one has some."""
+        return self.folder / layout.best_clean_kernel(total_steps)
+
     def best_kernel_path(self, total_steps: int) -> Path:
         """Where the best kernel of ``total_steps`` steps lies or will lie."""
         return self.folder / layout.best_kernel(total_steps)
@@ -217,6 +235,9 @@ class TaskRecords:
 
     def _best_metrics_path(self, total_steps: int) -> Path:
         return self.folder / layout.best_metrics(total_steps)
+
+    def _best_clean_metrics_path(self, total_steps: int) -> Path:
+        return self.folder / layout.best_clean_metrics(total_steps)
 
     def _log(self, record: StepRecord, found: Mapping[str, Any]) -> dict[str, Any]:
         if self.agent_type not in layout.PROPOSERS:

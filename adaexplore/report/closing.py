@@ -32,7 +32,9 @@ def closing_report(folder: Path, total_steps: int, keys: Sequence[str] | None = 
     shown = run.tasks() if keys is None else keys
     records = [run.task(key) for key in shown]
     results = [task_result(task, total_steps) for task in records]
-    return closing_table(results) + "\n\n" + _kernel_line(folder, total_steps, records, results)
+    notes = [note for note in map(flag_note, results) if note]
+    closing = [*notes, _kernel_line(folder, total_steps, records, results)]
+    return closing_table(results) + "\n\n" + "\n".join(closing)
 
 
 def closing_table(results: Sequence[TaskResult]) -> str:
@@ -50,15 +52,30 @@ def closing_table(results: Sequence[TaskResult]) -> str:
     return text_table(["task", "best", "steps", "outcomes", "cost"], rows)
 
 
+def flag_note(result: TaskResult) -> str:
+    """What makes a task's best kernel suspect, and its best one without flags; "" where nothing does."""
+    best, clean = result.best, result.clean
+    if not best.flags:
+        return ""
+    other = "no kernel is without flags"
+    if clean.correct:
+        where = "" if clean.step is None else f" (step {clean.step})"
+        other = f"the best without flags: {_best_text(clean)}{where}"
+    return f"{result.key}: the best kernel is suspect ({', '.join(best.flags)}); {other}"
+
+
 def best_text(result: TaskResult) -> str:
-    """``1.53x``, ``correct (interpreter)``, ``correct (not timed)``, ``none correct`` or ``not run``."""
+    """``1.53x``, ``correct (interpreter)``, ``correct (not timed)``, ``none correct`` or ``not run``.
+
+    ``1.53x (1.50-1.56)`` where there is a confidence interval; ``suspect`` follows where there are flags.
+    """
     if result.best.correct:
         return _best_text(result.best)
     return "not run" if result.failure is not None and not result.steps else "none correct"
 
 
 def verdict_text(verdict: Verdict | None) -> str:
-    """``1.53x``, ``correct (interpreter)``, ``correct (not timed)``, the status of a failure, or ``-``."""
+    """As :func:`best_text`; the status of a failure, or ``-``."""
     if verdict is None:
         return "-"
     if not verdict.correct:
@@ -76,9 +93,13 @@ def cost_text(usage: Usage | None) -> str:
 
 def _best_text(best: Best) -> str:
     """How good a correct candidate is."""
-    if best.speedup is not None:
-        return f"{best.speedup:.2f}x"
-    return "correct (interpreter)" if best.interpreted else "correct (not timed)"
+    if best.speedup is None:
+        text = "correct (interpreter)" if best.interpreted else "correct (not timed)"
+    elif best.interval is None:
+        text = f"{best.speedup:.2f}x"
+    else:
+        text = f"{best.speedup:.2f}x ({best.interval.low:.2f}-{best.interval.high:.2f})"
+    return f"{text} suspect" if best.flags else text
 
 
 def _statuses(result: TaskResult) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from adaexplore.core.errors import UsageError
 from adaexplore.core.usage import Usage
 from adaexplore.records.run_records import RunRecords
-from adaexplore.report.task_result import TaskResult, task_result, total_usage
+from adaexplore.report.task_result import Best, TaskResult, task_result, total_usage
 
 SPEEDUP_CAP = 10.0
 """Speedups count at most this in the mean and in GM(10)."""
@@ -20,8 +21,16 @@ FAILED_IN_GM = 0.1
 """What a failed task counts as in GM(10) over all tasks; in the mean it counts as 0."""
 
 
+DEGENERATE = "degenerate_problem"
+"""The flag of a problem that trivial answers pass: it says nothing about the kernel."""
+
+
 class TaskStatistics(BaseModel):
-    """One task's row; ids are integers where they are numeric."""
+    """One task's row; ids are integers where they are numeric.
+
+    ``ci_low`` and ``ci_high`` bound the speedup where the judge gave an interval. ``flags`` are what makes
+    the best kernel suspect; ``clean_speedup`` and ``clean_step`` are those of the best kernel without such.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -30,6 +39,28 @@ class TaskStatistics(BaseModel):
     correct: bool
     speedup: float | None
     best_step: int | None
+    ci_low: float | None
+    ci_high: float | None
+    flags: tuple[str, ...]
+    clean_speedup: float | None
+    clean_step: int | None
+
+
+class SpeedupFigures(BaseModel):
+    """The figures that depend on which kernels count; see :class:`RunStatistics`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    tasks: int
+    correct: int
+    accuracy: float | None
+    mean_speedup_all: float | None
+    mean_speedup_correct: float | None
+    mean_unclamped: float | None
+    gm10_all: float | None
+    gm10_correct: float | None
+    fast_1_2: float | None
+    fast_2: float | None
 
 
 class Tokens(BaseModel):
@@ -67,6 +98,10 @@ class RunStatistics(BaseModel):
         tokens: what the models read and wrote in them.
         usd: what that cost; None when a part of it is unknown.
         per_task: the tasks, in natural order.
+        flagged: tasks whose best kernel carries suspect flags.
+        flags: how many of these carry which.
+        clean: the same figures with kernels that carry suspect flags counted as if they had not been found;
+            tasks whose problem is degenerate are left out.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -87,6 +122,9 @@ class RunStatistics(BaseModel):
     tokens: Tokens
     usd: float | None
     per_task: tuple[TaskStatistics, ...]
+    flagged: int
+    flags: dict[str, int]
+    clean: SpeedupFigures
 
 
 def run_results(folder: Path, within: int | None = None) -> list[TaskResult]:
@@ -114,18 +152,32 @@ def run_statistics(folder: Path, within: int | None = None) -> RunStatistics:
 
 def statistics_of(run: str, results: Sequence[TaskResult]) -> RunStatistics:
     """The figures of the tasks' ``results``."""
-    bests = [result.best for result in results]
+    firsts = [result.first_correct for result in results]
+    usage = total_usage(result.usage for result in results)
+    flags = Counter(flag for result in results for flag in result.best.flags)
+    return RunStatistics(
+        run=run,
+        **_figures([result.best for result in results]).model_dump(),
+        pass_at_1=None if None in firsts else _mean([float(bool(first)) for first in firsts]),
+        steps=max((result.steps for result in results), default=0),
+        tokens=_tokens(usage),
+        usd=None if usage is None else usage.usd,
+        per_task=tuple(_row(result) for result in results),
+        flagged=sum(bool(result.best.flags) for result in results),
+        flags=dict(sorted(flags.items(), key=lambda item: (-item[1], item[0]))),
+        clean=_figures([result.clean for result in results if DEGENERATE not in result.best.flags]),
+    )
+
+
+def _figures(bests: Sequence[Best]) -> SpeedupFigures:
     correct = sum(best.correct for best in bests)
     speedups = [best.speedup for best in bests if best.speedup is not None]
     known = [best.speedup for best in bests if best.speedup is not None or not best.correct]
     if correct and not speedups:
         known = []
     capped = [min(speedup, SPEEDUP_CAP) for speedup in speedups]
-    firsts = [result.first_correct for result in results]
-    usage = total_usage(result.usage for result in results)
-    return RunStatistics(
-        run=run,
-        tasks=len(results),
+    return SpeedupFigures(
+        tasks=len(bests),
         correct=correct,
         accuracy=_mean([float(best.correct) for best in bests]),
         mean_speedup_all=_mean([min(speedup or 0.0, SPEEDUP_CAP) for speedup in known]),
@@ -135,22 +187,23 @@ def statistics_of(run: str, results: Sequence[TaskResult]) -> RunStatistics:
         gm10_correct=_geometric_mean(capped),
         fast_1_2=_mean([float((speedup or 0.0) > 1.2) for speedup in known]),
         fast_2=_mean([float((speedup or 0.0) > 2.0) for speedup in known]),
-        pass_at_1=None if None in firsts else _mean([float(bool(first)) for first in firsts]),
-        steps=max((result.steps for result in results), default=0),
-        tokens=_tokens(usage),
-        usd=None if usage is None else usage.usd,
-        per_task=tuple(_row(result) for result in results),
     )
 
 
 def _row(result: TaskResult) -> TaskStatistics:
     level, _, problem_id = result.key.partition("_")
+    interval = result.best.interval
     return TaskStatistics(
         level=_number(level),
         problem_id=_number(problem_id),
         correct=result.best.correct,
         speedup=result.best.speedup,
         best_step=result.best.step,
+        ci_low=None if interval is None else interval.low,
+        ci_high=None if interval is None else interval.high,
+        flags=result.best.flags,
+        clean_speedup=result.clean.speedup,
+        clean_step=result.clean.step,
     )
 
 

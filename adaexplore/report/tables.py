@@ -13,6 +13,7 @@ from adaexplore.report.statistics import RunStatistics
 from adaexplore.report.task_result import TaskResult
 
 _SHARES = {"accuracy", "fast_1_2", "fast_2", "pass_at_1"}
+_CLEAN = "clean_"
 _NONE = "-"
 
 
@@ -29,7 +30,8 @@ def render(runs: Sequence[RunStatistics], table_format: TableFormat) -> str:
     """The statistics of one or several runs, without a line end at the end.
 
     JSON is one object for one run and an array for several; CSV has one line a run, the header
-    first; a table or Markdown page of one run lists its tasks too.
+    first; a table or Markdown page of one run lists its tasks too. Intervals, flags and the figures
+    without flagged kernels are in a table where there are any, in JSON and CSV always.
     """
     if table_format is TableFormat.JSON:
         objects = [run.model_dump(mode="json") for run in runs]
@@ -37,14 +39,37 @@ def render(runs: Sequence[RunStatistics], table_format: TableFormat) -> str:
     if table_format is TableFormat.CSV:
         return _csv(runs)
     table = text_table if table_format is TableFormat.TABLE else markdown_table
+    if len(runs) == 1:
+        return table(*_tasks(runs[0])) + "\n\n" + table(*_run_figures(runs[0]))
     summaries = [_summary(run) for run in runs]
-    if len(runs) != 1:
-        header = list(summaries[0]) if summaries else []
-        return table(header, [[_show(name, row[name]) for name in header] for row in summaries])
+    if any(run.flagged for run in runs):
+        summaries = [row | _flag_columns(run) for row, run in zip(summaries, runs, strict=True)]
+    header = list(summaries[0]) if summaries else []
+    return table(header, [[_show(name, row[name]) for name in header] for row in summaries])
+
+
+def _tasks(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
+    """A row a task."""
     header = ["level", "problem_id", "correct", "speedup", "best_step"]
-    tasks = [[_show(name, getattr(task, name)) for name in header] for task in runs[0].per_task]
-    figures = [[name, _show(name, value)] for name, value in summaries[0].items()]
-    return table(header, tasks) + "\n\n" + table(["figure", "value"], figures)
+    if any(task.ci_low is not None for task in run.per_task):
+        header[4:4] = ["ci_low", "ci_high"]
+    if run.flagged:
+        header += ["clean_speedup", "clean_step", "flags"]
+    return header, [[_show(name, getattr(task, name)) for name in header] for task in run.per_task]
+
+
+def _run_figures(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
+    """A row a figure, with what it is without flagged kernels beside it."""
+    figures = _summary(run)
+    if not run.flagged:
+        return ["figure", "value"], [[name, _show(name, value)] for name, value in figures.items()]
+    clean = run.clean.model_dump()
+    rows = [
+        [name, _show(name, value), _show(name, clean[name]) if name in clean else ""]
+        for name, value in (figures | {"flagged": run.flagged}).items()
+    ]
+    rows += [[f"  {flag}", str(count), ""] for flag, count in run.flags.items()]
+    return ["figure", "value", "clean"], rows
 
 
 def best_prefix(results: Sequence[TaskResult]) -> dict[str, list[dict[str, Any]]]:
@@ -84,15 +109,23 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _summary(run: RunStatistics) -> dict[str, Any]:
-    """The figures of a run in one flat row."""
-    row = run.model_dump(exclude={"per_task", "tokens", "usd"})
+    """The figures of a run in one flat row, all kernels counted."""
+    row = run.model_dump(exclude={"per_task", "tokens", "usd", "flagged", "flags", "clean"})
     tokens = {f"tokens_{name}": value for name, value in run.tokens.model_dump().items()}
     return row | tokens | {"usd": run.usd}
 
 
+def _flag_columns(run: RunStatistics) -> dict[str, Any]:
+    """How many best kernels are flagged, and the figures without these."""
+    clean = {f"{_CLEAN}{name}": value for name, value in run.clean.model_dump().items()}
+    return {"flagged": run.flagged, "flags": tuple(run.flags)} | clean
+
+
 def _csv(runs: Sequence[RunStatistics]) -> str:
     out = io.StringIO()
-    summaries = [_summary(run) for run in runs]
+    summaries = [_summary(run) | _flag_columns(run) for run in runs]
+    for row in summaries:
+        row["flags"] = " ".join(row["flags"])
     writer = csv.DictWriter(out, list(summaries[0]) if summaries else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(summaries)
@@ -104,12 +137,16 @@ def _show(name: str, value: object) -> str:
         return _NONE
     if isinstance(value, bool):
         return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return " ".join(value) or _NONE
     if not isinstance(value, float):
         return str(value)
-    if name in _SHARES:
+    if name.removeprefix(_CLEAN) in _SHARES:
         return f"{100 * value:.1f}%"
     return f"{value:.4f}" if name == "usd" else f"{value:.3f}"
 
 
 def _is_figure(cell: str) -> bool:
-    return cell == _NONE or cell.rstrip("%x").lstrip("$").replace(".", "", 1).replace(",", "").isdecimal()
+    return (
+        cell in ("", _NONE) or cell.rstrip("%x").lstrip("$").replace(".", "", 1).replace(",", "").isdecimal()
+    )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from adaexplore.core.errors import RecordError
 from adaexplore.core.plan import StepKind
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import INTERPRETER, Verdict
+from adaexplore.core.verdict import INTERPRETER, Interval, Verdict
 from adaexplore.records.step_reader import StepSummary
 from adaexplore.records.task_records import TaskFailure, TaskRecords
 
@@ -24,19 +24,31 @@ class Best:
         correct: whether there is a correct one.
         speedup: reference time / its time; None while none is correct, or where it was not measured.
         interpreted: whether it is correct under Triton's interpreter, whose times claim nothing.
+        interval: confidence interval of the speedup, where the judge gave one.
+        flags: ids of what makes it suspect to the judge.
     """
 
     step: int | None = None
     correct: bool = False
     speedup: float | None = None
     interpreted: bool = False
+    interval: Interval | None = None
+    flags: tuple[str, ...] = ()
 
     def or_better(self, step: int | None, verdict: Verdict | None) -> Best:
         """This or the candidate of ``step``, if strictly better; a measured one beats any that is not."""
         if verdict is None or not verdict.correct:
             return self
         interpreted = verdict.runtime_stats.get("timing") == INTERPRETER
-        found = Best(step, True, measured_speedup(verdict), interpreted)
+        speedup = measured_speedup(verdict)
+        found = Best(
+            step=step,
+            correct=True,
+            speedup=speedup,
+            interpreted=interpreted,
+            interval=None if speedup is None else verdict.speedup_interval,
+            flags=tuple(flag.id for flag in verdict.suspect_flags),
+        )
         return found if found._rank > self._rank else self
 
     @property
@@ -51,6 +63,7 @@ class TaskResult:
     Attributes:
         key: ``<level>_<problem_id>``.
         best: the best candidate.
+        clean: the best candidate without suspect flags; the same where the best has none.
         curve: the best after each step, the first step first; empty where steps were not recorded.
         first_correct: whether the first step was correct; None where steps were not recorded.
         steps: how many steps were taken.
@@ -67,6 +80,7 @@ class TaskResult:
     statuses: Counter[str]
     usage: Usage | None
     failure: TaskFailure | None
+    clean: Best
 
 
 def measured_speedup(verdict: Verdict) -> float | None:
@@ -107,7 +121,16 @@ def task_result(records: TaskRecords, within: int | None) -> TaskResult:
         statuses=Counter(_status(step) for step in steps),
         usage=total_usage(step.usage for step in steps),
         failure=records.failure(),
+        clean=_best_clean((step.step, step.verdict) for step in steps),
     )
+
+
+def _best_clean(found: Iterable[tuple[int | None, Verdict | None]]) -> Best:
+    best = Best()
+    for step, verdict in found:
+        if verdict is not None and not verdict.suspect_flags:
+            best = best.or_better(step, verdict)
+    return best
 
 
 def _curve(steps: Sequence[StepSummary]) -> Iterable[Best]:
@@ -129,13 +152,17 @@ def _without_steps(records: TaskRecords, within: int | None) -> TaskResult:
             f"{records.folder} holds only the best after {min(recorded)} steps; "
             f"ask for at least that many, not {within}"
         )
+    last = usable[-1] if usable else None
+    best = None if last is None else recorded[last]
+    clean = None if last is None else records.best_clean_verdict(last)
     return TaskResult(
         key=records.folder.name,
-        best=Best().or_better(None, recorded[usable[-1]]) if usable else Best(),
+        best=Best().or_better(None, best),
         curve=(),
         first_correct=None if usable else False,
-        steps=usable[-1] if usable else 0,
+        steps=last or 0,
         statuses=Counter(),
         usage=None if usable else Usage(),
         failure=records.failure(),
+        clean=_best_clean([(None, best), (None, clean)]),
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from adaexplore.agent.agent import Agent, AgentOptions
 from adaexplore.core.errors import ConfigError
 from adaexplore.core.task import Task
+from adaexplore.judge_client.connection import open_client
 from adaexplore.judge_client.dummy import DummyJudge
 from adaexplore.judge_client.embedded import embedded_judge
 from adaexplore.judge_client.http import Evaluation, HttpJudge
@@ -50,8 +51,16 @@ class JudgeAccess:
 
 
 @contextmanager
-def open_judge(config: RunConfig, log_path: Path, stop: threading.Event) -> Iterator[JudgeAccess]:
+def open_judge(
+    config: RunConfig, log_path: Path, stop: threading.Event, *, force: bool = False
+) -> Iterator[JudgeAccess]:
     """Reach the remote judge, or start one for the length of the run, with a token of its own.
+
+    Args:
+        config: which judge, and how candidates are to be judged.
+        log_path: takes the output of a judge of the run's own.
+        stop: ends waiting for the judge when set.
+        force: measure each candidate anew, also where the judge knows a verdict on it.
 
     Raises:
         JudgeUnavailableError: none answers or it cannot be started.
@@ -80,14 +89,24 @@ def open_judge(config: RunConfig, log_path: Path, stop: threading.Event) -> Iter
                 )
             )
             gpu_ids = ()
+        client = stack.enter_context(open_client())
         evaluation = Evaluation(
             tolerance=config.tolerance,
             tf32=config.tf32,
-            # Recorded baselines are KernelBench's; a synthesised task shares numbers with its problems.
-            gpu_name=config.gpu_name if config.gpu_name != "auto" and config.test_source == "KB" else None,
+            tier=config.tier,
+            baseline=config.baseline,
+            force=force,
+            gpu_name=_recorded_gpu(config),
         )
         judges = tuple(
-            HttpJudge(url, replace(evaluation, device=gpu), token=token, own_log=own_log, sleep=stop.wait)
+            HttpJudge(
+                url,
+                replace(evaluation, device=gpu),
+                token=token,
+                own_log=own_log,
+                client=client,
+                sleep=stop.wait,
+            )
             for gpu in gpu_ids or (None,)
         )
         identity = judges[0].identity()
@@ -95,6 +114,15 @@ def open_judge(config: RunConfig, log_path: Path, stop: threading.Event) -> Iter
         if warning is not None:
             logger.warning("%s", warning)
         yield JudgeAccess(judges, identity)
+
+
+def _recorded_gpu(config: RunConfig) -> str | None:
+    """The GPU whose recorded baselines the judge may use.
+
+    They are eager times of KernelBench's problems; a synthesised task shares numbers with these.
+    """
+    usable = config.gpu_name != "auto" and config.test_source == "KB" and config.baseline == "eager"
+    return config.gpu_name if usable else None
 
 
 def open_model(
@@ -136,6 +164,8 @@ def judge_facts(config: RunConfig, identity: JudgeIdentity) -> JudgeFacts:
         trials=evaluation.trials,
         timed_runs=evaluation.timed_runs,
         warmup_runs=WARMUP_RUNS,
+        tier=config.tier,
+        shows_flags=config.preset != "paper",
     )
 
 

@@ -12,10 +12,15 @@ from adaexplore.prompts.blocks import ShownKernel
 
 
 class History:
-    """Grows by one record a step; node 0 is the empty root."""
+    """Grows by one record a step; node 0 is the empty root.
+
+    ``best`` is the search's own, as the paper has it; ``best_clean`` is the best of the
+    correct ones about which the judge has no suspicion.
+    """
 
     def __init__(self) -> None:
         self.best = ShownKernel("", None)
+        self.best_clean = ShownKernel("", None)
         self._shown: dict[int, ShownKernel] = {}
         self._known: dict[str, Verdict] = {}
 
@@ -32,6 +37,9 @@ class History:
             self._known.setdefault(source_identity(record.draft.source), record.verdict)
         if score_of(record.verdict) > score_of(self.best.verdict):
             self.best = kernel
+        clean = record.verdict is not None and record.verdict.correct and not record.verdict.suspect_flags
+        if clean and score_of(record.verdict) > score_of(self.best_clean.verdict):
+            self.best_clean = kernel
 
     def shown(self, node_ids: Iterable[int]) -> tuple[ShownKernel, ...]:
         """The kernels of ``node_ids``, in their order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import subprocess
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -15,12 +16,19 @@ _PACKAGES = ("adaexplore", "anthropic", "httpx", "openai", "pydantic", "pyyaml",
 
 def provenance(seed: int, judge: JudgeIdentity) -> dict[str, Any]:
     """Seed, package versions, git revision and judge of a run, for ``environment.json``."""
+    told: dict[str, Any] = {
+        "device": judge.device,
+        "hardware": judge.hardware,
+        "versions": dict(judge.versions),
+    }
+    if judge.sandbox is not None:
+        told["sandbox"] = asdict(judge.sandbox)
     return {
         "seed": seed,
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "git_revision": _revision(),
-        "judge": {"device": judge.device, "hardware": judge.hardware, "versions": dict(judge.versions)},
+        "judge": told,
     }
 
 

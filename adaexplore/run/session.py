@@ -34,7 +34,7 @@ from adaexplore.settings.paths import locate
 logger = logging.getLogger(__name__)
 
 JUDGE_LOG = "judge.log"
-_LASTING = ("agent_type: ", "dummy: ")
+_LASTING = ("agent_type: ", "dummy: ", "tier: ", "baseline: ")
 """Keys that a run directory is bound to once it holds steps, as they begin their lines."""
 
 

@@ -72,4 +72,7 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
             raise Interrupted("stopped")
     if not recorded or recorded[-1].node.plan.step <= solver.total_steps:
         records.write_tree(asdict(policy.statistics()), policy.describe())
-    records.write_best(solver.total_steps, history.best.source, history.best.verdict)
+    best, clean = history.best, history.best_clean
+    if best.verdict is not None and best.verdict.suspect_flags and clean.verdict is not None:
+        records.write_best_clean(solver.total_steps, clean.source, clean.verdict)
+    records.write_best(solver.total_steps, best.source, best.verdict)

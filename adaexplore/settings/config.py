@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from adaexplore.core.wire import LEGACY_TOLERANCE, DtypeName, Tf32Policy
+from adaexplore.core.wire import LEGACY_TOLERANCE, BaselineKind, DtypeName, Tf32Policy, Tier
 
 Preset = Literal["paper", "default"]
 AgentType = Literal["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"]
@@ -27,11 +27,9 @@ DEFAULT_PRESET: Mapping[str, Any] = {
     "pool_size_extra_max": 0,
     "geometric_p": 0.6,
     "tf32": "off",
+    "tier": "auto",
 }
 """Where preset ``default`` differs from the class defaults below, which are preset ``paper``."""
-
-DEFAULT_PRESET_TOLERANCE: Mapping[str, float] = {"fp32": 1e-3, "tf32": 1e-2, "fp16": 2e-2, "bf16": 2e-2}
-"""Preset ``default``'s tolerance by precision; ``tf32`` is fp32 whose products may round to TF32."""
 
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -42,6 +40,13 @@ GpuIds = Annotated[
     BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
     Field(min_length=1),
 ]
+
+
+def required_tier(dtype: DtypeName, tf32: Tf32Policy) -> Tier:
+    """What ``tier: auto`` stands for: the precision that the run's own arithmetic can hold."""
+    if dtype != "fp32":
+        return "half"
+    return "strict" if tf32 == "off" else "tf32"
 
 
 class RunConfig(BaseModel):
@@ -103,13 +108,24 @@ class RunConfig(BaseModel):
     )
     tolerance: Annotated[float, Field(gt=0)] = Field(
         default=LEGACY_TOLERANCE,
-        description="absolute and relative tolerance of outputs; null takes the preset's "
-        "(`default`: 0.001 for fp32, 0.01 where TF32 is allowed, 0.02 for fp16 and bf16)",
+        description="absolute and relative tolerance of every output element, at every tier; "
+        "null takes the default",
     )
     tf32: Tf32Policy = Field(
         default="paper",
         description="TF32 policy: `off` for both sides, `on` for both, `paper` as released "
         "(off for the reference, Triton's own default for the candidate)",
+    )
+    tier: Tier = Field(
+        default="legacy",
+        description="precision that outputs must reach besides `tolerance`, by the reference's own error: "
+        "`strict`, `tf32`, `half`, or `legacy` (nothing more); `auto` takes `half` for fp16 and bf16, "
+        "else `strict` with `tf32: off` and `tf32` otherwise",
+    )
+    baseline: BaselineKind = Field(
+        default="eager",
+        description="what speedups are against: the reference run by PyTorch as it is (`eager`), or by "
+        "`torch.compile` in its default mode (`compile`) or with `max-autotune`",
     )
 
     server_type: ServerType = Field(default="openai", description="who answers prompts")
@@ -184,13 +200,11 @@ class RunConfig(BaseModel):
         if not isinstance(data, Mapping):
             return data
         given = {key: value for key, value in data.items() if (key, value) != ("tolerance", None)}
-        if given.get("preset") != "default":
-            return given
-        dtype = given.get("dtype_str", "fp32")
-        if dtype == "fp32" and given.get("tf32", DEFAULT_PRESET["tf32"]) != "off":
-            dtype = "tf32"
-        tolerance = DEFAULT_PRESET_TOLERANCE.get(dtype if isinstance(dtype, str) else "", LEGACY_TOLERANCE)
-        return {**DEFAULT_PRESET, "tolerance": tolerance, **given}
+        if given.get("preset") == "default":
+            given = {**DEFAULT_PRESET, **given}
+        if given.get("tier") == "auto":
+            given["tier"] = required_tier(given.get("dtype_str", "fp32"), given.get("tf32", "paper"))
+        return given
 
     @model_validator(mode="after")
     def _check_together(self) -> Self:

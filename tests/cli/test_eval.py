@@ -59,3 +59,43 @@ def test_people_read_the_verdict_in_words(tmp_path: Path, capsys: pytest.Capture
     judged(tmp_path, PASSED)
     judged(tmp_path, failed("compile", feedback="line 3"))
     assert capsys.readouterr().out == "passed: 1.500x (1 ms)\ncompile\nline 3\n"
+
+
+def test_precision_interval_and_flags_are_shown_with_their_evidence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flagged = {
+        "status": "passed",
+        "tier": "tf32",
+        "integrity": ["no_own_kernel"],
+        "integrity_evidence": [{"id": "no_own_kernel", "severity": "suspect", "evidence": "0 of 5 calls"}],
+    }
+    interval = {"ci_low": 1.4812, "ci_high": 1.52}
+    reference = {"baseline_type": "measured", "baseline": "eager", "baseline_time": 1.5}
+    stats = {"fast_p": 1.5, **interval, **reference}
+    assert judged(tmp_path, {**PASSED, "metadata": flagged, "runtime_stats": stats}) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "passed: 1.500x, 95% interval 1.481 to 1.520 (1 ms, measured eager reference 1.5 ms)",
+        "precision: tf32",
+        "suspect: no_own_kernel (0 of 5 calls)",
+    ]
+
+
+def test_a_rejected_kernel_is_exit_code_1_with_the_evidence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    evidence = [{"id": "clock_mismatch", "severity": "reject", "evidence": "3.1x"}]
+    rejected = failed("integrity", integrity=["clock_mismatch"], integrity_evidence=evidence, feedback="why")
+    assert judged(tmp_path, rejected) == 1
+    assert capsys.readouterr().out == "integrity\nreject: clock_mismatch (3.1x)\nwhy\n"
+
+
+def test_tier_and_baseline_are_sent(tmp_path: Path) -> None:
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text("class ModelNew: ...\n")
+    with JudgeServer() as server:
+        settings = ["use_remote_eval=true", f"remote_eval_url={server.url}", "baseline=compile"]
+        flags = [part for setting in settings for part in ("--set", setting)]
+        assert main(["eval", str(kernel), "--task", str(PROBLEM), *flags]) == 0
+        ((_, body),) = server.requests
+    assert (body["tier"], body["baseline"]) == ("strict", "compile")

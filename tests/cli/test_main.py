@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from adaexplore.cli.main import COMMANDS, main
+from tests import judge_server
+from tests.judge_server import JudgeServer
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +97,34 @@ def test_doctor_never_shows_a_key(
     printed = capsys.readouterr().out
     assert "OPENAI_API_KEY set" in printed
     assert "very-secret" not in printed
+
+
+def test_doctor_warns_of_limits_that_the_judge_could_not_put_in_force(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with JudgeServer() as server:
+        main(["doctor", "--judge", server.url])
+        assert "sandbox" not in capsys.readouterr().out
+        told = {"network": True, "memory": True}
+        monkeypatch.setattr(judge_server, "HEALTH", {**judge_server.HEALTH, "sandbox": told})
+        main(["doctor", "--judge", server.url])
+        printed = capsys.readouterr().out
+        assert "judge sandbox: network, memory\n" in printed
+        assert "warning" not in printed
+        monkeypatch.setattr(
+            judge_server, "HEALTH", {**judge_server.HEALTH, "sandbox": told | {"memory": False}}
+        )
+        main(["doctor", "--judge", server.url])
+    warnings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning")]
+    assert len(warnings) == 1
+    assert warnings[0].endswith("in force: memory")
+
+
+def test_doctor_says_that_no_judge_answers(capsys: pytest.CaptureFixture[str]) -> None:
+    with JudgeServer() as server:
+        url = server.url
+    assert main(["doctor", "--judge", url]) == 0
+    assert f"judge: no judge answers at {url}" in capsys.readouterr().out
 
 
 def test_doctor_says_what_an_azure_key_still_needs(

@@ -44,3 +44,19 @@ def test_the_best_kernel_is_judged_again_and_kept_beside_the_first_verdict(
     ]
     assert (task / "global_best_metrics_4.json").read_text() == recorded
     assert "1.50x" in capsys.readouterr().out
+
+
+def test_flags_stand_below_the_table(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    evidence = [{"id": "stale_weights", "severity": "suspect", "evidence": "3 of 3"}]
+    metadata = {
+        "status": "passed", "tier": "strict", "integrity": ["stale_weights"], "integrity_evidence": evidence,
+    }  # fmt: skip
+    with JudgeServer(lambda _path, _body: (200, {**PASSED, "metadata": metadata}, {})) as server:
+        judge = ["dummy=false", "use_remote_eval=true", f"remote_eval_url={server.url}", "tier=tf32"]
+        flags = [part for setting in judge for part in ("--set", setting)]
+        assert main(["re-evaluate", str(run_folder), *flags]) == 0
+        assert [body["tier"] for _, body in server.requests] == ["tf32"]
+    lines = capsys.readouterr().out.splitlines()
+    assert "1.50x suspect" in "".join(lines)
+    assert any(line.endswith("strict") for line in lines)
+    assert lines[-1] == "0_2_row_sum: suspect: stale_weights (3 of 3)"

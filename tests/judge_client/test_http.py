@@ -176,6 +176,15 @@ def test_identity_reads_health() -> None:
     )
 
 
+def test_identity_tells_which_limits_are_in_force(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = {"network": True, "memory": "cgroup", "memory_of": None, "processes": False, "uid": None}
+    monkeypatch.setattr(judge_server, "HEALTH", {**judge_server.HEALTH, "sandbox": told})
+    with JudgeServer() as server:
+        sandbox = judge(server.url).identity().sandbox
+    assert sandbox is not None
+    assert (sandbox.in_force, sandbox.missing) == (("network", "memory cgroup"), ("processes", "uid"))
+
+
 def test_token_goes_with_every_request_and_into_no_log(caplog: pytest.LogCaptureFixture) -> None:
     with JudgeServer(sequence((503, "full", {}), (200, PASSED, {}))) as server:
         client = HttpJudge(server.url, Evaluation(0.05, "paper"), token="secret-7", sleep=lambda _: False)

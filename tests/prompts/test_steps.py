@@ -10,7 +10,17 @@ import pytest
 
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.prompts.blocks import FEEDBACK_LIMIT, JudgeFacts, ShownKernel, explain, fence_for, finding
+from adaexplore.core.wire import Tier
+from adaexplore.prompts.blocks import (
+    FEEDBACK_LIMIT,
+    FLAGS_LIMIT,
+    JudgeFacts,
+    ShownKernel,
+    explain,
+    fence_for,
+    finding,
+    flags_line,
+)
 from adaexplore.prompts.render import render
 from adaexplore.prompts.steps import large_prompt, repair_prompt, review_prompt, small_prompt
 
@@ -83,7 +93,7 @@ def test_growing_blocks_follow_fixed_ones() -> None:
 
 
 def test_missing_and_unused_values_raise() -> None:
-    with pytest.raises(ValueError, match=r"missing \['guidance'"):
+    with pytest.raises(ValueError, match=r"missing \['accuracy', 'guidance'"):
         render("small", rules="", hardware="", fence="", reference="", kernels="", trials=5, tolerance="1")
     with pytest.raises(ValueError, match=r"unused \['nonsense'\]"):
         render("guidance_default", nonsense="x")
@@ -96,6 +106,56 @@ def test_interpreter_times_enter_no_prompt() -> None:
 
 def test_finding_gives_speedup_and_both_times() -> None:
     assert finding(FAST.verdict) == "passed, 2.000x (0.5 ms, reference 1 ms)"
+
+
+SUSPECT = ShownKernel(
+    "class ModelNew: ...  # torch only",
+    Verdict(
+        status=Status.PASSED,
+        runtime_ms=0.5,
+        metadata={
+            "integrity": ["no_own_kernel", "launch_bound"],
+            "integrity_evidence": [
+                {"id": "no_own_kernel", "severity": "suspect", "evidence": "0 of 5 calls\nlaunch one"},
+                {"id": "launch_bound", "severity": "note", "evidence": "18 us"},
+            ],
+        },
+        runtime_stats={"mean": 0.5, "fast_p": 2.0},
+    ),
+)
+
+
+def test_the_model_is_told_what_makes_a_correct_kernel_suspect_in_one_line() -> None:
+    facts = replace(FACTS, shows_flags=True)
+    line = "passed, 2.000x (0.5 ms, reference 1 ms)\nflags: no_own_kernel: 0 of 5 calls launch one\n"
+    for prompt in (
+        large_prompt(TASK, facts, (), (SUSPECT,), (), with_example=False),
+        review_prompt(TASK, facts, (), SUSPECT),
+        small_prompt(TASK, facts, (), (SUSPECT,), ""),
+    ):
+        assert line in prompt
+    assert "flags:" not in small_prompt(TASK, facts, (), (FAST, BROKEN), "")
+
+
+def test_without_that_wish_flags_change_no_prompt() -> None:
+    unflagged = ShownKernel(SUSPECT.source, SUSPECT.verdict.model_copy(update={"metadata": {}}))  # type: ignore[union-attr]
+    assert small_prompt(TASK, FACTS, (), (SUSPECT,), "") == small_prompt(TASK, FACTS, (), (unflagged,), "")
+
+
+def test_a_long_list_of_flags_is_cut() -> None:
+    names = [f"flag_number_{number}" for number in range(100)]
+    line = flags_line(Verdict(status=Status.PASSED, metadata={"integrity": names}))
+    assert len(line) == FLAGS_LIMIT
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize(
+    ("tier", "said"), [("strict", "no TF32, no half"), ("tf32", "with TF32 products"), ("half", "bf16")]
+)
+def test_the_model_is_told_the_precision_that_is_asked_for(tier: Tier, said: str) -> None:
+    facts = replace(FACTS, tier=tier, dtype="bf16" if tier == "half" else "fp32")
+    assert said in large_prompt(TASK, facts, (), (), (), with_example=False)
+    assert said in small_prompt(TASK, facts, (), (FAST,), "")
 
 
 def test_explanations_of_other_judges_are_cut_from_the_front() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -13,7 +13,28 @@ INTERPRETED = "interpreted"
 WRONG = None
 
 
-def _metrics(found: float | str | None) -> dict[str, Any]:
+class Found(NamedTuple):
+    """A correct candidate with what else the judge found."""
+
+    speedup: float | str
+    flags: dict[str, str] | None = None
+    interval: tuple[float, float] | None = None
+
+
+def _metrics(found: float | str | Found | None) -> dict[str, Any]:
+    if isinstance(found, Found):
+        metrics = _metrics(found.speedup)
+        if found.flags:
+            metrics["metadata"] = {
+                "integrity": list(found.flags),
+                "integrity_evidence": [
+                    {"id": name, "severity": severity, "evidence": "seen"}
+                    for name, severity in found.flags.items()
+                ],
+            }
+        if found.interval is not None:
+            metrics["runtime_stats"] |= dict(zip(("ci_low", "ci_high"), found.interval, strict=True))
+        return metrics
     stats: dict[str, Any] = {}
     if found == INTERPRETED:
         stats = {"fast_p": 1.0, "timing": "interpreter"}
@@ -29,7 +50,10 @@ def _metrics(found: float | str | None) -> dict[str, Any]:
 
 
 def _write_task(
-    run: Path, key: str, found: Sequence[float | str | None], usage: Sequence[dict[str, Any]] | None = None
+    run: Path,
+    key: str,
+    found: Sequence[float | str | Found | None],
+    usage: Sequence[dict[str, Any]] | None = None,
 ) -> None:
     """An MCTS folder with a root and a step for each of ``found``: a speedup, WRONG or INTERPRETED."""
     folder = run / key
@@ -67,4 +91,16 @@ def run(tmp_path: Path) -> Path:
     (folder / "3_2" / "task_failure.json").write_text(
         '{"error_type": "ProblemError", "message": "too large"}'
     )
+    return folder
+
+
+@pytest.fixture
+def flagged_run(tmp_path: Path) -> Path:
+    """A suspect 8x over a clean 2x, a clean 3x with a note, a suspect one alone, a degenerate problem."""
+    folder = tmp_path / "flagged"
+    decoy = {"decoy_kernel": "suspect", "launch_bound": "note"}
+    _write_task(folder, "2_1", [2.0, Found(8.0, decoy, (7.8, 8.3)), WRONG])
+    _write_task(folder, "2_2", [Found(3.0, {"launch_bound": "note"}, (2.9, 3.1))])
+    _write_task(folder, "2_3", [Found(5.0, {"no_own_kernel": "suspect", "decoy_kernel": "suspect"})])
+    _write_task(folder, "2_4", [Found(900.0, {"degenerate_problem": "suspect"})])
     return folder

@@ -11,7 +11,11 @@ USAGE = {"input_tokens": 4000, "cached_input_tokens": 0, "output_tokens": 900, "
 
 
 def rows(text: str) -> dict[str, str]:
-    return {line.split()[0]: " ".join(line.split()[1:]) for line in text.splitlines() if line}
+    return {
+        line.split()[0]: " ".join(line.split()[1:])
+        for line in text.splitlines()
+        if line and ": the best" not in line
+    }
 
 
 def test_a_row_a_task_and_a_total(run):
@@ -38,6 +42,19 @@ def test_one_task_names_its_kernel_and_its_cost(tmp_path, write_task):
     assert (
         closing_report(tmp_path, 2).splitlines()[-1] == f"Best kernel: {tmp_path}/1_1/global_best_kernel_2.py"
     )
+
+
+def test_suspect_kernels_are_said_with_the_best_without_flags(flagged_run):
+    text = closing_report(flagged_run, 3)
+    found = rows(text)
+    assert found["2_1"].startswith("8.00x (7.80-8.30) suspect 3")
+    assert found["2_2"].startswith("3.00x (2.90-3.10) 1")
+    notes = [line for line in text.splitlines() if "the best kernel is suspect" in line]
+    assert notes == [
+        "2_1: the best kernel is suspect (decoy_kernel); the best without flags: 2.00x (step 1)",
+        "2_3: the best kernel is suspect (no_own_kernel, decoy_kernel); no kernel is without flags",
+        "2_4: the best kernel is suspect (degenerate_problem); no kernel is without flags",
+    ]
 
 
 def test_without_a_correct_kernel_none_is_named(tmp_path, write_task):

@@ -33,7 +33,7 @@ def test_figures_of_a_hand_made_run(run):
 
 
 def test_rows_are_in_natural_order_with_the_first_of_equal_bests(run):
-    rows = [tuple(row.model_dump().values()) for row in run_statistics(run).per_task]
+    rows = [tuple(row.model_dump().values())[:5] for row in run_statistics(run).per_task]
     assert rows == [
         (2, 2, True, 20.0, 3),
         (2, 3, False, None, None),
@@ -169,6 +169,44 @@ def test_a_run_that_has_just_begun_has_no_figures(tmp_path):
     )
 
 
+def test_figures_come_with_and_without_flagged_kernels(flagged_run):
+    figures = run_statistics(flagged_run)
+    assert (figures.tasks, figures.correct, figures.flagged) == (4, 4, 3)
+    assert figures.flags == {"decoy_kernel": 2, "degenerate_problem": 1, "no_own_kernel": 1}
+    assert figures.gm10_all == pytest.approx((8 * 3 * 5 * 10) ** (1 / 4))
+    assert figures.fast_2 == 1.0
+    clean = figures.clean
+    assert (clean.tasks, clean.correct) == (3, 2)  # the degenerate problem is left out
+    assert clean.gm10_all == pytest.approx((2 * 3 * 0.1) ** (1 / 3))
+    assert clean.gm10_correct == pytest.approx((2 * 3) ** (1 / 2))
+    assert clean.fast_2 == pytest.approx(1 / 3)
+
+
+def test_rows_name_flags_interval_and_the_best_without_flags(flagged_run):
+    first, second, third, _ = run_statistics(flagged_run).per_task
+    assert (first.speedup, first.ci_low, first.ci_high, first.flags) == (8.0, 7.8, 8.3, ("decoy_kernel",))
+    assert (first.clean_speedup, first.clean_step) == (2.0, 1)
+    assert (second.flags, second.clean_speedup, second.clean_step) == ((), 3.0, 1)
+    assert (third.clean_speedup, third.clean_step) == (None, None)
+
+
+def test_without_flags_the_clean_figures_are_the_figures(run):
+    figures = run_statistics(run)
+    clean = figures.clean.model_dump()
+    assert figures.flagged == 0
+    assert clean == {name: getattr(figures, name) for name in clean}
+
+
+def test_the_best_without_flags_is_known_where_only_bests_are_recorded(tmp_path, metrics):
+    flagged = metrics(4.0) | {"metadata": {"integrity": ["no_own_kernel"]}}
+    (tmp_path / "2_1").mkdir()
+    (tmp_path / "2_1" / "global_best_metrics_9.json").write_text(json.dumps(flagged))
+    assert run_statistics(tmp_path).per_task[0].clean_speedup is None
+    (tmp_path / "2_1" / "global_best_clean_metrics_9.json").write_text(json.dumps(metrics(1.5)))
+    row = run_statistics(tmp_path).per_task[0]
+    assert (row.speedup, row.flags, row.clean_speedup) == (4.0, ("no_own_kernel",), 1.5)
+
+
 bests = st.one_of(
     st.just(Best()),
     st.builds(lambda speedup: Best(1, True, speedup), st.floats(0.01, 1000)),
@@ -178,7 +216,7 @@ bests = st.one_of(
 
 def of(found: list[Best]) -> list[TaskResult]:
     return [
-        TaskResult(f"1_{number}", best, (best,), best.correct, 1, Counter(), Usage(), None)
+        TaskResult(f"1_{number}", best, (best,), best.correct, 1, Counter(), Usage(), None, best)
         for number, best in enumerate(found)
     ]
 

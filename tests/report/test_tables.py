@@ -14,6 +14,7 @@ from adaexplore.report.tables import TableFormat, best_prefix, render, text_tabl
 KEYS = [
     "run", "tasks", "correct", "accuracy", "mean_speedup_all", "mean_speedup_correct", "mean_unclamped",
     "gm10_all", "gm10_correct", "fast_1_2", "fast_2", "pass_at_1", "steps", "tokens", "usd", "per_task",
+    "flagged", "flags", "clean",
 ]  # fmt: skip
 
 
@@ -22,7 +23,7 @@ def test_json_is_an_object_for_one_run_and_an_array_for_several(run):
     one = json.loads(render([figures], TableFormat.JSON))
     assert list(one) == KEYS
     assert list(one["tokens"]) == ["input", "cached", "output"]
-    assert list(one["per_task"][0]) == ["level", "problem_id", "correct", "speedup", "best_step"]
+    assert list(one["per_task"][0])[:5] == ["level", "problem_id", "correct", "speedup", "best_step"]
     assert one["per_task"][2]["problem_id"] == 10
     assert one["per_task"][1]["speedup"] is None
     assert json.loads(render([figures, figures], TableFormat.JSON)) == [one, one]
@@ -59,6 +60,33 @@ def test_markdown_escapes_what_would_break_a_row(run):
     assert text.splitlines()[1].startswith("| --- |")
     assert "a\\|b" in text
     assert len(render([figures], TableFormat.MD).split("\n\n")) == 2
+
+
+@pytest.mark.parametrize("table_format", [TableFormat.TABLE, TableFormat.MD])
+def test_flags_and_clean_figures_stand_in_the_table_of_a_run(flagged_run, table_format):
+    text = render([run_statistics(flagged_run)], table_format).replace("|", " ")
+    lines = [line.split() for line in text.splitlines()]
+    assert lines[0][3:] == [
+        "speedup", "ci_low", "ci_high", "best_step", "clean_speedup", "clean_step", "flags",
+    ]  # fmt: skip
+    assert ["2", "1", "yes", "8.000", "7.800", "8.300", "2", "2.000", "1", "decoy_kernel"] in lines
+    assert ["2", "3", "yes", "5.000", "-", "-", "1", "-", "-", "no_own_kernel", "decoy_kernel"] in lines
+    assert ["figure", "value", "clean"] in lines
+    assert ["fast_2", "100.0%", "33.3%"] in lines
+    assert ["flagged", "3"] in lines
+    assert ["decoy_kernel", "2"] in lines
+
+
+def test_several_runs_show_clean_figures_where_one_is_flagged(run, flagged_run):
+    figures = [run_statistics(run), run_statistics(flagged_run)]
+    header = render(figures, TableFormat.TABLE).splitlines()[0].split()
+    assert {"flagged", "flags", "clean_correct", "clean_gm10_all", "clean_fast_2"} < set(header)
+    assert "flagged" not in render([figures[0]] * 2, TableFormat.TABLE)
+    rows = list(csv.DictReader(io.StringIO(render(figures, TableFormat.CSV))))
+    assert [row["flagged"] for row in rows] == ["0", "3"]
+    assert rows[1]["flags"] == "decoy_kernel degenerate_problem no_own_kernel"
+    assert float(rows[1]["clean_correct"]) == 2
+    assert rows[0]["clean_gm10_all"] == rows[0]["gm10_all"]
 
 
 def test_a_table_without_rows_is_its_header():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.task import Task
-from adaexplore.run.build import open_judge
+from adaexplore.run.build import judge_facts, open_judge
 from adaexplore.settings.config import RunConfig
 from tests.judge_server import JudgeServer
 
@@ -18,6 +18,7 @@ TASK = Task(1, "5", "5", "class Model: ...\n", "fp32", Path("5.py"))
     [
         ({"gpu_name": "A6000"}, "A6000"),
         ({"gpu_name": "A6000", "test_source": "SYN"}, None),
+        ({"gpu_name": "A6000", "baseline": "compile"}, None),
         ({}, None),
     ],
 )
@@ -42,3 +43,23 @@ def test_gpu_ids_are_used_in_turn(tmp_path: Path) -> None:
             for worker in range(4):
                 access.of_worker(worker).evaluate(TASK, "x")
         assert [body["device"] for _, body in server.requests] == [3, 1, 3, 1]
+
+
+def test_tier_and_baseline_go_with_every_evaluation_and_into_the_prompts(tmp_path: Path) -> None:
+    with JudgeServer() as server:
+        config = RunConfig.model_validate(
+            {
+                "preset": "default",
+                "baseline": "max-autotune",
+                "use_remote_eval": True,
+                "remote_eval_url": server.url,
+            }
+        )
+        with open_judge(config, tmp_path / "judge.log", threading.Event()) as access:
+            access.of_worker(0).evaluate(TASK, "x")
+        ((_, body),) = server.requests
+    assert (body["tier"], body["baseline"], body["tolerance"]) == ("strict", "max-autotune", 5e-2)
+    facts = judge_facts(config, access.identity)
+    assert (facts.tier, facts.shows_flags) == ("strict", True)
+    paper = judge_facts(RunConfig(), access.identity)
+    assert (paper.tier, paper.shows_flags) == ("legacy", False)

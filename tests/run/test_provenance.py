@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from adaexplore.judge_client.protocol import JudgeIdentity
+from adaexplore.judge_client.protocol import JudgeIdentity, Sandbox
 from adaexplore.run import provenance as module
 from adaexplore.run.provenance import provenance
 
@@ -23,6 +23,11 @@ def test_seed_versions_revision_and_judge_are_kept(tmp_path: Path, monkeypatch: 
     assert re.fullmatch("[0-9a-f]{40}", made["git_revision"])
     assert made["packages"]["pydantic"]
     assert made["judge"] == {"device": "cpu", "hardware": "CPU", "versions": {"triton": "3"}}
+
+
+def test_the_judges_sandbox_is_kept_where_it_tells() -> None:
+    judge = JudgeIdentity("cpu", "CPU", (), Sandbox(("memory",), ("network",)))
+    assert provenance(7, judge)["judge"]["sandbox"] == {"in_force": ("memory",), "missing": ("network",)}
 
 
 def test_an_installed_copy_does_not_name_the_checkout_around_it(

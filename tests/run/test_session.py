@@ -42,6 +42,21 @@ def test_steps_of_different_kinds_do_not_mix(tmp_path: Path, settings: dict[str,
         run(tmp_path / "new", **{"agent_type": "IRL", **settings, "resume_from": str(tmp_path)})
 
 
+@pytest.mark.parametrize("settings", [{"tier": "strict"}, {"baseline": "compile"}])
+def test_verdicts_that_cannot_be_compared_do_not_mix(tmp_path: Path, settings: dict[str, object]) -> None:
+    run(tmp_path)
+    with pytest.raises(ConfigError, match=f"was begun with {next(iter(settings))}: "):
+        run(tmp_path, **settings)
+
+
+def test_a_run_of_a_version_without_tiers_goes_on(tmp_path: Path) -> None:
+    run(tmp_path)
+    config = tmp_path / "config.yaml"
+    kept = [line for line in config.read_text().splitlines() if not line.startswith(("tier:", "baseline:"))]
+    config.write_text("\n".join(kept) + "\n")
+    assert run(tmp_path, total_steps=3, tier="strict") == 3
+
+
 @pytest.mark.parametrize("finished", [True, False])
 def test_another_problem_under_the_same_number_is_not_gone_on_with(tmp_path: Path, finished: bool) -> None:
     run(tmp_path)

@@ -96,6 +96,45 @@ def test_resumed_run_ends_in_the_same_bytes(tmp_path: Path, agent_type: str, sto
     assert contents(tmp_path / "whole") == contents(tmp_path / "resumed")
 
 
+class SuspiciousJudge(StubJudge):
+    """Suspects what is faster than ``limit``."""
+
+    def __init__(self, limit: float) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def evaluate(self, task: Task, source: str) -> Verdict:
+        verdict = super().evaluate(task, source)
+        if verdict.speedup is None or verdict.speedup <= self._limit:
+            return verdict
+        return verdict.model_copy(update={"metadata": {"integrity": ["no_own_kernel"]}})
+
+
+def test_a_suspect_best_is_recorded_beside_the_best_without_flags(tmp_path: Path) -> None:
+    plain = run_all(tmp_path / "plain")
+    suspicious = run_all(tmp_path / "suspicious", judge=SuspiciousJudge(3.0))
+    assert [record.node for record in suspicious] == [
+        record.node for record in plain
+    ]  # the search is the same
+    kernel, metrics = f"global_best_kernel_{STEPS}.py", f"global_best_clean_metrics_{STEPS}.json"
+    assert (tmp_path / "suspicious" / kernel).read_text() == (tmp_path / "plain" / kernel).read_text()
+    clean = json.loads((tmp_path / "suspicious" / metrics).read_text())
+    speedups = [
+        r.verdict.speedup for r in suspicious if r.verdict is not None and r.verdict.speedup is not None
+    ]
+    assert max(speedups) > 3.0
+    assert clean["runtime_stats"]["fast_p"] == max(speedup for speedup in speedups if speedup <= 3.0)
+    assert (tmp_path / "suspicious" / f"global_best_clean_kernel_{STEPS}.py").read_text().strip()
+
+
+@pytest.mark.parametrize("limit", [100.0, 0.0])
+def test_there_is_no_best_without_flags_beside_a_clean_one_or_where_all_are_flagged(
+    tmp_path: Path, limit: float
+) -> None:
+    run_all(tmp_path, judge=SuspiciousJudge(limit))
+    assert not list(tmp_path.glob("global_best_clean_*"))
+
+
 def test_fewer_steps_of_a_finished_search_are_what_a_shorter_one_would_have_been(tmp_path: Path) -> None:
     run_all(tmp_path / "short", total_steps=3)
     run_all(tmp_path / "long")

@@ -159,7 +159,7 @@ def test_resolved_yaml_reads_back_the_same(write) -> None:
 def test_resolved_yaml_holds_every_key_in_use() -> None:
     values, _ = parse_mapping(resolved_yaml(RunConfig(preset="default")))
     assert list(values) == list(RunConfig.model_fields)
-    assert values["tolerance"] == 1e-3
+    assert (values["tier"], values["baseline"]) == ("strict", "eager")
 
 
 @settings(deadline=None)
@@ -262,6 +262,8 @@ RELEASED_EVERYWHERE = {
     "dummy": False,
     "tolerance": 5e-2,
     "tf32": "paper",
+    "tier": "legacy",
+    "baseline": "eager",
     "temperature": 1.0,
 }
 

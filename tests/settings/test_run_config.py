@@ -24,7 +24,7 @@ def test_no_preset_means_paper_with_the_contracts_code_defaults() -> None:
     assert (config.max_memory_round, config.knowledge_1_threshold) == (5, 3)
     assert (config.disable_reviewer, config.force_reviser) == (False, False)
     assert (config.temperature, config.max_completion_tokens) == (1.0, 16384)
-    assert config.tf32 == "paper"
+    assert (config.tf32, config.tier, config.baseline) == ("paper", "legacy", "eager")
 
 
 @pytest.mark.parametrize("dtype", ["fp32", "fp16", "bf16"])
@@ -32,22 +32,35 @@ def test_paper_tolerance_is_the_same_for_every_dtype(dtype: str) -> None:
     assert RunConfig.model_validate({"dtype_str": dtype}).tolerance == 5e-2
 
 
-@pytest.mark.parametrize(("tf32", "tolerance"), [("off", 1e-3), ("on", 1e-2), ("paper", 1e-2)])
-def test_default_tolerance_allows_for_tf32_rounding(tf32: str, tolerance: float) -> None:
-    assert RunConfig.model_validate({"preset": "default", "tf32": tf32}).tolerance == tolerance
+@pytest.mark.parametrize(
+    ("values", "tier"),
+    [
+        ({}, "legacy"),
+        ({"dtype_str": "fp16"}, "legacy"),
+        ({"tier": "auto"}, "tf32"),
+        ({"preset": "default"}, "strict"),
+        ({"preset": "default", "tf32": "on"}, "tf32"),
+        ({"preset": "default", "tf32": "paper"}, "tf32"),
+        ({"preset": "default", "dtype_str": "fp16"}, "half"),
+        ({"preset": "default", "dtype_str": "bf16", "tf32": "on"}, "half"),
+        ({"preset": "default", "tier": "legacy"}, "legacy"),
+        ({"tier": "strict", "dtype_str": "bf16"}, "strict"),
+    ],
+)
+def test_auto_tier_is_the_precision_of_the_runs_own_arithmetic(values: dict[str, str], tier: str) -> None:
+    assert RunConfig.model_validate(values).tier == tier
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [("fp32", 1e-3), ("fp16", 2e-2), ("bf16", 2e-2)])
-def test_default_tolerance_fits_the_dtype(dtype: str, tolerance: float) -> None:
-    assert RunConfig.model_validate({"preset": "default", "dtype_str": dtype}).tolerance == tolerance
-    explicit_null = {"preset": "default", "dtype_str": dtype, "tolerance": None}
-    assert RunConfig.model_validate(explicit_null).tolerance == tolerance
+@pytest.mark.parametrize("preset", ["paper", "default"])
+def test_the_tolerance_is_the_papers_and_null_means_it(preset: str) -> None:
+    assert RunConfig.model_validate({"preset": preset}).tolerance == 5e-2
+    assert RunConfig.model_validate({"preset": preset, "tolerance": None}).tolerance == 5e-2
 
 
 def test_default_preset_fills_only_absent_keys() -> None:
     config = RunConfig(preset="default", p_large=0.9, tolerance=0.5, tf32="paper")
     assert (config.p_large, config.tolerance, config.tf32) == (0.9, 0.5, "paper")
-    rest = {key: value for key, value in DEFAULT_PRESET.items() if key not in ("p_large", "tf32")}
+    rest = {key: value for key, value in DEFAULT_PRESET.items() if key not in ("p_large", "tf32", "tier")}
     assert {key: getattr(config, key) for key in rest} == rest
 
 

@@ -1,0 +1,39 @@
+"""One verdict for people: what was found, how sure it is, and what speaks against it."""
+
+from __future__ import annotations
+
+from adaexplore.core.verdict import Verdict
+
+
+def verdict_page(verdict: Verdict) -> str:
+    """Status and speedup in the first line; then tier, flags with their evidence, and feedback."""
+    lines = [_headline(verdict)]
+    if verdict.tier is not None:
+        lines.append(f"precision: {verdict.tier}")
+    lines += flag_lines(verdict)
+    return "\n".join([*lines, verdict.feedback]).strip()
+
+
+def flag_lines(verdict: Verdict) -> list[str]:
+    """A line a flag: severity, id, evidence."""
+    return [
+        f"{flag.severity}: {flag.id}" + (f" ({flag.evidence})" if flag.evidence else "")
+        for flag in verdict.flags
+    ]
+
+
+def _headline(verdict: Verdict) -> str:
+    status = verdict.status.value
+    if not verdict.correct:
+        return status
+    if verdict.speedup is None or verdict.runtime_ms is None:
+        return f"{status} (not timed: no GPU)"
+    interval = verdict.speedup_interval
+    sure = "" if interval is None else f", 95% interval {interval.low:.3f} to {interval.high:.3f}"
+    against = ""
+    reference_ms = verdict.runtime_stats.get("baseline_time")
+    if isinstance(reference_ms, int | float):
+        told = [verdict.runtime_stats.get(name) for name in ("baseline_type", "baseline")]
+        words = " ".join([*(word for word in told if isinstance(word, str)), "reference"])
+        against = f", {words} {reference_ms:.4g} ms"
+    return f"{status}: {verdict.speedup:.3f}x{sure} ({verdict.runtime_ms:.4g} ms{against})"

@@ -1,0 +1,76 @@
+"""What else the judge found: tier, flags, interval; files of before stay readable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from adaexplore.core.verdict import Flag, Status, Verdict
+
+EVIDENCE = [
+    {"id": "no_own_kernel", "severity": "suspect", "evidence": "0 of 5 calls launch one"},
+    {"id": "launch_bound", "severity": "note", "evidence": "18 us"},
+]
+FLAGGED: dict[str, Any] = {
+    "compiled": True,
+    "correctness": True,
+    "metadata": {
+        "status": "passed",
+        "hardware": "GPU",
+        "tier": "tf32",
+        "integrity": ["no_own_kernel", "launch_bound"],
+        "integrity_evidence": EVIDENCE,
+        "sandbox": {"network": True},
+    },
+    "runtime": 2.0,
+    "runtime_stats": {"mean": 2.0, "fast_p": 1.5, "ci_low": 1.45, "ci_high": 1.56, "gpu_ms": 1.9},
+}
+
+
+def test_flags_tier_and_interval_survive_metrics() -> None:
+    verdict = Verdict.from_metrics(FLAGGED)
+    assert verdict.to_metrics() == FLAGGED
+    assert verdict.correct
+    assert (verdict.tier, verdict.speedup_interval) == ("tf32", (1.45, 1.56))
+    assert verdict.integrity == ("no_own_kernel", "launch_bound")
+    assert verdict.flags[1] == Flag("launch_bound", "note", "18 us")
+    assert verdict.suspect_flags == (Flag("no_own_kernel", "suspect", "0 of 5 calls launch one"),)
+
+
+def test_a_verdict_of_before_has_none_of_it() -> None:
+    old = {**FLAGGED, "metadata": {"notes": ["tf32_asymmetric"]}, "runtime_stats": {"fast_p": 1.5}}
+    verdict = Verdict.from_metrics(old)
+    assert (verdict.tier, verdict.speedup_interval, verdict.flags) == (None, None, ())
+
+
+def test_a_flag_without_evidence_is_suspect() -> None:
+    verdict = Verdict(status=Status.PASSED, metadata={"integrity": ["something_new"]})
+    assert verdict.suspect_flags == (Flag("something_new", "suspect", ""),)
+
+
+def test_a_rejected_candidate_is_not_correct() -> None:
+    rejected = {
+        "integrity": ["clock_mismatch"],
+        "integrity_evidence": [{"id": "clock_mismatch", "severity": "reject", "evidence": "3x"}],
+    }
+    found = {**FLAGGED, "correctness": False, "metadata": {"status": "integrity", **rejected}}
+    verdict = Verdict.from_metrics(found)
+    assert (verdict.status, verdict.correct, verdict.speedup) == (Status.INTEGRITY, False, None)
+    assert verdict.score.compiled
+    with pytest.raises(ValueError, match="clock_mismatch"):
+        Verdict(status=Status.PASSED, metadata=rejected)
+
+
+@pytest.mark.parametrize(
+    "stats", [{"ci_low": "1", "ci_high": 2.0}, {"ci_low": 1.0}, {"timing": "interpreter"}]
+)
+def test_an_interval_needs_two_numbers_and_a_measured_speedup(stats: dict[str, Any]) -> None:
+    verdict = Verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, **stats})
+    assert verdict.speedup_interval is None
+
+
+@pytest.mark.parametrize("metadata", [{"integrity": "x"}, {"integrity_evidence": [7]}, {"tier": ["strict"]}])
+def test_what_is_no_finding_is_none(metadata: dict[str, Any]) -> None:
+    verdict = Verdict(status=Status.PASSED, metadata=metadata)
+    assert (verdict.flags, verdict.tier) == ((), None)
