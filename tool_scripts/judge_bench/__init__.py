@@ -1,0 +1,1 @@
+"""The parts of ``tool_scripts/bench_judge.py``."""

@@ -1,0 +1,172 @@
+"""Candidates with the problems that they are for, and which of them a part takes."""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import json
+import random
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from adaexplore.core.errors import UsageError
+
+PROBLEM_FILE = "problem.py"
+_TRACE_SUFFIXES = (".json", ".json.gz")
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A candidate and its problem, as sources.
+
+    Attributes:
+        id: unique; ``<problem>/<name>``.
+        problem: name of the problem.
+        reference: source with ``Model``, ``get_inputs`` and ``get_init_inputs``.
+        source: source with ``ModelNew``.
+        correct: the recorded verdict; None where none was recorded.
+        error: the recorded error's text.
+    """
+
+    id: str
+    problem: str
+    reference: str
+    source: str
+    correct: bool | None = None
+    error: str = ""
+
+
+def read(folder: Path, kernelbench: Path | None = None) -> list[Candidate]:
+    """All different candidates below ``folder``, in the order of their ids.
+
+    ``folder`` holds recorded trajectories (``*.json`` or ``*.json.gz``), pairs (sub-folders with
+    ``problem.py`` and candidates beside it), or both.
+
+    Args:
+        folder: where to look.
+        kernelbench: folder with ``level<N>/<id>_*.py`` for trajectories without a reference.
+
+    Raises:
+        UsageError: there is nothing usable.
+    """
+    if not folder.is_dir():
+        raise UsageError(f"there is no folder {folder}; name one with recorded trajectories or pairs")
+    found: list[Candidate] = []
+    for file in sorted(folder.iterdir()):
+        if file.name.endswith(_TRACE_SUFFIXES):
+            found += _of_trace(file, kernelbench)
+    for problem in sorted(folder.glob(f"*/{PROBLEM_FILE}")):
+        found += _of_pair(problem)
+    if not found:
+        raise UsageError(f"{folder} holds neither trajectories (*.json) nor pairs (NAME/{PROBLEM_FILE})")
+    return different(found)
+
+
+def different(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """The first of each (reference, source)."""
+    first: dict[tuple[str, str], Candidate] = {}
+    for each in candidates:
+        first.setdefault((each.reference, each.source.strip()), each)
+    return list(first.values())
+
+
+def shuffled(candidates: Iterable[Candidate], seed: int, purpose: str) -> list[Candidate]:
+    """In a random order that seed and purpose fix, problems in turn."""
+    rng = random.Random(f"{seed}:{purpose}")
+    by_problem: dict[str, list[Candidate]] = {}
+    for each in candidates:
+        by_problem.setdefault(each.problem, []).append(each)
+    for group in by_problem.values():
+        rng.shuffle(group)
+    queues = list(by_problem.values())
+    order: list[Candidate] = []
+    while queues:
+        order += [group.pop() for group in queues]
+        queues = [group for group in queues if group]
+    return order
+
+
+def in_recorded_share(candidates: Sequence[Candidate], count: int, seed: int) -> list[Candidate]:
+    """``count`` recorded candidates; failing ones have the share that they have among all."""
+    recorded = [each for each in candidates if each.correct is not None]
+    if not recorded:
+        return []
+    passing = [each for each in recorded if each.correct]
+    failing = [each for each in recorded if not each.correct]
+    count = min(count, len(recorded))
+    bad = round(count * len(failing) / len(recorded))
+    rng = random.Random(f"{seed}:throughput")
+    chosen = rng.sample(passing, count - bad) + rng.sample(failing, bad)
+    rng.shuffle(chosen)
+    return chosen
+
+
+def references(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """One candidate per problem: the reference itself under the name ``ModelNew``."""
+    first: dict[str, Candidate] = {}
+    for each in candidates:
+        if each.problem not in first:
+            source = as_candidate(each.reference)
+            first[each.problem] = Candidate(f"{each.problem}/reference", each.problem, each.reference, source)
+    return list(first.values())
+
+
+def as_candidate(reference: str) -> str:
+    """The reference's module with ``Model`` called ``ModelNew`` and without its inputs."""
+    tree = ast.parse(reference)
+    makers = ("get_inputs", "get_init_inputs")
+    tree.body = [
+        node for node in tree.body if not (isinstance(node, ast.FunctionDef) and node.name in makers)
+    ]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.name == "Model":
+            node.name = "ModelNew"
+        elif isinstance(node, ast.Name) and node.id == "Model":
+            node.id = "ModelNew"
+    return ast.unparse(tree) + "\n"
+
+
+def _of_trace(file: Path, kernelbench: Path | None) -> list[Candidate]:
+    try:
+        raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
+        data = json.loads(raw)
+        steps = data["steps"]
+        problem = re.sub(r"\W+", "-", file.name.partition(".")[0])
+        reference = data.get("reference_src") or _kernelbench_source(data, kernelbench)
+        return [
+            Candidate(
+                id=f"{problem}/step-{step['step']}",
+                problem=problem,
+                reference=reference,
+                source=step["code"],
+                correct=bool(step["score"]["correct"]),
+                error=step.get("error") or "",
+            )
+            for step in steps
+            if (step.get("code") or "").strip()
+        ]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{file} is no recorded trajectory ({type(error).__name__}: {error})") from error
+
+
+def _kernelbench_source(data: dict[str, Any], kernelbench: Path | None) -> str:
+    level, _, number = str(data.get("run_dir", "")).rpartition("/")[2].partition("_")
+    if kernelbench is None:
+        raise UsageError("a trajectory has no reference_src; name a KernelBench folder with --kernelbench")
+    files = sorted(kernelbench.glob(f"level{level}/{number}_*.py"))
+    if not files:
+        raise UsageError(f"{kernelbench} has no level{level}/{number}_*.py")
+    return files[0].read_text(encoding="utf-8")
+
+
+def _of_pair(problem: Path) -> list[Candidate]:
+    reference = problem.read_text(encoding="utf-8")
+    name = problem.parent.name
+    return [
+        Candidate(f"{name}/{file.stem}", name, reference, file.read_text(encoding="utf-8"))
+        for file in sorted(problem.parent.glob("*.py"))
+        if file.name != PROBLEM_FILE
+    ]

@@ -1,0 +1,152 @@
+"""The command line of the benchmark."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from adaexplore.core.errors import AdaExploreError, UsageError
+from tool_scripts.judge_bench import candidates, figures, own, surroundings, table, verdict_parts
+from tool_scripts.judge_bench.candidates import Candidate
+from tool_scripts.judge_bench.ledger import Ledger
+from tool_scripts.judge_bench.plan import Plan
+from tool_scripts.judge_bench.pytest_part import run_tests
+from tool_scripts.judge_bench.queue_part import queue
+
+log = logging.getLogger("bench_judge")
+
+UNITS_LEFT = 75
+"""Exit code that asks for the same command again."""
+
+PARTS: dict[str, Callable[[Plan, Ledger], int]] = {
+    "honest": verdict_parts.honest,
+    "repeat": verdict_parts.repeat,
+    "aa": verdict_parts.aa,
+    "naive": verdict_parts.naive,
+    "throughput": verdict_parts.throughput,
+    "latency": verdict_parts.latency,
+    "catalogue": run_tests,
+    "queue": queue,
+    "recovery": run_tests,
+    "malformed": run_tests,
+}
+DEFAULT_PARTS = {
+    "cuda": ("honest", "repeat", "aa", "naive", "throughput", "latency", "catalogue"),
+    "cpu": ("honest", "catalogue", "queue", "recovery", "malformed"),
+}
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    made = argparse.ArgumentParser(
+        prog="bench_judge.py",
+        description="Measure the judge. A call that was cut off goes on where it was: state is in --out.",
+        epilog=f"Exit code {UNITS_LEFT}: the time was up and units are left; give the same command again.",
+    )
+    add = made.add_argument
+    add("--device", choices=("cuda", "cpu"), help="what the judge runs on (needed unless --merge)")
+    add("--part", action="append", choices=tuple(PARTS), help="measure this part; may be repeated (all)")
+    add("--naive", action="store_true", help="the same as --part naive: the released design")
+    add("--merge", action="store_true", help="only put the state of --out together into the table")
+    add("--candidates", type=Path, metavar="DIR", help="recorded trajectories (*.json[.gz]) or pairs")
+    add("--own", type=Path, action="append", default=[], metavar="DIR", help="more honest pairs; repeatable")
+    add("--kernelbench", type=Path, metavar="DIR", help="problems of trajectories that have none in them")
+    add("--out", type=Path, default=Path("outputs/judge-bench"), metavar="DIR", help="state (%(default)s)")
+    add("--results", type=Path, default=Path("results/judge"), metavar="DIR", help="of --merge (%(default)s)")
+    add("--json", action="store_true", help="figures as JSON instead of a table")
+    add("--limit-s", type=float, default=540.0, help="no unit begins later (%(default)s)")
+    add("--seed", type=int, default=0, help="of every selection (%(default)s)")
+    add("--slots", type=int, default=4, help="evaluations at a time on the device (%(default)s)")
+    add("--in-flight", type=int, help="submissions at a time (twice the slots)")
+    add("--plain-jobs", type=int, default=10, help="plain comparisons at a time (%(default)s)")
+    add("--child-limit-s", type=float, default=60.0, help="of a plain or naive run (%(default)s)")
+    add("--count", type=int, help="recorded candidates, or problems, of a part (each has its default)")
+    add("--repeats", type=int, help="of repeat (20) and aa (5)")
+    add("--designs", type=int, default=4, help="kernels of the offline writer a problem (%(default)s)")
+    add("--queue-submissions", type=int, default=600, help="(%(default)s)")
+    add("--queue-limit", type=int, default=100, help="MAX_QUEUE_SIZE of the judge (%(default)s)")
+    add("--queue-sleep-s", type=float, default=60.0, help="what its candidates sleep (%(default)s)")
+    add("--queue-finish", type=int, default=2, help="jobs that run to their end (%(default)s)")
+    add("--revision", help="of the measured sources (asked of git)")
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    options = parser().parse_args(words)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    try:
+        left = 0 if options.merge else _measure(options, words)
+        found = figures.of_folder(options.out)
+        if options.merge:
+            log.info("written: %s", table.store(found, options.results))
+        text = json.dumps(table.as_data(found), indent=2) if options.json else table.as_text(found)
+        sys.stdout.write(text + "\n")
+    except AdaExploreError as error:
+        log.error("bench_judge: %s", error)
+        return error.exit_code
+    except KeyboardInterrupt:
+        log.error("bench_judge: stopped; the same command goes on")
+        return 130
+    return UNITS_LEFT if left else 0
+
+
+def _measure(options: argparse.Namespace, words: list[str]) -> int:
+    if options.device is None:
+        raise UsageError("name what to measure on: --device cuda or --device cpu (or --merge)")
+    if min(options.slots, options.plain_jobs, options.in_flight or 1, options.designs) < 1:
+        raise UsageError("--slots, --in-flight, --plain-jobs and --designs are at least 1")
+    parts = [*(options.part or ()), *(["naive"] if options.naive else [])]
+    parts = parts or list(DEFAULT_PARTS[options.device])
+    plan = _plan(options, parts)
+    session = surroundings.session(options.device, words, options.revision)
+    left = 0
+    for part in dict.fromkeys(parts):
+        ledger = Ledger(options.out, options.device, part)
+        ledger.open_session(session)
+        log.info("part %s", part)
+        begin = time.monotonic()
+        units = PARTS[part](plan, ledger)
+        state = f"{units} units left" if units else "complete"
+        log.info("part %s: %s after %.0f s", part, state, time.monotonic() - begin)
+        left += units
+    return left
+
+
+def _plan(options: argparse.Namespace, parts: Sequence[str]) -> Plan:
+    recorded: list[Candidate] = []
+    if options.candidates is not None:
+        recorded = candidates.read(options.candidates, options.kernelbench)
+    ours: list[Candidate] = []
+    if "honest" in parts:
+        ours = [
+            *own.offline(options.seed, options.designs),
+            *(own.kernels() if options.device == "cuda" else []),
+        ]
+        ours += [each for folder in options.own for each in candidates.read(folder)]
+    return Plan(
+        device=options.device,
+        recorded=recorded,
+        own=ours,
+        out=options.out,
+        deadline=time.monotonic() + options.limit_s,
+        seed=options.seed,
+        slots=options.slots,
+        in_flight=options.in_flight or 2 * options.slots,
+        plain_jobs=options.plain_jobs,
+        child_limit_s=options.child_limit_s,
+        count=options.count,
+        repeats=options.repeats,
+        queue_submissions=options.queue_submissions,
+        queue_limit=options.queue_limit,
+        queue_sleep_s=options.queue_sleep_s,
+        queue_finish=options.queue_finish,
+        child_environment={"TRITON_INTERPRET": "1"} if options.device == "cpu" else {},
+    )

@@ -1,0 +1,191 @@
+"""The judge that is measured: started for one part, asked over HTTP."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from adaexplore.core.errors import JudgeUnavailableError
+from tool_scripts.judge_bench.candidates import Candidate
+from tool_scripts.judge_bench.records import Judged
+from tool_scripts.judge_bench.surroundings import ROOT
+
+TIMED_RUNS = 100
+TRIALS = 5
+JOB_TIMEOUT_S = 300
+_START_S = 180.0
+_STOP_S = 60.0
+_POLL_S = 30
+_HTTP_S = 120.0
+_OURS = (
+    "JUDGE_",
+    "GPU_ALLOCATION",
+    "AVAILABLE_GPUS",
+    "MAX_",
+    "RUNTIME_TIMEOUT",
+    "ADAEXPLORE_",
+    "RESULT_CACHE",
+)
+_TEXT_CHARS = 300
+
+
+@contextlib.contextmanager
+def running_judge(device: str, slots: int, log: Path, **environment: str) -> Iterator[str]:
+    """Start ``python -m online_judge`` on a free port, yield its address when it is ready, stop it.
+
+    Args:
+        device: ``cuda`` or ``cpu``.
+        slots: evaluations at a time on the device.
+        log: takes the judge's output, JSON lines.
+        environment: more variables.
+
+    Raises:
+        JudgeUnavailableError: it does not start.
+    """
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(_OURS)}
+    kept["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), kept.get("PYTHONPATH", "")]))
+    ours = {
+        "JUDGE_DEVICE": device,
+        "MAX_CONCURRENT_EVALS": str(slots),
+        "JUDGE_STATE": "",
+        "LOG_FORMAT": "json",
+    }
+    with tempfile.TemporaryDirectory(prefix="bench-judge-") as folder:
+        announcement = Path(folder) / "announcement.json"
+        command = [sys.executable, "-m", "online_judge", "--host", "127.0.0.1", "--port", "0"]
+        with log.open("wb") as out:
+            process = subprocess.Popen(
+                [*command, "--announce", str(announcement), "--die-with-parent"],
+                cwd=ROOT,
+                env=kept | ours | environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+            )
+        try:
+            yield _ready_address(process, announcement, log)
+        finally:
+            process.terminate()
+            try:
+                process.wait(_STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def request_of(candidate: Candidate) -> dict[str, Any]:
+    """The body that the search sends for a candidate, at tier ``legacy``."""
+    return {
+        "original_model_src": candidate.reference,
+        "custom_model_src": candidate.source,
+        "seed_num": 42,
+        "num_correct_trials": TRIALS,
+        "num_perf_trials": TIMED_RUNS,
+        "measure_performance": True,
+        "backend": "triton",
+        "tier": "legacy",
+        "timeout": JOB_TIMEOUT_S,
+    }
+
+
+class Client:
+    """Submits jobs of v2 and waits for their verdicts; threads may share it."""
+
+    def __init__(self, address: str) -> None:
+        """Talk to the judge at ``address``."""
+        limits = httpx.Limits(max_connections=64)
+        self._http = httpx.Client(base_url=address, timeout=_HTTP_S, limits=limits, trust_env=False)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def judge(self, candidate: Candidate, unit: str) -> Judged:
+        """Have a candidate judged anew; trouble with the judge is a record of status ``error``."""
+        begin = time.monotonic()
+        body = {"kind": "candidate", "request": request_of(candidate), "force": True}
+        try:
+            answer = self._answer(self._submit(body))
+        except (httpx.HTTPError, ValueError, KeyError) as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        return judged(candidate, unit, answer, time.monotonic() - begin)
+
+    def _submit(self, body: dict[str, Any]) -> str:
+        while True:
+            response = self._http.post("/v2/jobs", json=body)
+            if response.status_code != 429:
+                response.raise_for_status()
+                return str(response.json()["id"])
+            time.sleep(float(response.headers.get("Retry-After", "1")))
+
+    def _answer(self, job: str) -> dict[str, Any]:
+        while True:
+            response = self._http.get(f"/v2/jobs/{job}", params={"wait": _POLL_S})
+            response.raise_for_status()
+            answer: dict[str, Any] = response.json()
+            if answer["state"] not in ("queued", "running"):
+                return answer
+
+
+def judged(candidate: Candidate, unit: str, answer: dict[str, Any], seconds: float) -> Judged:
+    """The record of a job's answer."""
+    verdict = answer.get("verdict") or {}
+    meta = verdict.get("metadata") or {}
+    stats = verdict.get("runtime_stats") or {}
+    slot = stats.get("slot") or meta.get("slot") or {}
+    evidence = meta.get("integrity_evidence") or []
+    interpreted = stats.get("timing") == "interpreter"
+    return Judged(
+        unit=unit,
+        candidate=candidate.id,
+        problem=candidate.problem,
+        status=str(verdict.get("status", "error")),
+        error=None if verdict else str(answer.get("error") or f"job {answer.get('state')}")[:_TEXT_CHARS],
+        tier=meta.get("tier"),
+        flags=tuple(meta.get("integrity") or ()),
+        rejects=tuple(each["id"] for each in evidence if each.get("severity") == "reject"),
+        evidence=tuple(f"{each['id']}: {each.get('evidence', '')}" for each in evidence),
+        feedback=str(meta.get("feedback", ""))[:_TEXT_CHARS],
+        seconds=seconds,
+        queue_s=float(answer.get("queue_time") or 0.0),
+        execution_s=float(answer.get("execution_time") or 0.0),
+        speedup=None if interpreted else stats.get("fast_p"),
+        gpu_ms=None if interpreted else stats.get("gpu_ms", stats.get("median", stats.get("mean"))),
+        baseline_ms=stats.get("baseline_time"),
+        slot_held_s=slot.get("held_s"),
+        slot_gpu_s=slot.get("gpu_s"),
+    )
+
+
+def _ready_address(process: subprocess.Popen[bytes], announcement: Path, log: Path) -> str:
+    deadline = time.monotonic() + _START_S
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            raise JudgeUnavailableError(f"the judge did not start: {_last_error(log)} (see {log})")
+        if announcement.exists():
+            address = f"http://127.0.0.1:{json.loads(announcement.read_text())['port']}"
+            with contextlib.suppress(httpx.HTTPError):
+                if httpx.get(f"{address}/readyz", timeout=_HTTP_S, trust_env=False).status_code == 200:
+                    return address
+        time.sleep(0.05)
+    raise JudgeUnavailableError(f"the judge was not ready within {_START_S:.0f} s; see {log}")
+
+
+def _last_error(log: Path) -> str:
+    """The last line of the last traceback, else the last line."""
+    lines = log.read_text(errors="replace").strip().splitlines()
+    tracebacks = [json.loads(line).get("traceback", "") for line in lines if line.startswith("{")]
+    last = next((text for text in reversed(tracebacks) if text), lines[-1] if lines else "it said nothing")
+    return str(last.strip().splitlines()[-1][:_TEXT_CHARS])
