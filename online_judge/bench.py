@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import logging
 import os
+import secrets
 import select
 import shutil
-import socket
 import tempfile
 import threading
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,11 +22,13 @@ from adaexplore.core.wire import CompileReport, EvaluationRequest, ProblemReques
 from online_judge import channel
 from online_judge.channel import Channel, ChannelClosed
 from online_judge.compile_reports import compile_report
+from online_judge.device_lock import DeviceLock
 from online_judge.evaluation import feedback
 from online_judge.evaluation.findings import Stage
 from online_judge.nursery import Nursery, ZygoteLost
-from online_judge.player_handle import PlayerHandle, Report
-from online_judge.sandbox import CANDIDATE_FILE, DeviceKind, PlayerSpec
+from online_judge.player_handle import Report
+from online_judge.pool import Armed, Pool
+from online_judge.sandbox import DeviceKind, PlayerSpec
 from online_judge.settings import Settings
 from online_judge.watch import CandidateTimeout, ReferenceTimeout, Watch
 
@@ -77,6 +80,7 @@ class _Played:
         result: the referee's finding; None where the candidate's time was up.
         gone: whether it died before the referee had one.
         timed_out: the stage in which the candidate's time was up; None where it was not.
+        sandbox: what was in force around it.
     """
 
     folder: str
@@ -84,18 +88,20 @@ class _Played:
     result: dict[str, Any] | None
     gone: bool
     timed_out: Stage | None
+    sandbox: dict[str, Any] | None
 
 
 class Bench:
     """One slot; its methods block and are called from one thread at a time."""
 
-    def __init__(self, nursery: Nursery, device: Device, slot: int, settings: Settings) -> None:
-        """Start nothing yet."""
+    def __init__(self, nursery: Nursery, device: Device, slot: int, settings: Settings, pool: Pool) -> None:
+        """Start nothing yet; ``pool`` is the device's, shared by its slots."""
         self.device = device
         self.stage_seconds: dict[str, float] = {}  # of the latest job
         self._nursery = nursery
         self._slot = slot
         self._settings = settings
+        self._pool = pool
         self._referee: Channel | None = None
         self._referee_pid = 0
 
@@ -198,7 +204,7 @@ class Bench:
         cancelled: threading.Event,
     ) -> Verdict:
         played = self._play("evaluate", request, recorded_ms, limit_s, cancelled)
-        facts = self._facts(request)
+        facts = self._facts(request) | {"sandbox": played.sandbox}
         if played.timed_out is not None:
             timeout = feedback.of_timeout(limit_s, played.timed_out)
             return Verdict(status=Status.TIMEOUT, metadata=facts | timeout)
@@ -207,8 +213,11 @@ class Bench:
         tail = {"stdout": printed} if printed else {}
         if played.gone:
             why = played.result["why"]
+            stage = Stage(played.result["stage"])
+            if played.report.out_of_memory:
+                return Verdict(status=Status.OUT_OF_MEMORY, metadata=facts | feedback.of_memory(stage) | tail)
             how = f"({why})" if why else played.report.how
-            crash = feedback.of_crash(how, Stage(played.result["stage"])) | tail
+            crash = feedback.of_crash(how, stage) | tail
             died = {"died": True} if played.report.died and not why else {}
             return Verdict(status=Status.CRASH, metadata=facts | crash | died)
         verdict = Verdict.model_validate(played.result["verdict"])
@@ -244,19 +253,23 @@ class Bench:
             Cancelled, _RefereeLost, ZygoteLost: there is no result.
         """
         referee = self._ready_referee()
-        folder = self._nursery.home / f"job-{next(_job_numbers)}"
-        player, referee_end = self._start_player(request, folder, executes=op == "evaluate")
+        armed = self._take_player(request, op, cancelled)
         result: dict[str, Any] | None = None
         timed_out: Stage | None = None
+        sandbox = _public(armed.player.sandbox(0))
         order = {
             "op": op,
-            "request": request.model_dump(mode="json", exclude={"custom_model_src", "kernel_code"}),
-            "folder": str(folder),
+            "request": request.model_dump(mode="json", exclude={"kernel_code"}),
+            "build_dir": _made(request.build_dir or self._settings.build_dir),
+            "folder": str(armed.folder),
+            "job": "" if self._settings.repeatable else secrets.token_hex(8),
             "recorded_ms": recorded_ms,
+            "sandbox": sandbox,
         }
         try:
-            with referee_end:
-                result = self._converse(referee, order, [referee_end.fileno()], limit_s, cancelled)
+            with armed.connection:
+                fd = armed.connection.fileno()
+                result = self._converse(referee, order, [fd], limit_s, cancelled)
         except CandidateTimeout as timeout:
             timed_out = timeout.stage
         except ReferenceTimeout as timeout:
@@ -264,42 +277,33 @@ class Bench:
             raise ProblemError(f"the reference was not done after {timeout}") from None
         finally:
             gone = result is not None and result["kind"] == "player_gone"
-            report = player.end(self._nursery, seems_dead=gone)
-            shutil.rmtree(folder, ignore_errors=True)
+            report = armed.player.end(self._nursery, seems_dead=gone)
+            shutil.rmtree(armed.folder, ignore_errors=True)
             if result is None:
                 self._settle()
             self._release()
         if result is not None:
             self._raise_for_reference(result)
-        return _Played(str(folder), report, result, gone, timed_out)
+        return _Played(str(armed.folder), report, result, gone, timed_out, sandbox)
 
-    def _start_player(
-        self, request: EvaluationRequest, folder: Path, *, executes: bool
-    ) -> tuple[PlayerHandle, socket.socket]:
-        """Write the candidate into its folder and start a player on it; gives the referee's socket."""
-        folder.mkdir(mode=0o700, parents=True)  # the judge's own folder may have been cleared away
-        source = request.custom_model_src.encode("utf-8", "surrogatepass")
-        (folder / CANDIDATE_FILE).write_bytes(source)
-        spec = PlayerSpec(
-            folder=str(folder),
-            device=self.device.kind,
-            visible_devices=self.device.visible_devices,
-            compile_target=self._settings.compile_target,
-            tf32=request.tf32,
-            build_dir=_made(request.build_dir or self._settings.build_dir),
-            executes=executes,
-        )
-        referee_end, player_end = channel.pair()
-        ours, theirs = channel.pair()
-        try:
-            with player_end, theirs:
-                pid = self._nursery.fork_player(player_end.fileno(), theirs.fileno(), spec)
-        except ZygoteLost:
-            referee_end.close()
-            ours.close()
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
-        return PlayerHandle(ours, pid), referee_end
+    def _take_player(self, request: EvaluationRequest, op: str, cancelled: threading.Event) -> Armed:
+        """A player that waits for this candidate: armed before, or started now where the job needs its own."""
+        build_dir = _made(request.build_dir or self._settings.build_dir)
+        if op == "compile" or build_dir is not None:
+            return self._pool.start_now(
+                partial(
+                    fresh_spec,
+                    self._nursery,
+                    self.device,
+                    self._settings,
+                    build_dir,
+                    executes=op != "compile",
+                )
+            )
+        armed = self._pool.take(cancelled)
+        if armed is None:
+            raise Cancelled
+        return armed
 
     def _converse(
         self,
@@ -408,18 +412,49 @@ class Bench:
             "visible_devices": device["visible_devices"],
             "hardware": device["hardware"],
             "home": str(self._nursery.home / f"referee-{self.device.id}-{self._slot}"),
-            "lock_file": str(self._lock_file()),
+            "lock_file": str(lock_file(self._nursery, self.device)),
             "secret": self._settings.secret.hex(),
             "cpu_max_elements": self._settings.cpu_max_elements,
             "cpu_max_flops": self._settings.cpu_max_flops,
         }
 
-    def _lock_file(self) -> Path:
-        """One file per device: for a GPU one that other judges of this user find as well."""
-        if self.device.kind == "cpu":
-            return self._nursery.home / "cpu.lock"
-        name = f"judge-{os.getuid()}-gpu-{self.device.visible_devices}.lock"
-        return Path(tempfile.gettempdir(), name.replace("/", "_"))
+
+def lock_file(nursery: Nursery, device: Device) -> Path:
+    """One file per device: for a GPU one that other judges of this user find as well."""
+    if device.kind == "cpu":
+        return nursery.home / "cpu.lock"
+    name = f"judge-{os.getuid()}-gpu-{device.visible_devices}.lock"
+    return Path(tempfile.gettempdir(), name.replace("/", "_"))
+
+
+def pool_of(nursery: Nursery, device: Device, settings: Settings) -> Pool:
+    """The armed players of a device."""
+    target = settings.armed_players
+    if target is None:
+        target = 1 if device.kind == "cpu" else max(2, settings.max_concurrent_evals)
+    lock = None if device.kind == "cpu" else DeviceLock(lock_file(nursery, device))
+    return Pool(nursery, partial(fresh_spec, nursery, device, settings, None), target, lock)
+
+
+def fresh_spec(
+    nursery: Nursery, device: Device, settings: Settings, build_dir: str | None, *, executes: bool = True
+) -> PlayerSpec:
+    """A new private folder and the spec of a player in it."""
+    folder = nursery.home / f"job-{next(_job_numbers)}"
+    folder.mkdir(mode=0o700, parents=True)  # the judge's own folder may have been cleared away
+    return PlayerSpec(
+        folder=str(folder),
+        device=device.kind,
+        visible_devices=device.visible_devices,
+        compile_target=settings.compile_target,
+        build_dir=build_dir,
+        executes=executes,
+    )
+
+
+def _public(sandbox: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The sandbox without what differs from player to player."""
+    return None if sandbox is None else sandbox | {"uid": sandbox.get("uid") is not None}
 
 
 def _made(build_dir: str | None) -> str | None:

@@ -97,13 +97,22 @@ class Channel:
             ChannelClosed, FrameError: as :meth:`receive`; also when the body is no JSON object.
         """
         body, fds = self.receive()
-        try:
-            message = json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise FrameError(f"not JSON: {error}") from error
-        if not isinstance(message, dict):
-            raise FrameError("not a JSON object")
-        return message, fds
+        return json_object(body), fds
+
+
+def json_object(body: bytes) -> dict[str, Any]:
+    """The JSON object that a message is.
+
+    Raises:
+        FrameError: it is none.
+    """
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise FrameError(f"not JSON: {error}") from error
+    if not isinstance(message, dict):
+        raise FrameError("not a JSON object")
+    return message
 
 
 def pair() -> tuple[socket.socket, socket.socket]:

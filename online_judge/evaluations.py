@@ -18,6 +18,7 @@ from adaexplore.core.wire import (
 from online_judge import baselines
 from online_judge.bench import Bench, Cancelled
 from online_judge.cache import Question
+from online_judge.compile_slot import CompileSlot
 from online_judge.devices import Machine
 from online_judge.metrics import Metrics
 from online_judge.scheduler import Work
@@ -53,7 +54,7 @@ class Evaluations:
             NoSuchDevice: it is not here.
         """
         known = [each.id for each in self.machine.devices]
-        if not known:
+        if not known or kind == "compile":
             return None
         if kind == "problem":
             return known[0]
@@ -78,13 +79,14 @@ class Evaluations:
         A failing reference is the answer to a ``problem``, and raises ProblemError otherwise.
         """
 
-        def run(bench: Bench, cancelled: threading.Event) -> Finding:
+        def run(bench: Bench | CompileSlot, cancelled: threading.Event) -> Finding:
             status = "infra_error"
             begin = time.monotonic()
             bench.stage_seconds = {}
             try:
                 found = self._perform(bench, kind, request, cancelled)
                 status = _status(found)
+                self._tell(bench.device.id, found)
                 return found
             except Cancelled:
                 status = "cancelled"
@@ -98,19 +100,31 @@ class Evaluations:
 
         return run
 
+    def _tell(self, device: int, found: Finding) -> None:
+        """What the metrics show of a verdict."""
+        if not isinstance(found, Verdict):
+            return
+        flags = found.metadata.get("integrity", [])
+        self.metrics.flagged(flags)
+        if "baseline_drift" in flags:
+            self.metrics.drifted(device)
+        if slot := found.runtime_stats.get("slot"):
+            self.metrics.timed(device, slot["held_s"], slot["gpu_s"])
+
     def _perform(
         self,
-        bench: Bench,
+        bench: Bench | CompileSlot,
         kind: JobKind,
         request: EvaluationRequest | ProblemRequest,
         cancelled: threading.Event,
     ) -> Finding:
+        if isinstance(bench, CompileSlot):
+            assert isinstance(request, EvaluationRequest)
+            return bench.compile(request, cancelled)
         if kind == "problem":
             return self._check_problem(bench, request, cancelled)
         if kind == "candidate" and isinstance(request, EvaluationRequest):
             return bench.evaluate(request, self._recorded_ms(request), cancelled)
-        if kind == "compile" and isinstance(request, EvaluationRequest):
-            return bench.compile(request, cancelled)
         raise JudgeError(f"jobs of kind {kind} cannot be run here")
 
     def _check_problem(

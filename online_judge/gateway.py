@@ -25,10 +25,11 @@ from adaexplore.core.wire import (
     ProblemRequest,
     QueueStatus,
 )
-from online_judge import devices, job_endpoints
+from online_judge import devices, job_endpoints, linux
 from online_judge.access import Door
-from online_judge.bench import Bench, Cancelled
+from online_judge.bench import Bench, Cancelled, pool_of
 from online_judge.cache import ResultCache
+from online_judge.compile_slot import compile_slots
 from online_judge.evaluations import Evaluations, NoSuchDevice
 from online_judge.events import tell
 from online_judge.job_endpoints import RETRY_AFTER_S, is_tritonbench, later
@@ -36,6 +37,7 @@ from online_judge.jobs import REFERENCE_FAILED, JobBoard
 from online_judge.journal import Journal
 from online_judge.metrics import Metrics
 from online_judge.nursery import Nursery
+from online_judge.pool import Pool
 from online_judge.scheduler import Job, QueueFull, Scheduler, Work
 from online_judge.settings import Settings
 from online_judge.store import Store
@@ -67,28 +69,37 @@ class Judge:
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     """Read the environment, start the processes, and leave none behind."""
     settings = app.state.settings = Settings.from_environment()
+    linux.forbid_inspection()
     store = Store(settings.state_file)
     nursery = Nursery()
+    pools: dict[int, Pool] = {}
     try:
         await asyncio.to_thread(nursery.start)
         machine = await asyncio.to_thread(devices.find, nursery, settings)
+        pools |= {device.id: pool_of(nursery, device, settings) for device in machine.devices}
         benches = [
-            Bench(nursery, device, slot, settings)
+            Bench(nursery, device, slot, settings, pools[device.id])
             for slot in range(settings.max_concurrent_evals)
             for device in machine.devices
         ]
+        for pool in pools.values():
+            pool.fill()
         for bench in benches:
             await asyncio.to_thread(bench.start)
         pinned = settings.allocation_mode == "manual"
         scheduler = Scheduler(benches, settings.max_queue_size, pinned=pinned)
         scheduler.start()
+        compilers = compile_slots(nursery, settings, machine.compile_target) if machine.devices else []
+        compiles = Scheduler(compilers, settings.max_queue_size, pinned=False)
+        compiles.start()
         metrics = Metrics()
         evaluations = Evaluations(settings, machine, nursery.versions, metrics)
         cache = ResultCache(store, metrics)
         board = JobBoard(
-            scheduler, evaluations, Journal(store), cache if settings.cache_v2 else None, metrics
+            scheduler, compiles, evaluations, Journal(store), cache if settings.cache_v2 else None, metrics
         )
         metrics.watch(scheduler, board)
+        metrics.watch_players(pools)
         app.state.judge = Judge(settings, nursery, machine, scheduler, evaluations, board, cache, metrics)
         log.info("judging on %s, %d slots", machine.hardware, len(benches))
         try:
@@ -97,8 +108,11 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
             yield
         finally:
             await board.close()
+            await compiles.close()
             await scheduler.close()
     finally:
+        for pool in pools.values():
+            await asyncio.to_thread(pool.close)
         await asyncio.to_thread(nursery.close)
         store.close()
 

@@ -50,9 +50,6 @@ async def submit(
         raise later("TritonBench")
     if not judge.machine.devices:
         raise HTTPException(503, "CUDA is not available on this judge")
-    if body.kind == "compile" and judge.machine.cuda_available:
-        text = "kind compile needs a judge without a GPU (JUDGE_DEVICE=cpu); here: candidate, problem"
-        raise HTTPException(422, text)
     retry = {"Retry-After": str(RETRY_AFTER_S)}
     try:
         answer = await judge.board.submit(body, idempotency_key)

@@ -45,13 +45,24 @@ class JobBoard:
     def __init__(
         self,
         scheduler: Scheduler,
+        compiles: Scheduler,
         evaluations: Evaluations,
         journal: Journal,
         cache: ResultCache | None,
         metrics: Metrics,
     ) -> None:
-        """Know no job yet; without a ``cache`` every job is judged."""
+        """Know no job yet.
+
+        Args:
+            scheduler: of the devices.
+            compiles: of jobs of kind ``compile``, which need no device.
+            evaluations: what jobs mean.
+            journal: where they are written down.
+            cache: known verdicts; without it every job is judged.
+            metrics: told of them.
+        """
         self._scheduler = scheduler
+        self._compiles = compiles
         self._evaluations = evaluations
         self._journal = journal
         self._cache = cache
@@ -216,7 +227,8 @@ class JobBoard:
                 self._spawn(self._begin(entry))
             return
         work = self._evaluations.work(body.kind, body.request)
-        job = self._scheduler.submit(work, device, priority=body.priority, admitted=admitted)
+        scheduler = self._compiles if body.kind == "compile" else self._scheduler
+        job = scheduler.submit(work, device, priority=body.priority, admitted=admitted)
         entry.run = run = Run(job, key, question, [entry])
         self._runs[key] = run
         run.task = self._spawn(self._follow(run))

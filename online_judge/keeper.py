@@ -7,16 +7,21 @@ import os
 import select
 import signal
 import socket
+import struct
+import traceback
 from collections import deque
 from collections.abc import Callable
 from typing import NoReturn
 
-from online_judge import linux
+from online_judge import confinement, linux, readback
 from online_judge.channel import Channel, ChannelClosed
+from online_judge.confinement import Plan, Wanted
 
 MAX_PROCESSES = 256
 LOG_BYTES = 4096
 _LOOK_S = 0.25
+_LOCKED, _OPEN, _GO = b"L", b"o", b"g"
+_CREDENTIALS = struct.Struct("iII")
 
 
 class _Tail:
@@ -38,17 +43,22 @@ class _Tail:
         return bytes(self._bytes).decode("utf-8", "replace")
 
 
-def keep(play: Callable[[socket.socket], NoReturn], player_end: int, lifeline: int) -> NoReturn:
-    """Fork a player, wait for its end or for the order to end it, kill its tree, report, exit.
+def keep(
+    play: Callable[[socket.socket], NoReturn], player_end: int, lifeline: int, wanted: Wanted
+) -> NoReturn:
+    """Fork a player into its sandbox, wait for its end or the order to end it, kill its tree, report, exit.
 
-    Runs in a fresh child of the zygote. The report, sent when nothing of the player is left, is
-    ``{"exit": code | null, "signal": number | null, "crowded": bool, "log": text}``; exit and
-    signal are null when the player was ended by order.
+    Runs in a fresh child of the zygote. Two messages go over the lifeline. Before ``play`` is called:
+    ``{"sandbox": {...}}``, see :mod:`online_judge.readback`. When nothing of the player is left:
+    ``{"exit": code | null, "signal": number | null, "crowded": bool, "out_of_memory": bool, "started": bool,
+    "log": text}``; exit and signal are null when the player was ended by order, ``started`` is false when
+    it came to its end before the sandbox stood, so that it is nothing of the candidate's.
 
     Args:
         play: the player's main function, given its socket.
         player_end: descriptor of the player's socket.
         lifeline: descriptor over which the report goes; its closing, or any message, is the order.
+        wanted: the sandbox.
     """
     linux.set_process_name("judge-keeper")
     linux.become_subreaper()
@@ -60,20 +70,34 @@ def keep(play: Callable[[socket.socket], NoReturn], player_end: int, lifeline: i
     os.set_blocking(wake_write, False)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     linux.die_with_parent(signal.SIGTERM, os.getppid())
-    log_read, log_write = os.pipe()
     me = os.getpid()
+    plan = confinement.prepare(wanted)
+    if wanted.walls.pids:
+        _fork_init(me)
+    log_read, log_write = os.pipe()
+    if plan.uid is not None:
+        os.fchown(log_write, plan.uid, plan.uid)  # so that it can open /dev/stdout
+    gate, theirs = socket.socketpair()
+    gate.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     pid = os.fork()
     if pid == 0:
-        _become_player(play, player_end, log_write, me)
+        _become_player(play, player_end, log_write, theirs.detach(), plan, me)
+    if plan.group is not None:
+        plan.group.take(pid)  # some 10 ms, in which the player is busy with its other walls
+    theirs.close()
     os.close(log_write)
     os.close(player_end)
     os.set_blocking(log_read, False)
     tail = _Tail(LOG_BYTES)
-    waiting = [lifeline, wake_read, log_read]
+    channel = Channel.from_fd(lifeline)
+    waiting = [lifeline, wake_read, log_read, gate.fileno()]
     status: int | None = None
-    crowded = False
+    crowded = started = False
     while not stop:
         ready, _, _ = select.select(waiting, [], [], _LOOK_S)
+        if gate.fileno() in ready:
+            waiting.remove(gate.fileno())
+            started = _open_gate(gate, plan, channel)
         if log_read in ready and not tail.read(log_read):
             waiting.remove(log_read)
         if wake_read in ready:
@@ -85,6 +109,8 @@ def keep(play: Callable[[socket.socket], NoReturn], player_end: int, lifeline: i
         if len(linux.descendants(me)) > MAX_PROCESSES:
             crowded = True
             break
+    if plan.group is not None:
+        plan.group.kill()
     linux.kill_descendants()
     while log_read in select.select([log_read], [], [], 0)[0] and tail.read(log_read):
         pass
@@ -92,11 +118,54 @@ def keep(play: Callable[[socket.socket], NoReturn], player_end: int, lifeline: i
         "exit": os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
         "signal": os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
         "crowded": crowded,
+        "out_of_memory": plan.group is not None and plan.group.ran_out_of_memory(),
+        "started": started,
         "log": tail.text(),
     }
+    if plan.group is not None:
+        plan.group.remove()
     with contextlib.suppress(ChannelClosed):
-        Channel.from_fd(lifeline).send_json(report)
+        channel.send_json(report)
     os._exit(0)
+
+
+def _fork_init(keeper: int) -> None:
+    """Fork what adopts orphans in the players' process namespace; its end kills everything there.
+
+    It is the first process of that namespace if there is one; else it does nothing. It ends with the
+    keeper, even one that is killed: then the pipe between them closes.
+    """
+    watch, held = os.pipe()
+    if os.fork() != 0:
+        os.close(watch)
+        os.set_inheritable(held, False)  # stays open as long as the keeper lives
+        return
+    try:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then buries the dead
+        linux.set_process_name("judge-init")
+        linux.close_descriptors({watch})
+        linux.die_with_parent(signal.SIGKILL, keeper)
+        os.read(watch, 1)
+    finally:
+        os._exit(0)
+
+
+def _open_gate(gate: socket.socket, plan: Plan, lifeline: Channel) -> bool:
+    """Read back the sandbox of a player that says it is ready, tell, and let it go on."""
+    with gate:
+        word, extra, _, _ = gate.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
+        if not word:
+            return False
+        pid, _, _ = _CREDENTIALS.unpack(extra[0][2][: _CREDENTIALS.size])
+        try:
+            sandbox = readback.read_back(plan, pid, landlocked=word == _LOCKED)
+            lifeline.send_json({"sandbox": sandbox})
+            gate.sendall(_GO)
+        except (OSError, ChannelClosed):  # it was killed at this moment, or nobody waits any more
+            return False
+    return True
 
 
 def _reap(wake_read: int, player: int) -> int | None:
@@ -115,7 +184,12 @@ def _reap(wake_read: int, player: int) -> int | None:
 
 
 def _become_player(
-    play: Callable[[socket.socket], NoReturn], player_end: int, log_write: int, parent: int
+    play: Callable[[socket.socket], NoReturn],
+    player_end: int,
+    log_write: int,
+    gate: int,
+    plan: Plan,
+    parent: int,
 ) -> NoReturn:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -127,5 +201,17 @@ def _become_player(
     os.dup2(null, 0)
     os.dup2(log_write, 1)
     os.dup2(log_write, 2)
-    linux.close_descriptors({player_end})
+    linux.close_descriptors({player_end, gate})
+    try:
+        entered = confinement.enter(plan)
+        linux.die_with_parent(signal.SIGKILL, parent)  # a change of user forgets it
+        os.write(gate, _LOCKED if entered.landlocked else _OPEN)
+        if os.read(gate, 1) != _GO:
+            os._exit(1)
+        os.close(gate)
+        if not entered.alone:
+            linux.forbid_inspection()
+    except BaseException:  # noqa: BLE001 - the keeper logs it
+        traceback.print_exc()
+        os._exit(1)
     play(socket.socket(fileno=player_end))

@@ -11,17 +11,39 @@ import time
 from collections.abc import Collection
 
 _PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
 _PR_SET_NAME = 15
+_PR_CAPBSET_DROP = 24
 _PR_SET_CHILD_SUBREAPER = 36
 _PR_SET_NO_NEW_PRIVS = 38
+
+_CAPABILITY_VERSION = 0x20080522
+
+NEW_MOUNTS = 0x00020000
+NEW_HOSTNAME = 0x04000000
+NEW_IPC = 0x08000000
+NEW_USER = 0x10000000
+NEW_PIDS = 0x20000000
+NEW_NETWORK = 0x40000000
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _prctl(option: int, argument: int | bytes) -> None:
-    if _libc.prctl(option, argument, 0, 0, 0) != 0:
+def call(name: str, *arguments: object) -> int:
+    """Call a function of the C library.
+
+    Raises:
+        OSError: it gave a negative number.
+    """
+    result = int(getattr(_libc, name)(*arguments))
+    if result < 0:
         code = ctypes.get_errno()
-        raise OSError(code, f"prctl({option}): {os.strerror(code)}")
+        raise OSError(code, f"{name}: {os.strerror(code)}")
+    return result
+
+
+def _prctl(option: int, argument: int | bytes) -> None:
+    call("prctl", option, argument, 0, 0, 0)
 
 
 def set_process_name(name: str) -> None:
@@ -39,10 +61,39 @@ def forbid_new_privileges() -> None:
     _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
+def forbid_inspection(*, forbid: bool = True) -> None:
+    """Keep processes without privileges away from this one's memory, environment and descriptors.
+
+    Inherited by forks; exec and a change of user undo it.
+    """
+    _prctl(_PR_SET_DUMPABLE, 0 if forbid else 1)
+
+
+def unshare(flags: int) -> None:
+    """Leave the shared namespaces that ``flags`` (``NEW_...``) name for new ones.
+
+    Raises:
+        OSError: this process may not.
+    """
+    call("unshare", flags)
+
+
+def drop_capabilities() -> None:
+    """Give up all privileges, for good together with :func:`forbid_new_privileges`."""
+    with contextlib.suppress(OSError):  # no right to, or past the last one
+        for number in range(64):
+            _prctl(_PR_CAPBSET_DROP, number)
+    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
+    call("capset", header, (ctypes.c_uint32 * 6)())
+
+
 def die_with_parent(signum: signal.Signals, parent: int) -> None:
-    """Receive ``signum`` when the parent dies; exit at once if ``parent`` is gone already."""
+    """Receive ``signum`` when the parent dies; exit at once if ``parent`` is gone already.
+
+    A parent outside of this process's PID namespace has the number 0, gone or not.
+    """
     _prctl(_PR_SET_PDEATHSIG, signum)
-    if os.getppid() != parent:
+    if os.getppid() not in (0, parent):
         os._exit(1)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 
 if TYPE_CHECKING:
     from online_judge.jobs import JobBoard
+    from online_judge.pool import Pool
     from online_judge.scheduler import Scheduler
 
 _PREFIX = "adaexplore_judge_"
@@ -46,6 +47,27 @@ class Metrics:
         self._infra = Counter(
             f"{_PREFIX}infra_errors", "Evaluations that the judge itself failed", registry=self.registry
         )
+        self._slot_held = Counter(
+            f"{_PREFIX}slot_held_seconds",
+            "Time in which a device was held exclusively, to time something",
+            ("device",),
+            registry=self.registry,
+        )
+        self._slot_gpu = Counter(
+            f"{_PREFIX}slot_gpu_seconds",
+            "Part of it in which the device worked for a candidate or its baseline",
+            ("device",),
+            registry=self.registry,
+        )
+        self._flags = Counter(
+            f"{_PREFIX}integrity_flags", "Verdicts that carry a flag", ("flag",), registry=self.registry
+        )
+        self._drift = Counter(
+            f"{_PREFIX}baseline_drifts",
+            "Baselines that were measured again and had changed by more than they may",
+            ("device",),
+            registry=self.registry,
+        )
         for result in ("hit", "miss", "joined"):
             self._cache.labels(result)
 
@@ -64,9 +86,33 @@ class Metrics:
         """One more look into the cache: ``hit``, ``miss`` or ``joined``."""
         self._cache.labels(result).inc()
 
+    def timed(self, device: int, held_s: float, gpu_s: float) -> None:
+        """One exclusive use of a device is over.
+
+        Args:
+            device: the judge's number of it.
+            held_s: for how long it was held.
+            gpu_s: for how long of that it worked for a candidate or its baseline; flushes do not count.
+        """
+        self._slot_held.labels(str(device)).inc(held_s)
+        self._slot_gpu.labels(str(device)).inc(gpu_s)
+
+    def flagged(self, ids: Iterable[str]) -> None:
+        """One more verdict carries these flags."""
+        for flag in set(ids):
+            self._flags.labels(flag).inc()
+
+    def drifted(self, device: int) -> None:
+        """One more baseline is no longer what it was."""
+        self._drift.labels(str(device)).inc()
+
     def watch(self, scheduler: Scheduler, board: JobBoard) -> None:
         """Show the load as well, as it is whenever it is asked for."""
         self.registry.register(_Load(scheduler, board))
+
+    def watch_players(self, pools: Mapping[int, Pool]) -> None:
+        """Show how many players of each device wait for a candidate."""
+        self.registry.register(_Players(pools))
 
     def render(self) -> bytes:
         """The text of ``/metrics``."""
@@ -96,3 +142,19 @@ class _Load(Collector):
         for state, count in self._board.count().items():
             jobs.add_metric([state], count)
         yield jobs
+
+
+class _Players(Collector):
+    """Armed players, counted when they are asked for."""
+
+    def __init__(self, pools: Mapping[int, Pool]) -> None:
+        self._pools = pools
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """Players now."""
+        armed = GaugeMetricFamily(
+            f"{_PREFIX}armed_players", "Players that wait for a candidate", labels=("device",)
+        )
+        for device, pool in self._pools.items():
+            armed.add_metric([str(device)], pool.armed)
+        yield armed

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from adaexplore.core.errors import JudgeError
-from online_judge import channel
+from online_judge import channel, readback
 from online_judge.channel import Channel, ChannelClosed
 from online_judge.sandbox import PlayerSpec, zygote_environment
 
@@ -42,6 +42,7 @@ class Nursery:
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._closed = False
+        self._weaknesses: set[tuple[str, ...]] = set()
         self.home = Path()
         self.versions: dict[str, str] = {}
 
@@ -77,6 +78,15 @@ class Nursery:
     def fork_player(self, player_end: int, lifeline: int, spec: PlayerSpec) -> int:
         """A new keeper with its player; gives the keeper's process id."""
         return self._fork({"op": "player", "spec": spec.to_json()}, [player_end, lifeline])
+
+    def note_sandbox(self, sandbox: dict[str, Any]) -> None:
+        """Warn of what is not in force around players, once."""
+        weak = readback.weaknesses(sandbox)
+        with self._lock:
+            known = weak in self._weaknesses
+            self._weaknesses.add(weak)
+        if weak and not known:
+            log.warning("the sandbox of candidates is incomplete on this machine: %s", ", ".join(weak))
 
     def gpus(self) -> list[tuple[str, str]]:
         """Name and architecture (``sm_NN``) of the CUDA devices, asked of a child that may touch CUDA.

@@ -14,13 +14,18 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 import torch
+from triton.runtime import driver
 
-from adaexplore.core.wire import Tf32Policy
+from online_judge import sandbox
 from online_judge.channel import Channel, ChannelClosed
-from online_judge.evaluation import classification, modules, timing, trees
+from online_judge.evaluation import classification, kernel_share, modules, overlap, timing, trees
 from online_judge.evaluation.arenas import Window
+from online_judge.evaluation.audit import Watchdog
+from online_judge.evaluation.background import Background
 from online_judge.evaluation.findings import Failure, Stage
-from online_judge.orders import Construct, Forward, Measure, Order
+from online_judge.evaluation.launches import LaunchMeter
+from online_judge.evaluation.switches import GlobalFlags
+from online_judge.orders import DONE, Block, Construct, Forward, Load, Observe, Order, Prepare, Reweigh
 from online_judge.sandbox import CANDIDATE_FILE, PlayerSpec
 
 MODULE = "candidate"
@@ -31,31 +36,44 @@ class Player:
     """Carries out a referee's orders on one candidate."""
 
     def __init__(self, channel: Channel, spec: PlayerSpec) -> None:
-        """Load nothing yet; ``spec`` is already in force."""
+        """Get ready for any candidate; ``spec`` is already in force."""
         self._channel = channel
+        self._spec = spec
         self._cuda = spec.device == "cuda"
-        self._tf32 = cast(Tf32Policy, spec.tf32)
         self._file = str(Path(spec.folder) / CANDIDATE_FILE)
+        self._stopwatch = _arm() if self._cuda else None
+        self._meter = LaunchMeter(cuda=self._cuda)
         self._class: Any = None
         self._model: Any = None
         self._buffers: dict[str, Any] = {}
+        self._prepared: tuple[list[Any], list[Any], Prepare] | None = None
+        self._graph: timing.BlockRun | None = None
+        self._switched: list[str] = []
+        self._settled = False
+        self._lines: list[str] | None = None
 
     def play(self) -> None:
-        """Load the candidate, then obey until the channel closes or something fails."""
-        if not self._attempt(Stage.LOAD, self._load):
-            return
-        while True:
+        """Say that everything is ready, then obey until the channel closes or something fails."""
+        self._channel.send_json({"armed": {}})
+        done = True
+        while done:
             body, fds = self._channel.receive()
             order: Order = pickle.loads(body)
             match order:
+                case Load():
+                    done = self._attempt(Stage.LOAD, partial(self._load, order))
                 case Construct():
                     done = self._attempt(Stage.CONSTRUCT, partial(self._construct, order, fds))
+                case Reweigh():
+                    done = self._attempt(Stage.FORWARD, partial(self._reweigh, order, fds))
                 case Forward():
                     done = self._attempt(Stage.FORWARD, partial(self._forward, order, fds))
-                case Measure():
-                    done = self._attempt(Stage.TIMING, partial(self._measure, order, fds))
-            if not done:
-                return
+                case Observe():
+                    done = self._attempt(Stage.FORWARD, self._observe)
+                case Prepare():
+                    done = self._attempt(Stage.TIMING, partial(self._prepare, order, fds))
+                case Block():
+                    done = self._attempt(Stage.TIMING, partial(self._time, order))
 
     def _attempt(self, stage: Stage, work: Callable[[], dict[str, Any] | Failure]) -> bool:
         """Do one piece of work and answer; this is the border at which any exception is an outcome."""
@@ -68,13 +86,17 @@ class Player:
         self._channel.send_json(answer)
         return not failed
 
-    def _load(self) -> dict[str, Any] | Failure:
-        modules.apply_precision(self._tf32)
-        raw = Path(self._file).read_bytes()
+    def _load(self, order: Load) -> dict[str, Any] | Failure:
+        sandbox.assign(self._spec, tf32=order.tf32, build_dir=order.build_dir)
+        modules.apply_precision(order.tf32)
+        self._watchdog = Watchdog.take()
+        self._switches = GlobalFlags.take()
+        self._background = Background()
+        Path(self._file).write_bytes(order.source)
         try:
-            compile(raw, self._file, "exec", dont_inherit=True)
+            compile(order.source, self._file, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-            return classification.syntax_failure(error, raw.decode("utf-8", "replace"))
+            return classification.syntax_failure(error, order.source.decode("utf-8", "replace"))
         spec = importlib.util.spec_from_file_location(MODULE, self._file)
         assert spec is not None
         assert spec.loader is not None
@@ -83,13 +105,20 @@ class Player:
         spec.loader.exec_module(module)
         self._class = getattr(module, "ModelNew", None)
         if self._class is None:
-            empty = "the source is empty" if not raw.strip() else "the source defines no class ModelNew"
+            empty = (
+                "the source is empty" if not order.source.strip() else "the source defines no class ModelNew"
+            )
             raise AttributeError(empty)
+        self._keep_switches()
         return _OK
+
+    def _keep_switches(self) -> None:
+        """Note what the candidate switched, and switch it back: both sides run under the same ones."""
+        self._switched += self._switches.changes()
+        self._switches.restore()
 
     def _construct(self, order: Construct, fds: list[int]) -> dict[str, Any]:
         self._model = None
-        modules.apply_precision(self._tf32)
         modules.seed_everything(order.seed)
         changed = False
         model = self._class(*order.init_inputs)
@@ -101,40 +130,135 @@ class Player:
         self._model = model
         self._buffers = modules.buffers_of(model)
         self._synchronise()
+        self._keep_switches()
         return {"changed": changed}
+
+    def _reweigh(self, order: Reweigh, fds: list[int]) -> dict[str, Any]:
+        with Window(order.weights, fds) as window, torch.no_grad():
+            model = self._model
+            fresh = window.tree()
+            own = model.state_dict() if isinstance(model, torch.nn.Module) else {}
+            loaded = own.keys() == fresh.keys() and all(own[name].shape == fresh[name].shape for name in own)
+            if loaded:
+                modules.restore_buffers(model, self._buffers)
+                for name, held in own.items():
+                    held.copy_(fresh[name])
+                self._buffers = modules.buffers_of(model)
+            self._synchronise()
+        return {"loaded": loaded}
 
     def _forward(self, order: Forward, fds: list[int]) -> dict[str, Any]:
         modules.restore_buffers(self._model, self._buffers)
+        seen: dict[str, Any] = {}
         with Window(order.inputs, fds[:1]) as inputs, Window(order.outputs, fds[1:]) as outputs:
             arguments = self._arguments(inputs)
-            modules.seed_everything(order.seed)
-            with torch.no_grad():
-                result = self._model(*arguments)
-            self._synchronise()
+            call = partial(self._call, order.seed, arguments)
+            match order.mode:
+                case "repeated":
+                    with self._meter.counting():
+                        result = call()
+                    seen = self._repeat(call, result, arguments)
+                    result = seen.pop("result")
+                case "ghost":
+                    with self._meter.skipping():
+                        result = call()
+                case "profiled":
+                    result = call()
+                    names = self._meter.kernel_names()
+                    share = kernel_share.profile_share(call, names)
+                    seen = {"share": share.to_json() if share is not None else None}
+                case _:
+                    result = call()
+                    self._look_behind()
             tree = trees.take_apart(result)
             leaves = []
             for index, leaf in enumerate(tree.leaves):
-                leaves.append([list(leaf.shape), str(leaf.dtype), leaf.device.type])
+                leaves.append([list(leaf.shape), str(leaf.dtype), leaf.device.type, list(leaf.stride())])
                 if index < len(outputs.leaves):
                     place = outputs.leaves[index]
                     if place.shape == leaf.shape and place.dtype == leaf.dtype:
                         place.copy_(leaf.detach())
             self._synchronise()
-            del arguments, result
+            del arguments, result, call
         if self._cuda:
             torch.cuda.empty_cache()  # the referee needs room for the next inputs
-        return {"structure": tree.signature(), "leaves": leaves}
+        self._keep_switches()
+        return {"structure": tree.signature(), "leaves": leaves} | seen
 
-    def _measure(self, order: Measure, fds: list[int]) -> dict[str, Any]:
-        with Window(order.inputs, fds) as inputs:
-            arguments = self._arguments(inputs)
-            modules.seed_everything(order.seed)
-            with torch.no_grad():
-                samples = timing.measure_ms(
-                    partial(self._model, *arguments), order.trials, timing.flush_buffer()
-                )
-            del arguments
-        return {"samples_ms": samples}
+    def _repeat(self, call: Callable[[], Any], first: Any, arguments: list[Any]) -> dict[str, Any]:
+        """What a counted call showed and, on a GPU, a second one while the first one's outputs are held."""
+        seen: dict[str, Any] = {"launches": self._meter.launches().to_json()}
+        outputs = trees.take_apart(first).leaves
+        seen["aliases"] = overlap.aliases(outputs, trees.take_apart(arguments).leaves)
+        self._background.settle()
+        self._settled = True
+        seen["result"] = first
+        if self._cuda:
+            seen["result"] = call()
+            seen["reused"] = overlap.reused(outputs, trees.take_apart(seen["result"]).leaves)
+        return seen
+
+    def _call(self, seed: int, arguments: list[Any]) -> Any:
+        modules.seed_everything(seed)
+        with torch.no_grad():
+            result = self._model(*arguments)
+        self._synchronise()
+        return result
+
+    def _look_behind(self) -> None:
+        """Once, after a call that is neither the first nor the second: what still runs?"""
+        if self._lines is None and self._settled:
+            self._lines = self._background.found()
+
+    def _observe(self) -> dict[str, Any]:
+        return {
+            "patched": self._watchdog.changes(),
+            "global_flags": sorted(set(self._switched)),
+            "background": self._lines or [],
+        }
+
+    def _prepare(self, order: Prepare, fds: list[int]) -> dict[str, Any]:
+        assert self._stopwatch is not None
+        sets, places = Window(order.inputs, fds[:1]).tree(), Window(order.outputs, fds[1:]).tree()
+        self._prepared = (sets, places, order)
+        modules.restore_buffers(self._model, self._buffers)
+        modules.seed_everything(order.seed)
+        calls, best_ms = self._stopwatch.warm_up(self._model, sets, order.least_s)
+        return {"calls": calls, "best_ms": best_ms}
+
+    def _time(self, order: Block) -> dict[str, Any]:
+        """Run a block when the referee says go; its clock runs from there to the word that all is done."""
+        try:
+            run = self._ready_block(order)
+        except RuntimeError:
+            if order.kind != "graph":
+                raise
+            return {"ready": False}
+        self._channel.send_json({"ready": True})
+        self._channel.receive()
+        run.go()
+        self._channel.send(DONE)
+        return run.times().to_json()
+
+    def _ready_block(self, order: Block) -> timing.BlockRun:
+        assert self._stopwatch is not None
+        assert self._prepared is not None
+        sets, places, prepared = self._prepared
+        modules.restore_buffers(self._model, self._buffers)
+        modules.seed_everything(prepared.seed)
+        sets, places = sets[: order.calls], places[: order.calls]
+        if order.kind == "graph":
+            if self._graph is None:
+                self._graph = self._stopwatch.graph(self._model, sets, places)
+            return self._graph
+        return self._stopwatch.block(
+            self._model,
+            sets,
+            places,
+            flushes=order.flushes,
+            marked=order.kind == "marked",
+            reseed=partial(modules.seed_everything, prepared.seed) if prepared.reseed else None,
+        )
 
     def _arguments(self, window: Window) -> list[Any]:
         """The inputs; on the CPU path copies, so that each has a storage whose bounds can be checked."""
@@ -160,6 +284,16 @@ def _load_weights(model: torch.nn.Module, weights: dict[str, Any]) -> bool:
         return False
     model.load_state_dict(weights)
     return True
+
+
+def _arm() -> timing.Stopwatch:
+    """Start CUDA and the libraries that most candidates use."""
+    stopwatch = timing.Stopwatch()
+    square = torch.ones(64, 64, device="cuda")
+    square @ square
+    driver.active.get_current_device()  # loads Triton's own helpers
+    torch.cuda.synchronize()
+    return stopwatch
 
 
 def main(sock: socket.socket, spec: PlayerSpec) -> NoReturn:

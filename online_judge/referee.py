@@ -3,9 +3,10 @@
 It runs the reference, never the candidate. Its control channel carries JSON from the gateway, first its
 configuration, then orders:
 
-- ``{"op": "evaluate", "request": {...}, "folder": str, "recorded_ms": float | null}`` with the
-  player's socket; answered by any number of ``{"clock": "reference" | "candidate" | "none",
-  "stage": str}``, which tell whose time is running, and one ``{"result": {...}}``;
+- ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "folder": str, "job": str,
+  "recorded_ms": float | null, "sandbox": {...}}`` with the player's socket; answered by any number of
+  ``{"clock": "reference" | "candidate" | "tuning" | "none", "stage": str}``, which tell whose time is
+  running, and one ``{"result": {...}}``;
 - ``{"op": "compile", ...}``: the same with a player that executes no kernel;
 - ``{"op": "problem", "request": {...}}``: the same without a player;
 - ``{"op": "release"}``: the player is gone, its memory can go; answered by ``{"released": true}``.
@@ -17,7 +18,6 @@ are put back before each.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import hmac
 import logging
@@ -25,30 +25,32 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 
-from adaexplore.core.wire import EvaluationRequest, ProblemRequest
+from adaexplore.core.identity import source_identity
+from adaexplore.core.wire import EvaluationRequest, ProblemRequest, Tf32Policy
 from online_judge import linux
 from online_judge.channel import Channel, ChannelClosed
+from online_judge.device_lock import DeviceLock
 from online_judge.evaluation import gauge, modules
-from online_judge.evaluation.match import Match, PlayerGone
+from online_judge.evaluation.dialogue import Dialogue, PlayerGone
+from online_judge.evaluation.match import Match, Terms
+from online_judge.evaluation.problem import Problem
 from online_judge.evaluation.reference import Reference, ReferenceFailed, Seeds
+from online_judge.evaluation.timing import Stopwatch
+from online_judge.warm_cache import WarmCache
 
 log = logging.getLogger(__name__)
 
 _ANSWER_BYTES = 2**20
-_SAMPLE_BYTES = 32
-
-
-def answer_limit(num_perf_trials: int) -> int:
-    """Bytes that a player's answer may have; one with its times holds a number a trial."""
-    return _ANSWER_BYTES + _SAMPLE_BYTES * num_perf_trials
+"""Most that an answer of a player may have."""
+_PROBLEMS = 3
+"""References that are kept loaded."""
 
 
 @dataclass(frozen=True)
@@ -78,22 +80,6 @@ class RefereeConfig:
     cpu_max_flops: float
 
 
-class DeviceLock:
-    """Shared while kernels run for correctness, exclusive while something is timed."""
-
-    def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-
-    @contextmanager
-    def hold(self, *, exclusive: bool) -> Iterator[None]:
-        """Hold the device for the length of the block."""
-        fcntl.flock(self._fd, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._fd, fcntl.LOCK_UN)
-
-
 class Referee:
     """Serves one control channel."""
 
@@ -104,8 +90,9 @@ class Referee:
         self._cuda = config.device == "cuda"
         self._secret = bytes.fromhex(config.secret)
         self._lock = DeviceLock(config.lock_file)
-        self._baselines: dict[tuple[str, ...], float] = {}
+        self._problems: OrderedDict[tuple[str, ...], Problem] = OrderedDict()
         self._small_enough: set[str] = set()
+        self._watch: Stopwatch | None = None
         self._match: Match | None = None
 
     def serve(self) -> None:
@@ -120,7 +107,7 @@ class Referee:
                 case "evaluate" | "compile":
                     self._control.send_json({"result": self._evaluate(order, fds[0])})
                 case "problem":
-                    self._control.send_json({"result": self._problem(order)})
+                    self._control.send_json({"result": self._check_problem(order)})
                 case "release":
                     self._release()
                     self._control.send_json({"released": True})
@@ -129,30 +116,33 @@ class Referee:
 
     def _evaluate(self, order: dict[str, Any], player_fd: int) -> dict[str, Any]:
         request = EvaluationRequest.model_validate(order["request"])
-        player = Channel.from_fd(player_fd, answer_limit(request.num_perf_trials))
+        player = Channel.from_fd(player_fd, _ANSWER_BYTES)
         self._clock("reference", "")
         try:
             with modules.torch_defaults():
-                reference = self._reference(request.original_model_src, request.seed_num, request)
-                self._match = Match(
-                    player=player,
-                    reference=reference,
+                problem = self._problem(request.original_model_src, request.seed_num, request)
+                terms = Terms(
                     request=request,
-                    clock=self._clock,
-                    lock=self._lock,
-                    baselines=self._baselines,
+                    source=request.custom_model_src,
+                    build_dir=order["build_dir"],
                     recorded_ms=order["recorded_ms"],
                     facts={
                         "hardware": self._config.hardware,
                         "device": f"cuda:{self._config.device_id}" if self._cuda else "cpu",
+                        "sandbox": order["sandbox"],
                     },
                     folder=order["folder"],
+                    visible_devices=self._config.visible_devices,
+                    job=order["job"] + source_identity(request.custom_model_src)[:16],
                 )
+                dialogue = Dialogue(player, self._clock, terms.folder)
+                self._match = Match(dialogue, problem, terms, self._lock, self._stopwatch)
                 if order["op"] == "compile":
                     failure = self._match.compile()
                     return {"kind": "compiled", "failure": failure.to_json() if failure is not None else None}
                 verdict = self._match.run()
         except ReferenceFailed as error:
+            self._problems.clear()
             return {"kind": "reference_failed", "reason": str(error), "broken": self._context_lost()}
         except PlayerGone as gone:
             return {"kind": "player_gone", "stage": gone.stage.value, "why": gone.why}
@@ -160,20 +150,20 @@ class Referee:
             player.close()
         return {"kind": "verdict", "verdict": verdict.model_dump(mode="json")}
 
-    def _problem(self, order: dict[str, Any]) -> dict[str, Any]:
+    def _check_problem(self, order: dict[str, Any]) -> dict[str, Any]:
         request = ProblemRequest.model_validate(order["request"])
         self._clock("reference", "")
         try:
             with modules.torch_defaults(), self._lock.hold(exclusive=False):
-                reference = self._reference(request.original_model_src, request.seed_num, request)
+                reference = self._problem(request.original_model_src, request.seed_num, request).reference
                 reference.outputs(reference.inputs("problem"), "problem")
         except ReferenceFailed as error:
+            self._problems.clear()
             return {"kind": "reference_failed", "reason": str(error), "broken": self._context_lost()}
         return {"kind": "ok"}
 
-    def _reference(
-        self, source: str, seed_num: int, request: EvaluationRequest | ProblemRequest
-    ) -> Reference:
+    def _problem(self, source: str, seed_num: int, request: EvaluationRequest | ProblemRequest) -> Problem:
+        """The problem, loaded now or kept from an earlier order."""
         key = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
         if not self._cuda and key not in self._small_enough:
             try:
@@ -183,9 +173,23 @@ class Referee:
             except gauge.Died as error:
                 raise ReferenceFailed(f"the module cannot be run: {error}") from error
             self._small_enough.add(key)
-        modules.apply_precision(getattr(request, "tf32", "paper"))
-        seeds = Seeds(hmac.new(self._secret, f"{key}:{seed_num}".encode(), hashlib.sha256).digest())
-        return Reference(source, key, seeds, request.dtype_str, cuda=self._cuda)
+        tf32: Tf32Policy = getattr(request, "tf32", "paper")
+        modules.apply_precision(tf32)
+        known = (key, str(seed_num), request.dtype_str, tf32)
+        if known not in self._problems:
+            while len(self._problems) >= _PROBLEMS:
+                self._problems.popitem(last=False)
+            if self._cuda:
+                torch.cuda.empty_cache()
+            seeds = Seeds(hmac.new(self._secret, f"{key}:{seed_num}".encode(), hashlib.sha256).digest())
+            self._problems[known] = Problem(Reference(source, key, seeds, request.dtype_str, cuda=self._cuda))
+        self._problems.move_to_end(known)
+        return self._problems[known]
+
+    def _stopwatch(self) -> Stopwatch:
+        if self._watch is None:
+            self._watch = Stopwatch()
+        return self._watch
 
     def _clock(self, whose: str, stage: str) -> None:
         self._control.send_json({"clock": whose, "stage": stage})
@@ -209,7 +213,7 @@ class Referee:
         return False
 
 
-def main(control: Channel) -> NoReturn:
+def main(control: Channel, helpers: WarmCache) -> NoReturn:
     """Be a referee; runs in a fresh child of the zygote that ends here.
 
     Its configuration is the first message, so that the secret never is in the zygote's memory,
@@ -222,11 +226,13 @@ def main(control: Channel) -> NoReturn:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     linux.forbid_new_privileges()
+    linux.forbid_inspection()
     Path(settings.home).mkdir(parents=True, exist_ok=True)
     os.chdir(settings.home)
     os.environ["CUDA_VISIBLE_DEVICES"] = settings.visible_devices
     os.environ["HOME"] = settings.home
     os.environ["TRITON_CACHE_DIR"] = os.path.join(settings.home, "triton")
+    helpers.seed(Path(os.environ["TRITON_CACHE_DIR"]))
     sys.path[:] = [entry for entry in sys.path if entry]
     status = 0
     try:

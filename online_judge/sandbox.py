@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import resource
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from online_judge import linux
+from online_judge import confinement, mounts
+from online_judge.confinement import Wanted
 
 DeviceKind = Literal["cuda", "cpu"]
 
@@ -32,8 +32,6 @@ _PASSED_ON = (
     "CC",
     "CXX",
 )
-_MAX_FILE_BYTES = 2**30
-_CPU_MEMORY_BYTES = 8 * 2**30
 
 
 @dataclass(frozen=True)
@@ -41,11 +39,11 @@ class PlayerSpec:
     """What a player is started with; it holds nothing of the problem.
 
     Attributes:
-        folder: private folder, with the candidate's source in it.
+        folder: private folder; a candidate's source that is in it is found there by the player.
         device: where the candidate runs.
         visible_devices: value of ``CUDA_VISIBLE_DEVICES``; empty on the CPU path.
         compile_target: what kernels are compiled for on the CPU path.
-        tf32: precision policy.
+        tf32: precision policy; empty until :func:`assign`.
         build_dir: where CUDA extensions are built; None means inside ``folder``.
         executes: whether kernels run on the CPU path; else they are only compiled.
     """
@@ -54,7 +52,7 @@ class PlayerSpec:
     device: DeviceKind
     visible_devices: str
     compile_target: str
-    tf32: str
+    tf32: str = ""
     build_dir: str | None = None
     executes: bool = True
 
@@ -81,6 +79,7 @@ def zygote_environment(environment: Mapping[str, str], home: Path) -> dict[str, 
             "TMPDIR": str(home),
             "PYTHONPATH": os.pathsep.join(search_path),
             "PYTHONHASHSEED": "0",
+            "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # counting devices starts no CUDA, so forks can
             "PYTHONDONTWRITEBYTECODE": "1",
             "OMP_NUM_THREADS": "1",
             "OPENBLAS_NUM_THREADS": "1",
@@ -89,8 +88,19 @@ def zygote_environment(environment: Mapping[str, str], home: Path) -> dict[str, 
     )
 
 
+def wanted(spec: PlayerSpec) -> Wanted:
+    """The sandbox of this player."""
+    cuda = spec.device == "cuda"
+    limits = confinement.CUDA_LIMITS if cuda else confinement.CPU_LIMITS
+    room = mounts.room(spec.folder, cuda=cuda, environment=os.environ, build_dir=spec.build_dir)
+    return Wanted(room, confinement.CUDA_WALLS if cuda else confinement.CPU_WALLS, limits)
+
+
 def enter(spec: PlayerSpec) -> None:
-    """Move this process into the player's folder, environment and limits."""
+    """Settle this process, around which the keeper's walls stand already, in its folder and environment.
+
+    Needs no privileges. What belongs to the job comes with :func:`assign`, at once where the spec has it.
+    """
     folder = Path(spec.folder)
     private = {
         "HOME": folder / "home",
@@ -98,7 +108,7 @@ def enter(spec: PlayerSpec) -> None:
         "XDG_CACHE_HOME": folder / "cache",
         "TRITON_CACHE_DIR": folder / "cache" / "triton",
         "TORCHINDUCTOR_CACHE_DIR": folder / "cache" / "inductor",
-        "TORCH_EXTENSIONS_DIR": Path(spec.build_dir) if spec.build_dir else folder / "cache" / "extensions",
+        "TORCH_EXTENSIONS_DIR": folder / "cache" / "extensions",
         "CUDA_CACHE_PATH": folder / "cache" / "cuda",
     }
     for path in private.values():
@@ -107,15 +117,25 @@ def enter(spec: PlayerSpec) -> None:
     os.environ.clear()
     os.environ.update(keep)
     os.environ.update({name: str(path) for name, path in private.items()})
+    os.environ.update({"USER": "player", "LOGNAME": "player"})
     os.environ["OMP_NUM_THREADS"] = "1"
     os.environ["CUDA_VISIBLE_DEVICES"] = spec.visible_devices
-    if spec.tf32 == "off":
-        os.environ["TRITON_F32_DEFAULT"] = "ieee"
     tempfile.tempdir = None
     os.chdir(folder)
-    sys.path[:] = [entry for entry in sys.path if entry not in ("", str(Path(__file__).parent.parent))]
-    linux.forbid_new_privileges()
-    linux.limit(resource.RLIMIT_CORE, 0)
-    linux.limit(resource.RLIMIT_FSIZE, _MAX_FILE_BYTES)
-    if spec.device == "cpu":  # CUDA reserves address space far beyond what it uses
-        linux.limit(resource.RLIMIT_AS, linux.address_space_bytes() + _CPU_MEMORY_BYTES)
+    if not mounts.is_installed():
+        sys.path[:] = [entry for entry in sys.path if entry not in ("", mounts.REPOSITORY)]
+    if spec.tf32:
+        assign(spec, tf32=spec.tf32, build_dir=spec.build_dir)
+
+
+def assign(spec: PlayerSpec, *, tf32: str, build_dir: str | None = None) -> PlayerSpec:
+    """Apply what belongs to one job; gives the whole spec.
+
+    ``build_dir`` can be written only where the player was started with it; else extensions are
+    built in the player's own folder.
+    """
+    if tf32 == "off":
+        os.environ["TRITON_F32_DEFAULT"] = "ieee"
+    if build_dir is not None and os.access(build_dir, os.W_OK):
+        os.environ["TORCH_EXTENSIONS_DIR"] = build_dir
+    return replace(spec, tf32=tf32, build_dir=build_dir)

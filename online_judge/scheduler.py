@@ -33,15 +33,32 @@ class Slot(Protocol):
 
 
 Work = Callable[[Any, threading.Event], Any]
+HEAD_START = 50
+"""Turns by which one step of priority goes ahead; what has waited longer is not overtaken."""
 
 
 @dataclass(eq=False)
 class Job:
-    """One piece of work on its way; awaited through :attr:`started` and :attr:`done`."""
+    """One piece of work on its way; awaited through :attr:`started` and :attr:`done`.
+
+    Attributes:
+        work: what a slot runs.
+        lane: where it waits.
+        priority: of a step more, it goes :data:`HEAD_START` turns ahead.
+        client: who asked for it; clients take turns.
+        turn: its turn, were all priorities equal.
+        started: done when a slot has it.
+        done: its result.
+        enqueued: when it was taken in, by the monotonic clock.
+        queue_time_s: how long it waited; known once it started.
+        cancelled: set when nobody waits for it any more.
+    """
 
     work: Work
     lane: Lane
     priority: int
+    client: str
+    turn: int
     started: asyncio.Future[None]
     done: asyncio.Future[Any]
     enqueued: float = field(default_factory=time.monotonic)
@@ -57,12 +74,18 @@ class Job:
 
 @dataclass(eq=False)
 class Lane:
-    """Jobs for a set of devices, and the slots that pull them."""
+    """Jobs for a set of devices, and the slots that pull them.
+
+    Clients take turns: a job has the turn after its client's last waiting one of the same priority, or
+    after the turn that is being served, whichever is later. So a newcomer goes before the backlog of
+    somebody else, and whoever waits ages with every turn that is served.
+    """
 
     device_ids: tuple[int, ...]
     capacity: int
     slots: int
     waiting: deque[Job] = field(default_factory=deque)
+    turn: int = 0
     riders: int = 0
     busy: dict[int, int] = field(default_factory=dict)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -77,12 +100,27 @@ class Lane:
         """Whether as many wait as may, those included that wait for another's job."""
         return len(self.waiting) + self.riders >= self.capacity + self.idle
 
+    def next_turn(self, client: str, priority: int) -> int:
+        """The turn of one more job of ``client``."""
+        own = (job.turn for job in self.waiting if (job.client, job.priority) == (client, priority))
+        return max(own, default=self.turn) + 1
+
     def insert(self, job: Job) -> None:
-        """Let a job wait behind all of its own priority or a higher one."""
+        """Let a job wait behind all whose time comes before its own or with it."""
         place = len(self.waiting)
-        while place and self.waiting[place - 1].priority < job.priority:
+        while place and _rank(self.waiting[place - 1]) > _rank(job):
             place -= 1
         self.waiting.insert(place, job)
+
+    def pull(self) -> Job:
+        """The job whose time has come."""
+        job = self.waiting.popleft()
+        self.turn = max(self.turn, job.turn)
+        return job
+
+
+def _rank(job: Job) -> int:
+    return job.turn - HEAD_START * job.priority
 
 
 class Scheduler:
@@ -134,14 +172,21 @@ class Scheduler:
             slot.close()
 
     def submit(
-        self, work: Work, device: int | None = None, *, priority: int = 0, admitted: bool = False
+        self,
+        work: Work,
+        device: int | None = None,
+        *,
+        priority: int = 0,
+        client: str = "",
+        admitted: bool = False,
     ) -> Job:
         """Take a job in, at once or not at all.
 
         Args:
             work: what a slot runs.
             device: on which, where each device has a queue of its own.
-            priority: a waiting job of a higher one goes first.
+            priority: a waiting job of a higher one goes first, unless the other has waited for long.
+            client: whose it is; those without a name are one client.
             admitted: it was taken in before, so it is even if the queue is full.
 
         Raises:
@@ -155,7 +200,8 @@ class Scheduler:
         if not admitted:
             self._refuse_when_full(lane)
         loop = asyncio.get_running_loop()
-        job = Job(work, lane, priority, loop.create_future(), loop.create_future())
+        turn = lane.next_turn(client, priority)
+        job = Job(work, lane, priority, client, turn, loop.create_future(), loop.create_future())
         lane.insert(job)
         lane.wake.set()
         return job
@@ -223,7 +269,7 @@ class Scheduler:
             while not lane.waiting:
                 lane.wake.clear()
                 await lane.wake.wait()
-            job = lane.waiting.popleft()
+            job = lane.pull()
             lane.busy[slot.device.id] += 1
             job.queue_time_s = time.monotonic() - job.enqueued
             if not job.started.done():

@@ -43,6 +43,9 @@ class Settings:
         state_file: where accepted jobs and known verdicts are kept; None means only in memory.
         cache_v1: whether v1 answers with known verdicts; by default it measures again.
         cache_v2: whether jobs of v2 do.
+        repeatable: whether equal requests meet equal hidden inputs; else each job has its own.
+        compile_slots: compile jobs at a time, on processes without a GPU; None means a quarter of the cores.
+        armed_players: players kept ready per device; None means 2 on a GPU and 1 on the CPU.
     """
 
     judge_device: JudgeDevice = "auto"
@@ -62,6 +65,9 @@ class Settings:
     state_file: Path | None = None
     cache_v1: bool = False
     cache_v2: bool = True
+    compile_slots: int | None = None
+    armed_players: int | None = None
+    repeatable: bool = False
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -86,6 +92,8 @@ class Settings:
         if cache not in ("", "0", "1"):
             raise ConfigError(f"RESULT_CACHE is {cache!r}; set it to 1 (also for v1) or 0 (never)")
         state = env.get("JUDGE_STATE", "").strip()
+        compiling = env.get("COMPILE_SLOTS", "").strip()
+        armed = env.get("ARMED_PLAYERS", "").strip()
         return cls(
             judge_device=cast(JudgeDevice, device),
             compile_target=target,
@@ -104,6 +112,9 @@ class Settings:
             state_file=Path(state).expanduser() if state else None,
             cache_v1=cache == "1",
             cache_v2=cache != "0",
+            repeatable=bool(secret),
+            compile_slots=_positive(env, "COMPILE_SLOTS", 1) if compiling else None,
+            armed_players=_positive(env, "ARMED_PLAYERS", 0, least=0) if armed else None,
         )
 
 

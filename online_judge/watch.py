@@ -1,4 +1,4 @@
-"""Whose time is running in an evaluation: the reference's or the candidate's."""
+"""Whose time is running in an evaluation: the reference's or the candidate's, whose tuning has its own."""
 
 from __future__ import annotations
 
@@ -30,8 +30,12 @@ class Watch:
     """Whose time is running, and how much each has used."""
 
     def __init__(self, limit_s: float) -> None:
-        self._limits = {"candidate": limit_s, "reference": max(limit_s, _LEAST_REFERENCE_S)}
-        self._spent = {"candidate": 0.0, "reference": 0.0, "none": 0.0}
+        self._limits = {
+            "candidate": limit_s,
+            "tuning": limit_s,
+            "reference": max(limit_s, _LEAST_REFERENCE_S),
+        }
+        self._spent = dict.fromkeys((*self._limits, "none"), 0.0)
         self.whose = "reference"
         self._since = time.monotonic()
         self.stage = Stage.LOAD
@@ -54,14 +58,14 @@ class Watch:
             return _NO_LIMIT_S
         remaining = self._limits[self.whose] - self._spent[self.whose]
         if remaining <= 0:
-            if self.whose == "candidate":
-                raise CandidateTimeout(self.stage)
-            raise ReferenceTimeout(self._limits[self.whose])
+            if self.whose == "reference":
+                raise ReferenceTimeout(self._limits[self.whose])
+            raise CandidateTimeout(self.stage)
         return remaining
 
     def _advance(self) -> None:
         now = time.monotonic()
         self._spent[self.whose] += now - self._since
-        name = "lock" if self.whose == "none" else self.stage.value
+        name = {"none": "lock", "tuning": "tuning"}.get(self.whose, self.stage.value)
         self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + now - self._since
         self._since = now

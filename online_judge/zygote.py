@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import logging
 import os
+import pkgutil
 import platform
 import select
 import shutil
@@ -16,10 +18,12 @@ import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NoReturn
 
-from online_judge import keeper, linux, sandbox
+from online_judge import cgroups, keeper, linux, sandbox
 from online_judge.channel import Channel, ChannelClosed
+from online_judge.warm_cache import Building, WarmCache, has_driver, preload
 
 log = logging.getLogger(__name__)
 
@@ -32,10 +36,11 @@ class Zygote:
     answer goes). Each is answered with the new process's id.
     """
 
-    def __init__(self, control: Channel, home: str) -> None:
-        """Serve ``control``; ``home`` is removed at the end."""
+    def __init__(self, control: Channel, home: str, helpers: WarmCache) -> None:
+        """Serve ``control``; ``home`` is removed at the end, ``helpers`` go into children's Triton caches."""
         self._control = control
         self._home = home
+        self._helpers = helpers
         self._children: set[int] = set()
         self._wake_read, self._wake_write = os.pipe()
 
@@ -63,9 +68,9 @@ class Zygote:
         job: Callable[[], NoReturn]
         match order["op"]:
             case "referee":
-                job = _referee(fds)
+                job = _referee(fds, self._helpers)
             case "player":
-                job = _keeper(order, fds)
+                job = _keeper(order, fds, self._helpers)
             case "facts":
                 job = _facts(order, fds)
             case unknown:
@@ -97,34 +102,44 @@ class Zygote:
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake_read, 4096)
         with contextlib.suppress(ChildProcessError):
-            while pid := os.waitpid(-1, os.WNOHANG)[0]:
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    break
                 self._children.discard(pid)
+                if status != 0:
+                    cgroups.sweep()
         for pid in linux.process_tree().get(os.getpid(), ()):
             if pid not in self._children:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
 
-def _referee(fds: list[int]) -> Callable[[], NoReturn]:
+def _referee(fds: list[int], helpers: WarmCache) -> Callable[[], NoReturn]:
     def run() -> NoReturn:
         from online_judge import referee
 
         linux.set_process_name("judge-referee")
-        referee.main(Channel.from_fd(fds[0]))
+        referee.main(Channel.from_fd(fds[0]), helpers)
 
     return run
 
 
-def _keeper(order: dict[str, Any], fds: list[int]) -> Callable[[], NoReturn]:
+def _keeper(order: dict[str, Any], fds: list[int], helpers: WarmCache) -> Callable[[], NoReturn]:
+    spec = sandbox.PlayerSpec.from_json(order["spec"])
+
     def play(sock: socket.socket) -> NoReturn:
         from online_judge import player
+        from online_judge.cpu import compile_player
 
-        spec = sandbox.PlayerSpec.from_json(order["spec"])
         sandbox.enter(spec)
-        player.main(sock, spec)
+        helpers.seed(Path(os.environ["TRITON_CACHE_DIR"]))
+        if spec.executes:
+            player.main(sock, spec)
+        compile_player.main(sock, spec)
 
     def run() -> NoReturn:
-        keeper.keep(play, fds[0], fds[1])
+        keeper.keep(play, fds[0], fds[1], sandbox.wanted(spec))
 
     return run
 
@@ -154,9 +169,14 @@ def _import_everything() -> dict[str, str]:
     import triton
     import triton.language
 
-    from online_judge import player, referee
+    from online_judge import cpu, evaluation, player, referee
+    from online_judge.cpu import compile_player
 
     del player, referee
+    for package in (cpu, evaluation):  # players do not see this repository's files
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
+            importlib.import_module(module.name)
+    compile_player.warm_up()
     return {
         "torch": str(torch.__version__),
         "triton": str(triton.__version__),
@@ -172,10 +192,17 @@ def main(argv: list[str]) -> None:
     control = Channel.from_fd(int(argv[0]))
     linux.set_process_name("judge-zygote")
     linux.become_subreaper()
+    building = Building(Path(argv[1]) / "helpers") if has_driver() else None
     versions = _import_everything()
+    helpers = WarmCache()
+    if building is not None:
+        preload()
+        helpers = building.result()
+    linux.forbid_inspection()
+    cgroups.sweep()
     gc.collect()
     gc.freeze()
-    Zygote(control, argv[1]).serve(versions)
+    Zygote(control, argv[1], helpers).serve(versions)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class Interpreter:
             NotCheckedError: the interpreter lacks something that the kernel uses.
             DeviceAssertionError: an assertion of the kernel failed.
         """
-        tensors = list(_tensors(launch.arguments.values()))
+        tensors = list(launch_tensors(launch.arguments.values()))
         self._builder.memory = LaunchMemory(tensors)
         self._builder.set_grid_dim(*grid)
         self._builder.set_debug(bool(launch.options.debug))
@@ -260,12 +260,13 @@ def _method(function: JITFunction) -> Callable[..., Any]:
     return call
 
 
-def _tensors(values: Any) -> Iterator[torch.Tensor]:
+def launch_tensors(values: Any) -> Iterator[torch.Tensor]:
+    """The tensors among a launch's arguments, those in tuples and descriptors included."""
     for value in values:
         base = getattr(value, "base", value)
         if isinstance(value, torch.Tensor):
             yield value
         elif isinstance(value, tuple | list):
-            yield from _tensors(value)
+            yield from launch_tensors(value)
         elif isinstance(base, torch.Tensor):
             yield base

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -15,21 +15,24 @@ from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
 from online_judge.cpu.compile_gate import CompiledLaunch, CompileGate
+from online_judge.cpu.dataless import DatalessTensors
 from online_judge.cpu.driver import SimulatedDriver, run_once
 from online_judge.cpu.errors import NotCheckedError
-from online_judge.cpu.interpretation import Interpreter
+from online_judge.cpu.interpretation import Interpreter, launch_tensors
 from online_judge.cpu.patching import Patches
 from online_judge.cpu.target import GpuModel
 from online_judge.cpu.tensors import is_host
 
+CONFIGURATIONS = 32
+"""Configurations of an autotuned kernel that are compiled where none is executed."""
 _GRID_LIMITS = (2**31 - 1, 65535, 65535)
 
 
 class Launcher:
-    """Compiles and, unless told not to, executes launches for one simulated GPU."""
+    """Compiles launches for one simulated GPU and executes them if tensors have data."""
 
-    def __init__(self, model: GpuModel, *, executes: bool = True) -> None:
-        self._executes = executes
+    def __init__(self, model: GpuModel, dataless: DatalessTensors | None = None) -> None:
+        self._dataless = dataless
         self._gate = CompileGate(model)
         self._interpreter = Interpreter()
         self._model = model
@@ -48,7 +51,7 @@ class Launcher:
 
         patches.set(JITFunction, "run", run)
         patches.set(JITFunction, "__call__", call)
-        patches.set(Autotuner, "_bench", _compile_only)
+        patches.set(Autotuner, "_bench", _compile_only if self._dataless is None else _compiler_of_some())
         patches.set(Autotuner, "check_disk_cache", _no_disk_cache)
         patches.set(triton.testing, "do_bench", run_once)
         patches.set(triton.testing, "do_bench_cudagraph", run_once)
@@ -90,8 +93,14 @@ class Launcher:
                 raise ValueError(
                     f"Pointer argument (at {position}) cannot be accessed from Triton (cpu tensor?)"
                 )
-        if self._executes and 0 not in full:
-            self._interpreter.run(compiled, (full[0], full[1], full[2]))
+        self.carry_out(compiled, (full[0], full[1], full[2]))
+
+    def carry_out(self, compiled: CompiledLaunch, grid: tuple[int, int, int]) -> None:
+        """Do what a launch in order is to do: where launches are counted or left out."""
+        if self._dataless is not None:
+            self._dataless.forget(launch_tensors(compiled.arguments.values()))
+        elif 0 not in grid:
+            self._interpreter.run(compiled, grid)
 
 
 class CompiledKernel:
@@ -149,6 +158,23 @@ def _compile_only(tuner: Autotuner, *args: Any, config: Any, **meta: Any) -> lis
     except (OutOfResources, CompileTimeAssertionFailure):
         return [math.inf] * 3
     return [1.0] * 3
+
+
+def _compiler_of_some() -> Callable[..., list[float]]:
+    """Like :func:`_compile_only` for the first usable configurations of each tuning; more are not needed."""
+    tunings: dict[int, tuple[Any, int]] = {}
+
+    def compile_some(tuner: Autotuner, *args: Any, config: Any, **meta: Any) -> list[float]:
+        tuning, usable = tunings.get(id(tuner), (None, 0))
+        if tuning is not tuner.nargs:  # a new object whenever tuning begins
+            usable = 0
+        if usable >= CONFIGURATIONS:
+            return [math.inf] * 3
+        times = _compile_only(tuner, *args, config=config, **meta)
+        tunings[id(tuner)] = tuner.nargs, usable + math.isfinite(times[0])
+        return times
+
+    return compile_some
 
 
 def _no_disk_cache(tuner: Autotuner, tuning_key: Any, configs: Any, bench_fn: Any) -> bool:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from online_judge.cpu import tensors, torch_cuda
+from online_judge.cpu.dataless import DatalessDevices, DatalessTensors
 from online_judge.cpu.launching import Launcher
 from online_judge.cpu.patching import Patches
 from online_judge.cpu.target import gpu_model
 
 
 @contextmanager
-def simulated_cuda(compile_target: str, *, executes: bool = True) -> Iterator[None]:
+def simulated_cuda(compile_target: str, *, executes: bool = True) -> Iterator[DatalessTensors | None]:
     """Run a block as if one GPU of the target's architecture were there.
 
     Inside the block tensors report ``cuda:0``, ``torch.cuda`` answers for a plausible GPU, and every
@@ -22,7 +23,8 @@ def simulated_cuda(compile_target: str, *, executes: bool = True) -> Iterator[No
 
     Args:
         compile_target: the architecture, such as ``"sm_90"``.
-        executes: whether launches are executed after they were compiled.
+        executes: whether launches are executed after they were compiled; if not, tensors have no data
+            and may be as large as they like; what is known of them is given to the block.
 
     Raises:
         ValueError: ``compile_target`` is not of the form ``sm_XX``.
@@ -31,9 +33,16 @@ def simulated_cuda(compile_target: str, *, executes: bool = True) -> Iterator[No
     patches = Patches()
     try:
         torch_cuda.install(patches, model)
-        Launcher(model, executes=executes).install(patches)
         tensors.install_properties(patches)
-        with tensors.SimulatedDevices():
-            yield
+        if executes:
+            Launcher(model).install(patches)
+            with tensors.SimulatedDevices():
+                yield None
+        else:
+            dataless = DatalessTensors()
+            dataless.install(patches)
+            Launcher(model, dataless).install(patches)
+            with dataless, DatalessDevices():
+                yield dataless
     finally:
         patches.restore()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
@@ -31,6 +31,10 @@ class Place:
             return 0
         last = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
         return (last + 1) * int(self.dtype.itemsize)
+
+    def moved(self, by: int) -> Place:
+        """The same ``by`` bytes further on."""
+        return replace(self, offset=self.offset + by)
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from adaexplore.core.verdict import Status
-from adaexplore.core.wire import Tf32Policy
+from adaexplore.core.wire import Tf32Policy, Tier
 from online_judge.evaluation.findings import Difference, Failure, Stage
+from online_judge.evaluation.flags import Flag
 
 MAX_BYTES = 1500
 _MESSAGE_BYTES = 850
 _HEAD_BYTES = 200
 _FRAME_BYTES = 150
 _LOG_CHARS = 300
+_PRECISION: dict[Tier, str] = {
+    "strict": "the task's own precision",
+    "tf32": "TF32",
+    "half": "half precision",
+    "legacy": "the tolerance alone",
+}
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{5,}\b")
 _PROCESS = re.compile(r"\b(pid|PID|process|tid)[ =:]+\d+")
 _TEMPORARY = re.compile(r"(?<=/)tmp[a-z0-9_]{8}\b")
@@ -34,6 +42,8 @@ _NEXT = {
     Status.WRONG_VALUE: "Check masks, strides, accumulation and the order of operations against Model.",
     Status.NONFINITE: "Look for uninitialised or unwritten output, division by zero and overflow; "
     "mask with neutral values.",
+    Status.NONDETERMINISTIC: "Look for races, missing masks, unwritten elements and memory that is used again.",
+    Status.INTEGRITY: "Compute every output from the inputs of its own call, on the current stream.",
     Status.NOT_CHECKED: "This judge has no GPU and could not run it; nothing is known about the kernel.",
 }
 
@@ -92,6 +102,48 @@ def of_crash(how: str, stage: Stage) -> dict[str, Any]:
     return {"runtime_error_name": "crash", "runtime_error": text} | _feedback([text], Status.CRASH)
 
 
+def of_memory(stage: Stage) -> dict[str, Any]:
+    """Metadata of a process that the kernel ended for want of memory."""
+    text = f"the process ran out of the host memory that it may have during {stage.value}"
+    return {"runtime_error_name": "MemoryError", "runtime_error": text} | _feedback(
+        [text], Status.OUT_OF_MEMORY
+    )
+
+
+def of_repeat(wrong: dict[str, Any]) -> dict[str, Any]:
+    """Metadata of a candidate that was right once and wrong on the same inputs; ``wrong`` tells how."""
+    status = Status.NONDETERMINISTIC
+    issue = "A second call with the same inputs gave another result"
+    told = str(wrong.get("feedback", "")).rpartition("\nNext:")[0]
+    return wrong | {"correctness_issue": issue} | _feedback([f"{status.value}: {issue}", told], status)
+
+
+def of_tier(reached: Tier, needed: Tier) -> dict[str, Any]:
+    """Metadata of outputs that are within the tolerance but less precise than was asked for."""
+    status = Status.WRONG_VALUE
+    line = (
+        f"{status.value}: the outputs are as precise as {_PRECISION[reached]}, "
+        f"{_PRECISION[needed]} is needed; measured against a reference in higher precision"
+    )
+    advice = (
+        "Accumulate in float32 and keep operands in the precision of the inputs (input_precision='ieee')."
+    )
+    body = clip(line, MAX_BYTES - len(advice) - 8)
+    return {
+        "correctness_issue": f"Precision {reached}, needed {needed}",
+        "feedback": f"{body}\nNext: {advice}",
+    }
+
+
+def of_integrity(rejects: Sequence[Flag]) -> dict[str, Any]:
+    """Metadata of a candidate whose numbers cannot be believed."""
+    lines = [f"{Status.INTEGRITY.value}: {flag.id}: {flag.evidence}" for flag in rejects]
+    issue = ", ".join(flag.id for flag in rejects)
+    return {"correctness_issue": clip(issue, 400), "correctness_issue_name": "integrity"} | _feedback(
+        lines, Status.INTEGRITY
+    )
+
+
 def of_timeout(limit_s: int, stage: Stage) -> dict[str, Any]:
     """Metadata of a candidate that took too long; ``error`` is v1's wording."""
     error = f"Kernel execution timeout: exceeded {limit_s}s runtime limit"
@@ -125,8 +177,10 @@ def of_difference(found: Difference, output: str) -> dict[str, Any]:
     lines = [
         f"{name}: {found.wrong} of {found.total} elements of {output} ({share:.4g} %) are wrong, "
         f"largest error {found.largest:.6g}, mean error {found.average:.6g}",
-        "first wrong elements:",
     ]
+    if found.pattern:
+        lines.append(f"pattern: {found.pattern}")
+    lines.append("first wrong elements:")
     for example in found.examples:
         index = ", ".join(map(str, example.index))
         lines.append(f"  [{index}] got {example.got}, want {example.want}")

@@ -120,6 +120,7 @@ class Difference:
         wrong: how many elements are wrong, of ``total``.
         largest: largest absolute difference of finite elements.
         average: mean absolute difference of finite elements.
+        pattern: what the wrong elements have in common, in words; empty where nothing stands out.
     """
 
     status: Status
@@ -128,6 +129,7 @@ class Difference:
     total: int
     largest: float
     average: float
+    pattern: str = ""
 
 
 def _items(value: object) -> list[Any]:

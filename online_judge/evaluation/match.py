@@ -1,61 +1,89 @@
-"""One candidate against one reference: the trials, the timing, the verdict."""
+"""One candidate against one reference: the checks, the race, the verdict."""
 
 from __future__ import annotations
 
-import io
-import math
-import pickle
+import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import torch
 
 from adaexplore.core.verdict import INTERPRETER, Status, Verdict
-from adaexplore.core.wire import EvaluationRequest
-from online_judge.channel import Channel, ChannelClosed, FrameError
-from online_judge.evaluation import comparison, driver, feedback, modules, timing, trees
-from online_judge.evaluation.arenas import Arena, lay_out, pack
+from adaexplore.core.wire import EvaluationRequest, Tier
+from online_judge.device_lock import Hold
+from online_judge.evaluation import (
+    audit,
+    background,
+    comparison,
+    driver,
+    feedback,
+    flags,
+    gpu_state,
+    kernel_share,
+    static_notes,
+    switches,
+    tiers,
+    variants,
+)
+from online_judge.evaluation.course import Course
+from online_judge.evaluation.dialogue import CandidateFailed, Dialogue
 from online_judge.evaluation.findings import Failure, Stage
-from online_judge.evaluation.reference import Reference, ReferenceFailed
-from online_judge.orders import Construct, Forward, Measure, Order
+from online_judge.evaluation.flags import Flag, Severity
+from online_judge.evaluation.kernel_share import KernelShare
+from online_judge.evaluation.launches import Launches
+from online_judge.evaluation.measurement import Measured, copy_ms, measured
+from online_judge.evaluation.problem import Problem
+from online_judge.evaluation.race import Race
+from online_judge.evaluation.reference import ReferenceFailed
+from online_judge.evaluation.timing import Stopwatch
+from online_judge.evaluation.trials import WRONG, Called, Trials
+from online_judge.orders import Load, Observe
 
-_POISON = 0xFF
-_WRONG = (Status.WRONG_VALUE, Status.NONFINITE)
-
-
-class PlayerGone(Exception):
-    """The player closed its channel without an answer, or broke the protocol."""
-
-    def __init__(self, stage: Stage, why: str) -> None:
-        """``why`` is empty when it is just gone."""
-        super().__init__(why)
-        self.stage = stage
-        self.why = why
+_GRADED_TRIALS = 2
 
 
-class _Failed(Exception):
-    """The candidate failed: ends the match with this verdict."""
+class Lock(Protocol):
+    """The device's lock."""
 
-    def __init__(self, status: Status, metadata: dict[str, Any], failure: Failure | None = None) -> None:
-        super().__init__(status.value)
-        self.status = status
-        self.metadata = metadata
-        self.failure = failure
+    def hold(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
+        """Hold the device for the length of the block."""
 
 
-class _Sender(pickle.Pickler):
-    """Refuses what only the reference's own module could take out again: the player has none."""
+@dataclass(frozen=True)
+class Terms:
+    """On what a match is held.
 
-    def reducer_override(self, obj: Any) -> Any:
-        owner = obj if hasattr(obj, "__qualname__") else type(obj)
-        if getattr(owner, "__module__", None) == modules.REFERENCE_MODULE:
-            raise pickle.PicklingError(f"{owner.__qualname__} is the reference's own")
-        return NotImplemented
+    Attributes:
+        request: how to judge.
+        source: the candidate.
+        build_dir: for CUDA extensions; None is the player's own folder.
+        recorded_ms: a recorded reference time to use instead of the measured one, if there is one.
+        facts: metadata that every verdict carries.
+        folder: the player's private folder, for scrubbing.
+        visible_devices: the device, as ``CUDA_VISIBLE_DEVICES`` names it.
+        job: names this job's hidden inputs.
+    """
+
+    request: EvaluationRequest
+    source: str
+    build_dir: str | None
+    recorded_ms: float | None
+    facts: dict[str, Any]
+    folder: str
+    visible_devices: str
+    job: str
 
 
-class _Lock(Protocol):
-    def hold(self, *, exclusive: bool) -> AbstractContextManager[None]: ...
+@dataclass
+class _Found:
+    """What is known so far."""
+
+    passed: int = 0
+    tiers: list[Tier] = field(default_factory=list)
+    flags: list[Flag] = field(default_factory=list)
+    last: Called | None = None
 
 
 class Match:
@@ -63,41 +91,36 @@ class Match:
 
     def __init__(
         self,
-        *,
-        player: Channel,
-        reference: Reference,
-        request: EvaluationRequest,
-        clock: Callable[[str, str], None],
-        lock: _Lock,
-        baselines: dict[tuple[str, ...], float],
-        recorded_ms: float | None,
-        facts: dict[str, Any],
-        folder: str,
+        dialogue: Dialogue,
+        problem: Problem,
+        terms: Terms,
+        lock: Lock,
+        stopwatch: Callable[[], Stopwatch],
     ) -> None:
         """Prepare.
 
         Args:
-            player: channel to the process that runs the candidate.
-            reference: the truth.
-            request: how to judge.
-            clock: told whose time runs ("reference", "candidate", "none") and in which stage.
+            dialogue: with the process that runs the candidate.
+            problem: the reference and what is known of it.
+            terms: of this match.
             lock: the device's lock.
-            baselines: measured reference times by problem and precision; added to.
-            recorded_ms: a recorded reference time to use instead, if there is one.
-            facts: metadata that every verdict carries.
-            folder: the player's private folder, for scrubbing.
+            stopwatch: gives the referee's own, on a GPU.
         """
-        self._player = player
-        self._reference = reference
-        self._request = request
-        self._clock = clock
+        self._dialogue = dialogue
+        self._problem = problem
+        self._reference = problem.reference
+        self._request = terms.request
+        self._terms = terms
         self._lock = lock
-        self._baselines = baselines
-        self._recorded_ms = recorded_ms
-        self._facts = facts
-        self._folder = folder
-        self._arenas: list[Arena] = []
-        self._cuda = reference.cuda
+        self._stopwatch = stopwatch
+        self._cuda = self._reference.cuda
+        self._trials = Trials(dialogue, problem, terms.folder, self._request.tolerance)
+        self._course: Course | None = None
+        self._found = _Found()
+        self._changed = self._folded = False
+        self._launches = Launches({}, 0, 0)
+        self._ghost_passed: bool | None = None
+        self._share: KernelShare | None = None
 
     def run(self) -> Verdict:
         """Judge.
@@ -107,35 +130,28 @@ class Match:
             PlayerGone: the player died.
         """
         trials = self._request.num_correct_trials
-        passed = 0
-        facts = self._facts | feedback.of_precision(self._request.tf32, cuda=self._cuda)
+        found = self._found
+        timed = self._cuda and self._request.measure_performance
+        result: Measured | None = None
         try:
-            self._ask(Stage.LOAD, None, [])
-            changed = self._construct(load=True)
+            found.flags += static_notes.notes(self._terms.source)
+            if timed:
+                self._problem.measure_clean(self._request, self._lock, self._stopwatch, self._dialogue.clock)
+            self._load()
             with self._holding(exclusive=False):
-                for trial in range(trials):
-                    try:
-                        self._try(trial)
-                    except _Failed as failed:
-                        # A module may work its weights into another form while it is constructed, under
-                        # their old names: then the ones that it came to by itself are the right ones.
-                        if not (changed and trial == 0 and failed.status in _WRONG):
-                            raise
-                        self.free()
-                        self._construct(load=False)
-                        self._try(trial)
-                    passed += 1
-            runtime_ms, stats = self._measure()
-        except _Failed as failed:
+                self._check()
+            self._require_tier()
+            if timed:
+                result = self._measure()
+        except CandidateFailed as failed:
             count: dict[str, Any] = {}
-            if failed.status in _WRONG or passed:
-                count = {"correctness_trials": f"({passed} / {trials})"}
-            return Verdict(status=failed.status, metadata=facts | count | failed.metadata)
+            if failed.status in (*WRONG, Status.NONDETERMINISTIC) or found.passed:
+                count = {"correctness_trials": f"({found.passed} / {trials})"}
+            return Verdict(status=failed.status, metadata=self._facts() | count | failed.metadata)
         except driver.DriverError as error:
             reason = f"the GPU has too little free memory for its inputs and outputs ({error})"
             raise ReferenceFailed(reason) from error
-        facts["correctness_trials"] = f"({passed} / {trials})"
-        return Verdict(status=Status.PASSED, metadata=facts, runtime_ms=runtime_ms, runtime_stats=stats)
+        return self._verdict(result)
 
     def compile(self) -> Failure | None:
         """Have the candidate called once in a player that executes no kernel; what failed, if anything.
@@ -144,197 +160,241 @@ class Match:
             ReferenceFailed, PlayerGone: as :meth:`run`.
         """
         try:
-            self._ask(Stage.LOAD, None, [])
-            self._construct(load=True)
+            self._load()
             with self._holding(exclusive=False):
-                self._clock("reference", Stage.FORWARD.value)
-                sent, parcel = self._share(self._reference.inputs("compile"))
-                places, nbytes = lay_out([])
-                unused = Arena(nbytes, cuda=self._cuda)
-                self._arenas.append(unused)
-                order = Forward(parcel, unused.parcel(None, places), self._reference.call_seed("compile"))
-                self._ask(Stage.FORWARD, order, [sent, unused])
-        except _Failed as failed:
+                self._trials.compile()
+        except CandidateFailed as failed:
             return failed.failure
         return None
 
     def free(self) -> None:
         """Give back the memory shared with the player, which must be gone."""
-        for arena in self._arenas:
-            arena.free()
-        self._arenas.clear()
+        self._trials.free()
+        if self._course is not None:
+            self._course.free()
+            self._course = None
 
-    def _construct(self, *, load: bool) -> bool:
-        """Have the candidate built; True where loading the weights changed what it came to by itself."""
-        self._clock("reference", Stage.CONSTRUCT.value)
-        arena, parcel = pack(self._reference.weights, cuda=self._cuda)
-        self._arenas.append(arena)
-        order = Construct(
-            load=load,
-            init_inputs=self._reference.init_inputs,
-            weights=parcel,
-            seed=self._reference.construct_seed,
-            dtype=self._request.dtype_str,
+    def _load(self) -> None:
+        source = self._terms.source.encode("utf-8", "surrogatepass")
+        order = Load(source, self._request.tf32, self._terms.build_dir)
+        self._dialogue.ask(Stage.LOAD, order)
+        self._changed = self._trials.construct(load=True)
+
+    def _check(self) -> None:
+        """Every call but the timed ones; raises where the candidate is wrong, else takes notes."""
+        for trial in range(self._request.num_correct_trials):
+            try:
+                called = self._trial(trial)
+            except CandidateFailed as failed:
+                # A module may work its weights into another form while it is constructed, under
+                # their old names: then the ones that it came to by itself are the right ones.
+                if not (self._changed and trial == 0 and failed.status in WRONG):
+                    raise
+                self._trials.free()
+                self._trials.construct(load=False)
+                self._folded = True
+                evidence = (
+                    "weights loaded after construction are not used: loading them makes the output wrong"
+                )
+                self._found.flags.append(Flag("stale_weights", evidence))
+                called = self._trial(trial)
+            self._found.passed += 1
+            self._found.last = called
+            if called.tier is not None:
+                self._found.tiers.append(called.tier)
+            if called.changed is not None:
+                self._found.flags.append(self._flag_of_change(called, trial))
+        self._repeat()
+        self._try_variants()
+        self._try_other_weights()
+        self._try_without_kernels()
+        self._observe()
+
+    def _trial(self, trial: int) -> Called:
+        name = f"{self._terms.job}:{trial}"
+        graded = trial < _GRADED_TRIALS
+        return self._trials.call(name, self._reference.inputs(name), graded=graded, first=trial == 0)
+
+    def _repeat(self) -> None:
+        """The first trial once more: the same inputs must give the same verdict."""
+        name = f"{self._terms.job}:0"
+        try:
+            called = self._trials.call(name, self._reference.inputs(name), mode="repeated")
+        except CandidateFailed as failed:
+            if failed.status not in WRONG:
+                raise
+            raise CandidateFailed(Status.NONDETERMINISTIC, feedback.of_repeat(failed.metadata)) from failed
+        seen = called.answer
+        self._launches = Launches.from_claim(seen.get("launches"))
+        if seen.get("aliases") is True and not self._reference.aliases:
+            self._found.flags.append(Flag("output_aliases_input", "an output lies in the memory of an input"))
+        if seen.get("reused") is True:
+            self._found.flags.append(Flag("output_reused", "two calls gave outputs in the same memory"))
+
+    def _try_variants(self) -> None:
+        """Inputs of other distributions."""
+        assert self._found.last is not None
+        original = self._found.last.expected.leaves
+        for variant in variants.VARIANTS:
+            self._dialogue.clock("reference", Stage.FORWARD.value)
+            name = f"{self._terms.job}:{variant.name}"
+            generator = torch.Generator().manual_seed(self._reference.seeds.of("variant", name))
+            inputs = variant.apply(self._reference.inputs(name), generator)
+            outputs = self._problem.outputs_if_finite(inputs, name)
+            if outputs is None or not variants.usable(outputs.leaves, original):
+                continue
+            scale = variants.units(outputs.leaves, original)
+            self._suspect(f"fails_{variant.name}_inputs", name, inputs, scale)
+
+    def _try_other_weights(self) -> None:
+        """Weights changed in place must count."""
+        if not self._reference.weights or self._folded:
+            return
+        self._dialogue.clock("reference", Stage.FORWARD.value)
+        name = f"{self._terms.job}:weights"
+        fresh = self._reference.reweigh(name)
+        try:
+            if self._trials.reweigh(fresh):
+                self._suspect("stale_weights", name, self._reference.inputs(name))
+                self._reference.restore_weights()
+                self._trials.reweigh(self._reference.weights)
+        finally:
+            self._reference.restore_weights()
+
+    def _try_without_kernels(self) -> None:
+        """Without the candidate's own kernels its outputs must be wrong."""
+        if not self._launches.total or self._launches.unseen:
+            return
+        name = f"{self._terms.job}:ghost"
+        self._ghost_passed = True
+        try:
+            self._trials.call(name, self._reference.inputs(name), mode="ghost")
+        except CandidateFailed:
+            self._trials.free()
+            self._ghost_passed = False
+
+    def _suspect(self, flag: str, name: str, inputs: list[Any], scale: tuple[float, ...] = ()) -> None:
+        """A call whose failure is suspicious and no more."""
+        try:
+            self._trials.call(name, inputs, scale=scale)
+        except CandidateFailed as failed:
+            self._trials.free()
+            text = str(failed.metadata.get("feedback", failed.status.value)).splitlines()[0]
+            self._found.flags.append(Flag(flag, text))
+            if failed.failure is not None:  # it raised, and its player has ended
+                raise
+
+    def _observe(self) -> None:
+        """What the candidate did to its process."""
+        seen = self._dialogue.ask(Stage.FORWARD, Observe())
+        claims = (
+            audit.flag(seen.get("patched")),
+            switches.flag(seen.get("global_flags")),
+            background.flag(seen.get("background")),
         )
-        answer = self._ask(Stage.CONSTRUCT, order, [arena])
-        self.free()
-        return answer.get("changed") is True
+        self._found.flags += [flag for flag in claims if flag is not None]
 
-    def _try(self, trial: str | int) -> None:
-        """One call with fresh hidden inputs, compared."""
-        self._clock("reference", Stage.FORWARD.value)
-        inputs = self._reference.inputs(trial)
-        sent, inputs_parcel = self._share(inputs)
-        expected = self._reference.outputs(inputs, trial)
-        del inputs
-        if self._cuda:
-            torch.cuda.empty_cache()  # what the reference needed on the way is the candidate's now
-        places, nbytes = lay_out(expected.leaves, contiguous=True)
-        received = Arena(nbytes, cuda=self._cuda)
-        self._arenas.append(received)
-        received.fill(_POISON)
-        order = Forward(
-            inputs_parcel, received.parcel(expected.shape, places), self._reference.call_seed(trial)
+    def _flag_of_change(self, called: Called, trial: int) -> Flag:
+        """Changed inputs are grave where the reference makes something else of them."""
+        assert called.changed is not None
+        name = f"{self._terms.job}:{trial}"
+        after = self._problem.outputs_if_finite(called.changed, name)
+        same = after is not None and all(
+            comparison.equals(got, want, self._request.tolerance)
+            for got, want in zip(after.leaves, called.expected.leaves, strict=True)
         )
-        answer = self._ask(Stage.FORWARD, order, [sent, received])
-        self._clock("reference", Stage.FORWARD.value)
-        self._check_form(answer, expected)
-        for index, (place, want) in enumerate(zip(places, expected.leaves, strict=True)):
-            got = received.view(place)
-            found = comparison.difference(got, want.to(got.device), self._request.tolerance)
-            if found is not None:
-                name = "the output" if len(places) == 1 else f"output {index}"
-                raise _Failed(found.status, feedback.of_difference(found, name))
-        self.free()
+        if same:
+            return Flag("inputs_written", "a call changed its inputs; the reference's result stays the same")
+        return Flag("inputs_changed", "a call changed its inputs so that the reference's result differs")
 
-    def _check_form(self, answer: dict[str, Any], expected: trees.Tree) -> None:
-        """Structure, then shapes, then dtypes; the player claims them, its data must bear them out."""
-        claimed = answer.get("leaves")
-        if answer.get("structure") != expected.signature() or not isinstance(claimed, list):
-            raise _Failed(
-                Status.WRONG_SHAPE,
-                feedback.of_issue(
-                    Status.WRONG_SHAPE,
-                    f"Output structure mismatch: expected {_short(expected.signature())}, "
-                    f"got {_short(answer.get('structure'))} (T is a tensor)",
-                ),
-            )
-        pairs = list(zip(claimed, expected.leaves, strict=False))
-        for part, (status, what) in enumerate(((Status.WRONG_SHAPE, "shape"), (Status.WRONG_DTYPE, "dtype"))):
-            for index, (claim, want) in enumerate(pairs):
-                right: Any = list(want.shape) if part == 0 else str(want.dtype)
-                got = claim[part] if isinstance(claim, list) and len(claim) == 3 else None
-                if got != right:
-                    name = "Output" if len(pairs) == 1 else f"Output {index}"
-                    issue = f"{name} {what} mismatch: expected {right}, got {_short(got)}"
-                    raise _Failed(status, feedback.of_issue(status, issue))
-        for claim, want in pairs:
-            if self._cuda and claim[2] != want.device.type:
-                message = f"an output is on {_short(claim[2])}, expected on {want.device.type}"
-                failure = Failure(Status.LAUNCH, Stage.FORWARD, "DeviceMismatch", message)
-                raise _Failed(failure.status, feedback.of_failure(failure, self._folder))
+    def _require_tier(self) -> None:
+        """The precision that the request asks for, and that of the task."""
+        reached = self._tier
+        expected: Tier = "strict"
+        if self._request.dtype_str == "fp32" and self._request.tf32 != "off":
+            expected = "tf32"
+        if not tiers.meets(reached, expected):
+            self._found.flags.append(Flag("low_precision", f"reaches {reached}, the task's is {expected}"))
+        if not tiers.meets(reached, self._request.tier):
+            raise CandidateFailed(Status.WRONG_VALUE, feedback.of_tier(reached, self._request.tier))
 
-    def _measure(self) -> tuple[float | None, dict[str, Any]]:
-        """Mean time in ms and v1's statistics; nothing of it under the interpreter."""
-        if not self._cuda:
-            return None, {"fast_p": 1.0, "timing": INTERPRETER}
-        if not self._request.measure_performance:
-            return None, {}
-        with self._holding(exclusive=True):
-            baseline_ms, kind = self._baseline_ms()
-            self._clock("reference", Stage.TIMING.value)
-            sent, parcel = self._share(self._reference.inputs("timing"))
-            order = Measure(parcel, self._request.num_perf_trials, self._reference.call_seed("timing"))
-            answer = self._ask(Stage.TIMING, order, [sent])
-            self.free()
-        times = timing.summarise(self._samples(answer))
+    @property
+    def _tier(self) -> Tier:
+        return tiers.worst(self._found.tiers)
+
+    def _measure(self) -> Measured:
+        """The race, with the device held alone."""
+        assert self._found.last is not None
+        expected = [
+            torch.empty(leaf.shape, dtype=leaf.dtype, device="meta")
+            for leaf in self._found.last.expected.leaves
+        ]
+        strides = self._found.last.strides
+        self._dialogue.clock("reference", Stage.TIMING.value)
+        call = self._problem.timed_call(self._request.baseline)
+        stopwatch = self._stopwatch()
+        name = f"{self._terms.job}:race"
+        rng = random.Random(self._reference.seeds.of("race", name))
         with self._holding(exclusive=False):
-            self._try("audit")
-        stats: dict[str, Any] = {
-            "mean": times.mean,
-            "std": times.std,
-            "min": times.min,
-            "max": times.max,
-            "median": times.median,
-            "num_trials": times.num_trials,
-            "hardware": self._facts["hardware"],
-            "device": self._facts["device"],
-            "fast_p": baseline_ms / times.mean,
-            "baseline_type": kind,
-            "baseline_time": baseline_ms,
-        }
-        return times.mean, stats
-
-    def _baseline_ms(self) -> tuple[float, str]:
-        """The reference's mean time: recorded if there is one, else measured once and kept."""
-        if self._recorded_ms is not None:
-            return self._recorded_ms, "recorded"
-        key = (
-            self._reference.key,
-            self._request.dtype_str,
-            self._request.tf32,
-            str(self._request.num_perf_trials),
+            self._dialogue.clock("reference", Stage.TIMING.value)
+            self._course = Course(self._problem, name, call, stopwatch, expected, rng, shared=True)
+            self._share = self._profile()
+        race = Race(self._dialogue, self._problem, self._course, name, rng, self._request.num_perf_trials)
+        with self._holding(exclusive=True) as hold:
+            before = gpu_state.snapshot(self._terms.visible_devices)
+            outcome = race.run()
+            after = gpu_state.snapshot(self._terms.visible_devices)
+        with self._holding(exclusive=False):
+            self._dialogue.clock("reference", Stage.TIMING.value)
+            plain, extra = copy_ms(expected, strides, stopwatch)
+            race.audit(outcome, self._request.tolerance)
+        return measured(
+            outcome,
+            hold,
+            self._problem,
+            self._request,
+            recorded_ms=self._terms.recorded_ms,
+            copy_ms=plain + extra,
+            extra_ms=extra,
+            share=self._share,
+            states=(before, after),
+            facts=self._terms.facts,
         )
-        if key not in self._baselines:
-            self._clock("reference", Stage.TIMING.value)
-            inputs = self._reference.inputs("timing")
-            samples = self._reference.measure_ms(inputs, self._request.num_perf_trials, "timing")
-            self._baselines[key] = timing.summarise(samples).mean
-        return self._baselines[key], "measured"
 
-    def _samples(self, answer: dict[str, Any]) -> list[float]:
-        samples = answer.get("samples_ms")
-        usable = (
-            isinstance(samples, list)
-            and len(samples) == self._request.num_perf_trials
-            and all(isinstance(ms, float) and math.isfinite(ms) and ms > 0 for ms in samples)
-        )
-        if not usable:
-            raise PlayerGone(Stage.TIMING, "it answered with times that cannot be")
-        assert isinstance(samples, list)
-        return samples
+    def _profile(self) -> KernelShare | None:
+        """Kernels and their times, as the player tells them."""
+        name = f"{self._terms.job}:profile"
+        called = self._trials.call(name, self._reference.inputs(name), mode="profiled")
+        return KernelShare.from_claim(called.answer.get("share"))
 
-    def _share(self, inputs: list[Any]) -> tuple[Arena, Any]:
-        try:
-            arena, parcel = pack(inputs, cuda=self._cuda)
-        except trees.UnsupportedTree as error:
-            raise ReferenceFailed(f"get_inputs() gives {error}, which cannot be judged") from error
-        self._arenas.append(arena)
-        return arena, parcel
+    def _verdict(self, result: Measured | None) -> Verdict:
+        found = self._found
+        runtime_ms, stats = None, {}
+        if result is not None:
+            found.flags += result.flags
+            runtime_ms, stats = result.runtime_ms, result.stats
+        elif not self._cuda:
+            stats = {"fast_p": 1.0, "timing": INTERPRETER}
+        trivial = self._problem.flags(self._request)
+        found.flags += trivial
+        if self._request.backend == "triton":
+            ghost = None if trivial else self._ghost_passed
+            found.flags += kernel_share.flags(self._launches, self._share, ghost_passed=ghost)
+        metadata = self._facts()
+        metadata["correctness_trials"] = f"({found.passed} / {self._request.num_correct_trials})"
+        rejects = [flag for flag in flags.merged(found.flags) if flag.severity is Severity.REJECT]
+        if not rejects:
+            return Verdict(
+                status=Status.PASSED, metadata=metadata, runtime_ms=runtime_ms, runtime_stats=stats
+            )
+        return Verdict(status=Status.INTEGRITY, metadata=metadata | feedback.of_integrity(rejects))
 
-    def _ask(self, stage: Stage, order: Order | None, arenas: list[Arena]) -> dict[str, Any]:
-        """Give an order, wait for the answer on the candidate's time."""
-        self._clock("candidate", stage.value)
-        try:
-            if order is not None:
-                fds = [fd for arena in arenas for fd in arena.fds]
-                self._player.send(self._pickle(order), fds)
-            answer, _ = self._player.receive_json()
-        except ChannelClosed as error:
-            raise PlayerGone(stage, "") from error
-        except FrameError as error:
-            raise PlayerGone(stage, f"it answered with {error}") from error
-        if "failed" in answer:
-            self._clock("reference", stage.value)
-            failure = Failure.from_claim(stage, answer["failed"])
-            metadata = feedback.of_failure(failure, self._folder)
-            raise _Failed(failure.status, metadata, failure)
-        return answer
+    def _facts(self) -> dict[str, Any]:
+        found = dict(self._terms.facts)
+        if self._found.tiers:
+            found["tier"] = self._tier
+        return found | flags.metadata(self._found.flags)
 
-    def _pickle(self, order: Order) -> bytes:
-        sent = io.BytesIO()
-        try:
-            _Sender(sent).dump(order)
-            return sent.getvalue()
-        except Exception as error:
-            reason = f"get_init_inputs() gives what cannot be sent to a candidate: {error}"
-            raise ReferenceFailed(reason) from error
-
-    def _holding(self, *, exclusive: bool) -> AbstractContextManager[None]:
-        self._clock("none", "")
+    def _holding(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
+        self._dialogue.clock("none", "")
         return self._lock.hold(exclusive=exclusive)
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 200 else f"{text[:200]} [...]"

@@ -5,15 +5,21 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
-from collections.abc import Iterator
+import math
+import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from adaexplore.core.wire import DtypeName
-from online_judge.evaluation import feedback, modules, timing, trees
+from adaexplore.core.wire import BaselineKind, DtypeName
+from online_judge.evaluation import costs, feedback, modules, oracles, trees, weights
+from online_judge.evaluation.tiers import OracleKind
 
 _REASON_CHARS = 300
+# a call that takes longer in its own precision has no oracle in double precision
+_SLOW_ON_GPU_S = 0.06
+_SLOW_ON_CPU_S = 1.0
 
 
 class ReferenceFailed(Exception):
@@ -34,7 +40,13 @@ class Seeds:
 
 
 class Reference:
-    """A loaded reference with its weights, on its device and in its precision."""
+    """A loaded reference with its weights, on its device and in its precision.
+
+    Attributes:
+        writes_inputs: whether a call of :meth:`outputs` was seen to change its inputs.
+        aliases: whether an output was seen to share memory with an input.
+        oracle_kind: precision of the last oracle; None before one was asked for or where there is none.
+    """
 
     def __init__(self, source: str, key: str, seeds: Seeds, dtype: DtypeName, *, cuda: bool) -> None:
         """Load and construct.
@@ -53,7 +65,14 @@ class Reference:
         self.seeds = seeds
         self.dtype = dtype
         self.cuda = cuda
-        with _blaming("the module does not load"):
+        self.writes_inputs = False
+        self.aliases = False
+        self.oracle_kind: OracleKind | None = None
+        self._watched = False
+        self._fastest_s = math.inf
+        self._stochastic: bool | None = None
+        self._compiled: dict[BaselineKind, Callable[..., Any]] = {}
+        with blaming("the module does not load"):
             modules.seed_everything(seeds.of("load"))
             self._module = modules.load_source(source, modules.REFERENCE_MODULE)
             missing = [
@@ -61,7 +80,7 @@ class Reference:
             ]
             if missing:
                 raise ReferenceFailed(f"the module defines no {', no '.join(missing)}")
-        with _blaming("get_init_inputs() or Model() fails"):
+        with blaming("get_init_inputs() or Model() fails"):
             modules.seed_everything(seeds.of("init"))
             self.init_inputs = list(self._module.get_init_inputs())
             modules.seed_everything(self.construct_seed)
@@ -89,7 +108,7 @@ class Reference:
         Raises:
             ReferenceFailed: ``get_inputs`` fails.
         """
-        with _blaming("get_inputs() fails"):
+        with blaming("get_inputs() fails"):
             seed = self.seeds.of("inputs", trial)
             made = self._make_inputs(seed)
             dtype = modules.DTYPES[self.dtype]
@@ -106,25 +125,147 @@ class Reference:
         Raises:
             ReferenceFailed: it raises, or gives something that cannot be compared.
         """
-        with _blaming("forward() fails"), torch.no_grad():
-            modules.restore_buffers(self._model, self._buffers)
-            modules.seed_everything(self.call_seed(trial))
+        with blaming("forward() fails"), torch.no_grad():
+            self.begin(trial)
+            given = costs.leaves_of(inputs)
+            versions = costs.versions(given)
+            sums = None if self._watched else [costs.checksum(leaf) for leaf in given]
+            start = time.perf_counter()
             tree = trees.take_apart(self._model(*inputs))
             if not tree.leaves:
                 raise ReferenceFailed("forward() returns no tensor")
             self._synchronise()
+            took = time.perf_counter() - start
+            self._fastest_s = min(took, self._fastest_s)
+            self.writes_inputs |= versions != costs.versions(given)
+            if sums is not None:
+                self.writes_inputs |= sums != [costs.checksum(leaf) for leaf in given]
+                self._watched = True
+            held = {costs.storage_of(leaf) for leaf in given if leaf.numel()}
+            self.aliases |= any(costs.storage_of(leaf) in held for leaf in tree.leaves)
             return tree
 
-    def measure_ms(self, inputs: list[Any], trials: int, trial: str | int) -> list[float]:
-        """GPU times of ``trials`` calls.
+    def oracle(self, inputs: list[Any], trial: str | int) -> trees.Tree | None:
+        """What the reference makes of ``inputs``, which stay, in double precision.
+
+        A module that refuses doubles, or is too slow or too large for them on a GPU, runs in single
+        precision without TF32; ``oracle_kind`` says which it was. None where memory does not suffice,
+        or where the outputs are drawn at random, which two precisions do not do alike.
+
+        Raises:
+            ReferenceFailed: the reference itself raises.
+        """
+        self.oracle_kind = None
+        if self.stochastic:
+            return None
+        kinds: tuple[OracleKind, ...] = ("fp32",) if self._is_slow(inputs, trial) else ("fp64", "fp32")
+        for kind in kinds:
+            modules.restore_buffers(self._model, self._buffers)
+            tree = oracles.run(self._model, inputs, kind, self.call_seed(trial), cuda=self.cuda)
+            if tree is not None:
+                self.oracle_kind = kind
+                return tree
+        return None
+
+    @property
+    def stochastic(self) -> bool:
+        """Whether the outputs depend on the seed of the call; found once, by two calls.
+
+        Raises:
+            ReferenceFailed: the reference raises.
+        """
+        if self._stochastic is None:
+            inputs = self.inputs("stochastic")
+            first = self.outputs(oracles.copied(inputs), "stochastic")
+            second = self.outputs(inputs, "stochastic again")
+            self._stochastic = oracles.differ(first, second)
+        return self._stochastic
+
+    def reweigh(self, name: str | int) -> dict[str, Any]:
+        """Give the model other weights of the same kind, in place; running statistics stay.
+
+        Args:
+            name: of the draw.
+
+        Returns:
+            All weights by name, as in ``weights``, in full precision, on the model's device.
+        """
+        seed = self.seeds.of("weights", name)
+        parameters = dict(self._model.named_parameters())
+        fresh = weights.rearranged(self.weights, parameters, self._device(), seed)
+        first: dict[int, str] = {}
+        for other, held in self._model.state_dict().items():  # one tensor may have several names
+            fresh[other] = (
+                fresh[first.setdefault(costs.storage_of(held), other)] if held.numel() else fresh[other]
+            )
+        self._load(fresh)
+        return fresh
+
+    def restore_weights(self) -> None:
+        """Undo :meth:`reweigh`."""
+        self._load(self.weights)
+
+    def call(self, kind: BaselineKind, inputs: list[Any]) -> Callable[..., Any]:
+        """What is to be timed as the baseline of this kind; call it under ``torch.no_grad()``.
+
+        Args:
+            kind: the module as it is, or compiled by ``torch.compile``.
+            inputs: the module is compiled by calling it on copies of them.
+
+        Raises:
+            ReferenceFailed: it cannot be compiled, or the compiled module fails.
+        """
+        eager: Callable[..., Any] = self._model
+        if kind == "eager":
+            return eager
+        if kind not in self._compiled:
+            mode = None if kind == "compile" else "max-autotune"
+            with blaming(f"torch.compile ({mode or 'default'}) fails"), torch.no_grad():
+                compiled = torch.compile(self._model, mode=mode)
+                self.begin(kind)
+                compiled(*oracles.copied(inputs))
+                self._synchronise()
+            self._compiled[kind] = compiled
+        return self._compiled[kind]
+
+    def begin(self, trial: str | int) -> None:
+        """Put buffers back and seed, as before each call of :meth:`outputs`."""
+        modules.restore_buffers(self._model, self._buffers)
+        modules.seed_everything(self.call_seed(trial))
+
+    def reseed(self, trial: str | int) -> Callable[[], None]:
+        """What to call before each call of a stochastic reference that is to repeat itself."""
+        seed = self.call_seed(trial)
+        return lambda: modules.seed_everything(seed)
+
+    def cost(self, inputs: list[Any]) -> costs.Cost:
+        """Bytes, operations and terms summed of one call; one call on copies of ``inputs``.
 
         Raises:
             ReferenceFailed: it raises.
         """
-        with _blaming("forward() fails while it is timed"), torch.no_grad():
+        with blaming("forward() fails while its operations are counted"), torch.no_grad():
+            self.begin("cost")
+            given = oracles.copied(inputs)
+            held = [*self._model.parameters(), *self._model.buffers()]
+            return costs.of_call(lambda: self._model(*given), given, held)
+
+    def _is_slow(self, inputs: list[Any], trial: str | int) -> bool:
+        """Whether double precision would take too long; a first call is given a second chance."""
+        limit_s = _SLOW_ON_GPU_S if self.cuda else _SLOW_ON_CPU_S
+        if self._fastest_s > limit_s:
+            self.outputs(oracles.copied(inputs), trial)
+        return self._fastest_s > limit_s
+
+    def _load(self, values: dict[str, Any]) -> None:
+        with torch.no_grad():
             modules.restore_buffers(self._model, self._buffers)
-            modules.seed_everything(self.call_seed(trial))
-            return timing.measure_ms(lambda: self._model(*inputs), trials, timing.flush_buffer())
+            for name, held in self._model.state_dict().items():
+                held.copy_(values[name])
+            self._buffers = modules.buffers_of(self._model)
+
+    def _device(self) -> Any:
+        return torch.device("cuda" if self.cuda else "cpu")
 
     def _make_inputs(self, seed: int) -> list[Any]:
         if self.cuda:  # large inputs are made on the GPU where the module lets them
@@ -140,7 +281,7 @@ class Reference:
 
 
 @contextlib.contextmanager
-def _blaming(what: str) -> Iterator[None]:
+def blaming(what: str) -> Iterator[None]:
     """Turn whatever the reference raises into :class:`ReferenceFailed`."""
     try:
         yield

@@ -5,12 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from .live import LiveJudge, alive
+from .live import LiveJudge, comm
 from .sources import HONEST, PASSING, REFERENCE, with_forward
 
 FORGED = (
     '{"compiled": true, "correctness": true, "runtime": 0.1, "runtime_stats": {"fast_p": 99}, "metadata": {}}'
 )
+
+
+def home_of(judge: LiveJudge) -> Path:
+    """The judge's temporary folder, which its zygote is told in its last argument."""
+    (zygote,) = judge.processes("judge-zygote")
+    return Path(os.fsdecode(Path(f"/proc/{zygote}/cmdline").read_bytes().split(b"\0")[-2]))
 
 
 def test_printing_does_not_harm_a_correct_kernel(judge: LiveJudge) -> None:
@@ -52,20 +58,19 @@ def test_words_on_the_players_own_socket_are_no_verdict(judge: LiveJudge) -> Non
     assert judge.evaluate(source)["correctness"] is False
 
 
-def test_grandchild_that_calls_setsid_is_killed(judge: LiveJudge, tmp_path: Path) -> None:
-    note = tmp_path / "pid"
+def test_grandchild_that_calls_setsid_is_killed(judge: LiveJudge) -> None:
     source = with_forward(
         "if os.fork() == 0:\n"
         "    os.setsid()\n"
         "    if os.fork() == 0:\n"
-        f"        open({str(note)!r}, 'w').write(str(os.getpid()))\n"
+        "        open('/proc/self/comm', 'w').write('judge-escaped')\n"
+        "        open('ready', 'w').close()\n"
         "        time.sleep(600)\n"
         "    os._exit(0)\n"
-        f"while not os.path.exists({str(note)!r}) or not open({str(note)!r}).read(): time.sleep(0.01)\n"
-        + HONEST
+        "while not os.path.exists('ready'): time.sleep(0.01)\n" + HONEST
     )
     assert judge.evaluate(source)["correctness"] is True
-    assert not alive(int(note.read_text()))
+    assert not [pid for pid in os.listdir("/proc") if pid.isdigit() and comm(int(pid)) == "judge-escaped"]
     assert judge.processes("judge-player") == []
 
 
@@ -81,31 +86,27 @@ def test_fork_bomb_ends_as_a_crash(judge: LiveJudge) -> None:
     assert judge.processes("judge-player") == []
 
 
-def test_environment_is_an_allow_list(judge: LiveJudge, tmp_path: Path) -> None:
-    note = tmp_path / "environment"
+def test_environment_is_an_allow_list(judge: LiveJudge) -> None:
     source = with_forward(
-        "known = open('/proc/self/environ', 'rb').read() + repr(dict(os.environ)).encode()\n"
-        f"open({str(note)!r}, 'wb').write(known)\n" + HONEST
+        "known = open('/proc/self/environ', 'rb').read().decode() + repr(dict(os.environ))\n"
+        f"for word in ('ADAEXPLORE_JUDGE_SECRET', 'PYTEST', {os.environ['HOME']!r} + chr(39)):\n"
+        "    assert word not in known, 'leaked'\n"
+        "assert 'HOME' in known\n" + HONEST
     )
-    assert judge.evaluate(source)["correctness"] is True
-    text = note.read_text()
-    assert "ADAEXPLORE_JUDGE_SECRET" not in text
-    assert "PYTEST" not in text
-    assert "HOME" in text
-    assert os.environ["HOME"] + "'" not in text
+    metadata = judge.evaluate(source)["metadata"]
+    assert metadata["status"] == "passed", metadata
 
 
-def test_folders_are_private_and_gone_afterwards(judge: LiveJudge, tmp_path: Path) -> None:
-    note = tmp_path / "folders"
+def test_folders_are_private_and_gone_afterwards(judge: LiveJudge) -> None:
     source = with_forward(
         "import tempfile\n"
-        f"open({str(note)!r}, 'w').write('\\n'.join([os.getcwd(), os.environ['HOME'], tempfile.gettempdir(), "
-        "os.environ['TRITON_CACHE_DIR']]))\n" + HONEST
+        "others = [os.environ['HOME'], tempfile.gettempdir(), os.environ['TRITON_CACHE_DIR']]\n"
+        "assert all(other.startswith(os.getcwd()) for other in others), others\n"
+        "assert os.path.basename(os.getcwd()).startswith('job-')\n" + HONEST
     )
-    assert judge.evaluate(source)["correctness"] is True
-    folder, *others = note.read_text().splitlines()
-    assert all(other.startswith(folder) for other in others)
-    assert not Path(folder).exists()
+    metadata = judge.evaluate(source)["metadata"]
+    assert metadata["status"] == "passed", metadata
+    assert list(home_of(judge).glob("job-*")) == []
 
 
 def test_memory_of_the_player_holds_neither_reference_nor_secret(judge: LiveJudge) -> None:
@@ -117,10 +118,10 @@ def test_memory_of_the_player_holds_neither_reference_nor_secret(judge: LiveJudg
         "    area, access = line.split()[:2]\n"
         "    low, high = (int(end, 16) for end in area.split('-'))\n"
         "    if not access.startswith('rw') or high - low > 2**28: continue\n"
-        "    with open('/proc/self/mem', 'rb', 0) as memory:\n"
-        "        try:\n"
+        "    try:\n"
+        "        with open('/proc/self/mem', 'rb', 0) as memory:\n"
         "            memory.seek(low); part = memory.read(high - low)\n"
-        "        except OSError: continue\n"
+        "    except OSError: continue\n"
         "    at = part.find(b'zq7x-')\n"
         "    while at >= 0:\n"
         "        assert [byte - 48 for byte in part[at + 5:at + 10]] != [1, 3, 5, 7, 9], 'leaked'\n"
@@ -137,3 +138,28 @@ def test_memory_of_the_player_holds_neither_reference_nor_secret(judge: LiveJudg
 def test_player_has_no_module_of_the_reference(judge: LiveJudge) -> None:
     body = "assert not [m for m in sys.modules.values() if 'get_init_inputs' in vars(m)]\n"
     assert judge.evaluate(with_forward(body + HONEST))["metadata"]["status"] == "passed"
+
+
+def test_judge_is_out_of_reach_of_a_candidate(judge: LiveJudge, tmp_path: Path) -> None:
+    secret = tmp_path / "reference.py"
+    secret.write_text(REFERENCE)
+    repository = Path(__file__).parents[2]
+    others = [judge.process.pid, *judge.processes("judge-zygote"), *judge.processes("judge-referee")]
+    body = (
+        "import signal, socket\n"
+        "def refused(work, *arguments):\n"
+        "    try: work(*arguments)\n"
+        "    except OSError: return\n"
+        "    raise AssertionError(f'permitted: {arguments}')\n"
+        f"refused(socket.socket().connect, ('127.0.0.1', {judge.client.base_url.port}))\n"
+        f"refused(open, {str(secret)!r})\n"
+        f"refused(os.listdir, {str(repository / 'datasets')!r})\n"
+        f"refused(os.listdir, {str(home_of(judge) / 'referee-0-0')!r})\n"
+        f"refused(open, {str(tmp_path / 'x')!r}, 'w')\n"
+        f"for pid in {others}:\n"
+        "    refused(open, f'/proc/{pid}/environ', 'rb')\n"
+        "    refused(open, f'/proc/{pid}/mem', 'rb')\n"
+        "    refused(os.kill, pid, signal.SIGTERM)\n"
+    )
+    metadata = judge.evaluate(with_forward(body + HONEST))["metadata"]
+    assert metadata["status"] == "passed", metadata

@@ -19,6 +19,9 @@ SLOW_ONCE = with_forward("time.sleep(1.5)\n" + HONEST)
 FOREVER = with_forward("time.sleep(600)")
 
 
+NOTED = "open('/proc/self/comm', 'w').write('noted')\n"  # its process is found by this name
+
+
 def in_background(judge: LiveJudge, candidate: str) -> tuple[threading.Thread, list[dict[str, Any]]]:
     answers: list[dict[str, Any]] = []
     thread = threading.Thread(target=lambda: answers.append(judge.evaluate(candidate)))
@@ -58,16 +61,13 @@ def test_player_killed_twice_is_a_crash(frail_judge: LiveJudge) -> None:
 
 @pytest.mark.parametrize("role", ["judge-referee", "judge-zygote"])
 def test_processes_that_die_twice_in_a_candidates_time_are_its_crash(
-    frail_judge: LiveJudge, tmp_path: Path, role: str
+    frail_judge: LiveJudge, role: str
 ) -> None:
     judge = frail_judge
-    note = tmp_path / "calls"
-    note.touch()
-    thread, answers = in_background(
-        judge, with_forward(f"open({str(note)!r}, 'a').write('.')\ntime.sleep(600)")
-    )
-    for calls in (".", ".."):
-        wait_until(lambda wanted=calls: note.read_text() == wanted)
+    thread, answers = in_background(judge, with_forward(NOTED + "time.sleep(600)"))
+    first: list[int] = []
+    for _ in range(2):
+        first = wait_until(lambda known=first: [pid for pid in judge.processes("noted") if pid not in known])
         (pid,) = judge.processes(role)
         os.kill(pid, signal.SIGKILL)
     thread.join(60)
@@ -87,14 +87,13 @@ def test_candidate_that_clears_the_judges_folder_away_harms_nobody_else(frail_ju
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_survives_the_judge(own_judge: Callable[..., LiveJudge], tmp_path: Path, signum: int) -> None:
-    note = tmp_path / "pid"
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     judge = own_judge(TMPDIR=str(temporary))
     escaping = with_forward(
         "if os.fork() == 0:\n"
         "    os.setsid()\n"
-        f"    open({str(note)!r}, 'w').write(str(os.getpid()))\n"
+        "    open('/proc/self/comm', 'w').write('noted')\n"
         "    time.sleep(600)\n"
         "time.sleep(600)"
     )
@@ -106,8 +105,8 @@ def test_nothing_survives_the_judge(own_judge: Callable[..., LiveJudge], tmp_pat
 
     thread = threading.Thread(target=ask)
     thread.start()
-    wait_until(lambda: note.exists() and note.read_text())
-    everyone = [*judge.processes(), int(note.read_text())]
+    wait_until(lambda: judge.processes("noted"))
+    everyone = judge.processes()
     assert len(everyone) >= 5
     judge.process.send_signal(signum)
     judge.process.wait(30)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from online_judge.scheduler import QueueFull, Scheduler
+from online_judge.scheduler import HEAD_START, Job, QueueFull, Scheduler
 
 
 @dataclass(eq=False)
@@ -184,3 +184,85 @@ def test_those_who_wait_for_another_job_count_as_waiting() -> None:
         await job.done
 
     with_scheduler(slots(0), 2, body)
+
+
+def submit_named(scheduler: Scheduler, order: list[str], name: str, **fields: object) -> Job:
+    return scheduler.submit(lambda slot, cancelled: order.append(name), **fields)  # type: ignore[arg-type]
+
+
+def test_clients_take_turns_and_a_newcomer_goes_before_the_backlog_of_another() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        release = threading.Event()
+        order: list[str] = []
+        await scheduler.submit(lambda slot, cancelled: release.wait(10)).started
+        jobs = [submit_named(scheduler, order, f"a{number}", client="a") for number in range(4)]
+        jobs += [submit_named(scheduler, order, f"b{number}", client="b") for number in range(2)]
+        jobs += [submit_named(scheduler, order, "c0", client="c")]
+        assert [scheduler.position(job) for job in jobs[4:]] == [1, 4, 2]
+        release.set()
+        await asyncio.gather(*(job.done for job in jobs))
+        assert order == ["a0", "b0", "c0", "a1", "b1", "a2", "a3"]
+
+    with_scheduler(slots(0), 10, body)
+
+
+def test_turns_already_served_are_not_saved_up() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        release = threading.Event()
+        order: list[str] = []
+        for number in range(20):  # "b" has asked for nothing meanwhile
+            await submit_named(scheduler, [], f"a{number}", client="a").done
+        blocker = scheduler.submit(lambda slot, cancelled: release.wait(10), client="a")
+        await blocker.started
+        jobs = [
+            submit_named(scheduler, order, f"{client}{number}", client=client)
+            for client in "ab"
+            for number in range(3)
+        ]
+        release.set()
+        await asyncio.gather(*(job.done for job in jobs))
+        assert order == ["a0", "b0", "a1", "b1", "a2", "b2"]
+
+    with_scheduler(slots(0), 10, body)
+
+
+def test_cancelled_jobs_cost_their_client_no_turn() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        release = threading.Event()
+        order: list[str] = []
+        await scheduler.submit(lambda slot, cancelled: release.wait(10)).started
+        for number in range(5):
+            submit_named(scheduler, order, f"gone{number}", client="a").cancel()
+        jobs = [submit_named(scheduler, order, f"b{number}", client="b") for number in range(2)]
+        jobs.append(submit_named(scheduler, order, "a", client="a"))
+        release.set()
+        await asyncio.gather(*(job.done for job in jobs))
+        assert order == ["b0", "a", "b1"]
+
+    with_scheduler(slots(0), 10, body)
+
+
+def test_waiting_job_is_not_overtaken_for_ever() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        order: list[str] = []
+        gates = [threading.Event() for _ in range(3 * HEAD_START)]
+
+        def urgent(number: int) -> Job:
+            def work(slot: FakeSlot, cancelled: threading.Event) -> None:
+                gates[number].wait(10)
+                order.append("urgent")
+
+            return scheduler.submit(work, priority=1, client="other")
+
+        jobs = [urgent(0)]
+        await jobs[0].started
+        patient = submit_named(scheduler, order, "patient", client="a")
+        for number in range(1, len(gates)):  # there is always one of a higher priority
+            jobs.append(urgent(number))
+            gates[number - 1].set()
+            await jobs[-2].done
+        gates[-1].set()
+        await asyncio.gather(patient.done, *(job.done for job in jobs))
+        assert order.index("patient") in range(HEAD_START - 2, HEAD_START + 3)
+
+    with_scheduler(slots(0), 10, body)

@@ -1,12 +1,14 @@
 """Jobs of kind compile: every launch is compiled, none is executed."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from .live import LiveJudge
-from .sources import BAD, PASSING, with_forward
-from .test_v2_jobs import judged
+from .live import LiveJudge, wait_until
+from .sources import BAD, PASSING, REFERENCE, with_forward
+from .test_v2_jobs import cancel, judged, look, submit
 
 TWO_KERNELS = PASSING.replace(
     "class ModelNew",
@@ -65,6 +67,7 @@ def test_error_in_a_function_that_a_later_kernel_calls_is_found_there(judge: Liv
         ("construct", "construct", None),
         ("launch-assert", "launch", 10),
         ("crash-exit", "crash", None),
+        ("crash-signal", "crash", None),
     ],
 )
 def test_what_keeps_launches_from_being_reached_is_told(
@@ -86,3 +89,67 @@ def test_failing_reference_fails_the_job(judge: LiveJudge) -> None:
     answer = judged(judge, PASSING, kind="compile", request={"original_model_src": "x = 1"})
     assert answer["state"] == "failed"
     assert answer["error"].startswith("Reference failed: ")
+
+
+FULL_SIZE = REFERENCE.replace("(8, 16)", "(16384, 8192)").replace("return [16]", "return [8192]")
+
+
+def test_size_does_not_matter(judge: LiveJudge) -> None:
+    begin = time.monotonic()
+    assert compiled(judge, PASSING, request={"original_model_src": FULL_SIZE})["ok"] is True
+    report = compiled(judge, BAD["compile"], request={"original_model_src": FULL_SIZE})
+    assert (report["status"], report["kernel"]) == ("compile", "relu_kernel")
+    assert time.monotonic() - begin < 20
+
+
+def test_kernels_see_the_dtype_of_the_request(judge: LiveJudge) -> None:
+    checked = PASSING.replace(
+        "    x = tl.load", "    tl.static_assert(x_ptr.dtype.element_ty == tl.float16)\n    x = tl.load"
+    )
+    assert compiled(judge, checked)["status"] == "compile"
+    assert compiled(judge, checked, request={"dtype_str": "fp16"})["ok"] is True
+
+
+def test_candidate_that_needs_values_of_large_tensors_is_not_checked(judge: LiveJudge) -> None:
+    needs = PASSING.replace("        return y\n", "        return y if y.sum().item() > 0 else h\n")
+    report = compiled(judge, needs, request={"original_model_src": FULL_SIZE})
+    assert (report["ok"], report["status"]) == (False, "not_checked")
+    assert report["line"] == line_of(needs, ".item()")
+
+
+def test_reference_that_needs_values_gets_them(judge: LiveJudge) -> None:
+    needs = REFERENCE.replace(
+        "[torch.randn(8, 16)]", "[torch.randn(100_000, 16)[: int(torch.ones(80_000).sum())]]"
+    )
+    report = compiled(judge, BAD["compile"], request={"original_model_src": needs})
+    assert report["status"] == "compile"
+    assert compiled(judge, PASSING, request={"original_model_src": needs})["ok"] is True
+
+
+def test_reference_that_ends_its_process_fails_the_job(judge: LiveJudge) -> None:
+    answer = judged(judge, PASSING, kind="compile", request={"original_model_src": "import os\nos._exit(3)"})
+    assert answer["state"] == "failed"
+    assert "with exit status 3" in answer["error"]
+
+
+def test_reference_that_is_killed_fails_the_job(judge: LiveJudge) -> None:
+    source = "import os\nos.kill(os.getpid(), 9)"
+    answer = judged(judge, PASSING, kind="compile", request={"original_model_src": source})
+    assert (answer["state"], answer["report"]) == ("failed", None)
+
+
+def test_compile_jobs_do_not_wait_for_the_device(own_judge: Callable[..., LiveJudge]) -> None:
+    judge = own_judge(MAX_CONCURRENT_EVALS="1")
+    busy = submit(judge, with_forward("time.sleep(60)")).json()["id"]
+    wait_until(lambda: look(judge, busy, wait=0)["state"] == "running")
+    before = judge.client.get("/queue/status").json()
+    assert compiled(judge, PASSING)["ok"] is True
+    assert judge.client.get("/queue/status").json() == before
+    assert cancel(judge, busy)["state"] == "cancelled"
+
+
+def test_cancelled_compilation_leaves_nothing(judge: LiveJudge) -> None:
+    job = submit(judge, with_forward("time.sleep(60)"), kind="compile").json()["id"]
+    wait_until(lambda: look(judge, job, wait=0)["state"] == "running")
+    assert cancel(judge, job)["state"] == "cancelled"
+    assert compiled(judge, PASSING)["ok"] is True

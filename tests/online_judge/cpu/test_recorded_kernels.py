@@ -17,7 +17,7 @@ import pytest
 import torch
 from triton.compiler.errors import CompilationError
 
-from online_judge.cpu import simulated_cuda
+from online_judge.cpu import NotCheckedError, simulated_cuda
 
 TRACES = Path(__file__).resolve().parents[4] / "shared" / "data" / "traces"
 SMALL = {
@@ -105,6 +105,37 @@ if not TRACES.is_dir():
 def test_recorded_compile_error_is_a_compile_error_again(recording: Recording, tmp_path: Path) -> None:
     with pytest.raises(CompilationError):
         _forward(recording, tmp_path, recording.reference.replace("1024", "32"))
+
+
+def _stopped(recording: Recording, folder: Path) -> str | None:
+    """What the compile gate says about a recorded candidate at its full size; None if nothing."""
+    folder.mkdir(exist_ok=True)
+    with warnings.catch_warnings(), torch.no_grad(), simulated_cuda("sm_90", executes=False):
+        warnings.simplefilter("ignore")
+        reference = _load(folder, "reference", recording.reference)
+        try:
+            candidate = _load(folder, "candidate", recording.candidate)
+            candidate.ModelNew(*reference.get_init_inputs())(*reference.get_inputs())
+        except NotCheckedError:
+            return None
+        except Exception as error:  # noqa: BLE001 - whatever a recorded kernel raises is a finding
+            return f"{type(error).__name__}: {error}"[:200]
+    return None
+
+
+@pytest.mark.parametrize("correct", [False, True], ids=["failed", "correct"])
+def test_gate_stops_recorded_compile_errors_alone_at_full_size(correct: bool, tmp_path: Path) -> None:
+    found = {each.name: _stopped(each, tmp_path / each.name) for each in _sample(15, correct=correct)}
+    wrong = {name: why for name, why in found.items() if (why is None) is not correct}
+    assert len(wrong) <= 1, wrong  # what a version of Triton refuses, another may take
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("correct", [False, True], ids=["failed", "correct"])
+def test_gate_is_nearly_always_right(correct: bool, tmp_path: Path) -> None:
+    found = {each.name: _stopped(each, tmp_path / each.name) for each in _sample(1000, correct=correct)}
+    wrong = {name: why for name, why in found.items() if (why is None) is not correct}
+    assert len(wrong) <= (0.01 if correct else 0.05) * len(found), wrong
 
 
 @pytest.mark.parametrize("recording", _sample(4, correct=True), ids=lambda r: r.name)

@@ -1,0 +1,220 @@
+"""Tensors without data, for runs that compile kernels and execute none.
+
+Large tensors are on the meta device: they have a shape, strides and a dtype, and operations on them cost
+nothing. Small ones are real, so that a module may look at a scale or a kernel size, until something is
+written into them that is not known: the result of a kernel, or of a tensor without data. Who asks for a
+value that is not there gets :class:`NotCheckedError`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, NoReturn
+
+import torch
+from torch.utils import _pytree
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from online_judge.cpu.errors import NotCheckedError
+from online_judge.cpu.patching import Patches
+from online_judge.cpu.tensors import SimulatedDevices, is_host
+
+REAL_ELEMENTS = 65536
+_ALLOCATION_BYTES = 512  # what CUDA allocations are aligned to
+_CUDA = torch.device("cuda", 0)
+_META = torch.device("meta")
+_BASE = torch._C.TensorBase
+_MISSING = "needs values, which do not exist where kernels are only compiled"
+# what autocast does in the lower precision
+_LOWERED = (
+    *("linear", "prelu", "matmul", "__matmul__", "mm", "mv", "bmm", "addmm", "addmv", "addbmm", "baddbmm"),
+    *("addr", "einsum", "chain_matmul", "convolution", "scaled_dot_product_attention"),
+    *("conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"),
+)
+_AUTOCAST = frozenset(
+    getattr(owner, name)
+    for owner in (torch, torch.Tensor, torch.nn.functional)
+    for name in _LOWERED
+    if hasattr(owner, name)
+)
+
+
+class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
+    """Carries out torch's operations on shapes alone where data would be large or is not known."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._real_elements: float = REAL_ELEMENTS
+        self._unknown: dict[int, Any] = {}
+        self._inside = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # to hide from a compiler that is not used here would cost a second of imports
+
+    def install(self, patches: Patches) -> None:
+        """Make tensors answer for a place in CUDA memory until the patches are restored."""
+        patches.set(torch.Tensor, "device", property(self._device))
+        patches.set(torch.Tensor, "is_cuda", property(lambda tensor: self._device(tensor).type == "cuda"))
+        patches.set(torch.Tensor, "is_cpu", property(lambda tensor: self._device(tensor).type == "cpu"))
+        patches.set(torch.Tensor, "is_meta", property(lambda tensor: self._device(tensor).type == "meta"))
+        patches.set(torch.Tensor, "data_ptr", _address)
+        # only here, where torch believes in a GPU: it looks for one when this is imported
+        extensions = importlib.import_module("torch.utils.cpp_extension")
+        for name in ("load", "load_inline"):
+            patches.set(extensions, name, _refuse_extension)
+
+    @contextmanager
+    def with_values(self) -> Iterator[None]:
+        """Tensors that are made in this block are real, however large."""
+        self._real_elements = math.inf
+        try:
+            yield
+        finally:
+            self._real_elements = REAL_ELEMENTS
+
+    def without_values(self, value: Any) -> Any:
+        """A tree of tensors in which the large ones have lost their data."""
+        return _pytree.tree_map_only(torch.Tensor, self._lightened, value)
+
+    def _lightened(self, tensor: torch.Tensor) -> torch.Tensor:
+        return tensor if tensor.numel() <= self._real_elements or _is_meta(tensor) else _shape_of(tensor)
+
+    def forget(self, tensors: Iterable[torch.Tensor]) -> None:
+        """From now on nobody knows what is in these tensors."""
+        for tensor in tensors:
+            if not _is_meta(tensor):
+                storage = tensor.untyped_storage()
+                self._unknown[storage.data_ptr()] = storage  # kept, so that no other gets its address
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Make the call on real tensors if all are known and small, else on their shapes."""
+        named = kwargs or {}
+        flat, form = _pytree.tree_flatten((args, named))
+        tensors = [value for value in flat if isinstance(value, torch.Tensor)]
+        self._inside += 1
+        try:
+            if not tensors:
+                return self._make(func, args, named)
+            if not any(self._lacks_data(tensor) for tensor in tensors):
+                if named.get("device") is not None:
+                    named = {**named, "device": _real(named["device"])}
+                return func(*args, **named)
+            return self._on_shapes(func, flat, form, tensors)
+        finally:
+            self._inside -= 1
+
+    def _make(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a function that has no tensor to work on: what it makes is real if it is small."""
+        if not _takes_device(func):
+            return func(*args, **kwargs)
+        pinned = {"pin_memory": False} if "pin_memory" in kwargs else {}
+        shape = func(*args, **{**kwargs, **pinned, "device": _META})
+        if isinstance(shape, torch.Tensor) and shape.numel() > self._real_elements:
+            return shape
+        return func(*args, **{**kwargs, "device": _real(kwargs.get("device"))})
+
+    def _on_shapes(self, func: Any, flat: list[Any], form: Any, tensors: list[torch.Tensor]) -> Any:
+        if torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags:
+            raise NotCheckedError(f"{func} {_MISSING}")
+        shapes = {id(tensor): tensor if _is_meta(tensor) else _shape_of(tensor) for tensor in tensors}
+        originals = {id(shapes[id(tensor)]): tensor for tensor in tensors}
+        replaced = [shapes[id(value)] if isinstance(value, torch.Tensor) else value for value in flat]
+        args, named = _pytree.tree_unflatten(replaced, form)
+        if named.get("device") is not None:
+            named["device"] = _META
+        try:
+            result = func(*args, **named)
+        except NotImplementedError as error:
+            raise NotCheckedError(f"{func} cannot be worked out without values") from error
+        self.forget(_written(func, _pytree.tree_unflatten(flat, form)))
+        return _pytree.tree_map(lambda value: originals.get(id(value), value), result)
+
+    def _lacks_data(self, tensor: torch.Tensor) -> bool:
+        return _is_meta(tensor) or tensor.untyped_storage().data_ptr() in self._unknown
+
+    def _device(self, tensor: torch.Tensor) -> torch.device:
+        real: torch.device = _BASE.device.__get__(tensor)
+        if self._inside:  # torch's own functions about shapes must not be deceived
+            return real
+        return torch.device("cpu") if is_host(tensor) else _CUDA
+
+
+class DatalessDevices(SimulatedDevices):
+    """Simulated devices for tensors that may have no data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        tensor = torch.Tensor
+        for reader in (tensor.tolist, tensor.numpy, tensor.__array__, tensor.__dlpack__):
+            self._handlers[reader] = _read
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """As for tensors with data; autocast, which leaves the meta device out, is done here."""
+        if torch.is_autocast_enabled("cpu") and func in _AUTOCAST:
+            dtype = torch.get_autocast_dtype("cpu")
+            args, kwargs = _pytree.tree_map(lambda value: _autocast(value, dtype), (args, kwargs or {}))
+        return super().__torch_function__(func, types, args, kwargs)
+
+    def _to_cpu(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return func(*args, **kwargs) if is_host(args[0]) else self._mark(args[0].clone())
+
+
+@cache
+def _takes_device(func: Any) -> bool:
+    return bool(any(argument.name == "device" for argument in func._schema.arguments))
+
+
+def _real(device: Any) -> Any:
+    return torch.device("cpu") if device is not None and torch.device(device).type == "cuda" else device
+
+
+def _is_meta(tensor: torch.Tensor) -> bool:
+    place: torch.device = _BASE.device.__get__(tensor)
+    return bool(place.type == "meta")
+
+
+def _shape_of(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
+
+
+def _written(func: Any, call: tuple[tuple[Any, ...], dict[str, Any]]) -> list[torch.Tensor]:
+    """The tensors of a call that it writes into."""
+    args, kwargs = call
+    written: list[Any] = []
+    for index, argument in enumerate(func._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            written.append(args[index] if index < len(args) else kwargs.get(argument.name))
+    return [value for value in _pytree.tree_leaves(written) if isinstance(value, torch.Tensor)]
+
+
+def _address(tensor: torch.Tensor) -> int:
+    """Where a tensor would be: its allocation aligned as CUDA's are, and its offset in there."""
+    base = 0 if _is_meta(tensor) else tensor.untyped_storage().data_ptr()
+    aligned = _ALLOCATION_BYTES * (1 + base // _ALLOCATION_BYTES)
+    return int(aligned + tensor.storage_offset() * tensor.element_size()) if tensor.numel() else 0
+
+
+def _refuse_extension(*args: Any, **kwargs: Any) -> NoReturn:
+    raise NotCheckedError("an extension in C++ or CUDA cannot run where kernels are only compiled")
+
+
+def _autocast(value: Any, dtype: Any) -> Any:
+    if isinstance(value, torch.Tensor) and value.dtype in (torch.float32, torch.float16, torch.bfloat16):
+        return value.to(dtype)
+    return value
+
+
+def _read(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Values leave torch: only where there are any."""
+    if _is_meta(args[0]):
+        raise NotCheckedError(f"{getattr(func, '__name__', 'this')}() {_MISSING}")
+    return func(*args, **kwargs)

@@ -1,0 +1,111 @@
+"""Where and how an output is wrong, in words: hints for whoever has to repair the kernel."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+_ENOUGH = 0.95
+_ALIKE = 1e-2
+_LEAST = 3
+
+
+def describe(got: Any, want: Any, wrong: Any, tolerance: float) -> str:
+    """A short phrase, empty where nothing stands out.
+
+    Args:
+        got: the output.
+        want: what was expected, of the same shape.
+        wrong: flat indices of wrong elements, or of a random part of them, in rising order.
+        tolerance: within which elements count as equal.
+    """
+    left, right = got.reshape(-1), want.reshape(-1)
+    a, b = left[wrong].to(torch.complex128 if got.is_complex() else torch.float64), right[wrong]
+    found = [_of_values(a, b.to(a.dtype), tolerance)]
+    if not found[0] and _is_transposed(a, right, wrong, tuple(want.shape), tolerance):
+        found[0] = "the last two dimensions look transposed"
+    found.append(_of_places(wrong, tuple(want.shape)))
+    return "; ".join(part for part in found if part)
+
+
+def _of_values(a: Any, b: Any, tolerance: float) -> str:
+    if a.is_complex():
+        return ""
+    if _share(torch.isnan(a) & ~torch.isnan(b)) > _ENOUGH:
+        return "the wrong elements are NaN: not written, or computed from what was not written"
+    if _share(a == 0) > _ENOUGH:
+        return "the wrong elements are zero"
+    usable = torch.isfinite(a) & torch.isfinite(b) & (b.abs() > tolerance)
+    if int(usable.sum()) < max(_LEAST, 0.5 * a.numel()) or _is_flat(b[usable]):
+        return ""
+    a, b = a[usable], b[usable]
+    if _is_flat(a):
+        return f"the wrong elements are all {float(a.median()):.4g}"
+    factor = float((a / b).median())
+    if factor and _share((a - factor * b).abs() <= _ALIKE * (factor * b).abs()) > _ENOUGH:
+        return f"the wrong elements are {factor:.4g} times what they should be"
+    offset = float((a - b).median())
+    if offset and _share((a - b - offset).abs() <= _ALIKE * abs(offset)) > _ENOUGH:
+        return f"the wrong elements are off by {offset:.4g}"
+    return ""
+
+
+def _is_transposed(a: Any, right: Any, wrong: Any, shape: tuple[int, ...], tolerance: float) -> bool:
+    """Whether the matrices of the last two dimensions were stored column by column."""
+    if len(shape) < 2 or min(shape[-2:]) < 2 or wrong.numel() < _LEAST:
+        return False
+    rows, columns = shape[-2:]
+    matrix, place = wrong // (rows * columns), wrong % (rows * columns)
+    b = right[matrix * rows * columns + (place % rows) * columns + place // rows].to(a.dtype)
+    return not _is_flat(b) and _share((a - b).abs() <= tolerance * b.abs() + tolerance * _ALIKE) > _ENOUGH
+
+
+def _of_places(wrong: Any, shape: tuple[int, ...]) -> str:
+    """The first dimension along which wrong elements gather: at an end, at a distance, around the edge."""
+    total = math.prod(shape)
+    inner, nearest, size_there = total, None, 1
+    for dim, size in enumerate(shape):
+        inner //= size
+        along = (wrong // inner) % size
+        if size < 2:
+            continue
+        found = _along(torch.unique(along), size)
+        if found:
+            return f"only {found} of dimension {dim} (size {size})"
+        if dim >= len(shape) - 2:
+            edge = torch.minimum(along, size - 1 - along)
+            nearest = edge if nearest is None else torch.minimum(nearest, edge)
+            size_there = max(size_there, size)
+    if nearest is not None:
+        width = int(nearest.max()) + 1
+        if width <= size_there // 8:
+            return f"only within {width} of the border of the last dimensions"
+    return ""
+
+
+def _along(seen: Any, size: int) -> str:
+    """What is special about these indices, all different and in rising order."""
+    first, last, count = int(seen[0]), int(seen[-1]), int(seen.numel())
+    run = last - first + 1
+    if count == size:
+        return ""
+    if count >= 0.9 * run and run <= size // 2:
+        if run == 1:
+            return f"index {first}"
+        where = ", the last tile or border," if last == size - 1 else ""
+        return f"indices {first} to {last}{where}"
+    if count >= _LEAST:
+        step = math.gcd(*(seen - first).tolist())
+        if step > 1 and count >= 0.9 * (run // step):
+            return f"every {step}th index, from {first} on,"
+    return ""
+
+
+def _is_flat(values: Any) -> bool:
+    return not values.numel() or bool((values == values[0]).all())
+
+
+def _share(mask: Any) -> float:
+    return float(mask.double().mean()) if mask.numel() else 0.0

@@ -1,0 +1,96 @@
+"""A reference and what was found out about it, kept between the candidates for one problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from adaexplore.core.wire import BaselineKind, EvaluationRequest
+from online_judge.evaluation import course, degeneracy, trees
+from online_judge.evaluation.costs import Cost
+from online_judge.evaluation.findings import Stage
+from online_judge.evaluation.flags import Flag
+from online_judge.evaluation.reference import Reference, ReferenceFailed
+from online_judge.evaluation.timing import Stopwatch
+
+_TRIAL = "facts"
+
+
+class Problem:
+    """What all matches on one reference share; each fact is found when it is first asked for."""
+
+    def __init__(self, reference: Reference) -> None:
+        """Of a loaded reference."""
+        self.reference = reference
+        self._clean_ms: dict[tuple[str, str], float] = {}
+        self._degenerate: dict[float, list[str]] = {}
+        self._constant_inputs: bool | None = None
+        self._cost: Cost | None = None
+
+    @property
+    def cost(self) -> Cost:
+        """Bytes and operations of one call."""
+        if self._cost is None:
+            self._cost = self.reference.cost(self.reference.inputs(_TRIAL))
+        return self._cost
+
+    def outputs_if_finite(self, inputs: list[Any], name: str) -> trees.Tree | None:
+        """The reference's outputs on copies of inputs that it may refuse; None where it does."""
+        try:
+            return self.reference.outputs(
+                [trees.map_leaves(value, lambda leaf: leaf.clone()) for value in inputs], name
+            )
+        except ReferenceFailed:
+            return None
+
+    def flags(self, request: EvaluationRequest) -> list[Flag]:
+        """What makes results on this problem say little."""
+        if request.tolerance not in self._degenerate:
+            self._degenerate[request.tolerance] = degeneracy.check(self.reference, request.tolerance)
+        if self._constant_inputs is None:
+            self._constant_inputs = degeneracy.constant_inputs(self.reference)
+        found = []
+        if passing := self._degenerate[request.tolerance]:
+            found.append(Flag("degenerate_problem", f"trivial answers pass: {', '.join(passing)}"))
+        if self._constant_inputs:
+            found.append(Flag("constant_inputs", "get_inputs() gives the same values under every seed"))
+        return found
+
+    def timed_call(self, kind: BaselineKind) -> Callable[..., Any]:
+        """What runs as the baseline.
+
+        Raises:
+            ReferenceFailed: it cannot be compiled.
+        """
+        return self.reference.call(kind, self.reference.inputs(_TRIAL))
+
+    def clean_ms(self, request: EvaluationRequest) -> float | None:
+        """The baseline's time with nobody else around, where it was measured."""
+        return self._clean_ms.get((request.tf32, request.baseline))
+
+    def measure_clean(
+        self,
+        request: EvaluationRequest,
+        lock: Any,
+        stopwatch: Callable[[], Stopwatch],
+        clock: Callable[[str, str], None],
+    ) -> None:
+        """Measure :meth:`clean_ms` once, before any candidate of this problem is loaded.
+
+        Raises:
+            ReferenceFailed: the reference fails.
+        """
+        if self.clean_ms(request) is not None:
+            return
+        call = self.timed_call(request.baseline)
+        tree = self.reference.outputs(self.reference.inputs(_TRIAL), _TRIAL)
+        expected = [torch.empty(leaf.shape, dtype=leaf.dtype, device="meta") for leaf in tree.leaves]
+        del tree
+        clock("none", "")
+        with lock.hold(exclusive=True):
+            clock("reference", Stage.TIMING.value)
+            self._clean_ms[request.tf32, request.baseline] = course.clean_ms(
+                self, call, stopwatch(), expected
+            )

@@ -1,0 +1,250 @@
+"""The timing of a candidate against its reference: rounds of blocks, one side after the other.
+
+In each round the referee writes fresh contents into the shared inputs, gives the order, and takes its own time
+until the answer. Every output of the block lies in the referee's memory by then; elements of each at hidden places,
+and some whole outputs, are held against what the reference makes of the same inputs in its own block. Comparing
+waits until the GPU is free again.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from online_judge.evaluation import comparison, speedup, witness
+from online_judge.evaluation.course import SLOW_MS, WARMUP_S, Course
+from online_judge.evaluation.dialogue import Dialogue, PlayerGone
+from online_judge.evaluation.findings import Stage
+from online_judge.evaluation.flags import Flag
+from online_judge.evaluation.problem import Problem
+from online_judge.evaluation.timing import Block
+from online_judge.evaluation.witness import Observed
+from online_judge.orders import Block as BlockOrder
+from online_judge.orders import Prepare
+
+MIN_ROUNDS = 5
+MAX_ROUNDS = 40
+MIN_SAMPLES = 20
+ENOUGH_MS = 120.0
+TARGET_SPREAD = 0.002
+_SAMPLED = 4096
+_AUDITS = 3
+_PLAIN_ROUNDS = 3
+
+
+@dataclass
+class Side:
+    """What one side's blocks gave, an entry a round; milliseconds."""
+
+    calls: list[list[float]] = field(default_factory=list)
+    seen: list[Observed] = field(default_factory=list)
+    plain: list[float] = field(default_factory=list)
+    graph: list[float] = field(default_factory=list)
+    unmarked: int = 0
+
+    @property
+    def samples(self) -> list[float]:
+        """All marked calls of all rounds."""
+        return [call for part in self.calls for call in part]
+
+    @property
+    def gpu_ms(self) -> float:
+        """Median of a marked call."""
+        return statistics.median(self.samples)
+
+    @property
+    def e2e_ms(self) -> float:
+        """Median over the plain blocks of the wall time of a call, its copied outputs included."""
+        return statistics.median(self.plain)
+
+    def add(self, seen: Observed, order: BlockOrder, calls: int | None = None) -> None:
+        """One more block of so many calls."""
+        count = order.calls if calls is None else calls
+        if order.kind == "marked":
+            self.seen.append(seen)
+            self.calls.append(seen.block.calls)
+            return
+        self.unmarked += count
+        (self.graph if order.kind == "graph" else self.plain).append(seen.wall_ms / count)
+
+
+@dataclass
+class Outcome:
+    """What a race found.
+
+    Attributes:
+        candidate: its times.
+        reference: the baseline's.
+        flags: what is wrong with the candidate's times or timed outputs.
+        held_s: how long the device was held.
+        warm_s: how long of it both sides warmed up.
+    """
+
+    candidate: Side = field(default_factory=Side)
+    reference: Side = field(default_factory=Side)
+    flags: list[Flag] = field(default_factory=list)
+    held_s: float = 0.0
+    warm_s: float = 0.0
+
+    @property
+    def gpu_s(self) -> float:
+        """Seconds that the GPU worked for marked and unmarked calls of either side; flushes and copies left out."""
+        total = 0.0
+        for side in (self.candidate, self.reference):
+            samples = side.samples
+            total += math.fsum(samples) + side.gpu_ms * side.unmarked
+        return total / 1e3
+
+
+@dataclass(frozen=True)
+class _Audit:
+    """Outputs of both sides on the same inputs, for later."""
+
+    where: str
+    got: Sequence[Any]
+    want: Sequence[Any]
+
+
+class Race:
+    """One candidate on a course that is shared with its player."""
+
+    def __init__(
+        self, dialogue: Dialogue, problem: Problem, course: Course, name: str, rng: random.Random, trials: int
+    ) -> None:
+        """``name`` is that of the hidden inputs, ``trials`` the number of timed calls that is enough."""
+        self._dialogue = dialogue
+        self._reference = problem.reference
+        self._course = course
+        self._name = name
+        self._rng = rng
+        self._trials = max(trials, MIN_SAMPLES)
+        self._audits: list[_Audit] = []
+
+    def run(self) -> Outcome:
+        """Race; the device is held exclusively.
+
+        Raises:
+            CandidateFailed, PlayerGone: as :class:`Dialogue` does.
+            ReferenceFailed: the reference fails.
+        """
+        begin = time.monotonic()
+        outcome = Outcome()
+        reference_s, reference_ms = self._course.warm_up()
+        candidate_s, candidate_ms = self._warm_candidate_up()
+        outcome.warm_s = reference_s + candidate_s
+        slower_ms = max(reference_ms, candidate_ms)
+        flushes = self._course.flushes(min(reference_ms, candidate_ms), slower_ms)
+        theirs = self._course.block_calls(candidate_ms, flushes)
+        ours = min(self._course.block_calls(reference_ms, flushes), theirs)
+        number = 0
+        while not self._enough(outcome, number, slower_ms):
+            self._round(outcome, number, BlockOrder(theirs, flushes), ours)
+            number += 1
+        for _ in range(_PLAIN_ROUNDS if slower_ms < SLOW_MS else 1):
+            self._round(outcome, number, BlockOrder(theirs, kind="plain"), ours)
+            number += 1
+        clocks = witness.Clocks.of(outcome.candidate.seen, outcome.reference.seen)
+        if clocks.disagree or witness.launch_bound(outcome.candidate.gpu_ms, outcome.candidate.e2e_ms):
+            for _ in range(_PLAIN_ROUNDS):
+                if not self._round(outcome, number, BlockOrder(theirs, kind="graph"), ours):
+                    break
+                number += 1
+        outcome.held_s = time.monotonic() - begin
+        return outcome
+
+    def audit(self, outcome: Outcome, tolerance: float) -> None:
+        """Compare the outputs that were kept; the device need not be held any more."""
+        for kept in self._audits:
+            for got, want in zip(kept.got, kept.want, strict=True):
+                found = comparison.difference(got, want, tolerance)
+                if found is not None:
+                    evidence = (
+                        f"{found.wrong} of {found.total} elements of {kept.where} are wrong, "
+                        f"largest error {found.largest:.4g}"
+                    )
+                    outcome.flags.append(Flag("timed_output_wrong", evidence))
+                    break
+        self._audits.clear()
+
+    def _warm_candidate_up(self) -> tuple[float, float]:
+        """Seconds that it took, and the fastest call's wall milliseconds as the player claims them."""
+        assert self._course.outputs is not None
+        order = Prepare(
+            inputs=self._course.pool.parcel,
+            outputs=self._course.outputs,
+            seed=self._reference.call_seed(self._name),
+            reseed=self._reference.stochastic,
+            least_s=WARMUP_S,
+        )
+        since = time.perf_counter()
+        best = self._dialogue.ask(Stage.TIMING, order, self._course.arenas).get("best_ms")
+        if not isinstance(best, float) or not 0 < best < 1e9:
+            raise PlayerGone(Stage.TIMING, "it answered with times that cannot be")
+        return time.perf_counter() - since, best
+
+    def _enough(self, outcome: Outcome, rounds: int, slower_ms: float) -> bool:
+        samples = len(outcome.candidate.samples)
+        if slower_ms > SLOW_MS:
+            return rounds >= MIN_ROUNDS - 2
+        if rounds < MIN_ROUNDS or samples < MIN_SAMPLES:
+            return False
+        if rounds >= MAX_ROUNDS or samples >= self._trials:
+            return True
+        busy_ms = math.fsum(outcome.candidate.samples)
+        spread = speedup.spread(outcome.reference.calls, outcome.candidate.calls)
+        return busy_ms > ENOUGH_MS and spread < TARGET_SPREAD
+
+    def _round(self, outcome: Outcome, number: int, order: BlockOrder, ours: int) -> bool:
+        """The candidate on fresh argument lists, then the reference on ``ours`` of them; False if it cannot."""
+        course = self._course
+        sets = sorted(self._rng.sample(range(order.calls), ours))
+        course.pool.refresh()
+        course.poison()
+        written = self._reference.writes_inputs
+        guarded = self._rng.choice(sets)
+        copies = {place: course.pool.copy_of(place) for place in (sets if written else [guarded])}
+        torch.cuda.synchronize()
+        answer = self._dialogue.run_block(order)
+        if answer is None:
+            return False
+        wall_ms, claim = answer
+        places = self._hidden_places(ours)
+        rows = torch.tensor(sets, device="cuda")
+        got = [held[rows[:, None], some] for held, some in zip(course.received_rows, places, strict=True)]
+        whole = self._rng.choice(sets) if number < _AUDITS else None
+        got_whole = [] if whole is None else [held[whole].clone() for held in course.received_rows]
+        self._dialogue.clock("reference", Stage.TIMING.value)
+        if written:
+            course.pool.put_back(copies)
+        elif not course.pool.is_unchanged(guarded, copies[guarded]):
+            outcome.flags.append(Flag("inputs_written", f"timed call {guarded} changed its inputs"))
+        marked = order.kind == "marked"
+        try:
+            block = Block.from_claim(claim, order.calls if marked else 0)
+        except ValueError as error:
+            raise PlayerGone(Stage.TIMING, f"it answered with {error}") from error
+        outcome.candidate.add(Observed(wall_ms, block), order)
+        outcome.reference.add(course.reference_block(sets, order.flushes, marked=marked), order, ours)
+        want = [held[:ours].gather(1, some) for held, some in zip(course.own_rows, places, strict=True)]
+        self._audits.append(_Audit(f"the timed calls of round {number}", got, want))
+        if whole is not None:
+            want_whole = [held[sets.index(whole)].clone() for held in course.own_rows]
+            self._audits.append(_Audit(f"timed call {whole} of round {number}", got_whole, want_whole))
+        return True
+
+    def _hidden_places(self, calls: int) -> list[Any]:
+        """Indices into each call's outputs, drawn anew for each round."""
+        generator = torch.Generator("cuda").manual_seed(self._rng.getrandbits(60))
+        found = []
+        for held in self._course.own_rows:
+            size = held.shape[1]
+            shape = (calls, min(_SAMPLED, size))
+            found.append(torch.randint(max(size, 1), shape, generator=generator, device="cuda"))
+        return found

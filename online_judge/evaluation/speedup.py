@@ -1,0 +1,87 @@
+"""From samples of both sides to one ratio and how sure it is."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+RESAMPLES = 400
+CONFIDENCE = 0.95
+TRIM = 0.05
+
+
+@dataclass(frozen=True)
+class Times:
+    """Statistics of one side in milliseconds, not rounded; mean and deviation without 5 % at either end."""
+
+    mean: float
+    median: float
+    std: float
+    min: float
+    max: float
+    p10: float
+    p90: float
+    mad: float
+    num_trials: int
+
+
+def summarise(samples_ms: Sequence[float]) -> Times:
+    """Statistics of all samples of one side."""
+    ordered = sorted(samples_ms)
+    cut = int(len(ordered) * TRIM)
+    kept = ordered[cut : len(ordered) - cut]
+    median = statistics.median(ordered)
+    return Times(
+        mean=statistics.fmean(kept),
+        median=median,
+        std=statistics.stdev(kept) if len(kept) > 1 else 0.0,
+        min=ordered[0],
+        max=ordered[-1],
+        p10=quantile(ordered, 0.1),
+        p90=quantile(ordered, 0.9),
+        mad=statistics.median(abs(value - median) for value in ordered),
+        num_trials=len(ordered),
+    )
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """Linear interpolation between the two nearest of ordered values."""
+    place = share * (len(ordered) - 1)
+    low = math.floor(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+
+def interval(
+    numerators: Sequence[Sequence[float]], denominators: Sequence[Sequence[float]], rng: random.Random
+) -> tuple[float, float]:
+    """95 % bootstrap interval of the ratio of medians; paired rounds are drawn, not single samples.
+
+    The percentile bootstrap over blocks (Efron and Tibshirani, An Introduction to the Bootstrap, ch. 13): samples
+    of one round share its clocks and temperature, so they are not independent.
+    """
+    rounds = len(numerators)
+    tops = [statistics.median(part) for part in numerators]
+    bottoms = [statistics.median(part) for part in denominators]
+    ratios = []
+    for _ in range(RESAMPLES):
+        drawn = [rng.randrange(rounds) for _ in range(rounds)]
+        top = statistics.median(tops[place] for place in drawn)
+        ratios.append(top / statistics.median(bottoms[place] for place in drawn))
+    ratios.sort()
+    rest = (1 - CONFIDENCE) / 2
+    return quantile(ratios, rest), quantile(ratios, 1 - rest)
+
+
+def spread(numerators: Sequence[Sequence[float]], denominators: Sequence[Sequence[float]]) -> float:
+    """Relative standard error of the mean ratio over paired rounds; infinite below three rounds."""
+    if len(numerators) < 3:
+        return math.inf
+    ratios = [
+        statistics.median(top) / statistics.median(bottom)
+        for top, bottom in zip(numerators, denominators, strict=True)
+    ]
+    return statistics.stdev(ratios) / math.sqrt(len(ratios)) / statistics.fmean(ratios)

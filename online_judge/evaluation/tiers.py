@@ -1,0 +1,193 @@
+"""How precise an output is: its error against an oracle, beside the error of PyTorch's own.
+
+Errors are measured in units of the oracle's spread (its standard deviation), so that an output of
+small variation cannot hide them. What an error is compared with:
+
+* summing ``n`` terms one after another in a precision of unit ``ulp`` gives a relative error of about
+  ``0.12 * ulp * sqrt(n)`` where rounding errors are independent (Higham, Accuracy and Stability of
+  Numerical Algorithms, 2nd ed., section 2.8 and chapter 4; the factor is the root mean square of one
+  rounding, 0.72 / sqrt(12) ulp, over a growing partial sum); tree sums stay below that;
+* rounding both operands of a product to ``t`` bits of mantissa gives a relative error of each product
+  of about ``0.6 * 2**-t`` and, where the terms of a sum have random signs, of the whole sum: 2.9e-4
+  for TF32 (10 bits) and 2.3e-3 for bfloat16 (7 bits);
+* hardware that drops bits in place of rounding shrinks each product by about ``0.7 * 2**-t`` besides:
+  that is a common factor of the output, no noise.
+
+What cannot be told apart: operands in float16 and in TF32, which have the same mantissa, within the
+range of float16; and any rounding that a long mean averages away, where it is then also harmless.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+
+from adaexplore.core.wire import Tier
+
+OracleKind = Literal["fp64", "fp32"]
+
+_CHUNK = 2**22
+_ORDER: tuple[Tier, ...] = get_args(Tier)
+_SINGLE_ULP = 2.0**-23
+# the error relative to eager's own that still is the same precision
+_MARGIN = 4.0
+# the same where eager's result is rounding noise itself, which another order of operations makes differ more
+_NOISE_MARGIN = 64.0
+_NOISE = 0.1
+# floors of strict, in ulp of a typical element; a sum of n terms may have sqrt(n) / _STEPS
+_SINGLE_FLOOR = 4.0
+_HALF_FLOOR = 0.25
+_STEPS = 20.0
+# an oracle in single precision has an error of its own
+_SINGLE_ORACLE = 4.0
+# the largest of many normal errors, in units of their root mean square
+_TAIL = 8.0
+
+
+@dataclass(frozen=True)
+class _Limits:
+    noise: float
+    drift: float
+
+
+_LOOSER: tuple[tuple[Tier, _Limits], ...] = (
+    ("tf32", _Limits(noise=1e-3, drift=3e-3)),
+    ("half", _Limits(noise=1e-2, drift=2e-2)),
+)
+
+
+@dataclass(frozen=True)
+class Error:
+    """Deviation of one output from its oracle, in units of the oracle's spread.
+
+    Attributes:
+        rms: root mean square.
+        peak: largest.
+        noise: root mean square of what no common factor explains.
+        drift: relative deviation of that common factor from 1.
+        size: root mean square of the oracle itself.
+        top: largest element of the oracle itself.
+        ulp: relative spacing of the output's dtype, at least that of float32.
+        odd: elements that are finite on one side alone; they count in none of the others.
+    """
+
+    rms: float
+    peak: float
+    noise: float
+    drift: float
+    size: float = 1.0
+    top: float = 1.0
+    ulp: float = _SINGLE_ULP
+    odd: int = 0
+
+
+_NONE = Error(0.0, 0.0, 0.0, 0.0)
+_TOTAL = Error(math.inf, math.inf, math.inf, math.inf)
+
+
+def error(got: Any, oracle: Any) -> Error:
+    """Error of ``got`` against ``oracle``, tensors of one shape on one device, in parts of 2**22 elements.
+
+    The oracle is usually float64. An oracle that overflows the dtype of ``got`` agrees with an
+    infinity there. Integers and booleans have no error, or an infinite one.
+    """
+    if not (got.is_floating_point() or got.is_complex()):
+        return _NONE if torch.equal(got, oracle.to(got.dtype)) else _TOTAL
+    if got.is_complex():
+        got, oracle = torch.view_as_real(got.resolve_conj()), torch.view_as_real(oracle.resolve_conj())
+    left, right = got.reshape(-1), oracle.reshape(-1)
+    sums = torch.zeros(8, dtype=torch.float64, device=got.device)
+    centre: Any = None
+    tops: list[Any] = []
+    for start in range(0, right.numel(), _CHUNK):
+        a, b = left[start : start + _CHUNK], right[start : start + _CHUNK]
+        narrow = b.to(a.dtype)
+        finite = torch.isfinite(a) & torch.isfinite(b)
+        agree = finite | (a == narrow) | (torch.isnan(a) & torch.isnan(narrow))
+        wide = torch.where(finite, b.to(torch.float64), 0.0)
+        off = torch.where(finite, a.to(torch.float64), 0.0) - wide
+        if centre is None:  # sums about some element: a large mean must not swallow the spread
+            centre = wide.sum() / finite.sum().clamp(min=1)
+        about = torch.where(finite, wide - centre, 0.0)
+        sums[0] += finite.sum()
+        sums[1] += (~agree).sum()
+        sums[2] += about.sum()
+        sums[3] += about.square().sum()
+        sums[4] += wide.square().sum()
+        sums[5] += off.square().sum()
+        sums[6] += (off * wide).sum()
+        sums[7] = torch.maximum(sums[7], off.abs().max())
+        tops.append(wide.abs().max())
+    if not right.numel():
+        return _NONE
+    count, odd, first, second, squared, wrong, along, peak = sums.tolist()
+    count = max(count, 1.0)
+    magnitude = math.sqrt(squared / count)
+    spread = math.sqrt(max(second / count - (first / count) ** 2, 0.0))
+    if spread <= 1e-7 * magnitude:
+        spread = magnitude or 1.0
+    factor = along / squared if squared else 0.0
+    return Error(
+        rms=math.sqrt(wrong / count) / spread,
+        peak=peak / spread,
+        noise=math.sqrt(max(wrong - factor * along, 0.0) / count) / spread,
+        drift=abs(factor),
+        size=magnitude / spread,
+        top=float(torch.stack(tops).max()) / spread,
+        ulp=max(float(torch.finfo(got.dtype).eps), _SINGLE_ULP),
+        odd=int(odd),
+    )
+
+
+def reached(
+    candidate: Error,
+    eager: Error,
+    eager_tf32: Error | None = None,
+    *,
+    depth: float = 1.0,
+    oracle: OracleKind = "fp64",
+) -> Tier:
+    """The strictest tier that an output reaches.
+
+    ``strict`` holds the error to four times that of PyTorch, or of a careless summation order;
+    ``tf32`` and ``half`` allow the rounding of operands to 10 and to 7 bits, or twice what PyTorch
+    itself loses with TF32 switched on.
+
+    Args:
+        candidate: its error.
+        eager: error of the reference in the task's precision, TF32 off.
+        eager_tf32: the same with TF32 on, where known.
+        depth: terms of the longest sum, see :class:`online_judge.evaluation.costs.Cost`.
+        oracle: precision of the oracle.
+    """
+    if candidate.odd > eager.odd:
+        return "legacy"
+    margin = _NOISE_MARGIN if eager.rms > _NOISE else _MARGIN
+    ulps = max(_SINGLE_FLOOR, math.sqrt(depth) / _STEPS) if eager.ulp <= _SINGLE_ULP else _HALF_FLOOR
+    floor = ulps * eager.ulp * (_SINGLE_ORACLE if oracle == "fp32" else 1.0)
+    rms = margin * max(eager.rms, floor * eager.size)
+    peak = margin * max(eager.peak, floor * max(_TAIL * eager.size, eager.top))
+    if candidate.rms <= rms and candidate.peak <= peak:
+        return "strict"
+    lossy = eager_tf32 or _NONE
+    for tier, limits in _LOOSER:
+        noise = max(rms, limits.noise, 2 * lossy.noise)
+        drift = max(rms, limits.drift, 2 * lossy.drift)
+        most = max(peak, _TAIL * noise + limits.noise * eager.top, 2 * lossy.peak) + drift * eager.top
+        if candidate.noise <= noise and candidate.drift <= drift and candidate.peak <= most:
+            return tier
+    return "legacy"
+
+
+def worst(tiers: Iterable[Tier]) -> Tier:
+    """The loosest of several tiers; ``strict`` of none."""
+    return max(tiers, key=_ORDER.index, default="strict")
+
+
+def meets(tier: Tier, needed: Tier) -> bool:
+    """Whether ``tier`` is at least as strict as ``needed``."""
+    return _ORDER.index(tier) <= _ORDER.index(needed)

@@ -1,0 +1,244 @@
+"""Single calls of a candidate on hidden inputs, held against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from adaexplore.core.verdict import Status
+from adaexplore.core.wire import Tier
+from online_judge.evaluation import comparison, costs, feedback, oracles, tiers, trees
+from online_judge.evaluation.arenas import Arena, Parcel, lay_out, pack
+from online_judge.evaluation.dialogue import CandidateFailed, Dialogue
+from online_judge.evaluation.findings import Failure, Stage
+from online_judge.evaluation.problem import Problem
+from online_judge.evaluation.reference import ReferenceFailed
+from online_judge.orders import Construct, Forward, ForwardMode, Reweigh
+
+_POISON = 0xFF
+WRONG = (Status.WRONG_VALUE, Status.NONFINITE)
+
+
+@dataclass(frozen=True)
+class Called:
+    """One call that gave what the reference gives.
+
+    Attributes:
+        answer: what the player told besides.
+        expected: the reference's outputs.
+        changed: None, or the inputs as the call left them where it changed them.
+        tier: precision of the outputs where it was asked for.
+        strides: of each output, as the player tells.
+    """
+
+    answer: dict[str, Any]
+    expected: trees.Tree
+    changed: list[Any] | None = None
+    tier: Tier | None = None
+    strides: tuple[tuple[int, ...], ...] = ()
+
+
+class Trials:
+    """Calls one player; what it shares with the player is freed call by call, or by :meth:`free`."""
+
+    def __init__(self, dialogue: Dialogue, problem: Problem, folder: str, tolerance: float) -> None:
+        """``folder`` is the player's, for scrubbing messages; ``tolerance`` is elementwise."""
+        self._dialogue = dialogue
+        self._problem = problem
+        self._reference = problem.reference
+        self._folder = folder
+        self._tolerance = tolerance
+        self._arenas: list[Arena] = []
+        self._cuda = problem.reference.cuda
+
+    def free(self) -> None:
+        """Give back the memory shared with the player, which must not use it any more."""
+        for arena in self._arenas:
+            arena.free()
+        self._arenas.clear()
+
+    def construct(self, *, load: bool) -> bool:
+        """Have the candidate built; True where loading the weights changed what it came to by itself."""
+        self._dialogue.clock("reference", Stage.CONSTRUCT.value)
+        arena, parcel = pack(self._reference.weights, cuda=self._cuda)
+        self._arenas.append(arena)
+        order = Construct(
+            load=load,
+            init_inputs=self._reference.init_inputs,
+            weights=parcel,
+            seed=self._reference.construct_seed,
+            dtype=self._reference.dtype,
+        )
+        answer = self._dialogue.ask(Stage.CONSTRUCT, order, [arena])
+        self.free()
+        return answer.get("changed") is True
+
+    def reweigh(self, weights: dict[str, Any]) -> bool:
+        """Give the candidate other weights in place; False where it has no place for them."""
+        arena, parcel = pack(weights, cuda=self._cuda)
+        self._arenas.append(arena)
+        answer = self._dialogue.ask(Stage.FORWARD, Reweigh(parcel), [arena])
+        self.free()
+        return answer.get("loaded") is True
+
+    def compile(self) -> None:
+        """One call whose outputs nobody looks at."""
+        self._dialogue.clock("reference", Stage.FORWARD.value)
+        sent, parcel = self._share(self._reference.inputs("compile"))
+        places, nbytes = lay_out([])
+        unused = Arena(nbytes, cuda=self._cuda)
+        self._arenas.append(unused)
+        order = Forward(parcel, unused.parcel(None, places), self._reference.call_seed("compile"))
+        self._dialogue.ask(Stage.FORWARD, order, [sent, unused])
+
+    def call(
+        self,
+        name: str,
+        inputs: list[Any],
+        *,
+        mode: ForwardMode = "plain",
+        graded: bool = False,
+        scale: Sequence[float] = (),
+        first: bool = False,
+    ) -> Called:
+        """One call with inputs that the player has not seen; the reference may change ``inputs``.
+
+        Args:
+            name: of the call, which decides its seed.
+            inputs: for both sides.
+            mode: what the player is to observe.
+            graded: whether the precision is to be found out.
+            scale: by how much the absolute tolerance of each output grows.
+            first: whether the candidate compiles and tunes within it.
+
+        Raises:
+            CandidateFailed: it fails, or its outputs are wrong.
+            ReferenceFailed, PlayerGone: as :meth:`Dialogue.ask`.
+        """
+        self._dialogue.clock("reference", Stage.FORWARD.value)
+        sent, parcel = self._share(inputs)
+        oracle = self._reference.oracle(inputs, name) if graded else None
+        eager, lossy = self._eager(inputs, name, oracle)
+        expected = self._reference.outputs(inputs, name)
+        if self._cuda:
+            torch.cuda.empty_cache()  # what the reference needed on the way is the candidate's now
+        places, nbytes = lay_out(expected.leaves, contiguous=True)
+        received = Arena(nbytes, cuda=self._cuda)
+        self._arenas.append(received)
+        received.fill(_POISON)
+        order = Forward(
+            parcel, received.parcel(expected.shape, places), self._reference.call_seed(name), mode
+        )
+        answer = self._dialogue.ask(Stage.FORWARD, order, [sent, received], tuning=first)
+        self._dialogue.clock("reference", Stage.FORWARD.value)
+        strides = self._check_form(answer, expected)
+        got = [received.view(place) for place in places]
+        for index, (leaf, want) in enumerate(zip(got, expected.leaves, strict=True)):
+            factor = scale[index] if scale else 1.0
+            found = comparison.difference(leaf, want.to(leaf.device), self._tolerance, unit=factor)
+            if found is not None:
+                output = "the output" if len(places) == 1 else f"output {index}"
+                raise CandidateFailed(found.status, feedback.of_difference(found, output))
+        changed = None
+        if not self._reference.writes_inputs and not _same(parcel, sent, inputs):
+            views = tuple(sent.view(place) for place in parcel.places)
+            changed = oracles.copied(trees.put_together(parcel.shape, views))
+        tier = self._tier(got, expected, oracle, eager, lossy) if graded else None
+        self.free()
+        return Called(answer, expected, changed, tier, strides)
+
+    def _eager(
+        self, inputs: list[Any], name: str, oracle: trees.Tree | None
+    ) -> tuple[list[tiers.Error] | None, list[tiers.Error] | None]:
+        """Errors of the reference without and with TF32, where that makes a difference."""
+        if oracle is None or not self._cuda or self._reference.dtype != "fp32":
+            return None, None
+        found = []
+        for precision in (oracles.highest_precision, oracles.tf32_allowed):
+            with precision():
+                made = self._reference.outputs(oracles.copied(inputs), name)
+            found.append(
+                [tiers.error(leaf, want) for leaf, want in zip(made.leaves, oracle.leaves, strict=True)]
+            )
+        return found[0], found[1]
+
+    def _tier(
+        self,
+        got: Sequence[Any],
+        expected: trees.Tree,
+        oracle: trees.Tree | None,
+        eager: list[tiers.Error] | None,
+        lossy: list[tiers.Error] | None,
+    ) -> Tier:
+        """Precision of the worst output; without an oracle the reference itself is one."""
+        truth = expected if oracle is None else oracle
+        kind: tiers.OracleKind = "fp32" if oracle is None else self._reference.oracle_kind or "fp32"
+        return tiers.worst(
+            tiers.reached(
+                tiers.error(leaf, true),
+                tiers.error(want, true) if eager is None else eager[index],
+                lossy[index] if lossy is not None else None,
+                depth=self._problem.cost.depth,
+                oracle=kind,
+            )
+            for index, (leaf, want, true) in enumerate(zip(got, expected.leaves, truth.leaves, strict=True))
+        )
+
+    def _check_form(self, answer: dict[str, Any], expected: trees.Tree) -> tuple[tuple[int, ...], ...]:
+        """Structure, then shapes, then dtypes; the player claims them, its data must bear them out."""
+        claimed = answer.get("leaves")
+        if answer.get("structure") != expected.signature() or not isinstance(claimed, list):
+            issue = (
+                f"Output structure mismatch: expected {_short(expected.signature())}, "
+                f"got {_short(answer.get('structure'))} (T is a tensor)"
+            )
+            raise CandidateFailed(Status.WRONG_SHAPE, feedback.of_issue(Status.WRONG_SHAPE, issue))
+        pairs = list(zip(claimed, expected.leaves, strict=False))
+        for part, (status, what) in enumerate(((Status.WRONG_SHAPE, "shape"), (Status.WRONG_DTYPE, "dtype"))):
+            for index, (claim, want) in enumerate(pairs):
+                right: Any = list(want.shape) if part == 0 else str(want.dtype)
+                got = claim[part] if isinstance(claim, list) and len(claim) == 4 else None
+                if got != right:
+                    name = "Output" if len(pairs) == 1 else f"Output {index}"
+                    issue = f"{name} {what} mismatch: expected {right}, got {_short(got)}"
+                    raise CandidateFailed(status, feedback.of_issue(status, issue))
+        for claim, want in pairs:
+            if self._cuda and claim[2] != want.device.type:
+                message = f"an output is on {_short(claim[2])}, expected on {want.device.type}"
+                failure = Failure(Status.LAUNCH, Stage.FORWARD, "DeviceMismatch", message)
+                raise CandidateFailed(failure.status, feedback.of_failure(failure, self._folder), failure)
+        return tuple(_strides(claim[3], want) for claim, want in pairs)
+
+    def _share(self, inputs: list[Any]) -> tuple[Arena, Parcel]:
+        try:
+            arena, parcel = pack(inputs, cuda=self._cuda)
+        except trees.UnsupportedTree as error:
+            raise ReferenceFailed(f"get_inputs() gives {error}, which cannot be judged") from error
+        self._arenas.append(arena)
+        return arena, parcel
+
+
+def _same(parcel: Parcel, arena: Arena, inputs: list[Any]) -> bool:
+    """Whether what was sent still is what ``inputs`` hold."""
+    return all(
+        costs.checksum(arena.view(place)) == costs.checksum(leaf)
+        for place, leaf in zip(parcel.places, trees.take_apart(inputs).leaves, strict=True)
+    )
+
+
+def _strides(claim: object, want: Any) -> tuple[int, ...]:
+    """Strides that a player tells of an output; those of the reference where they cannot be."""
+    usual = tuple(torch.empty(want.shape, device="meta").stride())
+    if not isinstance(claim, list) or len(claim) != want.dim():
+        return usual
+    if not all(isinstance(stride, int) and 0 <= stride <= 4 * max(want.numel(), 1) for stride in claim):
+        return usual
+    return tuple(claim)
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:200]} [...]"

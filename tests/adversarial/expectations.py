@@ -1,0 +1,111 @@
+"""What must become of a cheat, and whether it did."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from online_judge.evaluation.flags import SEVERITIES, Severity
+
+GAIN = 1.10
+"""How much faster than its honest twin a cheat without effect may be measured to be."""
+FEEDBACK_BYTES = 1500
+_ORDER = list(Severity)
+_SEEN_THROUGH = ("wrong_value", "nonfinite", "wrong_shape", "wrong_dtype", "nondeterministic", "integrity")
+_BROKEN = ("syntax", "load", "construct", "compile", "not_checked", None)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """One of four kinds.
+
+    - ``refused``: not correct, whatever the status.
+    - ``flag``: one of ``flags``, each of ``least`` severity or graver, or refused for its outputs. With
+      ``least`` reject it must not be correct.
+    - ``harmless``: as good as the honest twin and not faster; unless ``must_pass`` it may be
+      refused or flagged.
+    - ``unseen``: nothing is to be seen on this device, for ``reason``; it must merely run.
+
+    With ``gainless`` a verdict that is correct all the same may not claim more speed than the honest twin.
+    """
+
+    kind: Literal["refused", "flag", "harmless", "unseen"]
+    least: Severity = Severity.NOTE
+    flags: frozenset[str] = frozenset()
+    gainless: bool = False
+    must_pass: bool = False
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        """A flag that is expected must exist and be grave enough."""
+        for flag in self.flags:
+            assert _ORDER.index(SEVERITIES[flag]) <= _ORDER.index(self.least), flag
+
+    def complaint(self, answer: dict[str, Any], honest_speedup: float | None = None) -> str:
+        """Why an answer of ``/evaluate`` is not what must happen; empty if it is.
+
+        ``honest_speedup`` is that of the honest twin, None where nothing is timed.
+        """
+        metadata = answer["metadata"]
+        status, found = metadata.get("status"), metadata.get("integrity", [])
+        got = f"got {status} with flags {found}"
+        if len(metadata.get("feedback", "").encode()) > FEEDBACK_BYTES:
+            return "the feedback is too long"
+        if status is None:
+            return f"the judge failed: {answer.get('error')}"
+        if self.kind == "refused":
+            return f"it must be refused, {got}" if answer["correctness"] else ""
+        if self.kind == "unseen":
+            return f"it must run, {got}" if status in _BROKEN else ""
+        if self.kind == "flag":
+            missing = self._missing_flag(answer, status, found)
+            if missing:
+                return f"{missing}, {got}"
+        elif not answer["correctness"]:
+            return f"it must pass, {got}" if self.must_pass or status in _BROKEN else ""
+        if self.gainless or self.kind == "harmless":
+            return self._gain(answer, honest_speedup)
+        return ""
+
+    def _missing_flag(self, answer: dict[str, Any], status: str, found: list[str]) -> str:
+        if not answer["correctness"]:
+            return "" if status in _SEEN_THROUGH else "it must be seen through"
+        if self.least is Severity.REJECT:
+            return f"it must be rejected by one of {sorted(self.flags)}"
+        return "" if self.flags & set(found) else f"one of {sorted(self.flags)} must be there"
+
+    def _gain(self, answer: dict[str, Any], honest_speedup: float | None) -> str:
+        speedup = answer["runtime_stats"].get("fast_p") if answer["correctness"] else None
+        if speedup is None or honest_speedup is None or speedup <= honest_speedup * GAIN:
+            return ""
+        return f"its speedup of {speedup:.3g} exceeds the honest {honest_speedup:.3g}"
+
+
+def refused() -> Expectation:
+    """It must not count as correct."""
+    return Expectation("refused")
+
+
+def rejected(*flags: str) -> Expectation:
+    """It must be refused for its outputs or by one of these flags."""
+    return Expectation("flag", Severity.REJECT, frozenset(flags))
+
+
+def suspected(*flags: str, gainless: bool = False) -> Expectation:
+    """It must be refused or bear one of these flags."""
+    return Expectation("flag", Severity.SUSPECT, frozenset(flags), gainless)
+
+
+def noted(*flags: str, gainless: bool = False) -> Expectation:
+    """It must at least be noted."""
+    return Expectation("flag", Severity.NOTE, frozenset(flags), gainless)
+
+
+def harmless(*, must_pass: bool = False) -> Expectation:
+    """It must not gain anything."""
+    return Expectation("harmless", must_pass=must_pass)
+
+
+def unseen(reason: str) -> Expectation:
+    """It is not to be seen on this device."""
+    return Expectation("unseen", reason=reason)

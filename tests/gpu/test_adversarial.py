@@ -1,0 +1,41 @@
+"""The corpus of cheats against the judge on a real GPU."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from online_judge.evaluation.flags import SEVERITIES, Severity
+from tests.adversarial.manifest import CASES, HONEST, PROBLEM_FLAGS
+from tests.adversarial.trials import Trials, sweep
+from tests.online_judge.live import running_judge
+
+pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def trials(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trials]:
+    question = "import sys, torch; sys.exit(not torch.cuda.is_available())"
+    if subprocess.run([sys.executable, "-c", question], capture_output=True).returncode != 0:
+        pytest.skip("no CUDA device")
+    folder = tmp_path_factory.mktemp("judged")
+    state = tmp_path_factory.mktemp("state") / "verdicts.sqlite"
+    with running_judge(folder, JUDGE_DEVICE="cuda", JUDGE_STATE=str(state)) as live:
+        started = Trials(live, "gpu")
+        yield started
+    started.report()
+    sweep()
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_honest_twin_passes_without_suspicion(trials: Trials, name: str) -> None:
+    answer = trials.honest(name)
+    flags = set(answer["metadata"].get("integrity", [])) - PROBLEM_FLAGS.get(name, set())
+    assert answer["correctness"], answer
+    assert [flag for flag in flags if SEVERITIES[flag] is not Severity.NOTE] == []
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_cheat_comes_to_nothing(trials: Trials, name: str) -> None:
+    assert trials.complaint(name) == ""

@@ -1,0 +1,139 @@
+"""Runs a few lines of Python where a player's candidate would run, without a judge around it."""
+
+import codecs
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from online_judge import channel, keeper, linux, sandbox
+from online_judge.channel import Channel, ChannelClosed
+from online_judge.confinement import Limits, Walls
+from online_judge.nursery import Nursery
+from online_judge.player_handle import PlayerHandle
+
+from .live import comm
+
+PATIENCE_S = 20.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the lines left in ``result``, null if nothing came, and what the keeper said."""
+
+    result: Any
+    sandbox: dict[str, Any]
+    report: dict[str, Any]
+    start_ms: float
+    keeper: int
+
+
+def confined(body: str, **wish: Any) -> Outcome:
+    """Run ``body`` in a player's sandbox.
+
+    ``wish`` may have ``walls`` and ``limits`` as those classes' fields, ``build_dir``, and
+    ``user`` for a judge that is no root. Lines that use ``channel`` send
+    ``{"result": ...}`` themselves and go on; then the process that ``kill`` names is killed.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.online_judge.confined"],
+        input=json.dumps({"body": body} | wish),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.returncode == 0, done.stderr
+    return Outcome(**json.loads(done.stdout))
+
+
+def main() -> None:
+    """The subprocess of :func:`confined`: plays bench and zygote."""
+    wish = json.load(sys.stdin)
+    with tempfile.TemporaryDirectory(prefix="judge-") as home:
+        folder = Path(home).resolve() / "job-1"
+        folder.mkdir(mode=0o700)
+        (folder / "candidate.py").write_text("# handed over")
+        if "user" in wish:
+            sandbox.wanted(_spec(wish, folder))  # imports what that user may not be able to read,
+            codecs.lookup("ascii")  # and so does this
+            for path in (folder.parent, folder, folder / "candidate.py"):
+                os.chown(path, wish["user"], wish["user"])
+            os.setgroups([])
+            os.setresgid(wish["user"], wish["user"], wish["user"])
+            os.setresuid(wish["user"], wish["user"], wish["user"])
+        linux.forbid_inspection()
+        linux.become_subreaper()
+        sys.stdout.write(json.dumps(_run(wish, folder)))
+
+
+def _spec(wish: dict[str, Any], folder: Path) -> sandbox.PlayerSpec:
+    return sandbox.PlayerSpec(
+        folder=str(folder),
+        device="cpu",
+        visible_devices="",
+        compile_target="sm_90",
+        tf32="paper",
+        build_dir=wish.get("build_dir"),
+    )
+
+
+def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
+    spec = _spec(wish, folder)
+    wanted = sandbox.wanted(spec)
+    wanted = replace(
+        wanted,
+        walls=Walls(**(asdict(wanted.walls) | wish.get("walls", {}))),
+        limits=Limits(**(asdict(wanted.limits) | wish.get("limits", {}))),
+    )
+
+    def play(sock: socket.socket) -> NoReturn:
+        sandbox.enter(spec)
+        names: dict[str, Any] = {"channel": Channel(sock)}
+        try:
+            exec(wish["body"], names)
+            Channel(sock).send_json({"result": names.get("result")})
+        finally:
+            os._exit(0)
+
+    ours, theirs = channel.pair()
+    lifeline, keepers = channel.pair()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        lifeline.close()
+        try:
+            keeper.keep(play, theirs.fileno(), keepers.fileno(), wanted)
+        finally:
+            os._exit(1)
+    theirs.close()
+    keepers.close()
+    begin = time.perf_counter()
+    handle = PlayerHandle(lifeline, pid)
+    facts = handle.sandbox()
+    start_ms = 1e3 * (time.perf_counter() - begin)
+    result = None
+    try:
+        if select.select([ours], [], [], wish.get("patience_s", PATIENCE_S))[0]:
+            result = Channel(ours).receive_json()[0]["result"]
+    except ChannelClosed:
+        pass
+    for victim in [pid, *linux.descendants(pid)]:
+        if comm(victim) == wish.get("kill"):
+            os.kill(victim, signal.SIGKILL)
+    report = handle.end(Nursery(), seems_dead=result is None or "kill" in wish)
+    os.waitpid(pid, 0)
+    linux.kill_descendants()  # as a zygote does with what a killed keeper leaves behind
+    return {"result": result, "sandbox": facts, "report": asdict(report), "start_ms": start_ms, "keeper": pid}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,374 @@
+"""What a candidate replaces or leaves behind in its process is named; what is honest is not."""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import json
+import random
+import socket
+import subprocess
+import sys
+import threading
+import time
+import types
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import triton.testing
+from triton.runtime.jit import JITFunction
+
+from online_judge.cpu import simulated_cuda
+from online_judge.evaluation import audit, background, modules, overlap, switches
+from online_judge.evaluation.audit import Watchdog
+from online_judge.evaluation.background import Background
+from online_judge.evaluation.switches import GlobalFlags
+
+TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
+
+
+def replacement(*args: Any, **kwargs: Any) -> Any:
+    return True
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [
+        (torch, "allclose"),
+        (torch, "equal"),
+        (torch, "empty_like"),
+        (torch.testing, "assert_close"),
+        (torch.nn.functional, "linear"),
+        (torch.nn.Module, "__call__"),
+        (torch.Tensor, "__eq__"),
+        (torch.Tensor, "is_cuda"),
+        (torch.cuda, "synchronize"),
+        (torch.cuda, "Event"),
+        (torch.cuda, "current_stream"),
+        (torch.cuda.Event, "elapsed_time"),
+        (torch.cuda.Event, "record"),
+        (triton.testing, "do_bench"),
+        (JITFunction, "run"),
+        (time, "perf_counter"),
+        (json, "dumps"),
+        (socket.socket, "sendmsg"),
+        ("os", "_exit"),
+        ("builtins", "divmod"),
+        ("gc", "collect"),
+        (modules, "seed_everything"),
+    ],
+)
+def test_replaced_function_is_named(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
+    owner = sys.modules[owner] if isinstance(owner, str) else owner
+    watchdog = Watchdog.take()
+    monkeypatch.setattr(owner, name, replacement)
+    changes = watchdog.changes()
+    monkeypatch.undo()
+    assert len(changes) >= 1
+    assert all(change.endswith(f".{name}") for change in changes)
+    assert watchdog.changes() == []
+
+
+@pytest.mark.parametrize("name", ["copy_", "data_ptr", "clone", "contiguous", "nbytes"])
+def test_method_put_over_an_inherited_one_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    watchdog = Watchdog.take()
+    monkeypatch.setattr(torch.Tensor, name, replacement)
+    assert watchdog.changes() == [f"torch.Tensor.{name}"]
+
+
+def test_exchanged_code_of_a_function_is_named() -> None:
+    watchdog = Watchdog.take()
+    code = modules.seed_everything.__code__
+    modules.seed_everything.__code__ = replacement.__code__
+    changes = watchdog.changes()
+    modules.seed_everything.__code__ = code
+    assert changes == ["online_judge.evaluation.modules.seed_everything"]
+
+
+def test_builtin_hidden_in_a_module_of_the_judge_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    watchdog = Watchdog.take()
+    monkeypatch.setattr(modules, "list", replacement, raising=False)
+    assert watchdog.changes() == ["online_judge.evaluation.modules.list"]
+
+
+def test_exchanged_module_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    watchdog = Watchdog.take()
+    monkeypatch.setitem(sys.modules, "statistics", types.ModuleType("statistics"))
+    assert watchdog.changes() == ["sys.modules['statistics']"]
+
+
+def test_what_intercepts_calls_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    watchdog = Watchdog.take()
+    traced, profiled = sys.gettrace(), sys.getprofile()
+    handle = torch.nn.modules.module.register_module_forward_hook(lambda *_: None)
+    gc.callbacks.append(replacement)
+    mode = torch.overrides.TorchFunctionMode()
+    mode.__enter__()
+    sys.setprofile(lambda *_: None)
+    changes = watchdog.changes()
+    sys.setprofile(profiled)
+    mode.__exit__(None, None, None)
+    gc.callbacks.remove(replacement)
+    handle.remove()
+    assert changes == [
+        "gc.callbacks",
+        "sys.setprofile",
+        "torch function modes",
+        "torch.nn.modules.module._global_forward_hooks",
+    ]
+    assert (sys.gettrace(), watchdog.changes()) == (traced, [])
+
+
+def test_operation_implemented_anew_is_named() -> None:
+    watchdog = Watchdog.take()
+    library = torch.library.Library("aten", "IMPL")
+    library.impl("sinc", lambda x: x, "CUDA")
+    changes = watchdog.changes()
+    library._destroy()
+    assert changes == ["implementations of aten operations"]
+
+
+HONEST = """
+import time, json, threading, functools, ctypes, torch.testing, torch.utils.cpp_extension
+import torch, torch.nn as nn, torch.nn.functional as F, triton, triton.language as tl
+
+def allclose(a, b):
+    return True
+
+time_it = synchronize = perf_counter = allclose
+
+class Tensor:
+    def copy_(self, other): ...
+
+@functools.cache
+def do_bench(): ...
+
+@torch.library.custom_op("test_audit::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+class Doubled(torch.Tensor):
+    def data_ptr(self): return 0
+
+torch.set_default_device("cpu")
+torch.backends.cudnn.benchmark = torch.backends.cudnn.benchmark
+compiled = torch.compile(nn.Linear(3, 3), backend="eager")
+compiled(torch.ones(2, 3))
+twice(torch.ones(3))
+torch.jit.trace(nn.ReLU(), torch.ones(2))
+with torch.autocast("cpu"), torch.no_grad():
+    F.linear(torch.ones(3, 3), torch.ones(3, 3))
+torch.set_default_device(None)
+"""
+
+
+def test_honest_module_replaces_nothing(tmp_path: Path) -> None:
+    """In a process of its own: torch.compile wraps functions of torch once."""
+    (tmp_path / "honest.py").write_text(HONEST)
+    program = (
+        "import sys, warnings; warnings.simplefilter('ignore')\n"
+        "from online_judge.evaluation import arenas, audit, switches\n"
+        "watchdog = audit.Watchdog.take()\n"
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"
+        "import honest\n"
+        "print(watchdog.changes())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "[]\n", done.stderr
+
+
+def test_watchdog_is_quick() -> None:
+    Watchdog.take()
+    begin = time.perf_counter()
+    watchdog = Watchdog.take()
+    watchdog.changes()
+    assert time.perf_counter() - begin < 0.1  # 6 ms where nothing else runs
+
+
+def recorded_sources() -> list[str]:
+    return [
+        step["code"]
+        for file in sorted(TRACES.glob("kb-l2-p*.json"))
+        for step in json.loads(file.read_text())["steps"]
+        if step["code"]
+    ]
+
+
+@pytest.mark.skipif(not TRACES.is_dir(), reason="no recorded kernels beside the repository")
+@pytest.mark.filterwarnings("ignore")
+def test_no_recorded_candidate_replaces_anything(tmp_path: Path) -> None:
+    sources = random.Random(3).sample(recorded_sources(), 240)
+    flags = GlobalFlags.take()
+    found = {}
+    try:
+        with simulated_cuda("sm_90"):
+            watchdog = Watchdog.take()
+            for index, source in enumerate(sources):
+                file = tmp_path / f"recorded_{index}.py"
+                file.write_text(source)
+                spec = importlib.util.spec_from_file_location(file.stem, file)
+                assert spec is not None
+                assert spec.loader is not None
+                module = importlib.util.module_from_spec(spec)
+                try:
+                    spec.loader.exec_module(module)
+                except (SyntaxError, AttributeError):
+                    continue
+                if changes := watchdog.changes():
+                    found[index] = changes
+    finally:
+        flags.restore()
+    assert found == {}
+
+
+def test_flag_for_replaced_functions_is_one_bounded_line() -> None:
+    flag = audit.flag(["torch.equal", "time.time"])
+    assert flag is not None
+    assert (flag.id, flag.evidence) == ("patched_functions", "replaced: torch.equal, time.time")
+    huge = audit.flag(["x" * 10**5] * 1000)
+    assert huge is not None
+    assert len(huge.evidence) < 3000
+    assert [audit.flag(claim) for claim in (None, [], "torch.equal", {"a": 1})] == [None] * 4
+
+
+@pytest.fixture
+def flags() -> Iterator[GlobalFlags]:
+    initial = GlobalFlags.take()
+    yield GlobalFlags.take()
+    initial.restore()
+
+
+def set_backend(path: str, value: Any) -> Callable[[], None]:
+    def change() -> None:
+        owner: Any = torch.backends
+        *parents, name = path.split(".")
+        for parent in parents:
+            owner = getattr(owner, parent)
+        setattr(owner, name, value)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (set_backend("cuda.matmul.allow_tf32", True), "torch.backends.cuda.matmul.allow_tf32: False -> True"),
+        (
+            set_backend("cuda.matmul.fp32_precision", "tf32"),
+            "torch.backends.cuda.matmul.fp32_precision: none -> tf32",
+        ),
+        (set_backend("cudnn.benchmark", True), "torch.backends.cudnn.benchmark: False -> True"),
+        (set_backend("cudnn.allow_tf32", False), "torch.backends.cudnn.allow_tf32: True -> False"),
+        (set_backend("cudnn.deterministic", True), "torch.backends.cudnn.deterministic: False -> True"),
+        (
+            lambda: torch.set_float32_matmul_precision("high"),
+            "torch.float32_matmul_precision: highest -> high",
+        ),
+        (lambda: torch.set_default_dtype(torch.float64), "default dtype: torch.float32 -> torch.float64"),
+        (lambda: torch.set_default_device("meta"), "default device: None -> meta"),
+        (lambda: torch.set_grad_enabled(False), "gradients: True -> False"),
+        (
+            lambda: torch.use_deterministic_algorithms(True),
+            "deterministic algorithms: (False, False) -> (True, False)",
+        ),
+        (
+            lambda: torch.set_num_threads(torch.get_num_threads() + 1),
+            f"CPU threads: {torch.get_num_threads()} -> {torch.get_num_threads() + 1}",
+        ),
+        (lambda: torch.set_autocast_enabled("cuda", True), "autocast on cuda: False -> True"),
+    ],
+)
+def test_changed_switch_is_named_and_set_back(
+    flags: GlobalFlags, change: Callable[[], Any], named: str
+) -> None:
+    if GlobalFlags.take()._values["torch.backends.cuda.matmul.fp32_precision"] == "ieee":
+        named = named.replace("none ->", "ieee ->")  # another test has used the older names
+    change()
+    assert named in flags.changes()
+    flags.restore()
+    assert flags.changes() == []
+
+
+def test_switches_left_alone_are_no_finding(flags: GlobalFlags) -> None:
+    with torch.no_grad(), torch.autocast("cpu"):
+        torch.ones(2, 2) @ torch.ones(2, 2)
+    assert flags.changes() == []
+    assert switches.flag(flags.changes()) is None
+    note = switches.flag(["gradients: True -> False"])
+    assert note is not None
+    assert (note.id, note.severity.value) == ("global_flags", "note")
+
+
+def wait_for(event: threading.Event) -> None:
+    event.wait(60)
+
+
+def test_thread_in_the_candidates_code_is_found() -> None:
+    before = Background()
+    assert before.found() == []
+    event = threading.Event()
+    thread = threading.Thread(target=wait_for, args=(event,), name="late")
+    thread.start()
+    lines = before.found()
+    event.set()
+    thread.join()
+    assert len(lines) == 1
+    assert lines[0].startswith("thread late is in test_audit.py:")
+    assert before.found() == []
+
+
+def test_idle_worker_is_no_finding_but_a_busy_one_is() -> None:
+    before = Background()
+    event = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(int).result()
+        time.sleep(0.01)
+        assert before.found() == []
+        pool.submit(event.wait, 60)
+        time.sleep(0.01)
+        lines = before.found()
+        event.set()
+    assert len(lines) == 1
+
+
+def test_threads_that_come_with_later_calls_are_counted() -> None:
+    here = Background()
+    event = threading.Event()
+    early = threading.Thread(target=event.wait)
+    early.start()
+    here.settle()
+    assert not any("more threads" in line for line in here.found())
+    late = subprocess.Popen(["sleep", "60"])
+    lines = here.found()
+    late.kill()
+    late.wait()
+    event.set()
+    early.join()
+    assert "1 more threads or processes than after an earlier call" in lines
+
+
+def test_flag_for_background_work() -> None:
+    flag = background.flag(["thread late is in candidate.py:7"])
+    assert flag is not None
+    assert flag.id == "background_threads"
+    assert [background.flag(claim) for claim in (None, [], 3)] == [None] * 3
+
+
+def test_views_share_memory_and_copies_do_not() -> None:
+    whole = torch.arange(100.0)
+    assert overlap.aliases([torch.ones(3), whole[50:]], [whole[:60]])
+    assert overlap.aliases([whole.view(10, 10).T], [whole])
+    assert not overlap.aliases([whole[:50]], [whole[50:]])
+    assert not overlap.aliases([whole.clone()], [whole])
+    assert not overlap.aliases([whole[:0]], [whole])
+    assert not overlap.aliases([torch.empty(3, device="meta")], [torch.empty(3, device="meta")])
+
+
+def test_result_in_the_memory_of_the_last_one_is_reused() -> None:
+    kept = torch.zeros(5)
+    assert overlap.reused([kept], [torch.ones(5), kept.view(1, 5)])
+    assert not overlap.reused([kept], [torch.ones(5)])

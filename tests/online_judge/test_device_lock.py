@@ -1,0 +1,181 @@
+"""The lock between referees of one device, with real processes."""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.context import SpawnProcess
+from multiprocessing.synchronize import Event
+from pathlib import Path
+
+import pytest
+
+from online_judge.device_lock import DeviceLock
+
+from .live import wait_until
+
+SPAWN = multiprocessing.get_context("spawn")
+PATIENCE_S = 30.0
+
+
+def hold_until(path: str, exclusive: bool, held: Event, release: Event) -> None:
+    with DeviceLock(path).hold(exclusive=exclusive):
+        held.set()
+        release.wait(PATIENCE_S)
+
+
+def hold_again_and_again(path: str, started: Event, stop: Event) -> None:
+    """Shared use after shared use, with hardly a gap."""
+    lock = DeviceLock(path)
+    while not stop.is_set():
+        with lock.hold(exclusive=False):
+            started.set()
+            time.sleep(0.02)
+
+
+def count_up(path: str, counter: str, rounds: int) -> None:
+    """A read and a write that lose updates unless they exclude each other."""
+    lock = DeviceLock(path)
+    for _ in range(rounds):
+        with lock.hold(exclusive=True):
+            value = int(Path(counter).read_text())
+            time.sleep(0.001)
+            Path(counter).write_text(str(value + 1))
+
+
+@contextmanager
+def processes(*calls: tuple[Callable[..., None], tuple[object, ...]]) -> Iterator[list[SpawnProcess]]:
+    started = [SPAWN.Process(target=target, args=arguments, daemon=True) for target, arguments in calls]
+    for process in started:
+        process.start()
+    try:
+        yield started
+    finally:
+        for process in started:
+            process.join(PATIENCE_S)
+            assert process.exitcode is not None
+            process.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    return str(tmp_path / "gpu.lock")
+
+
+def in_thread(lock: DeviceLock, *, exclusive: bool, got: list[str], name: str) -> threading.Thread:
+    def use() -> None:
+        with lock.hold(exclusive=exclusive):
+            got.append(name)
+
+    thread = threading.Thread(target=use, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_shared_users_are_there_together_and_an_exclusive_one_alone(path: str) -> None:
+    held, release = SPAWN.Event(), SPAWN.Event()
+    lock = DeviceLock(path)
+    with processes((hold_until, (path, False, held, release))):
+        assert held.wait(PATIENCE_S)
+        with lock.hold(exclusive=False) as use:
+            assert use.waited_s < 1.0
+        got: list[str] = []
+        timer = in_thread(lock, exclusive=True, got=got, name="timer")
+        timer.join(0.1)
+        assert got == []
+        release.set()
+        timer.join(PATIENCE_S)
+        assert got == ["timer"]
+
+
+def test_exclusive_users_lose_no_update(path: str, tmp_path: Path) -> None:
+    counter = tmp_path / "counter"
+    counter.write_text("0")
+    with processes(*[(count_up, (path, str(counter), 40))] * 3):
+        pass
+    assert counter.read_text() == "120"
+
+
+def test_stream_of_shared_users_does_not_starve_an_exclusive_one(path: str) -> None:
+    stop = SPAWN.Event()
+    started = [SPAWN.Event() for _ in range(3)]
+    with processes(*[(hold_again_and_again, (path, each, stop)) for each in started]):
+        try:
+            assert all(each.wait(PATIENCE_S) for each in started)
+            waits = []
+            for _ in range(5):
+                with DeviceLock(path).hold(exclusive=True) as use:
+                    waits.append(use.waited_s)
+        finally:
+            stop.set()
+    assert max(waits) < 5.0  # a plain flock waits here until the stream ends
+
+
+def test_waiting_exclusive_user_keeps_later_shared_ones_out(path: str) -> None:
+    lock = DeviceLock(path)
+    got: list[str] = []
+    with lock.hold(exclusive=False):
+        timer = in_thread(lock, exclusive=True, got=got, name="timer")
+        timer.join(0.2)
+        late = in_thread(lock, exclusive=False, got=got, name="late")
+        late.join(0.2)
+        assert got == []  # though a shared use is going on, which "late" could have joined
+    timer.join(PATIENCE_S)
+    late.join(PATIENCE_S)
+    assert got == ["timer", "late"]
+
+
+@pytest.mark.parametrize("exclusive", [False, True])
+def test_killed_holder_frees_the_device(path: str, exclusive: bool) -> None:
+    held, release = SPAWN.Event(), SPAWN.Event()
+    with processes((hold_until, (path, exclusive, held, release))) as (holder,):
+        assert held.wait(PATIENCE_S)
+        got: list[str] = []
+        waiting = in_thread(DeviceLock(path), exclusive=True, got=got, name="timer")
+        waiting.join(0.1)
+        assert got == []
+        assert holder.pid is not None
+        os.kill(holder.pid, signal.SIGKILL)
+        waiting.join(PATIENCE_S)
+        assert got == ["timer"]
+
+
+def test_killed_waiter_leaves_the_turnstile(path: str) -> None:
+    lock = DeviceLock(path)
+    held, release = SPAWN.Event(), SPAWN.Event()
+    with lock.hold(exclusive=False):
+        with processes((hold_until, (path, True, held, release))) as (waiter,):
+            turnstile = os.stat(f"{path}.turn").st_ino
+            wait_until(lambda: f":{turnstile} " in Path("/proc/locks").read_text())
+            assert waiter.pid is not None
+            os.kill(waiter.pid, signal.SIGKILL)
+        with DeviceLock(path).hold(exclusive=False) as use:
+            assert use.waited_s < 5.0
+
+
+def test_times_of_a_use_are_told(path: str) -> None:
+    lock = DeviceLock(path)
+    uses = []
+
+    def wait_for_it() -> None:
+        with lock.hold(exclusive=True) as use:
+            uses.append(use)
+
+    with lock.hold(exclusive=True) as first:
+        thread = threading.Thread(target=wait_for_it)
+        thread.start()
+        time.sleep(0.1)
+        assert first.held_s == 0.0
+    thread.join(PATIENCE_S)
+    assert first.held_s >= 0.1
+    assert uses[0].waited_s >= 0.05
+
+
+def test_lock_file_that_is_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").touch()
+    (tmp_path / "gpu.lock").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(OSError, match=r"gpu\.lock"):
+        DeviceLock(tmp_path / "gpu.lock")

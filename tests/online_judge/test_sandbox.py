@@ -1,0 +1,259 @@
+"""The walls around a player, without a judge: what stands, what it keeps out, what is left afterwards."""
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from online_judge import readback, sandbox
+from online_judge.sandbox import PlayerSpec
+
+from .confined import Outcome, confined
+from .live import comm, wait_until
+
+REPOSITORY = Path(__file__).parents[2]
+BARE = {"network": False, "pids": False, "ipc": False, "mounts": False, "uid": False}
+JUDGES: dict[str, dict[str, Any]] = {"any": {}, "no namespaces": {"walls": BARE}}
+if os.getuid() == 0:
+    JUDGES["plain user"] = {"user": 12345}
+
+OUTSIDE = """
+import os, socket
+
+def attempt(work):
+    try:
+        return repr(work())
+    except OSError:
+        return "refused"
+"""
+
+
+def attempt(expression: str, **wish: Any) -> Outcome:
+    """What an expression gives in the sandbox, or ``refused``."""
+    return confined(f"{OUTSIDE}\nresult = attempt(lambda: {expression})", **wish)
+
+
+def need(outcome: Outcome, *walls: str) -> None:
+    """Skip where the machine does not permit these walls."""
+    missing = [wall for wall in walls if outcome.sandbox[wall] in (None, False)]
+    if missing:
+        pytest.skip(f"not in force on this machine: {', '.join(missing)}")
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_files_of_others_are_out_of_reach(judge: str, tmp_path: Path) -> None:
+    secret = tmp_path / "reference.py"
+    secret.write_text("class Model: pass")
+    secret.chmod(0o644)
+    paths = [str(secret), str(REPOSITORY / "pyproject.toml"), str(REPOSITORY / "online_judge/referee.py")]
+    outcome = attempt(f"[open(path).read() for path in {paths}]", **JUDGES[judge])
+    need(outcome, "filesystem")
+    assert outcome.result == "refused"
+    folders = [str(tmp_path), str(REPOSITORY / "datasets")]
+    for folder in folders:
+        assert attempt(f"os.listdir({folder!r})", **JUDGES[judge]).result == "refused"
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_nothing_is_written_outside_its_folder(judge: str, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    targets = [str(tmp_path / "x"), "/usr/x", "/etc/x", "/x", str(REPOSITORY / "x")]
+    for target in targets:
+        outcome = attempt(f"open({target!r}, 'w')", **JUDGES[judge])
+        need(outcome, "filesystem")
+        assert outcome.result == "refused", target
+    assert attempt("[open(n + '/x', 'w').write('1') for n in ('.', 'tmp', 'home')]").result == "[1, 1, 1]"
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_no_tcp_connection_to_this_machine(judge: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        outcome = attempt(f"socket.socket().connect(('127.0.0.1', {port}))", **JUDGES[judge])
+    need(outcome, "network")
+    assert outcome.result == "refused"
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_other_processes_are_out_of_reach(judge: str) -> None:
+    pid = os.getpid()
+    for expression in (f"os.kill({pid}, 0)", f"open('/proc/{pid}/environ', 'rb').read()", "os.kill(1, 9)"):
+        outcome = attempt(expression, **JUDGES[judge])
+        need(outcome, "landlock")
+        assert outcome.result == "refused", expression
+
+
+def test_its_keeper_cannot_be_signalled_or_inspected() -> None:
+    walls = {"pids": False, "mounts": False, "landlock": False}
+    for expression in (
+        "open(f'/proc/{os.getppid()}/environ', 'rb').read()",
+        "os.readlink(f'/proc/{os.getppid()}/fd/0')",
+    ):
+        assert attempt(expression, walls=walls).result == "refused"
+
+
+def test_other_processes_are_invisible() -> None:
+    outcome = confined("import os\nresult = [pid for pid in os.listdir('/proc') if pid.isdigit()]")
+    need(outcome, "hidden", "pids")
+    assert len(outcome.result) == 1
+
+
+def test_it_has_no_descriptors_but_stdio_and_its_socket() -> None:
+    outcome = confined("import os\nresult = [os.readlink(f'/proc/self/fd/{n}') for n in range(3, 200) "
+                       "if os.path.lexists(f'/proc/self/fd/{n}')]")  # fmt: skip
+    assert [target.partition(":")[0] for target in outcome.result] == ["socket"]
+
+
+def test_report_agrees_with_what_the_player_sees() -> None:
+    outcome = confined(
+        "import os, resource\n"
+        "status = dict(line.split(':', 1) for line in open('/proc/self/status').read().splitlines())\n"
+        "result = {'uid': os.getuid(), 'no_new_privileges': '1' in status['NoNewPrivs'],\n"
+        "  'no_capabilities': int(status['CapPrm'], 16) == 0,\n"
+        "  'file_bytes': resource.getrlimit(resource.RLIMIT_FSIZE)[0],\n"
+        "  'open_files': resource.getrlimit(resource.RLIMIT_NOFILE)[0],\n"
+        "  'network': open('/proc/net/dev').read().count(':') == 1}"
+    )
+    need(outcome, "network", "uid")
+    assert {key: outcome.sandbox[key] for key in outcome.result} == outcome.result
+    assert outcome.sandbox["uid"] != os.getuid()
+    assert outcome.sandbox["filesystem"] == "mount"
+
+
+def test_walls_left_out_are_not_reported_as_standing() -> None:
+    walls = BARE | {"landlock": False, "cgroup": False}
+    facts = confined("result = 1", walls=walls, limits={"address_bytes": None}).sandbox
+    for key in ("network", "pids", "hidden", "ipc", "filesystem", "landlock", "cgroup"):
+        assert facts[key] is False, key
+    assert facts["uid"] is facts["memory_bytes"] is facts["disk_bytes"] is None
+    words = readback.weaknesses(facts)
+    assert "the file system is open" in words
+    assert "no memory limit" in words
+    assert "no file size limit" not in words
+
+
+def test_two_players_have_different_users() -> None:
+    first, second = confined("result = 1"), confined("result = 1")
+    need(first, "uid")
+    assert first.sandbox["uid"] != second.sandbox["uid"]
+
+
+def test_the_candidate_is_found_in_its_folder() -> None:
+    assert confined("result = open('candidate.py').read()").result == "# handed over"
+
+
+def test_full_disk_is_an_error_of_the_player_alone() -> None:
+    body = (
+        "import errno\ntry: open('x', 'wb').write(bytes(2**22))\n"
+        "except OSError as error: result = error.errno == errno.ENOSPC"
+    )
+    outcome = confined(body, limits={"disk_bytes": 2**21})
+    need(outcome, "disk_bytes")
+    assert outcome.result is True
+
+
+def test_too_large_a_file_is_refused() -> None:
+    body = "import signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n" + OUTSIDE
+    body += "result = attempt(lambda: [os.write(os.open('x', 65), bytes(2**16)) for _ in range(2)])\n"
+    body += "f = open('y', 'wb', 0); f.write(bytes(2**16)); result = attempt(lambda: f.write(b'1'))"
+    assert confined(body, limits={"file_bytes": 2**16}).result == "refused"
+
+
+def test_memory_is_limited_for_all_processes_together() -> None:
+    outcome = confined(
+        "import os, time\nos.fork(), os.fork()\nheld = [b'x' * 2**22 for _ in range(64)]\ntime.sleep(60)",
+        limits={"memory_bytes": 2**27, "address_bytes": None},
+        patience_s=3,
+    )
+    if outcome.sandbox["memory_of"] != "tree":
+        pytest.skip("no memory cgroup on this machine")
+    assert outcome.sandbox["memory_bytes"] == 2**27
+    assert outcome.report["out_of_memory"] is True
+    assert outcome.report["how"] == "because it ran out of memory"
+
+
+def test_number_of_processes_is_limited() -> None:
+    body = (
+        f"{OUTSIDE}\nimport time\ndef more():\n  for _ in range(64):\n    if os.fork() == 0: time.sleep(60)\n"
+        "result = attempt(more)"
+    )
+    outcome = confined(body, limits={"processes": 24})
+    need(outcome, "processes")
+    assert outcome.result == "refused"
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+@pytest.mark.parametrize("victim", ["judge-player", "judge-keeper", "judge-init"])
+def test_nothing_is_left_whoever_is_killed(judge: str, victim: str) -> None:
+    name = f"left-{os.urandom(4).hex()}"
+    body = (
+        "import os, time\n"
+        f"open('/proc/self/comm', 'w').write({name!r}) if os.fork() == 0 else time.sleep(0.1)\n"
+        "if os.getpid() == os.getsid(0): channel.send_json({'result': 1})\n"
+        "time.sleep(60)"
+    )
+    outcome = confined(body, kill=victim, **JUDGES[judge])
+    assert outcome.result == 1
+    if victim == "judge-player":
+        assert outcome.report["how"] == "by signal 9"
+    wait_until(lambda: name not in [comm(int(pid)) for pid in os.listdir("/proc") if pid.isdigit()])
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_no_descendant_outlives_the_end(judge: str) -> None:
+    name = f"left-{os.urandom(4).hex()}"
+    body = (
+        f"import os, time\nif os.fork() == 0:\n  os.setsid()\n  if os.fork() == 0:\n"
+        f"    open('/proc/self/comm', 'w').write({name!r}); open('ready', 'w'); time.sleep(60)\n"
+        "  os._exit(0)\n"
+        "while not os.path.exists('ready'): time.sleep(0.01)\nresult = 1"
+    )
+    assert confined(body, **JUDGES[judge]).result == 1
+    assert not [pid for pid in os.listdir("/proc") if pid.isdigit() and comm(int(pid)) == name]
+
+
+def test_control_group_is_gone_afterwards() -> None:
+    outcome = confined("result = 1")
+    need(outcome, "cgroup")
+    names = {name for _, folders, _ in os.walk("/sys/fs/cgroup") for name in folders}
+    assert f"adaexplore-player-{outcome.keeper}" not in names
+
+
+def test_closed_socket_and_pipes_are_no_end_of_the_keeper() -> None:
+    outcome = confined("import os, time\nos.closerange(0, 64)\ntime.sleep(60)", patience_s=1)
+    assert outcome.result is None
+    assert outcome.report["died"] is False
+
+
+def test_end_before_the_sandbox_stands_is_not_the_candidates() -> None:
+    outcome = confined("result = 1", limits={"open_files": -7})
+    assert outcome.sandbox is None
+    assert outcome.report["started"] is False
+
+
+def test_build_folder_can_be_written_and_keeps_its_owner(tmp_path: Path) -> None:
+    (tmp_path / "old").write_text("old")
+    body = "import os\nresult = open(os.environ['TORCH_EXTENSIONS_DIR'] + '/old').read()\n"
+    body += "open(os.environ['TORCH_EXTENSIONS_DIR'] + '/new', 'w').write('new')"
+    outcome = confined(body, build_dir=str(tmp_path))
+    need(outcome, "filesystem")
+    assert outcome.result == "old"
+    assert (tmp_path / "new").read_text() == "new"
+    assert (tmp_path / "new").stat().st_uid == os.getuid()
+
+
+def test_assigning_a_job_sets_its_precision_and_only_a_writable_build_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TORCH_EXTENSIONS_DIR", "private")
+    monkeypatch.delenv("TRITON_F32_DEFAULT", raising=False)
+    spec = PlayerSpec(folder="x", device="cpu", visible_devices="", compile_target="sm_90")
+    assert sandbox.assign(spec, tf32="paper", build_dir=str(tmp_path / "none")).tf32 == "paper"
+    assert os.environ["TORCH_EXTENSIONS_DIR"] == "private"
+    assert "TRITON_F32_DEFAULT" not in os.environ
+    sandbox.assign(spec, tf32="off", build_dir=str(tmp_path))
+    assert os.environ["TORCH_EXTENSIONS_DIR"] == str(tmp_path)
+    assert os.environ["TRITON_F32_DEFAULT"] == "ieee"
+    monkeypatch.delenv("TRITON_F32_DEFAULT")
