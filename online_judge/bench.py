@@ -14,17 +14,17 @@ import time
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.wire import CompileReport, EvaluationRequest, ProblemRequest
+from adaexplore.core.wire import EvaluationRequest, ProblemRequest
 from online_judge import channel
 from online_judge.channel import Channel, ChannelClosed
-from online_judge.compile_reports import compile_report
 from online_judge.device_lock import DeviceLock
-from online_judge.evaluation import feedback
+from online_judge.evaluation import feedback, flags
 from online_judge.evaluation.findings import Stage
+from online_judge.evaluation.flags import Flag
 from online_judge.nursery import Nursery, ZygoteLost
 from online_judge.player_handle import Report
 from online_judge.pool import Armed, Pool
@@ -102,6 +102,7 @@ class Bench:
         self._slot = slot
         self._settings = settings
         self._pool = pool
+        self._lock = DeviceLock(lock_file(nursery, device))
         self._referee: Channel | None = None
         self._referee_pid = 0
 
@@ -131,33 +132,15 @@ class Bench:
             if verdict.status is Status.CRASH and verdict.metadata.get("died") and attempt < _ATTEMPTS:
                 log.warning("a player died from a signal: the job is tried once more")
                 continue
-            return verdict.model_copy(
-                update={"metadata": {key: value for key, value in verdict.metadata.items() if key != "died"}}
-            )
-        if lost is not None and lost.whose == "candidate":
+            metadata = {key: value for key, value in verdict.metadata.items() if key != "died"}
+            if self.device.kind == "cuda":  # elsewhere equal runs are to give equal verdicts
+                metadata["seconds"] = {name: round(spent, 3) for name, spent in self.stage_seconds.items()}
+            return verdict.model_copy(update={"metadata": metadata})
+        if lost is not None and lost.whose in ("candidate", "tuning"):
             crash = feedback.of_crash("together with the judge's own processes, twice,", lost.stage)
             return Verdict(status=Status.CRASH, metadata=self._facts(request) | crash)
         self._raise_for_lost(lost)
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
-
-    def compile(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
-        """Load and call a candidate on the CPU path, each launch compiled and none executed.
-
-        Raises:
-            ProblemError, JudgeError, Cancelled: as :meth:`evaluate`.
-        """
-        lost: _RefereeLost | None = None
-        for _ in range(_ATTEMPTS):
-            try:
-                return self._compile_once(request, cancelled)
-            except (_RefereeLost, ZygoteLost) as error:
-                log.error("%s", error)
-                lost = error if isinstance(error, _RefereeLost) else None
-        if lost is not None and lost.whose == "candidate":
-            message = f"the process ended together with the judge's own, twice, during {lost.stage.value}"
-            return CompileReport(ok=False, status=Status.CRASH.value, message=message)
-        self._raise_for_lost(lost)
-        raise JudgeError("the judge's own processes died twice during this compilation; try again")
 
     def check_problem(self, request: ProblemRequest, cancelled: threading.Event) -> None:
         """Load the reference and run it once.
@@ -203,7 +186,7 @@ class Bench:
         limit_s: int,
         cancelled: threading.Event,
     ) -> Verdict:
-        played = self._play("evaluate", request, recorded_ms, limit_s, cancelled)
+        played = self._play(request, recorded_ms, limit_s, cancelled)
         facts = self._facts(request) | {"sandbox": played.sandbox}
         if played.timed_out is not None:
             timeout = feedback.of_timeout(limit_s, played.timed_out)
@@ -221,26 +204,14 @@ class Bench:
             died = {"died": True} if played.report.died and not why else {}
             return Verdict(status=Status.CRASH, metadata=facts | crash | died)
         verdict = Verdict.model_validate(played.result["verdict"])
-        if verdict.correct or not tail:
-            return verdict
-        return verdict.model_copy(update={"metadata": verdict.metadata | tail})
-
-    def _compile_once(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
-        limit_s = self._limit_s(request.timeout)
-        played = self._play("compile", request, None, limit_s, cancelled)
-        if played.timed_out is not None:
-            message = f"not done after {limit_s} s during {played.timed_out.value}"
-            return CompileReport(ok=False, status=Status.TIMEOUT.value, message=message)
-        assert played.result is not None
-        if played.gone:
-            how = played.result["why"] or played.report.how
-            message = f"the process ended {how} during {played.result['stage']}"
-            return CompileReport(ok=False, status=Status.CRASH.value, message=message)
-        return compile_report(played.result["failure"], request.custom_model_src, played.folder)
+        more = {} if verdict.correct else tail
+        if played.report.orphans and verdict.correct:
+            evidence = f"{played.report.orphans} processes were left running"
+            more = flags.added(verdict.metadata, Flag("background_threads", evidence))
+        return verdict.model_copy(update={"metadata": verdict.metadata | more}) if more else verdict
 
     def _play(
         self,
-        op: Literal["evaluate", "compile"],
         request: EvaluationRequest,
         recorded_ms: float | None,
         limit_s: int,
@@ -253,18 +224,19 @@ class Bench:
             Cancelled, _RefereeLost, ZygoteLost: there is no result.
         """
         referee = self._ready_referee()
-        armed = self._take_player(request, op, cancelled)
+        armed = self._take_player(request, cancelled)
         result: dict[str, Any] | None = None
         timed_out: Stage | None = None
         sandbox = _public(armed.player.sandbox(0))
         order = {
-            "op": op,
+            "op": "evaluate",
             "request": request.model_dump(mode="json", exclude={"kernel_code"}),
             "build_dir": _made(request.build_dir or self._settings.build_dir),
             "folder": str(armed.folder),
             "job": "" if self._settings.repeatable else secrets.token_hex(8),
             "recorded_ms": recorded_ms,
             "sandbox": sandbox,
+            "keeper": armed.keeper,
         }
         try:
             with armed.connection:
@@ -286,19 +258,12 @@ class Bench:
             self._raise_for_reference(result)
         return _Played(str(armed.folder), report, result, gone, timed_out, sandbox)
 
-    def _take_player(self, request: EvaluationRequest, op: str, cancelled: threading.Event) -> Armed:
-        """A player that waits for this candidate: armed before, or started now where the job needs its own."""
+    def _take_player(self, request: EvaluationRequest, cancelled: threading.Event) -> Armed:
+        """A player that waits for this candidate: armed before, or started now if the job needs its own."""
         build_dir = _made(request.build_dir or self._settings.build_dir)
-        if op == "compile" or build_dir is not None:
+        if build_dir is not None:
             return self._pool.start_now(
-                partial(
-                    fresh_spec,
-                    self._nursery,
-                    self.device,
-                    self._settings,
-                    build_dir,
-                    executes=op != "compile",
-                )
+                partial(fresh_spec, self._nursery, self.device, self._settings, build_dir)
             )
         armed = self._pool.take(cancelled)
         if armed is None:
@@ -314,7 +279,7 @@ class Bench:
         cancelled: threading.Event,
     ) -> dict[str, Any]:
         """Give the referee an order and wait for its result within everybody's time."""
-        watch = Watch(limit_s)
+        watch = Watch(limit_s, self._lock.stopped_s)
         try:
             referee.send_json(order, fds)
             self.stage_seconds = watch.stage_seconds
@@ -401,6 +366,7 @@ class Bench:
     def _drop_referee(self) -> None:
         if self._referee is not None:
             self._nursery.kill(self._referee_pid)
+            self._lock.release_stopped()
             self._referee.close()
             self._referee = None
 
@@ -436,9 +402,7 @@ def pool_of(nursery: Nursery, device: Device, settings: Settings) -> Pool:
     return Pool(nursery, partial(fresh_spec, nursery, device, settings, None), target, lock)
 
 
-def fresh_spec(
-    nursery: Nursery, device: Device, settings: Settings, build_dir: str | None, *, executes: bool = True
-) -> PlayerSpec:
+def fresh_spec(nursery: Nursery, device: Device, settings: Settings, build_dir: str | None) -> PlayerSpec:
     """A new private folder and the spec of a player in it."""
     folder = nursery.home / f"job-{next(_job_numbers)}"
     folder.mkdir(mode=0o700, parents=True)  # the judge's own folder may have been cleared away
@@ -448,7 +412,6 @@ def fresh_spec(
         visible_devices=device.visible_devices,
         compile_target=settings.compile_target,
         build_dir=build_dir,
-        executes=executes,
     )
 
 

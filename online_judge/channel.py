@@ -24,15 +24,24 @@ class FrameError(Exception):
 class Channel:
     """One end of a connection; a message is four bytes of length and a body."""
 
-    def __init__(self, sock: socket.socket, max_bytes: int = MAX_FRAME_BYTES) -> None:
-        """Take over ``sock``; received bodies above ``max_bytes`` raise :class:`FrameError`."""
+    def __init__(
+        self,
+        sock: socket.socket,
+        max_bytes: int = MAX_FRAME_BYTES,
+        max_fds: int = MAX_FDS,
+    ) -> None:
+        """Take over ``sock``; received bodies above ``max_bytes`` raise :class:`FrameError`.
+
+        Descriptors beyond ``max_fds`` are closed by the kernel and never seen.
+        """
         self._sock = sock
         self._max_bytes = max_bytes
+        self._max_fds = max_fds
 
     @classmethod
-    def from_fd(cls, fd: int, max_bytes: int = MAX_FRAME_BYTES) -> Channel:
+    def from_fd(cls, fd: int, max_bytes: int = MAX_FRAME_BYTES, max_fds: int = MAX_FDS) -> Channel:
         """Take over the socket behind ``fd``."""
-        return cls(socket.socket(fileno=fd), max_bytes)
+        return cls(socket.socket(fileno=fd), max_bytes, max_fds)
 
     def fileno(self) -> int:
         """The descriptor, for select."""
@@ -68,8 +77,12 @@ class Channel:
         head = b""
         try:
             while len(head) < _HEADER.size:
-                part, extra, _, _ = socket.recv_fds(self._sock, _HEADER.size - len(head), MAX_FDS)
-                fds.extend(extra)
+                missing = _HEADER.size - len(head)
+                if self._max_fds:
+                    part, extra, _, _ = socket.recv_fds(self._sock, missing, self._max_fds)
+                    fds.extend(extra)
+                else:
+                    part = self._sock.recv(missing)
                 if not part:
                     raise ChannelClosed("end of stream")
                 head += part

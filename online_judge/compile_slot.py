@@ -42,7 +42,8 @@ def compile_slots(nursery: Nursery, settings: Settings, compile_target: str) -> 
         folder.mkdir(mode=0o700, parents=True)
         return PlayerSpec(str(folder), "cpu", "", compile_target, executes=False)
 
-    pool = Pool(nursery, fresh, min(count, _MAX_ARMED))
+    armed = _MAX_ARMED if settings.armed_players is None else settings.armed_players
+    pool = Pool(nursery, fresh, min(count, armed))
     pool.fill()
     return [CompileSlot(nursery, pool, settings, compile_target) for _ in range(count)]
 

@@ -1,15 +1,24 @@
-"""Who may use a device: many at a time while correctness is checked, one alone while something is timed."""
+"""Who may use a device: many at a time while correctness is checked, one alone while something is timed.
+
+What takes long and needs the device only now and then (a candidate that compiles and tunes, a player that starts
+CUDA) holds no lock: it is stopped for as long as somebody has the device alone.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from online_judge import linux
+
+_FROZEN = struct.Struct("d")
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
@@ -43,12 +52,60 @@ class DeviceLock:
     def __init__(self, path: str | Path) -> None:
         """Use ``path`` and, for the turnstile, ``path`` with ``.turn``; both are made when missing."""
         self._path = os.fspath(path)
-        for name in (self._path, self._turnstile):
+        for name in (self._path, self._turnstile, self._account):
             os.close(os.open(name, _FLAGS, 0o600))
+        os.makedirs(self._registry, mode=0o700, exist_ok=True)
 
     @property
     def _turnstile(self) -> str:
         return f"{self._path}.turn"
+
+    @property
+    def _registry(self) -> str:
+        """Folder with a file for each process whose descendants are to be stopped, named by its id."""
+        return f"{self._path}.stoppable"
+
+    @property
+    def _account(self) -> str:
+        """File with the seconds for which such processes have been stopped so far."""
+        return f"{self._path}.stopped"
+
+    @contextmanager
+    def stoppable(self, root: int) -> Iterator[None]:
+        """Within the block, exclusive users of the device stop all processes below ``root``."""
+        entry = os.path.join(self._registry, str(root))
+        with self.hold(exclusive=False):
+            os.close(os.open(entry, _FLAGS, 0o600))
+        try:
+            yield
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(entry)
+
+    def stopped_s(self) -> float:
+        """For how many seconds stoppable processes have been stopped since the files were made."""
+        with contextlib.suppress(OSError, struct.error), open(self._account, "rb") as file:
+            return float(_FROZEN.unpack(file.read(_FROZEN.size))[0])
+        return 0.0
+
+    def release_stopped(self) -> None:
+        """Let all go on that a dead user of the device may have left stopped."""
+        linux.go_on(linux.below(self._roots()))
+
+    def _roots(self) -> list[int]:
+        return [int(name) for name in os.listdir(self._registry) if name.isdigit()]
+
+    @contextmanager
+    def _others_stopped(self) -> Iterator[None]:
+        stopped = linux.stop_below(self._roots())
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            linux.go_on(stopped)
+            total = self.stopped_s() + time.monotonic() - begin
+            with open(self._account, "r+b") as file:
+                file.write(_FROZEN.pack(total))
 
     @contextmanager
     def hold(self, *, exclusive: bool) -> Iterator[Hold]:
@@ -66,7 +123,8 @@ class DeviceLock:
             got = time.monotonic()
             use = Hold(exclusive, got - begin)
             try:
-                yield use
+                with self._others_stopped() if exclusive else contextlib.nullcontext():
+                    yield use
             finally:
                 fcntl.flock(room, fcntl.LOCK_UN)  # also where a forked child has the descriptor
                 use.held_s = time.monotonic() - got

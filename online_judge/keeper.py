@@ -19,6 +19,7 @@ from online_judge.confinement import Plan, Wanted
 
 MAX_PROCESSES = 256
 LOG_BYTES = 4096
+INIT = "judge-init"
 _LOOK_S = 0.25
 _LOCKED, _OPEN, _GO = b"L", b"o", b"g"
 _CREDENTIALS = struct.Struct("iII")
@@ -109,6 +110,7 @@ def keep(
         if len(linux.descendants(me)) > MAX_PROCESSES:
             crowded = True
             break
+    orphans = _orphans(me, pid)
     if plan.group is not None:
         plan.group.kill()
     linux.kill_descendants()
@@ -119,6 +121,7 @@ def keep(
         "signal": os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
         "crowded": crowded,
         "out_of_memory": plan.group is not None and plan.group.ran_out_of_memory(),
+        "orphans": orphans,
         "started": started,
         "log": tail.text(),
     }
@@ -144,7 +147,7 @@ def _fork_init(keeper: int) -> None:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then buries the dead
-        linux.set_process_name("judge-init")
+        linux.set_process_name(INIT)
         linux.close_descriptors({watch})
         linux.die_with_parent(signal.SIGKILL, keeper)
         os.read(watch, 1)
@@ -166,6 +169,16 @@ def _open_gate(gate: socket.socket, plan: Plan, lifeline: Channel) -> bool:
         except (OSError, ChannelClosed):  # it was killed at this moment, or nobody waits any more
             return False
     return True
+
+
+def _orphans(keeper: int, player: int) -> int:
+    """Processes that still run although the one that started them has ended."""
+    tree = linux.process_tree()
+    own = [child for child in tree.get(keeper, ()) if child != player]
+    inits = [child for child in own if linux.process_name(child) == INIT]
+    adopted = [child for child in own if child not in inits]
+    adopted += [child for init in inits for child in tree.get(init, ()) if child != player]
+    return sum(linux.is_running(child) for child in adopted)
 
 
 def _reap(wake_read: int, player: int) -> int | None:

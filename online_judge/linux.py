@@ -51,6 +51,24 @@ def set_process_name(name: str) -> None:
     _prctl(_PR_SET_NAME, name.encode()[:15] + b"\0")
 
 
+def process_name(pid: int) -> str:
+    """What a process is named; empty if there is none."""
+    try:
+        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there and no zombie."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
+    except OSError:
+        return False
+
+
 def become_subreaper() -> None:
     """Adopt orphaned descendants, those that called setsid included."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
@@ -119,6 +137,29 @@ def descendants(root: int) -> list[int]:
     for pid in found:
         found.extend(tree.get(pid, ()))
     return found
+
+
+def below(roots: Collection[int]) -> list[int]:
+    """Process ids below any of ``roots``, which are left out."""
+    tree = process_tree()
+    found = [pid for root in roots for pid in tree.get(root, ())]
+    for pid in found:
+        found.extend(tree.get(pid, ()))
+    return found
+
+
+def stop_below(roots: Collection[int]) -> set[int]:
+    """Stop everything below ``roots``, what is forked meanwhile included; gives what was stopped."""
+    stopped: set[int] = set()
+    while roots and (fresh := [pid for pid in below(roots) if pid not in stopped]):
+        _signal_all(fresh, signal.SIGSTOP)
+        stopped.update(fresh)
+    return stopped
+
+
+def go_on(pids: Collection[int]) -> None:
+    """Undo :func:`stop_below`."""
+    _signal_all(pids, signal.SIGCONT)
 
 
 def kill_descendants() -> None:

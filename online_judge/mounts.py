@@ -7,6 +7,7 @@ import ctypes
 import functools
 import glob
 import os
+import shutil
 import struct
 import sys
 import sysconfig
@@ -46,6 +47,7 @@ _LINKS = {
     "/dev/stderr": "/proc/self/fd/2",
 }
 _FOLDER_VARIABLES = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
+_COMPILERS = ("gcc", "cc", "clang", "g++")
 _FILE_VARIABLES = ("TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "CC", "CXX")
 
 
@@ -77,6 +79,7 @@ def room(folder: str, *, cuda: bool, environment: Mapping[str, str], build_dir: 
     for name in _FOLDER_VARIABLES:
         paths += environment.get(name, "").split(os.pathsep)
     paths += [environment.get(name, "") for name in _FILE_VARIABLES]
+    paths += _toolchains(environment)
     wanted = [os.path.abspath(path) for path in paths if os.path.isabs(path)]
     visible = [path for path in wanted if not any(is_within(inner, path) for inner in (*secret, REPOSITORY))]
     if is_installed():
@@ -91,6 +94,14 @@ def room(folder: str, *, cuda: bool, environment: Mapping[str, str], build_dir: 
         devices=(*_NODES, *(sorted(glob.glob(_GPU_NODES)) if cuda else ())),
         writable=writable,
     )
+
+
+def _toolchains(environment: Mapping[str, str]) -> list[str]:
+    """Folders that compilers belong to, such as /opt/gcc for /opt/gcc/bin/gcc, which Triton calls by name."""
+    named = [environment.get("CC"), environment.get("CXX"), *_COMPILERS]
+    found = [shutil.which(name, path=environment.get("PATH")) for name in named if name]
+    folders = [Path(each).parent for path in found if path for each in (path, os.path.realpath(path))]
+    return [str(folder.parent) for folder in folders if folder.name == "bin" and len(folder.parts) > 2]
 
 
 @functools.cache

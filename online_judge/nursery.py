@@ -143,7 +143,7 @@ class Nursery:
         if self._channel is not None:
             self._channel.close()
         if self.home == Path() or not self.home.is_dir():
-            self.home = Path(tempfile.mkdtemp(prefix="judge-")).resolve()  # as a candidate's getcwd() says it
+            self.home = Path(tempfile.mkdtemp()).resolve()  # as a candidate's getcwd() says it
         ours, theirs = channel.pair()
         with theirs:
             self._process = subprocess.Popen(

@@ -92,9 +92,9 @@ BlockKind = Literal["marked", "plain", "graph"]
 class Block:
     """Call with the first ``calls`` argument lists, one after another, in three steps.
 
-    The player answers ``{"ready": bool}`` when all is prepared; to ``GO`` it answers with ``DONE`` when the block is
-    done on the device; then come its times. ``marked`` calls are timed one by one, with ``flushes`` L2 flushes before each;
-    ``plain`` ones are not; a ``graph`` is captured the first time, and replayed.
+    The player answers ``{"ready": bool}`` when all is prepared; to ``GO`` it answers with ``DONE`` when the
+    block is done on the device; then come its times. ``marked`` calls are timed one by one, with ``flushes``
+    L2 flushes before each; ``plain`` ones are not; a ``graph`` is captured the first time, and replayed.
     """
 
     calls: int

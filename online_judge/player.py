@@ -8,7 +8,7 @@ import os
 import pickle
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -125,7 +125,8 @@ class Player:
         with Window(order.weights, fds) as window:
             if isinstance(model, torch.nn.Module):
                 changed = order.load and _load_weights(model, window.tree())
-                model = model.to(modules.DTYPES[order.dtype])
+                if order.dtype != "fp32":  # a candidate may hold half-precision weights on purpose
+                    model = model.to(modules.DTYPES[order.dtype])
                 model = model.cuda() if self._cuda else model
         self._model = model
         self._buffers = modules.buffers_of(model)
@@ -152,6 +153,7 @@ class Player:
         seen: dict[str, Any] = {}
         with Window(order.inputs, fds[:1]) as inputs, Window(order.outputs, fds[1:]) as outputs:
             arguments = self._arguments(inputs)
+            given = trees.take_apart(arguments).leaves
             call = partial(self._call, order.seed, arguments)
             match order.mode:
                 case "repeated":
@@ -178,10 +180,13 @@ class Player:
                     place = outputs.leaves[index]
                     if place.shape == leaf.shape and place.dtype == leaf.dtype:
                         place.copy_(leaf.detach())
+            if not self._cuda:  # the referee is to see what became of the inputs, as it does on a GPU
+                _hand_back(given, inputs)
             self._synchronise()
-            del arguments, result, call
+            del arguments, given, result, call
         if self._cuda:
-            torch.cuda.empty_cache()  # the referee needs room for the next inputs
+            with contextlib.suppress(RuntimeError):  # torch refuses for good once a capture has failed
+                torch.cuda.empty_cache()  # the referee needs room for the next inputs
         self._keep_switches()
         return {"structure": tree.signature(), "leaves": leaves} | seen
 
@@ -230,10 +235,10 @@ class Player:
         """Run a block when the referee says go; its clock runs from there to the word that all is done."""
         try:
             run = self._ready_block(order)
-        except RuntimeError:
+        except Exception as error:
             if order.kind != "graph":
                 raise
-            return {"ready": False}
+            return {"ready": False, "why": str(error)[:200]}
         self._channel.send_json({"ready": True})
         self._channel.receive()
         run.go()
@@ -284,6 +289,13 @@ def _load_weights(model: torch.nn.Module, weights: dict[str, Any]) -> bool:
         return False
     model.load_state_dict(weights)
     return True
+
+
+def _hand_back(given: Sequence[Any], window: Window) -> None:
+    """Write copies of the inputs back to where they came from."""
+    for held, leaf in zip(window.leaves, given, strict=True):
+        if held.shape == leaf.shape and held.dtype == leaf.dtype:
+            held.copy_(leaf.detach())
 
 
 def _arm() -> timing.Stopwatch:

@@ -27,6 +27,7 @@ class Report:
         how: in words that follow "the process ended".
         log: the end of what it printed.
         out_of_memory: the kernel killed one of its processes for want of memory.
+        orphans: processes of it that still ran although what started them had ended.
         started: it got as far as the candidate; else its end is the judge's trouble.
         sandbox: what was in force around it, see :mod:`online_judge.readback`; None if not started.
     """
@@ -35,6 +36,7 @@ class Report:
     how: str
     log: str
     out_of_memory: bool = False
+    orphans: int = 0
     started: bool = True
     sandbox: dict[str, Any] | None = None
 
@@ -110,5 +112,11 @@ class PlayerHandle:
         if found["out_of_memory"]:
             died, how = False, "because it ran out of memory"
         return Report(
-            died, how, str(found["log"]), bool(found["out_of_memory"]), bool(found["started"]), self._sandbox
+            died,
+            how,
+            str(found["log"]),
+            out_of_memory=bool(found["out_of_memory"]),
+            orphans=int(found["orphans"]),
+            started=bool(found["started"]),
+            sandbox=self._sandbox,
         )

@@ -45,6 +45,7 @@ class Armed:
         folder: its private folder; whoever takes the player removes it.
         facts: what it said of itself before any candidate was in it.
         lifeline: tells when it dies; it belongs to ``player``.
+        keeper: process id of its keeper.
     """
 
     player: PlayerHandle
@@ -52,6 +53,7 @@ class Armed:
     folder: Path
     facts: dict[str, Any]
     lifeline: socket.socket
+    keeper: int
 
     @property
     def alive(self) -> bool:
@@ -205,27 +207,29 @@ class Pool:
             player.discard(self._nursery)
 
     def _start(self, spec: PlayerSpec) -> Armed:
-        with self._lock.hold(exclusive=False) if self._lock is not None else contextlib.nullcontext():
-            referee_end, player_end = channel.pair()
-            ours, theirs = channel.pair()
-            try:
-                with player_end, theirs:
-                    pid = self._nursery.fork_player(player_end.fileno(), theirs.fileno(), spec)
-            except (ZygoteLost, JudgeError):
-                referee_end.close()
-                ours.close()
-                shutil.rmtree(spec.folder, ignore_errors=True)
-                raise
-            player = PlayerHandle(ours, pid)
-            player.sandbox()  # the keeper's word before the last, so that the next is of the player's end
-            try:
-                facts = _first_word(referee_end, ours)
-            except ArmingFailed as error:
-                referee_end.close()
-                report = player.end(self._nursery, seems_dead=True)
-                shutil.rmtree(spec.folder, ignore_errors=True)
-                raise ArmingFailed(f"{error} ({report.how}) {report.log[-500:]}".rstrip()) from None
-        return Armed(player, referee_end, Path(spec.folder), facts, ours)
+        referee_end, player_end = channel.pair()
+        ours, theirs = channel.pair()
+        try:
+            with player_end, theirs:
+                pid = self._nursery.fork_player(player_end.fileno(), theirs.fileno(), spec)
+        except (ZygoteLost, JudgeError):
+            referee_end.close()
+            ours.close()
+            shutil.rmtree(spec.folder, ignore_errors=True)
+            raise
+        player = PlayerHandle(ours, pid)
+        # the keeper's word before the last, so that the next is of the player's end
+        if (facts := player.sandbox()) is not None:
+            self._nursery.note_sandbox(facts)
+        try:
+            with self._lock.stoppable(pid) if self._lock is not None else contextlib.nullcontext():
+                word = _first_word(referee_end, ours)
+        except ArmingFailed as error:
+            referee_end.close()
+            report = player.end(self._nursery, seems_dead=True)
+            shutil.rmtree(spec.folder, ignore_errors=True)
+            raise ArmingFailed(f"{error} ({report.how}) {report.log[-500:]}".rstrip()) from None
+        return Armed(player, referee_end, Path(spec.folder), word, ours, pid)
 
 
 def _first_word(sock: socket.socket, lifeline: socket.socket) -> dict[str, Any]:

@@ -4,10 +4,9 @@ It runs the reference, never the candidate. Its control channel carries JSON fro
 configuration, then orders:
 
 - ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "folder": str, "job": str,
-  "recorded_ms": float | null, "sandbox": {...}}`` with the player's socket; answered by any number of
+  "recorded_ms": float | null, "sandbox": {...}, "keeper": int}`` with the player's socket; answered by any number of
   ``{"clock": "reference" | "candidate" | "tuning" | "none", "stage": str}``, which tell whose time is
   running, and one ``{"result": {...}}``;
-- ``{"op": "compile", ...}``: the same with a player that executes no kernel;
 - ``{"op": "problem", "request": {...}}``: the same without a player;
 - ``{"op": "release"}``: the player is gone, its memory can go; answered by ``{"released": true}``.
 
@@ -49,7 +48,7 @@ log = logging.getLogger(__name__)
 
 _ANSWER_BYTES = 2**20
 """Most that an answer of a player may have."""
-_PROBLEMS = 3
+_PROBLEMS = 8
 """References that are kept loaded."""
 
 
@@ -104,7 +103,7 @@ class Referee:
         while True:
             order, fds = self._control.receive_json()
             match order["op"]:
-                case "evaluate" | "compile":
+                case "evaluate":
                     self._control.send_json({"result": self._evaluate(order, fds[0])})
                 case "problem":
                     self._control.send_json({"result": self._check_problem(order)})
@@ -116,7 +115,7 @@ class Referee:
 
     def _evaluate(self, order: dict[str, Any], player_fd: int) -> dict[str, Any]:
         request = EvaluationRequest.model_validate(order["request"])
-        player = Channel.from_fd(player_fd, _ANSWER_BYTES)
+        player = Channel.from_fd(player_fd, _ANSWER_BYTES, max_fds=0)  # it has none to give
         self._clock("reference", "")
         try:
             with modules.torch_defaults():
@@ -133,13 +132,11 @@ class Referee:
                     },
                     folder=order["folder"],
                     visible_devices=self._config.visible_devices,
+                    keeper=order["keeper"],
                     job=order["job"] + source_identity(request.custom_model_src)[:16],
                 )
                 dialogue = Dialogue(player, self._clock, terms.folder)
                 self._match = Match(dialogue, problem, terms, self._lock, self._stopwatch)
-                if order["op"] == "compile":
-                    failure = self._match.compile()
-                    return {"kind": "compiled", "failure": failure.to_json() if failure is not None else None}
                 verdict = self._match.run()
         except ReferenceFailed as error:
             self._problems.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from online_judge.evaluation.findings import Stage
 
@@ -21,7 +22,10 @@ class CandidateTimeout(Exception):
 class ReferenceTimeout(Exception):
     """The reference took longer than ``limit_s``; the referee may never answer again."""
 
-    def __init__(self, limit_s: float) -> None:
+    def __init__(self, limit_s: float, stopped_s: Callable[[], float] = lambda: 0.0) -> None:
+        """``stopped_s`` tells for how long candidates have been stopped so far: that is nobody's time."""
+        self._stopped_s = stopped_s
+        self._stopped_before = stopped_s()
         super().__init__(f"{limit_s:g} s")
         self.limit_s = limit_s
 
@@ -29,7 +33,10 @@ class ReferenceTimeout(Exception):
 class Watch:
     """Whose time is running, and how much each has used."""
 
-    def __init__(self, limit_s: float) -> None:
+    def __init__(self, limit_s: float, stopped_s: Callable[[], float] = lambda: 0.0) -> None:
+        """``stopped_s`` tells for how long candidates have been stopped so far: that is nobody's time."""
+        self._stopped_s = stopped_s
+        self._stopped_before = stopped_s()
         self._limits = {
             "candidate": limit_s,
             "tuning": limit_s,
@@ -65,7 +72,10 @@ class Watch:
 
     def _advance(self) -> None:
         now = time.monotonic()
-        self._spent[self.whose] += now - self._since
+        stopped = self._stopped_s()
+        idle = stopped - self._stopped_before if self.whose in ("candidate", "tuning") else 0.0
+        self._stopped_before = stopped
+        self._spent[self.whose] += max(now - self._since - idle, 0.0)
         name = {"none": "lock", "tuning": "tuning"}.get(self.whose, self.stage.value)
         self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + now - self._since
         self._since = now

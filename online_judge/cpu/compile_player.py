@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from online_judge import sandbox
+from online_judge import linux, sandbox
 from online_judge.channel import Channel, ChannelClosed
 from online_judge.cpu import simulated_cuda
 from online_judge.cpu.dataless import DatalessTensors
@@ -144,6 +144,7 @@ def _simulation(spec: PlayerSpec) -> Iterator[DatalessTensors]:
 
 def main(sock: socket.socket, spec: PlayerSpec) -> NoReturn:
     """Be the player behind ``sock``; runs in a fresh process that ends here."""
+    linux.set_process_name("judge-compiler")
     try:
         with _simulation(spec) as dataless, contextlib.suppress(ChannelClosed):
             CompilePlayer(Channel(sock), spec, dataless).play()

@@ -1,4 +1,4 @@
-"""The track of a race: shared inputs with fresh contents, places for every output, and the reference's blocks."""
+"""The track of a race: shared inputs with fresh contents, places for outputs, the reference's blocks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from online_judge.evaluation import costs, speedup
-from online_judge.evaluation.arenas import Arena, Parcel, lay_out
+from online_judge.evaluation.arenas import Arena, Parcel, Place, lay_out
 from online_judge.evaluation.input_pool import InputPool, rows
 from online_judge.evaluation.reference import blaming
 from online_judge.evaluation.timing import Stopwatch, l2_bytes
@@ -74,10 +74,20 @@ class Course:
         free, _ = torch.cuda.mem_get_info()
         room = min(free * _SHARE_OF_MEMORY, _MOST_BYTES)
         self.count = max(1, min(MAX_CALLS, int(room / max(bytes_in + 2 * self.output_bytes, 1))))
-        self.pool = InputPool(reference, name, self.count, rng)
-        self.arenas = [self.pool.arena]
         self.outputs: Parcel | None = None
         self._received: Arena | None = None
+        self._kept: Arena | None = None
+        self.pool = InputPool(reference, name, self.count, rng)
+        self.arenas = [self.pool.arena]
+        try:
+            self._lay_out(places, shared=shared)
+        except BaseException:
+            self.free()  # nobody else has them yet
+            raise
+
+    def _lay_out(self, places: tuple[Place, ...], *, shared: bool) -> None:
+        """Memory for the outputs of both sides, or of the reference alone."""
+        kept = self._kept = Arena(self.count * self.output_bytes, cuda=True)
         if shared:
             self._received = Arena(self.count * self.output_bytes, cuda=True)
             self.arenas.append(self._received)
@@ -89,23 +99,19 @@ class Course:
                 [Slot(row * len(places) + leaf) for leaf in range(len(places))] for row in range(self.count)
             ]
             self.outputs = self._received.parcel(slots, everywhere)
-        self._kept = Arena(self.count * self.output_bytes, cuda=True)
-        self.own_rows = rows(self._kept, places, self.count, self.output_bytes)
+        self.own_rows = rows(kept, places, self.count, self.output_bytes)
         self._own = [
-            [self._kept.view(place.moved(row * self.output_bytes)) for place in places]
-            for row in range(self.count)
+            [kept.view(place.moved(row * self.output_bytes)) for place in places] for row in range(self.count)
         ]
 
-    def warm_up(self) -> tuple[float, float]:
-        """Warm the reference up: seconds that it took, wall milliseconds of the fastest call."""
+    def warm_up(self) -> tuple[int, float]:
+        """Warm the reference up: how many calls that took, wall milliseconds of the fastest."""
         self._reference.begin(self._name)
-        since = time.perf_counter()
         with blaming("forward() fails while it is timed"):
-            _, best_ms = self._stopwatch.warm_up(self._call, self.pool.sets, WARMUP_S)
-        return time.perf_counter() - since, best_ms
+            return self._stopwatch.warm_up(self._call, self.pool.sets, WARMUP_S)
 
     def flushes(self, fastest_ms: float, slowest_ms: float) -> int:
-        """How many L2 flushes precede each call: enough to empty the cache, and to cover the launches of short calls.
+        """How many L2 flushes precede each call: they empty the cache and cover the launches of short calls.
 
         Args:
             fastest_ms: wall time of the faster side's call, launches included.
@@ -151,7 +157,8 @@ class Course:
     def free(self) -> None:
         """Give the memory back; the player, if there is one, must be gone."""
         for arena in (*self.arenas, self._kept):
-            arena.free()
+            if arena is not None:
+                arena.free()
         self.arenas.clear()
 
 

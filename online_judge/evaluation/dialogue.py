@@ -17,6 +17,8 @@ from online_judge.evaluation.findings import Failure, Stage
 from online_judge.evaluation.reference import ReferenceFailed
 from online_judge.orders import DONE, GO, Block, Order
 
+_MAX_DEPTH = 64
+
 
 class PlayerGone(Exception):
     """The player closed its channel without an answer, or broke the protocol."""
@@ -39,6 +41,10 @@ class CandidateFailed(Exception):
         self.failure = failure
 
 
+class BlockRefused(Exception):
+    """The player cannot run such a block; the text says why."""
+
+
 class _Sender(pickle.Pickler):
     """Refuses what only the reference's own module could take out again: the player has none."""
 
@@ -53,15 +59,20 @@ class Dialogue:
     """Asks one player; tells the gateway whose time is running."""
 
     def __init__(self, player: Channel, clock: Callable[[str, str], None], folder: str) -> None:
-        """``clock`` is told whose time runs ("reference", "candidate", "tuning", "none") and in which stage."""
+        """``clock`` is told whose time runs ("reference", "candidate", "tuning", "none"), and the stage."""
         self._player = player
         self.clock = clock
         self._folder = folder
 
     def ask(
-        self, stage: Stage, order: Order, arenas: Sequence[Arena] = (), *, tuning: bool = False
+        self,
+        stage: Stage,
+        order: Order,
+        arenas: Sequence[Arena] = (),
+        *,
+        tuning: bool = False,
     ) -> dict[str, Any]:
-        """Give an order and wait for the answer, on the candidate's time; that of ``tuning`` is counted apart.
+        """Give an order and wait for the answer, on the candidate's time; ``tuning`` is counted apart.
 
         Raises:
             CandidateFailed: it says that it failed.
@@ -76,16 +87,24 @@ class Dialogue:
             raise PlayerGone(stage, "") from error
         return self._answer(stage)
 
-    def run_block(self, order: Block) -> tuple[float, dict[str, Any]] | None:
-        """Have a block run: wall milliseconds between go and done, and the player's own times of it.
+    def ready_block(self, order: Block) -> None:
+        """Have a block got ready; its inputs need not be there yet.
 
-        None where the player cannot run such a block.
+        Raises:
+            BlockRefused: the player cannot run it.
+            CandidateFailed, PlayerGone: as :meth:`ask`.
+        """
+        answer = self.ask(Stage.TIMING, order)
+        if answer.get("ready") is not True:
+            raise BlockRefused(str(answer.get("why", ""))[:200])
+
+    def run_block(self) -> tuple[float, dict[str, Any]]:
+        """Have the ready block run: wall milliseconds from go to done, and the player's own times of it.
 
         Raises:
             CandidateFailed, PlayerGone: as :meth:`ask`.
         """
-        if self.ask(Stage.TIMING, order).get("ready") is not True:
-            return None
+        self.clock("candidate", Stage.TIMING.value)
         try:
             begin = time.perf_counter()
             self._player.send(GO)
@@ -97,7 +116,10 @@ class Dialogue:
             raise PlayerGone(Stage.TIMING, f"it answered with {error}") from error
         if word != DONE:
             self._understood(Stage.TIMING, word)
-            raise PlayerGone(Stage.TIMING, "it answered with something else than that a block is done")
+            raise PlayerGone(
+                Stage.TIMING,
+                "it answered with something else than that a block is done",
+            )
         return wall_ms, self._answer(Stage.TIMING)
 
     def _answer(self, stage: Stage) -> dict[str, Any]:
@@ -114,11 +136,26 @@ class Dialogue:
             answer = channel.json_object(body)
         except FrameError as error:
             raise PlayerGone(stage, f"it answered with {error}") from error
+        if not _is_shallow(answer):
+            raise PlayerGone(stage, "it answered with something nested too deeply")
         if "failed" in answer:
             self.clock("reference", stage.value)
             failure = Failure.from_claim(stage, answer["failed"])
             raise CandidateFailed(failure.status, feedback.of_failure(failure, self._folder), failure)
         return answer
+
+
+def _is_shallow(answer: Any) -> bool:
+    """Whether it can be compared and printed without an end of the stack."""
+    level = [answer]
+    for _ in range(_MAX_DEPTH):
+        level = [
+            inner
+            for part in level
+            if isinstance(part, dict | list)
+            for inner in (part.values() if isinstance(part, dict) else part)
+        ]
+    return not level
 
 
 def _pickled(order: Order) -> bytes:

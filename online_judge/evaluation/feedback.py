@@ -42,7 +42,7 @@ _NEXT = {
     Status.WRONG_VALUE: "Check masks, strides, accumulation and the order of operations against Model.",
     Status.NONFINITE: "Look for uninitialised or unwritten output, division by zero and overflow; "
     "mask with neutral values.",
-    Status.NONDETERMINISTIC: "Look for races, missing masks, unwritten elements and memory that is used again.",
+    Status.NONDETERMINISTIC: "Look for races, missing masks, unwritten elements and memory used again.",
     Status.INTEGRITY: "Compute every output from the inputs of its own call, on the current stream.",
     Status.NOT_CHECKED: "This judge has no GPU and could not run it; nothing is known about the kernel.",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -47,7 +47,6 @@ SEVERITIES = {
     "constant_inputs": Severity.NOTE,  # get_inputs() gives the same values under every seed
     "baseline_drift": Severity.NOTE,  # the reference's time moved since it was first measured
     "throttled": Severity.NOTE,  # the GPU lowered its clocks while timing
-    "tf32_asymmetric": Severity.NOTE,  # the two sides were not held to one precision
     "static_clock": Severity.NOTE,  # the source names timing functions
     "static_streams": Severity.NOTE,
     "static_introspection": Severity.NOTE,  # frames, garbage collector, other modules' internals
@@ -91,3 +90,9 @@ def metadata(flags: Iterable[Flag]) -> dict[str, Any]:
             for flag in found
         ],
     }
+
+
+def added(metadata_: Mapping[str, Any], flag: Flag) -> dict[str, Any]:
+    """What changes in a verdict's metadata when one more flag is found."""
+    known = [Flag(entry["id"], entry["evidence"]) for entry in metadata_.get("integrity_evidence", [])]
+    return metadata([*known, flag])

@@ -20,9 +20,9 @@ _CHUNK_BYTES = 2**29
 class InputPool:
     """``count`` argument lists of one structure in one arena that is shared with the player.
 
-    Each element is what stands in its place in one of a few draws of ``get_inputs`` under hidden seeds, chosen at
-    random element by element; tensors that are not floating are taken from one draw as a whole. So shapes,
-    domains and structures such as masks stay, while no content comes twice.
+    Each element is what stands in its place in one of a few draws of ``get_inputs`` under hidden seeds,
+    chosen at random element by element; tensors that are not floating are taken from one draw as a whole. So
+    shapes, domains and structures such as masks stay, while no floating content comes twice.
     """
 
     def __init__(self, reference: Reference, name: str, count: int, rng: random.Random) -> None:
@@ -58,9 +58,9 @@ class InputPool:
         self.sets: list[list[Any]] = put_together(shape, leaves)
         self._mix(1.0)
 
-    def refresh(self) -> None:
-        """Give every argument list contents that it never had."""
-        self._mix(_FRESH)
+    def refresh(self, *, whole: bool = False) -> None:
+        """Give every argument list contents that it never had: new in part, or as a ``whole``."""
+        self._mix(1.0 if whole else _FRESH)
 
     def copy_of(self, number: int) -> list[Any]:
         """Private tensors with the contents of one argument list."""
@@ -104,7 +104,7 @@ class InputPool:
 
 
 def rows(arena: Arena, places: tuple[Place, ...], count: int, stride: int) -> list[Any]:
-    """Each of ``places``, repeated every ``stride`` bytes, as one tensor ``(count, elements)`` in order of memory."""
+    """Each of ``places``, repeated every ``stride`` bytes, as one tensor ``(count, elements)``."""
     found = []
     for place in places:
         elements = place.nbytes // place.dtype.itemsize

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import torch
@@ -22,14 +23,15 @@ from online_judge.evaluation import (
     flags,
     gpu_state,
     kernel_share,
+    oracles,
     static_notes,
     switches,
     tiers,
     variants,
 )
 from online_judge.evaluation.course import Course
-from online_judge.evaluation.dialogue import CandidateFailed, Dialogue
-from online_judge.evaluation.findings import Failure, Stage
+from online_judge.evaluation.dialogue import CandidateFailed, Dialogue, PlayerGone
+from online_judge.evaluation.findings import Stage
 from online_judge.evaluation.flags import Flag, Severity
 from online_judge.evaluation.kernel_share import KernelShare
 from online_judge.evaluation.launches import Launches
@@ -50,6 +52,9 @@ class Lock(Protocol):
     def hold(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
         """Hold the device for the length of the block."""
 
+    def stoppable(self, root: int) -> AbstractContextManager[None]:
+        """Within the block, exclusive users of the device stop all processes below ``root``."""
+
 
 @dataclass(frozen=True)
 class Terms:
@@ -63,6 +68,7 @@ class Terms:
         facts: metadata that every verdict carries.
         folder: the player's private folder, for scrubbing.
         visible_devices: the device, as ``CUDA_VISIBLE_DEVICES`` names it.
+        keeper: process id above the player's.
         job: names this job's hidden inputs.
     """
 
@@ -73,6 +79,7 @@ class Terms:
     facts: dict[str, Any]
     folder: str
     visible_devices: str
+    keeper: int
     job: str
 
 
@@ -120,6 +127,7 @@ class Match:
         self._changed = self._folded = False
         self._launches = Launches({}, 0, 0)
         self._ghost_passed: bool | None = None
+        self._trivial: list[Flag] = []
         self._share: KernelShare | None = None
 
     def run(self) -> Verdict:
@@ -137,35 +145,26 @@ class Match:
             found.flags += static_notes.notes(self._terms.source)
             if timed:
                 self._problem.measure_clean(self._request, self._lock, self._stopwatch, self._dialogue.clock)
-            self._load()
+            with self._lock.stoppable(self._terms.keeper):
+                self._load()
+                if self._cuda:
+                    self._trials.tune(f"{self._terms.job}:tuning")
             with self._holding(exclusive=False):
                 self._check()
             self._require_tier()
             if timed:
                 result = self._measure()
+            with self._holding(exclusive=False):
+                self._try_without_kernels()
         except CandidateFailed as failed:
             count: dict[str, Any] = {}
             if failed.status in (*WRONG, Status.NONDETERMINISTIC) or found.passed:
                 count = {"correctness_trials": f"({found.passed} / {trials})"}
             return Verdict(status=failed.status, metadata=self._facts() | count | failed.metadata)
-        except driver.DriverError as error:
+        except (driver.DriverError, torch.OutOfMemoryError) as error:
             reason = f"the GPU has too little free memory for its inputs and outputs ({error})"
             raise ReferenceFailed(reason) from error
         return self._verdict(result)
-
-    def compile(self) -> Failure | None:
-        """Have the candidate called once in a player that executes no kernel; what failed, if anything.
-
-        Raises:
-            ReferenceFailed, PlayerGone: as :meth:`run`.
-        """
-        try:
-            self._load()
-            with self._holding(exclusive=False):
-                self._trials.compile()
-        except CandidateFailed as failed:
-            return failed.failure
-        return None
 
     def free(self) -> None:
         """Give back the memory shared with the player, which must be gone."""
@@ -182,6 +181,7 @@ class Match:
 
     def _check(self) -> None:
         """Every call but the timed ones; raises where the candidate is wrong, else takes notes."""
+        self._dialogue.clock("reference", Stage.FORWARD.value)
         for trial in range(self._request.num_correct_trials):
             try:
                 called = self._trial(trial)
@@ -207,13 +207,14 @@ class Match:
         self._repeat()
         self._try_variants()
         self._try_other_weights()
-        self._try_without_kernels()
         self._observe()
+        self._dialogue.clock("reference", Stage.FORWARD.value)
+        self._trivial = self._problem.flags(self._request)
 
     def _trial(self, trial: int) -> Called:
         name = f"{self._terms.job}:{trial}"
         graded = trial < _GRADED_TRIALS
-        return self._trials.call(name, self._reference.inputs(name), graded=graded, first=trial == 0)
+        return self._trials.call(name, self._reference.inputs(name), graded=graded)
 
     def _repeat(self) -> None:
         """The first trial once more: the same inputs must give the same verdict."""
@@ -244,7 +245,15 @@ class Match:
             if outputs is None or not variants.usable(outputs.leaves, original):
                 continue
             scale = variants.units(outputs.leaves, original)
-            self._suspect(f"fails_{variant.name}_inputs", name, inputs, scale)
+            steady = partial(
+                variants.steady,
+                self._reference,
+                oracles.copied(inputs),
+                name,
+                outputs.leaves,
+                self._request.tolerance,
+            )
+            self._suspect(f"fails_{variant.name}_inputs", name, inputs, scale, steady)
 
     def _try_other_weights(self) -> None:
         """Weights changed in place must count."""
@@ -262,26 +271,35 @@ class Match:
             self._reference.restore_weights()
 
     def _try_without_kernels(self) -> None:
-        """Without the candidate's own kernels its outputs must be wrong."""
+        """Without the candidate's own kernels its outputs must be wrong; this call may end the player."""
         if not self._launches.total or self._launches.unseen:
             return
+        self._dialogue.clock("reference", Stage.FORWARD.value)
         name = f"{self._terms.job}:ghost"
         self._ghost_passed = True
         try:
             self._trials.call(name, self._reference.inputs(name), mode="ghost")
-        except CandidateFailed:
-            self._trials.free()
+        except (CandidateFailed, PlayerGone):  # honest code may fail on what its kernels have not written
             self._ghost_passed = False
 
-    def _suspect(self, flag: str, name: str, inputs: list[Any], scale: tuple[float, ...] = ()) -> None:
-        """A call whose failure is suspicious and no more."""
+    def _suspect(
+        self,
+        flag: str,
+        name: str,
+        inputs: list[Any],
+        scale: tuple[float, ...] = (),
+        tells: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """A call whose failure is suspicious and no more; ``tells`` whether wrong values say something."""
         try:
             self._trials.call(name, inputs, scale=scale)
         except CandidateFailed as failed:
-            self._trials.free()
-            text = str(failed.metadata.get("feedback", failed.status.value)).splitlines()[0]
-            self._found.flags.append(Flag(flag, text))
-            if failed.failure is not None:  # it raised, and its player has ended
+            if failed.failure is None:  # else it raised, and its player has ended
+                self._trials.free()
+            if failed.status not in WRONG or tells():
+                text = str(failed.metadata.get("feedback", failed.status.value)).splitlines()[0]
+                self._found.flags.append(Flag(flag, text))
+            if failed.failure is not None:
                 raise
 
     def _observe(self) -> None:
@@ -326,7 +344,7 @@ class Match:
         """The race, with the device held alone."""
         assert self._found.last is not None
         expected = [
-            torch.empty(leaf.shape, dtype=leaf.dtype, device="meta")
+            torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="meta")
             for leaf in self._found.last.expected.leaves
         ]
         strides = self._found.last.strides
@@ -339,22 +357,25 @@ class Match:
             self._dialogue.clock("reference", Stage.TIMING.value)
             self._course = Course(self._problem, name, call, stopwatch, expected, rng, shared=True)
             self._share = self._profile()
+            gpu_state.snapshot(self._terms.visible_devices)  # the first one takes longer
         race = Race(self._dialogue, self._problem, self._course, name, rng, self._request.num_perf_trials)
         with self._holding(exclusive=True) as hold:
+            stopwatch.wait_for_quiet()
             before = gpu_state.snapshot(self._terms.visible_devices)
             outcome = race.run()
             after = gpu_state.snapshot(self._terms.visible_devices)
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)
-            plain, extra = copy_ms(expected, strides, stopwatch)
+            copied, extra = copy_ms(expected, strides, stopwatch)
             race.audit(outcome, self._request.tolerance)
+            self._observe()
         return measured(
             outcome,
             hold,
             self._problem,
             self._request,
             recorded_ms=self._terms.recorded_ms,
-            copy_ms=plain + extra,
+            copy_ms=copied,
             extra_ms=extra,
             share=self._share,
             states=(before, after),
@@ -371,14 +392,13 @@ class Match:
         found = self._found
         runtime_ms, stats = None, {}
         if result is not None:
-            found.flags += result.flags
+            found.flags += [self._softened(flag) for flag in result.flags]
             runtime_ms, stats = result.runtime_ms, result.stats
         elif not self._cuda:
             stats = {"fast_p": 1.0, "timing": INTERPRETER}
-        trivial = self._problem.flags(self._request)
-        found.flags += trivial
+        found.flags += self._trivial
         if self._request.backend == "triton":
-            ghost = None if trivial else self._ghost_passed
+            ghost = None if self._trivial else self._ghost_passed
             found.flags += kernel_share.flags(self._launches, self._share, ghost_passed=ghost)
         metadata = self._facts()
         metadata["correctness_trials"] = f"({found.passed} / {self._request.num_correct_trials})"
@@ -389,8 +409,16 @@ class Match:
             )
         return Verdict(status=Status.INTEGRITY, metadata=metadata | feedback.of_integrity(rejects))
 
+    def _softened(self, flag: Flag) -> Flag:
+        """A bound is no proof where a trivial answer, written once and kept, passes."""
+        if flag.id == "below_bandwidth_bound" and any(
+            each.id == "degenerate_problem" for each in self._trivial
+        ):
+            return Flag("below_soft_bound", flag.evidence)
+        return flag
+
     def _facts(self) -> dict[str, Any]:
-        found = dict(self._terms.facts)
+        found = self._terms.facts | feedback.of_precision(self._request.tf32, cuda=self._cuda)
         if self._found.tiers:
             found["tier"] = self._tier
         return found | flags.metadata(self._found.flags)

@@ -22,6 +22,7 @@ from online_judge.evaluation.timing import Stopwatch
 from online_judge.evaluation.witness import Clocks
 
 DRIFT = 0.03
+DISTRUST = 0.15
 _COPIES = 5
 
 
@@ -56,7 +57,7 @@ def measured(
         request: whose baseline, precision and trials.
         recorded_ms: a recorded reference time that takes the place of the measured one.
         copy_ms: what copying one call's outputs takes.
-        extra_ms: how much of it is due to their strides.
+        extra_ms: how much longer that is than copying the reference's.
         share: kernels of one call, as the player tells them.
         states: of the GPU before and after.
         facts: ``hardware`` and ``device``.
@@ -108,7 +109,7 @@ def measured(
             "held_s": hold.held_s,
             "waited_s": hold.waited_s,
             "gpu_s": outcome.gpu_s,
-            "warm_s": outcome.warm_s,
+            "spent_s": outcome.spent_s,
         },
     }
     stats["witness"] = {
@@ -129,18 +130,19 @@ def measured(
 def copy_ms(
     expected: Sequence[Any], strides: Sequence[tuple[int, ...]], stopwatch: Stopwatch
 ) -> tuple[float, float]:
-    """What copying one call's outputs takes: contiguous ones, and how much more ones of these strides; in ms."""
-    plain = extra = 0.0
+    """What copying outputs of these strides takes, and how much longer than the expected ones; in ms."""
+    copied = extra = 0.0
     for leaf, stride in zip(expected, strides, strict=True):
         if not leaf.numel():
             continue
         to = torch.empty(leaf.shape, dtype=leaf.dtype, device="cuda")
-        usual = _copy_ms(torch.empty_like(to), to, stopwatch)
-        plain += usual
+        given = torch.empty_strided(leaf.shape, stride, dtype=leaf.dtype, device="cuda")
+        own = _copy_ms(given, to, stopwatch)
+        copied += own
         if tuple(leaf.stride()) != stride:
-            given = torch.empty_strided(leaf.shape, stride, dtype=leaf.dtype, device="cuda")
-            extra += max(_copy_ms(given, to, stopwatch) - usual, 0.0)
-    return plain, extra
+            usual = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="cuda")
+            extra += own - _copy_ms(usual, to, stopwatch)
+    return copied, extra
 
 
 def _copy_ms(source: Any, to: Any, stopwatch: Stopwatch) -> float:
@@ -153,14 +155,21 @@ def _score(side: Side, clocks: Clocks, copy_ms: float, flags: list[Flag]) -> flo
     """A candidate's milliseconds: GPU time where the referee's own clock bears it out, else the wall's.
 
     Calls may take longer on the wall because the host is slow, or because work was hidden from the events.
-    The replay of a graph leaves the host out: if it bears the events out, they count; if it does not, work was hidden;
-    where the calls cannot be captured, nobody knows, and the wall counts.
+    The replay of a graph leaves the host out: if it bears the events out, they count; if it does not, work
+    was hidden; where the calls cannot be captured, nobody knows, and the wall counts.
     """
     if clocks.runs_on:
         evidence = (
             f"the GPU works on for {clocks.tail_ms:.4g} ms after timed calls of {clocks.claimed_ms:.4g} ms"
         )
         flags.append(Flag("side_stream", evidence))
+    if side.mean_ms > witness.RATIO * side.gpu_ms:
+        evidence = (
+            f"calls of one block differ: {side.gpu_ms:.4g} ms is the median, "
+            f"{side.mean_ms:.4g} ms the mean, which counts"
+        )
+        flags.append(Flag("launch_bound", evidence))
+        return max(side.mean_ms, side.e2e_ms - copy_ms)
     if not clocks.disagree and not witness.launch_bound(side.gpu_ms, side.e2e_ms - copy_ms):
         return side.gpu_ms
     told = f"{side.gpu_ms:.4g} ms a call by events, {side.e2e_ms:.4g} ms on the wall"
@@ -177,9 +186,13 @@ def _score(side: Side, clocks: Clocks, copy_ms: float, flags: list[Flag]) -> flo
 
 
 def _baseline(gpu_ms: float, clean_ms: float | None, flags: list[Flag]) -> float:
-    """The baseline's time: where it is slower than without the candidate around, the latter counts."""
+    """The baseline's time; where it is much slower than without the candidate around, the latter counts.
+
+    Clocks that change in between change both sides alike, so a small difference is only noted.
+    """
     if clean_ms is None or abs(gpu_ms / clean_ms - 1) <= DRIFT:
         return gpu_ms
-    evidence = f"{gpu_ms:.4g} ms beside the candidate, {clean_ms:.4g} ms alone; the smaller one counts"
+    counts = min(gpu_ms, clean_ms) if gpu_ms > (1 + DISTRUST) * clean_ms else gpu_ms
+    evidence = f"{gpu_ms:.4g} ms beside the candidate, {clean_ms:.4g} ms alone; {counts:.4g} ms count"
     flags.append(Flag("baseline_drift", evidence))
-    return min(gpu_ms, clean_ms)
+    return counts

@@ -1,9 +1,9 @@
 """The timing of a candidate against its reference: rounds of blocks, one side after the other.
 
-In each round the referee writes fresh contents into the shared inputs, gives the order, and takes its own time
-until the answer. Every output of the block lies in the referee's memory by then; elements of each at hidden places,
-and some whole outputs, are held against what the reference makes of the same inputs in its own block. Comparing
-waits until the GPU is free again.
+In each round the player gets ready, the referee writes fresh contents into the shared inputs, says go, and
+takes its own time until the answer. Every output of the block lies in the referee's memory by then; elements
+of each at hidden places, and some whole outputs, are held against what the reference makes of the same inputs
+in its own block. Comparing waits until the GPU is free again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import torch
 
 from online_judge.evaluation import comparison, speedup, witness
 from online_judge.evaluation.course import SLOW_MS, WARMUP_S, Course
-from online_judge.evaluation.dialogue import Dialogue, PlayerGone
+from online_judge.evaluation.dialogue import BlockRefused, Dialogue, PlayerGone
 from online_judge.evaluation.findings import Stage
 from online_judge.evaluation.flags import Flag
 from online_judge.evaluation.problem import Problem
@@ -60,6 +60,11 @@ class Side:
         return statistics.median(self.samples)
 
     @property
+    def mean_ms(self) -> float:
+        """Median over the rounds of the mean of their marked calls."""
+        return statistics.median(statistics.fmean(part) for part in self.calls)
+
+    @property
     def e2e_ms(self) -> float:
         """Median over the plain blocks of the wall time of a call, its copied outputs included."""
         return statistics.median(self.plain)
@@ -83,19 +88,17 @@ class Outcome:
         candidate: its times.
         reference: the baseline's.
         flags: what is wrong with the candidate's times or timed outputs.
-        held_s: how long the device was held.
-        warm_s: how long of it both sides warmed up.
+        spent_s: seconds of the race by part: warming up, marked, plain and graph rounds.
     """
 
     candidate: Side = field(default_factory=Side)
     reference: Side = field(default_factory=Side)
     flags: list[Flag] = field(default_factory=list)
-    held_s: float = 0.0
-    warm_s: float = 0.0
+    spent_s: dict[str, float] = field(default_factory=dict)
 
     @property
     def gpu_s(self) -> float:
-        """Seconds that the GPU worked for marked and unmarked calls of either side; flushes and copies left out."""
+        """Seconds that the GPU worked for calls of either side, timed or not; no flushes, no copies."""
         total = 0.0
         for side in (self.candidate, self.reference):
             samples = side.samples
@@ -116,7 +119,13 @@ class Race:
     """One candidate on a course that is shared with its player."""
 
     def __init__(
-        self, dialogue: Dialogue, problem: Problem, course: Course, name: str, rng: random.Random, trials: int
+        self,
+        dialogue: Dialogue,
+        problem: Problem,
+        course: Course,
+        name: str,
+        rng: random.Random,
+        trials: int,
     ) -> None:
         """``name`` is that of the hidden inputs, ``trials`` the number of timed calls that is enough."""
         self._dialogue = dialogue
@@ -134,11 +143,18 @@ class Race:
             CandidateFailed, PlayerGone: as :class:`Dialogue` does.
             ReferenceFailed: the reference fails.
         """
-        begin = time.monotonic()
         outcome = Outcome()
-        reference_s, reference_ms = self._course.warm_up()
-        candidate_s, candidate_ms = self._warm_candidate_up()
-        outcome.warm_s = reference_s + candidate_s
+        since = time.monotonic()
+
+        def spent(part: str) -> None:
+            nonlocal since
+            now = time.monotonic()
+            outcome.spent_s[part], since = now - since, now
+
+        self._dialogue.clock("reference", Stage.TIMING.value)
+        outcome.reference.unmarked, reference_ms = self._course.warm_up()
+        outcome.candidate.unmarked, candidate_ms = self._warm_candidate_up()
+        spent("warm")
         slower_ms = max(reference_ms, candidate_ms)
         flushes = self._course.flushes(min(reference_ms, candidate_ms), slower_ms)
         theirs = self._course.block_calls(candidate_ms, flushes)
@@ -147,16 +163,19 @@ class Race:
         while not self._enough(outcome, number, slower_ms):
             self._round(outcome, number, BlockOrder(theirs, flushes), ours)
             number += 1
+            # the times of a block bind the candidate, what it said of its warm-up does not
+            theirs = max(theirs, self._course.block_calls(outcome.candidate.gpu_ms, flushes))
+            ours = min(self._course.block_calls(reference_ms, flushes), theirs)
+        spent("marked")
         for _ in range(_PLAIN_ROUNDS if slower_ms < SLOW_MS else 1):
             self._round(outcome, number, BlockOrder(theirs, kind="plain"), ours)
             number += 1
+        spent("plain")
         clocks = witness.Clocks.of(outcome.candidate.seen, outcome.reference.seen)
-        if clocks.disagree or witness.launch_bound(outcome.candidate.gpu_ms, outcome.candidate.e2e_ms):
-            for _ in range(_PLAIN_ROUNDS):
-                if not self._round(outcome, number, BlockOrder(theirs, kind="graph"), ours):
-                    break
-                number += 1
-        outcome.held_s = time.monotonic() - begin
+        odd = clocks.disagree or witness.launch_bound(outcome.candidate.gpu_ms, outcome.candidate.e2e_ms)
+        if odd and not self._reference.stochastic:  # within a graph nothing can be seeded anew
+            self._replay(outcome, number, theirs, ours)
+            spent("graph")
         return outcome
 
     def audit(self, outcome: Outcome, tolerance: float) -> None:
@@ -173,8 +192,8 @@ class Race:
                     break
         self._audits.clear()
 
-    def _warm_candidate_up(self) -> tuple[float, float]:
-        """Seconds that it took, and the fastest call's wall milliseconds as the player claims them."""
+    def _warm_candidate_up(self) -> tuple[int, float]:
+        """How many calls that took, and the fastest one's wall milliseconds, as the player claims them."""
         assert self._course.outputs is not None
         order = Prepare(
             inputs=self._course.pool.parcel,
@@ -183,14 +202,18 @@ class Race:
             reseed=self._reference.stochastic,
             least_s=WARMUP_S,
         )
-        since = time.perf_counter()
-        best = self._dialogue.ask(Stage.TIMING, order, self._course.arenas).get("best_ms")
-        if not isinstance(best, float) or not 0 < best < 1e9:
+        begin = time.perf_counter()
+        answer = self._dialogue.ask(Stage.TIMING, order, self._course.arenas)
+        took_ms = (time.perf_counter() - begin) * 1e3
+        calls, best = answer.get("calls"), answer.get("best_ms")
+        if not isinstance(best, float) or not isinstance(calls, int) or not 0 < best < 1e9 or calls < 1:
             raise PlayerGone(Stage.TIMING, "it answered with times that cannot be")
-        return time.perf_counter() - since, best
+        return min(calls, int(took_ms / best) + 1), best
 
     def _enough(self, outcome: Outcome, rounds: int, slower_ms: float) -> bool:
         samples = len(outcome.candidate.samples)
+        if rounds:  # what the candidate claimed of its warm-up counts no longer
+            slower_ms = max(outcome.candidate.gpu_ms, outcome.reference.gpu_ms)
         if slower_ms > SLOW_MS:
             return rounds >= MIN_ROUNDS - 2
         if rounds < MIN_ROUNDS or samples < MIN_SAMPLES:
@@ -201,20 +224,34 @@ class Race:
         spread = speedup.spread(outcome.reference.calls, outcome.candidate.calls)
         return busy_ms > ENOUGH_MS and spread < TARGET_SPREAD
 
-    def _round(self, outcome: Outcome, number: int, order: BlockOrder, ours: int) -> bool:
-        """The candidate on fresh argument lists, then the reference on ``ours`` of them; False if it cannot."""
+    def _replay(self, outcome: Outcome, number: int, theirs: int, ours: int) -> None:
+        """Blocks that the host has no part in; where the calls cannot be captured there are none."""
+        try:
+            for extra in range(_PLAIN_ROUNDS):
+                self._round(outcome, number + extra, BlockOrder(theirs, kind="graph"), ours)
+        except BlockRefused as refused:
+            if "unjoined" in str(refused).lower():
+                evidence = "work on another stream is not waited for: the calls cannot be captured"
+                outcome.flags.append(Flag("side_stream", evidence))
+
+    def _round(self, outcome: Outcome, number: int, order: BlockOrder, ours: int) -> None:
+        """The candidate on fresh argument lists, then the reference on ``ours`` of them."""
         course = self._course
         sets = sorted(self._rng.sample(range(order.calls), ours))
-        course.pool.refresh()
-        course.poison()
+        try:
+            self._dialogue.ready_block(order)
+        except BlockRefused as refused:
+            if order.kind == "graph":
+                raise
+            raise PlayerGone(Stage.TIMING, "it refused to run a block") from refused
+        self._dialogue.clock("reference", Stage.TIMING.value)
         written = self._reference.writes_inputs
+        course.pool.refresh(whole=written or number == 0)  # what warming up did to them must not stay
+        course.poison()
         guarded = self._rng.choice(sets)
         copies = {place: course.pool.copy_of(place) for place in (sets if written else [guarded])}
         torch.cuda.synchronize()
-        answer = self._dialogue.run_block(order)
-        if answer is None:
-            return False
-        wall_ms, claim = answer
+        wall_ms, claim = self._dialogue.run_block()
         places = self._hidden_places(ours)
         rows = torch.tensor(sets, device="cuda")
         got = [held[rows[:, None], some] for held, some in zip(course.received_rows, places, strict=True)]
@@ -237,7 +274,6 @@ class Race:
         if whole is not None:
             want_whole = [held[sets.index(whole)].clone() for held in course.own_rows]
             self._audits.append(_Audit(f"timed call {whole} of round {number}", got_whole, want_whole))
-        return True
 
     def _hidden_places(self, calls: int) -> list[Any]:
         """Indices into each call's outputs, drawn anew for each round."""

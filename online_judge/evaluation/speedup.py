@@ -60,8 +60,8 @@ def interval(
 ) -> tuple[float, float]:
     """95 % bootstrap interval of the ratio of medians; paired rounds are drawn, not single samples.
 
-    The percentile bootstrap over blocks (Efron and Tibshirani, An Introduction to the Bootstrap, ch. 13): samples
-    of one round share its clocks and temperature, so they are not independent.
+    The percentile bootstrap over blocks (Efron and Tibshirani, An Introduction to the Bootstrap, ch. 13):
+    samples of one round share its clocks and temperature, so they are not independent.
     """
     rounds = len(numerators)
     tops = [statistics.median(part) for part in numerators]

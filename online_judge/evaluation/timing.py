@@ -1,8 +1,8 @@
 """Timed blocks of calls on a GPU, the same code for reference and candidate.
 
-A block queues, for each of its calls: L2 flushes, an event, the call, an event, and a copy of the outputs into
-a place of their own. Nothing waits in between, so the launches of a call are hidden behind the work before it,
-and each output leaves the caller's hands before the next call begins.
+A block queues, for each of its calls: L2 flushes, an event, the call, an event, and a copy of the outputs
+into a place of their own. Nothing waits in between, so the launches of a call are hidden behind the work
+before it, and each output leaves the caller's hands before the next call begins.
 """
 
 from __future__ import annotations
@@ -19,6 +19,10 @@ from online_judge.evaluation import trees
 
 STEADY_CALLS = 3
 MAX_WARMUP_CALLS = 20_000
+_SLOW_WARMUP_S = 2.0
+_QUIET_S = 1.0
+_QUIET_FLUSHES = 2
+_QUIET_RATIO = 1.25
 _FALLBACK_L2_BYTES = 64 * 2**20
 
 Call = Callable[..., object]
@@ -106,7 +110,7 @@ class BlockRun:
 
 
 class Stopwatch:
-    """Times calls on the current GPU; made before a candidate is imported, so that it holds the real clocks."""
+    """Times calls on the current GPU; holds the real clocks if it is made before a candidate is imported."""
 
     def __init__(self) -> None:
         """Start CUDA, and hold what the clocks need."""
@@ -141,7 +145,8 @@ class Stopwatch:
                 last = [*last[1 - STEADY_CALLS :], now - since]
                 best = min(best, now - since)
                 steady = len(last) == STEADY_CALLS and max(last) < 2 * best + 1e-4
-                if now - begin >= least_s and (steady or now - begin >= 5 * least_s):
+                enough = steady or (len(last) == STEADY_CALLS and now - begin >= 5 * least_s)
+                if now - begin >= least_s and (enough or now - begin >= _SLOW_WARMUP_S):
                     break
         return number + 1, best * 1e3
 
@@ -222,6 +227,14 @@ class Stopwatch:
         for place, leaf in zip(places, self._take_apart(result).leaves, strict=False):
             if place.shape == leaf.shape and place.dtype == leaf.dtype:
                 self._copy(place, leaf)
+
+    def wait_for_quiet(self) -> bool:
+        """Wait, a second at most, until nobody else uses the GPU: flushes then take as long as alone."""
+        deadline = self._now() + _QUIET_S
+        quiet = 0
+        while quiet < _QUIET_FLUSHES and self._now() < deadline:
+            quiet = quiet + 1 if self._time_flush() < _QUIET_RATIO * self.flush_ms else 0
+        return quiet == _QUIET_FLUSHES
 
     def _time_flush(self) -> float:
         """Milliseconds of one flush."""

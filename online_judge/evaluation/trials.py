@@ -19,6 +19,8 @@ from online_judge.evaluation.reference import ReferenceFailed
 from online_judge.orders import Construct, Forward, ForwardMode, Reweigh
 
 _POISON = 0xFF
+# how many times its elements' memory an output may span
+_PADDING = 4
 WRONG = (Status.WRONG_VALUE, Status.NONFINITE)
 
 
@@ -84,15 +86,16 @@ class Trials:
         self.free()
         return answer.get("loaded") is True
 
-    def compile(self) -> None:
-        """One call whose outputs nobody looks at."""
+    def tune(self, name: str) -> None:
+        """A first call, in which kernels are compiled and tuned; nobody looks at its outputs."""
         self._dialogue.clock("reference", Stage.FORWARD.value)
-        sent, parcel = self._share(self._reference.inputs("compile"))
+        sent, parcel = self._share(self._reference.inputs(name))
         places, nbytes = lay_out([])
         unused = Arena(nbytes, cuda=self._cuda)
         self._arenas.append(unused)
-        order = Forward(parcel, unused.parcel(None, places), self._reference.call_seed("compile"))
-        self._dialogue.ask(Stage.FORWARD, order, [sent, unused])
+        order = Forward(parcel, unused.parcel(None, places), self._reference.call_seed(name))
+        self._dialogue.ask(Stage.FORWARD, order, [sent, unused], tuning=True)
+        self.free()
 
     def call(
         self,
@@ -102,7 +105,6 @@ class Trials:
         mode: ForwardMode = "plain",
         graded: bool = False,
         scale: Sequence[float] = (),
-        first: bool = False,
     ) -> Called:
         """One call with inputs that the player has not seen; the reference may change ``inputs``.
 
@@ -112,7 +114,6 @@ class Trials:
             mode: what the player is to observe.
             graded: whether the precision is to be found out.
             scale: by how much the absolute tolerance of each output grows.
-            first: whether the candidate compiles and tunes within it.
 
         Raises:
             CandidateFailed: it fails, or its outputs are wrong.
@@ -132,7 +133,7 @@ class Trials:
         order = Forward(
             parcel, received.parcel(expected.shape, places), self._reference.call_seed(name), mode
         )
-        answer = self._dialogue.ask(Stage.FORWARD, order, [sent, received], tuning=first)
+        answer = self._dialogue.ask(Stage.FORWARD, order, [sent, received])
         self._dialogue.clock("reference", Stage.FORWARD.value)
         strides = self._check_form(answer, expected)
         got = [received.view(place) for place in places]
@@ -196,6 +197,7 @@ class Trials:
                 f"got {_short(answer.get('structure'))} (T is a tensor)"
             )
             raise CandidateFailed(Status.WRONG_SHAPE, feedback.of_issue(Status.WRONG_SHAPE, issue))
+        claimed += [None] * len(expected.leaves)  # what it does not tell is wrong
         pairs = list(zip(claimed, expected.leaves, strict=False))
         for part, (status, what) in enumerate(((Status.WRONG_SHAPE, "shape"), (Status.WRONG_DTYPE, "dtype"))):
             for index, (claim, want) in enumerate(pairs):
@@ -224,7 +226,7 @@ class Trials:
 def _same(parcel: Parcel, arena: Arena, inputs: list[Any]) -> bool:
     """Whether what was sent still is what ``inputs`` hold."""
     return all(
-        costs.checksum(arena.view(place)) == costs.checksum(leaf)
+        costs.same_bits(arena.view(place), leaf)
         for place, leaf in zip(parcel.places, trees.take_apart(inputs).leaves, strict=True)
     )
 
@@ -234,9 +236,10 @@ def _strides(claim: object, want: Any) -> tuple[int, ...]:
     usual = tuple(torch.empty(want.shape, device="meta").stride())
     if not isinstance(claim, list) or len(claim) != want.dim():
         return usual
-    if not all(isinstance(stride, int) and 0 <= stride <= 4 * max(want.numel(), 1) for stride in claim):
+    if not all(type(stride) is int and stride >= 0 for stride in claim):
         return usual
-    return tuple(claim)
+    last = sum((size - 1) * stride for size, stride in zip(want.shape, claim, strict=True))
+    return tuple(claim) if last <= _PADDING * want.numel() else usual
 
 
 def _short(value: object) -> str:

@@ -9,6 +9,8 @@ import torch
 _RUNNING = ("running_mean", "running_var", "num_batches_tracked")
 # how far elements move, relative to themselves, besides changing places
 _JITTER = 0.1
+# of weights of so few elements each moves by this factor
+_FEW, _FAR = 16, 1.6
 # elements of a weight that is zero everywhere, such as a new bias
 _FROM_ZERO = 0.05
 
@@ -37,7 +39,10 @@ def rearranged(weights: dict[str, Any], parameters: dict[str, Any], device: Any,
         if bool((old == 0).all()):
             fresh[name] = (_FROM_ZERO * noise).to(old.dtype)
             continue
-        factor = 1 + _JITTER * (float(torch.rand((), generator=generator, device=device)) - 0.5)
+        draw = float(torch.rand((), generator=generator, device=device))
+        factor = 1 + _JITTER * (draw - 0.5)
+        if old.numel() <= _FEW:  # moving elements about changes little
+            factor = _FAR if draw < 0.5 else 1 / _FAR
         moved = old.reshape(-1).roll(shift).reshape(old.shape)
         fresh[name] = (moved * noise.mul_(_JITTER).add_(1).mul_(factor)).to(old.dtype)
     return fresh

@@ -42,7 +42,7 @@ class Clocks:
 
     Attributes:
         claimed_ms: the calls of a block by their events.
-        wall_ms: the same by the referee's clock, without what the reference's blocks take besides their calls.
+        wall_ms: the same by the referee's clock, less what the reference's blocks take besides calls.
         tail_ms: how much longer the device works after a block than after the reference's.
     """
 
@@ -59,7 +59,7 @@ class Clocks:
         Args:
             candidate: one or more marked blocks.
             reference: blocks of the same flushes and output sizes.
-            copy_extra_ms: how much longer copying one call's outputs takes for the candidate, for their strides.
+            copy_extra_ms: how much longer copying the candidate's outputs of one call takes.
         """
         open_ms = statistics.median(seen.open_ms for seen in reference)
         gaps = [gap for seen in reference for gap in seen.block.gaps]
@@ -90,5 +90,5 @@ def launch_bound(gpu_ms: float, wall_ms: float) -> bool:
 
 
 def confirmed(gpu_ms: float, graph_ms: float) -> bool:
-    """Whether the wall time of a call within a replayed graph, in which the host has no part, bears out GPU time."""
+    """Whether a call's wall time in a replayed graph, which leaves the host out, bears out its GPU time."""
     return graph_ms <= RATIO * gpu_ms + GRAPH_SLACK_MS

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -107,7 +107,7 @@ def two_streams(x):
 
 
 @pytest.fixture
-def load(tmp_path: Path) -> Callable[[], tuple[LaunchMeter, Watchdog, ModuleType]]:
+def load(tmp_path: Path) -> Iterator[Callable[[], tuple[LaunchMeter, Watchdog, ModuleType]]]:
     def loaded() -> tuple[LaunchMeter, Watchdog, ModuleType]:
         torch.zeros(1, device="cuda")
         meter, watchdog = LaunchMeter(cuda=True), Watchdog.take()
@@ -121,7 +121,8 @@ def load(tmp_path: Path) -> Callable[[], tuple[LaunchMeter, Watchdog, ModuleType
         spec.loader.exec_module(module)
         return meter, watchdog, module
 
-    return loaded
+    yield loaded
+    sys.modules.pop("candidate", None)  # the next one is no replacement of it
 
 
 def inputs() -> torch.Tensor:

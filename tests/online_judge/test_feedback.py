@@ -4,6 +4,7 @@ from hypothesis import strategies as st
 from adaexplore.core.verdict import Status
 from online_judge.evaluation import feedback
 from online_judge.evaluation.findings import Difference, Failure, Frame, Mismatch, Stage
+from online_judge.evaluation.flags import Flag
 
 
 @given(st.text(max_size=20000), st.lists(st.text(max_size=400), max_size=8), st.sampled_from(list(Status)))
@@ -87,3 +88,29 @@ def test_long_code_on_the_way_leaves_room_for_the_reason() -> None:
         metadata = feedback.of_failure(failure, "/j")
         assert "    x = tl.load(pointer)\n    ^\nno such thing\nNext: " in metadata["feedback"]
         assert metadata["feedback"].count("  line ") == 4
+
+
+def test_precision_names_what_was_reached_and_what_was_needed() -> None:
+    metadata = feedback.of_tier("half", "tf32")
+    assert metadata["correctness_issue"] == "Precision half, needed tf32"
+    assert "as precise as half precision, TF32 is needed" in metadata["feedback"]
+    assert metadata["feedback"].startswith("wrong_value: ")
+    assert metadata["feedback"].count("\nNext: ") == 1
+
+
+def test_second_result_is_told_with_how_it_was_wrong() -> None:
+    found = Difference(Status.WRONG_VALUE, (Mismatch((3,), "1", "2"),), 1, 8, 1.0, 0.125)
+    wrong = feedback.of_difference(found, "the output")
+    metadata = feedback.of_repeat(wrong)
+    assert metadata["feedback"].startswith("nondeterministic: A second call")
+    assert "[3] got 1, want 2" in metadata["feedback"]
+    assert metadata["feedback"].count("\nNext: ") == 1
+    assert metadata["max_difference"] == wrong["max_difference"]
+
+
+def test_rejection_names_every_reason_within_its_bounds() -> None:
+    rejects = [Flag("clock_mismatch", "x" * 1200), Flag("side_stream", "y" * 1200)]
+    metadata = feedback.of_integrity(rejects)
+    assert metadata["correctness_issue"] == "clock_mismatch, side_stream"
+    assert "integrity: clock_mismatch: xxx" in metadata["feedback"]
+    assert len(metadata["feedback"].encode()) <= feedback.MAX_BYTES

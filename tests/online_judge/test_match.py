@@ -1,194 +1,222 @@
-"""The referee's side of a GPU evaluation, with CPU memory and made-up times."""
+"""What a match finds out about a candidate besides its outputs, on a real judge without a GPU."""
 
-import sys
-import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
-from pathlib import Path
 from typing import Any
 
 import pytest
+
+from online_judge.evaluation.flags import SEVERITIES, Severity
+
+from .live import LiveJudge
+from .sources import HONEST, PASSING, REFERENCE, with_forward
+
+RIGHT = "y = torch.relu(self.linear(x))\n"
+RELU = """
 import torch
+import torch.nn as nn
 
-from adaexplore.core.verdict import Verdict
-from adaexplore.core.wire import EvaluationRequest
-from online_judge import channel, player
-from online_judge.channel import Channel, ChannelClosed
-from online_judge.evaluation import arenas, match, timing
-from online_judge.evaluation.match import Match, PlayerGone
-from online_judge.evaluation.reference import Reference, Seeds
-from online_judge.sandbox import CANDIDATE_FILE, PlayerSpec
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
 
-from .sources import HONEST, REFERENCE, with_forward
+def get_inputs():
+    return [torch.randn(8, 16)]
 
-FACTS = {"hardware": "GPU", "device": "cuda:0"}
-BROKEN_LATER = with_forward(
-    "self.calls = getattr(self, 'calls', 0) + 1\n"
-    "return torch.relu(self.linear(x)) * (1.0 if self.calls <= 2 else 3.0)"
+def get_init_inputs():
+    return []
+"""
+NO_ARGUMENTS = "class ModelNew(nn.Module):\n    def forward(self, x):\n"
+KERNEL = PASSING.partition("class ModelNew")[0]
+DECOY = PASSING.replace("        return y\n", "        return torch.relu(h)\n")
+# what the kernel has not written is no index into a tensor
+INDEXING = KERNEL + NO_ARGUMENTS + (
+    "        order = torch.empty(8, dtype=torch.int64, device=x.device)\n"
+    "        count_kernel[(1,)](order, BLOCK=8)\n"
+    "        return torch.relu(x)[order]\n"
+    "\n@triton.jit\ndef count_kernel(y_ptr, BLOCK: tl.constexpr):\n"
+    "    at = tl.arange(0, BLOCK)\n    tl.store(y_ptr + at, at.to(tl.int64))\n"
+)  # fmt: skip
+ROUNDED = with_forward(
+    "def low(t):\n    return t.bfloat16().float()\n"
+    "return torch.relu(nn.functional.linear(low(x), low(self.linear.weight), self.linear.bias))"
 )
 
 
-class Lock:
-    """Remembers how it was held."""
-
-    def __init__(self) -> None:
-        self.held: list[bool] = []
-
-    def hold(self, *, exclusive: bool) -> AbstractContextManager[None]:
-        self.held.append(exclusive)
-        return nullcontext()
-
-
-class TimedReference(Reference):
-    """A reference on the CPU that says it is on a GPU and takes 6 ms."""
-
-    measured = 0
-
-    def __init__(self) -> None:
-        super().__init__(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False)
-        self.cuda = True
-
-    def inputs(self, trial: str | int) -> list[Any]:
-        return self._on_the_cpu(super().inputs, trial)
-
-    def outputs(self, inputs: list[Any], trial: str | int) -> Any:
-        return self._on_the_cpu(super().outputs, inputs, trial)
-
-    def measure_ms(self, inputs: list[Any], trials: int, trial: str | int) -> list[float]:
-        TimedReference.measured += 1
-        return [6.0] * trials
-
-    def _on_the_cpu(self, call: Callable[..., Any], *arguments: Any) -> Any:
-        self.cuda = False
-        try:
-            return call(*arguments)
-        finally:
-            self.cuda = True
-
-
-@pytest.fixture
-def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Verdict]:
-    """Runs a match whose player is a thread of this process."""
-    monkeypatch.setattr(match, "pack", lambda value, cuda: arenas.pack(value, cuda=False))
-    monkeypatch.setattr(match, "Arena", lambda nbytes, cuda: arenas.Arena(nbytes, cuda=False))
-    monkeypatch.setattr(TimedReference, "measured", 0)
-    monkeypatch.setattr(timing, "flush_buffer", lambda: None)
-
-    def run(
-        source: str,
-        samples: Callable[[int], list[float]] = lambda trials: [2.0] * trials,
-        recorded_ms: float | None = None,
-        baselines: dict[tuple[str, ...], float] | None = None,
-        lock: Lock | None = None,
-        **fields: Any,
-    ) -> Verdict:
-        def measure_ms(call: Callable[[], object], trials: int, flush: object) -> list[float]:
-            call()
-            return samples(trials)
-
-        monkeypatch.setattr(timing, "measure_ms", measure_ms)
-        (tmp_path / CANDIDATE_FILE).write_text(source)
-        referee_end, player_end = channel.pair()
-        spec = PlayerSpec(str(tmp_path), "cpu", "", "sm_90", "paper")
-
-        def obey() -> None:
-            with player_end, suppress(ChannelClosed):
-                player.Player(Channel(player_end), spec).play()
-
-        thread = threading.Thread(target=obey)
-        thread.start()
-        request = EvaluationRequest.model_validate(
-            {"num_correct_trials": 2, "num_perf_trials": 20, "measure_performance": True} | fields
-        )
-        with referee_end:
-            judged = Match(
-                player=Channel(referee_end),
-                reference=TimedReference(),
-                request=request,
-                clock=lambda whose, stage: None,
-                lock=lock or Lock(),
-                baselines={} if baselines is None else baselines,
-                recorded_ms=recorded_ms,
-                facts=FACTS,
-                folder=str(tmp_path),
-            )
-            try:
-                return judged.run()
-            finally:
-                referee_end.close()
-                thread.join(30)
-                judged.free()
-                sys.modules.pop(player.MODULE, None)
-
-    return run
-
-
-def test_speedup_is_the_ratio_of_unrounded_means(play: Callable[..., Verdict]) -> None:
-    verdict = play(with_forward(HONEST), lambda trials: [1.9] * (trials // 2) + [2.2] * (trials // 2))
-    assert verdict.correct, verdict.metadata
-    mean = (1.9 * 9 + 2.2 * 9) / 18
-    assert verdict.runtime_ms == pytest.approx(mean)
-    assert verdict.runtime_stats == pytest.approx(
-        {
-            "mean": mean,
-            "std": verdict.runtime_stats["std"],
-            "min": 1.9,
-            "max": 2.2,
-            "median": 2.05,
-            "num_trials": 18,
-            "hardware": "GPU",
-            "device": "cuda:0",
-            "fast_p": 6.0 / mean,
-            "baseline_type": "measured",
-            "baseline_time": 6.0,
-        },
+def relu_candidate(*lines: str) -> str:
+    return (
+        "import torch\nimport torch.nn as nn\n"
+        + NO_ARGUMENTS
+        + "".join(f"        {line}\n" for line in lines)
     )
-    assert verdict.metadata["notes"] == ["tf32_asymmetric"]
 
 
-def test_only_timing_is_exclusive(play: Callable[..., Verdict]) -> None:
-    lock = Lock()
-    play(with_forward(HONEST), lock=lock)
-    assert lock.held == [False, True, False]
+def integrity(answer: dict[str, Any]) -> list[str]:
+    found: list[str] = answer["metadata"].get("integrity", [])
+    told = answer["metadata"].get("integrity_evidence", [])
+    assert [entry["id"] for entry in told] == found
+    assert all(entry["evidence"] and "\n" not in entry["evidence"] for entry in told)
+    assert all(entry["severity"] == SEVERITIES[entry["id"]] for entry in told)
+    return found
 
 
-def test_reference_is_timed_once_per_problem_and_precision(play: Callable[..., Verdict]) -> None:
-    baselines: dict[tuple[str, ...], float] = {}
-    for _ in range(2):
-        play(with_forward(HONEST), baselines=baselines)
-    assert TimedReference.measured == 1
-    play(with_forward(HONEST), baselines=baselines, tf32="off")
-    assert TimedReference.measured == 2
+def passes(judge: LiveJudge, candidate: str, reference: str = REFERENCE, **fields: Any) -> list[str]:
+    """The flags of a candidate that passes all the same."""
+    answer = judge.evaluate(candidate, reference, **fields)
+    assert answer["correctness"], answer
+    assert answer["metadata"]["status"] == "passed"
+    found = integrity(answer)
+    assert [flag for flag in found if SEVERITIES[flag] is Severity.REJECT] == []
+    return found
 
 
-def test_recorded_baseline_is_taken_as_it_is(play: Callable[..., Verdict]) -> None:
-    stats = play(with_forward(HONEST), recorded_ms=5.0).runtime_stats
-    assert (stats["fast_p"], stats["baseline_type"], stats["baseline_time"]) == (2.5, "recorded", 5.0)
-    assert TimedReference.measured == 0
+def test_honest_kernel_bears_no_flag_and_a_full_account(judge: LiveJudge) -> None:
+    answer = judge.evaluate(PASSING, num_correct_trials=3)
+    metadata = answer["metadata"]
+    assert integrity(answer) == []
+    assert (metadata["tier"], metadata["correctness_trials"]) == ("strict", "(3 / 3)")
+    assert isinstance(metadata["sandbox"], dict)
+    assert answer["runtime_stats"] == {"fast_p": 1.0, "timing": "interpreter"}
 
 
-def test_output_is_checked_again_after_timing(play: Callable[..., Verdict]) -> None:
-    verdict = play(BROKEN_LATER)
-    assert verdict.status == "wrong_value"
-    assert verdict.metadata["correctness_trials"] == "(2 / 2)"
+def test_copy_of_the_weights_is_stale_when_they_change_in_place(judge: LiveJudge) -> None:
+    kept = (
+        "self.kept = getattr(self, 'kept', None)\n"
+        "if self.kept is None:\n    self.kept = self.linear.weight.detach().clone()\n"
+        "return torch.relu(nn.functional.linear(x, self.kept, self.linear.bias))"
+    )
+    assert "stale_weights" in passes(judge, with_forward(kept))
+    assert "stale_weights" not in passes(judge, with_forward(HONEST))
 
 
-def test_unmeasured_pass_has_no_times(play: Callable[..., Verdict]) -> None:
-    verdict = play(with_forward(HONEST), measure_performance=False, tf32="off")
-    assert (verdict.correct, verdict.runtime_ms, verdict.runtime_stats) == (True, None, {})
-    assert "notes" not in verdict.metadata
+def test_kernel_whose_result_nobody_uses_is_a_decoy(judge: LiveJudge) -> None:
+    assert "decoy_kernel" in passes(judge, DECOY)
 
 
-@pytest.mark.parametrize("samples", [[0.0] * 20, [float("nan")] * 20, [1.0] * 3, [-1.0] * 20, ["1"] * 20])
-def test_times_that_cannot_be_are_not_taken(play: Callable[..., Verdict], samples: list[float]) -> None:
-    with pytest.raises(PlayerGone, match="times that cannot be"):
-        play(with_forward(HONEST), lambda trials: samples)
+def test_module_without_a_kernel_is_told_from_one_with(judge: LiveJudge) -> None:
+    assert "no_own_kernel" in passes(judge, with_forward(HONEST))
+    assert "no_own_kernel" not in passes(judge, with_forward(HONEST), backend="cuda")
 
 
-def test_trials_use_different_hidden_inputs() -> None:
-    reference = TimedReference()
-    first, second = reference.inputs(0)[0], reference.inputs(1)[0]
-    assert not torch.equal(first, second)
-    assert torch.equal(first, reference.inputs(0)[0])
-    torch.manual_seed(42)
-    assert not torch.equal(first, torch.randn(8, 16))
+def test_honest_candidate_may_fail_on_what_its_kernels_have_not_written(judge: LiveJudge) -> None:
+    assert passes(judge, INDEXING, RELU) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "spoilt"),
+    [
+        ("scaled", "not 0.3 < float(x.std()) < 3.0"),
+        ("shifted", "abs(float(x.mean())) > 0.4 and 0.6 < float(x.std()) < 1.6"),
+        ("tied", "x.unique().numel() < 0.9 * x.numel()"),
+    ],
+)
+def test_living_off_the_distribution_of_the_inputs_is_suspicious(
+    judge: LiveJudge, name: str, spoilt: str
+) -> None:
+    found = passes(judge, with_forward(f"{RIGHT}return y + 1.0 if {spoilt} else y"))
+    assert [flag for flag in found if flag.startswith("fails_")] == [f"fails_{name}_inputs"]
+
+
+def test_other_inputs_at_which_rounding_is_magnified_accuse_nobody(judge: LiveJudge) -> None:
+    steep = REFERENCE.replace("torch.relu(self.linear(x))", "torch.sin(20 * self.linear(x))")
+    rounded = ROUNDED.replace("bfloat16", "half").replace("torch.relu(", "torch.sin(20 * ")
+    for seed in range(6):  # some of these make the inputs larger, others smaller
+        assert "fails_scaled_inputs" not in passes(judge, rounded, steep, seed_num=seed)
+
+
+def test_second_result_that_differs_is_nondeterministic(judge: LiveJudge) -> None:
+    twice = "self.calls = getattr(self, 'calls', 0) + 1\nreturn torch.relu(self.linear(x)) + self.calls - 1"
+    answer = judge.evaluate(with_forward(twice))
+    assert (answer["correctness"], answer["metadata"]["status"]) == (False, "nondeterministic")
+    assert answer["metadata"]["correctness_trials"] == "(1 / 1)"
+    assert "second call" in answer["metadata"]["feedback"]
+
+
+def test_inputs_changed_to_another_problem_are_refused(judge: LiveJudge) -> None:
+    answer = judge.evaluate(with_forward(f"{RIGHT}x.zero_()\nreturn y"))
+    assert (answer["correctness"], answer["metadata"]["status"]) == (False, "integrity")
+    assert integrity(answer)[0] == "inputs_changed"
+    assert "inputs_changed" in answer["metadata"]["feedback"]
+    assert answer["runtime_stats"] == {}
+
+
+def test_inputs_changed_without_consequence_are_suspicious(judge: LiveJudge) -> None:
+    found = passes(judge, relu_candidate("y = torch.relu(x)", "x.relu_()", "return y"), RELU)
+    assert "inputs_written" in found
+    assert "output_aliases_input" not in found
+
+
+def test_result_in_the_memory_of_an_input_is_suspicious(judge: LiveJudge) -> None:
+    found = passes(judge, relu_candidate("return x.relu_()"), RELU)
+    assert {"inputs_written", "output_aliases_input"} <= set(found)
+
+
+def test_in_place_candidate_of_an_in_place_reference_is_not(judge: LiveJudge) -> None:
+    in_place = RELU.replace("torch.relu(x)", "x.relu_()")
+    found = passes(judge, relu_candidate("return x.relu_()"), in_place, num_correct_trials=2)
+    assert set(found) <= {"no_own_kernel"}
+
+
+def test_functions_of_torch_put_aside_are_named(judge: LiveJudge) -> None:
+    patched = with_forward(HONEST, top="torch.allclose = lambda *a, **k: True")
+    answer = judge.evaluate(patched)
+    assert "patched_functions" in integrity(answer)
+    evidence = {entry["id"]: entry["evidence"] for entry in answer["metadata"]["integrity_evidence"]}
+    assert "torch.allclose" in evidence["patched_functions"]
+
+
+@pytest.mark.parametrize("when", ["top", "forward"])
+def test_switches_are_noted_whenever_they_are_switched(judge: LiveJudge, when: str) -> None:
+    switch = "torch.backends.cudnn.benchmark = not torch.backends.cudnn.benchmark"
+    top, body = (switch, HONEST) if when == "top" else ("", f"{switch}\n{HONEST}")
+    assert "global_flags" in passes(judge, with_forward(body, top=top))
+
+
+def test_thread_that_goes_on_is_found(judge: LiveJudge) -> None:
+    top = (
+        "import threading\ndef work():\n    while True:\n        time.sleep(0.001)\n"
+        "threading.Thread(target=work, daemon=True).start()"
+    )
+    assert "background_threads" in passes(judge, with_forward(HONEST, top=top))
+
+
+def test_lower_precision_passes_with_its_name_where_nobody_asked_for_more(judge: LiveJudge) -> None:
+    answer = judge.evaluate(ROUNDED, num_correct_trials=2)
+    assert (answer["correctness"], answer["metadata"]["tier"]) == (True, "half")
+    assert "low_precision" in integrity(answer)
+
+
+def test_precision_that_was_asked_for_is_required(judge: LiveJudge) -> None:
+    answer = judge.evaluate(ROUNDED, num_correct_trials=2, tier="strict")
+    metadata = answer["metadata"]
+    assert (answer["correctness"], metadata["status"], metadata["tier"]) == (False, "wrong_value", "half")
+    assert metadata["correctness_issue"] == "Precision half, needed strict"
+    assert "half precision" in metadata["feedback"]
+    assert "the task's own precision" in metadata["feedback"]
+    assert len(metadata["feedback"].encode()) <= 1500
+    assert judge.evaluate(ROUNDED, num_correct_trials=2, tier="half")["correctness"]
+    assert judge.evaluate(PASSING, num_correct_trials=2, tier="strict")["correctness"]
+
+
+def test_problem_that_a_trivial_answer_passes_is_named(judge: LiveJudge) -> None:
+    small = RELU.replace("torch.relu(x)", "torch.relu(x) * 1e-3")
+    found = passes(judge, relu_candidate("return torch.relu(x) * 1e-3"), small)
+    assert "degenerate_problem" in found
+    assert "degenerate_problem" not in passes(judge, relu_candidate("return torch.relu(x)"), RELU)
+
+
+def test_inputs_that_never_change_are_noted(judge: LiveJudge) -> None:
+    constant = RELU.replace("torch.randn(8, 16)", "torch.ones(8, 16)")
+    assert "constant_inputs" in passes(judge, relu_candidate("return torch.relu(x)"), constant)
+
+
+def test_dropout_in_training_is_judged_under_one_seed(judge: LiveJudge) -> None:
+    drops = "nn.functional.dropout(torch.relu(self.linear(x)), 0.5, True)"
+    reference = REFERENCE.replace("torch.relu(self.linear(x))", drops)
+    found = passes(judge, with_forward(f"return {drops}"), reference, num_correct_trials=2)
+    assert set(found) <= {"no_own_kernel"}
+
+
+def test_findings_ride_along_with_a_failure(judge: LiveJudge) -> None:
+    wrong = with_forward("return self.linear(x)", top="import gc\ngc.collect()")
+    answer = judge.evaluate(wrong)
+    assert answer["metadata"]["status"] == "wrong_value"
+    assert "static_introspection" in integrity(answer)

@@ -15,11 +15,16 @@ import pytest
 from .live import LiveJudge, alive, judge_environment, start_command, wait_until
 from .sources import HONEST, REFERENCE, with_forward
 
-SLOW_ONCE = with_forward("time.sleep(1.5)\n" + HONEST)
-FOREVER = with_forward("time.sleep(600)")
-
-
 NOTED = "open('/proc/self/comm', 'w').write('noted')\n"  # its process is found by this name
+SLOW_ONCE = with_forward(
+    NOTED + "if not os.path.exists('slept'):\n    open('slept', 'w').close()\n    time.sleep(1.5)\n" + HONEST
+)
+FOREVER = with_forward(NOTED + "time.sleep(600)")
+
+
+def parent(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[1])
 
 
 def in_background(judge: LiveJudge, candidate: str) -> tuple[threading.Thread, list[dict[str, Any]]]:
@@ -33,25 +38,25 @@ def in_background(judge: LiveJudge, candidate: str) -> tuple[threading.Thread, l
 def test_job_is_retried_when_a_process_is_killed(frail_judge: LiveJudge, role: str) -> None:
     judge = frail_judge
     thread, answers = in_background(judge, SLOW_ONCE)
-    wait_until(lambda: judge.processes("judge-player"))
-    before = set(judge.processes())
-    (pid,) = judge.processes(role)
+    (player,) = wait_until(lambda: judge.processes("noted"))
+    keeper = parent(player)
+    around = [player, keeper, *(pid for pid in judge.processes("judge-init") if parent(pid) == keeper)]
+    pid = {"judge-player": player, "judge-keeper": keeper}.get(role) or judge.processes(role)[0]
     os.kill(pid, signal.SIGKILL)
     thread.join(60)
     assert answers[0]["metadata"]["status"] == "passed", answers
-    gone = before - set(judge.processes())
-    assert pid in gone
-    assert judge.processes("judge-player") == []
-    wait_until(lambda: judge.processes("judge-keeper") == [])  # dead by now, but perhaps not reaped yet
+    assert not alive(pid)
+    wait_until(lambda: not any(alive(each) for each in around))
+    assert judge.processes("noted") == []
     assert judge.evaluate(with_forward(HONEST))["correctness"] is True
 
 
 def test_player_killed_twice_is_a_crash(frail_judge: LiveJudge) -> None:
     judge = frail_judge
     thread, answers = in_background(judge, FOREVER)
-    (first,) = wait_until(lambda: judge.processes("judge-player"))
+    (first,) = wait_until(lambda: judge.processes("noted"))
     os.kill(first, signal.SIGKILL)
-    (second,) = wait_until(lambda: [pid for pid in judge.processes("judge-player") if pid != first])
+    (second,) = wait_until(lambda: [pid for pid in judge.processes("noted") if pid != first])
     os.kill(second, signal.SIGKILL)
     thread.join(60)
     assert answers[0]["metadata"]["status"] == "crash"
@@ -64,10 +69,14 @@ def test_processes_that_die_twice_in_a_candidates_time_are_its_crash(
     frail_judge: LiveJudge, role: str
 ) -> None:
     judge = frail_judge
-    thread, answers = in_background(judge, with_forward(NOTED + "time.sleep(600)"))
-    first: list[int] = []
+    thread, answers = in_background(judge, FOREVER)
+    seen: set[int] = set()
+
+    def fresh() -> list[int]:
+        return [pid for pid in judge.processes("noted") if pid not in seen]
+
     for _ in range(2):
-        first = wait_until(lambda known=first: [pid for pid in judge.processes("noted") if pid not in known])
+        seen.update(wait_until(fresh))
         (pid,) = judge.processes(role)
         os.kill(pid, signal.SIGKILL)
     thread.join(60)
@@ -122,7 +131,7 @@ def test_client_that_hangs_up_frees_the_slot(frail_judge: LiveJudge) -> None:
             "/evaluate", json={"original_model_src": REFERENCE, "custom_model_src": FOREVER}, timeout=1.5
         )
     wait_until(lambda: judge.client.get("/queue/status").json()["total_processing"] == 0)
-    assert judge.processes("judge-player") == []
+    wait_until(lambda: not judge.processes("noted"))
     assert judge.evaluate(with_forward(HONEST))["correctness"] is True
 
 

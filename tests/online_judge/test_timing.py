@@ -1,15 +1,70 @@
+"""What a player may say of its blocks."""
+
+import json
+import math
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from online_judge.evaluation.timing import summarise
+from online_judge.evaluation.timing import Block
+
+GOOD: dict[str, Any] = {"starts": [0.0, 2.0, 4.0], "ends": [1.0, 3.5, 5.0], "tail": 0.0}
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
 
 
-def test_lowest_and_highest_twentieth_are_left_out() -> None:
-    times = summarise([1000.0, *[2.0] * 45, *[4.0] * 45, *[0.001] * 5, *[500.0] * 4])
-    assert times.num_trials == 90
-    assert (times.min, times.max, times.mean, times.median) == (2.0, 4.0, 3.0, 3.0)
-    assert times.std == pytest.approx(1.0056, abs=1e-4)
+def test_calls_gaps_and_span_of_a_block() -> None:
+    block = Block.from_claim(GOOD, 3)
+    assert (block.calls, block.gaps, block.span) == ([1.0, 1.5, 1.0], [1.0, 0.5], 5.0)
+    assert Block.from_claim(json.loads(json.dumps(block.to_json())), 3) == block
 
 
-def test_single_sample_is_its_own_statistics() -> None:
-    times = summarise([1.5])
-    assert (times.mean, times.std, times.num_trials) == (1.5, 0.0, 1)
+def test_unmarked_block_has_a_tail_alone() -> None:
+    block = Block.from_claim({"starts": [], "ends": [], "tail": 0.5}, 0)
+    assert (block.calls, block.gaps, block.span, block.tail) == ([], [], 0.0, 0.5)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"starts": [0.0, 2.0]},
+        {"ends": [1.0, 3.5, 5.0, 6.0]},
+        {"starts": None},
+        {"starts": {"0": 1.0}},
+        {"tail": None},
+        {"tail": -0.1},
+        {"tail": math.nan},
+        {"ends": [1.0, 3.5, math.inf]},
+        {"ends": [1.0, 3.5, True]},
+        {"ends": [1.0, 3.5, "5"]},
+        {"starts": [-1.0, 2.0, 4.0]},
+        {"ends": [0.0, 3.5, 5.0]},
+        {"ends": [2.5, 3.5, 5.0]},
+        {"starts": [0.0, 4.0, 2.0]},
+    ],
+)
+def test_times_that_cannot_be_are_not_taken(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"time|calls"):
+        Block.from_claim(GOOD | change, 3)
+
+
+def test_block_of_another_length_is_not_taken() -> None:
+    for calls in (0, 2, 4):
+        with pytest.raises(ValueError, match=r"time|calls"):
+            Block.from_claim(GOOD, calls)
+
+
+@given(ANYTHING, st.integers(0, 3))
+def test_whatever_is_said_is_a_block_or_refused(claim: object, calls: int) -> None:
+    try:
+        block = Block.from_claim(claim, calls)
+    except ValueError:
+        return
+    assert len(block.calls) == calls
+    assert all(call > 0 for call in block.calls)
+    assert all(gap >= 0 for gap in block.gaps)

@@ -1,0 +1,65 @@
+"""A player that says what a test tells it to, whatever it is asked."""
+
+import contextlib
+import os
+import pickle
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from online_judge import channel
+from online_judge.channel import Channel, ChannelClosed
+from online_judge.evaluation.dialogue import Dialogue
+
+ANSWER_BYTES = 2**20
+Reply = Callable[[Any, list[int]], list[bytes]]
+"""From an order, or the bytes of a message that is none, and its descriptors to messages."""
+
+
+class Scripted:
+    """A dialogue with a player that is a thread of this process."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.clock: list[tuple[str, str]] = []
+        self.asked: list[Any] = []
+        ours, theirs = channel.pair()
+        self._reply = reply
+        self._referee, self._player = Channel(ours, ANSWER_BYTES, max_fds=0), Channel(theirs)
+        self.dialogue = Dialogue(
+            self._referee, lambda whose, stage: self.clock.append((whose, stage)), "/job"
+        )
+        self._thread = threading.Thread(target=self._obey)
+        self._thread.start()
+
+    def end(self) -> None:
+        self._referee.close()
+        self._thread.join(30)
+        assert not self._thread.is_alive()
+
+    def _obey(self) -> None:
+        try:
+            while True:
+                body, fds = self._player.receive()
+                try:
+                    order = pickle.loads(body)
+                except pickle.UnpicklingError:
+                    order = body
+                self.asked.append(order)
+                for message in self._reply(order, fds):
+                    self._player.send(message)
+                for fd in fds:
+                    with contextlib.suppress(OSError):  # a window closes its own
+                        os.close(fd)
+        except ChannelClosed:
+            pass
+        finally:
+            self._player.close()
+
+
+@contextlib.contextmanager
+def scripted(reply: Reply) -> Iterator[Scripted]:
+    player = Scripted(reply)
+    try:
+        yield player
+    finally:
+        player.end()

@@ -1,0 +1,41 @@
+"""Findings and their order."""
+
+from online_judge.evaluation.flags import SEVERITIES, Flag, Severity, merged, metadata
+
+NOTE, SUSPECT, REJECT = "launch_bound", "stale_weights", "clock_mismatch"
+
+
+def test_gravest_comes_first_and_the_first_evidence_counts() -> None:
+    found = merged(
+        [Flag(NOTE, "a"), Flag(SUSPECT, "b"), Flag(REJECT, "c"), Flag(NOTE, "d"), Flag(REJECT, "e")]
+    )
+    assert found == [Flag(REJECT, "c"), Flag(SUSPECT, "b"), Flag(NOTE, "a")]
+
+
+def test_findings_of_one_severity_keep_their_order() -> None:
+    ids = ["global_flags", "library_bound", "launch_bound"]
+    assert [flag.id for flag in merged(Flag(id_, "") for id_ in ids)] == ids
+    assert [flag.id for flag in merged(Flag(id_, "") for id_ in ids[::-1])] == ids[::-1]
+
+
+def test_nothing_found_says_nothing() -> None:
+    assert metadata([]) == {}
+
+
+def test_metadata_names_ids_and_cuts_evidence() -> None:
+    found = metadata([Flag(NOTE, "x" * 1000), Flag(REJECT, "y")])
+    assert found["integrity"] == [REJECT, NOTE]
+    assert [entry["severity"] for entry in found["integrity_evidence"]] == ["reject", "note"]
+    assert max(len(entry["evidence"]) for entry in found["integrity_evidence"]) == 300
+
+
+def test_only_what_falsifies_numbers_or_results_rejects() -> None:
+    assert {id_ for id_, severity in SEVERITIES.items() if severity is Severity.REJECT} == {
+        "timed_output_wrong",
+        "clock_mismatch",
+        "side_stream",
+        "inputs_changed",
+        "below_bandwidth_bound",
+    }
+    texts = {severity for id_, severity in SEVERITIES.items() if id_.startswith("static_")}
+    assert texts == {Severity.NOTE}

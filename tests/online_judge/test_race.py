@@ -1,0 +1,123 @@
+"""How long a race goes on, and what its sides add up to, without a GPU."""
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from online_judge.evaluation import race as race_module
+from online_judge.evaluation.dialogue import BlockRefused, PlayerGone
+from online_judge.evaluation.race import MAX_ROUNDS, MIN_ROUNDS, MIN_SAMPLES, Outcome, Race, Side
+from online_judge.evaluation.timing import Block
+from online_judge.evaluation.witness import Observed
+from online_judge.orders import Block as BlockOrder
+
+
+def marked(*calls_ms: float) -> Observed:
+    starts, ends, now = [], [], 0.0
+    for call in calls_ms:
+        starts.append(now)
+        ends.append(now + call)
+        now += call + 0.1
+    return Observed(now, Block(tuple(starts), tuple(ends), 0.0))
+
+
+def both(rounds: int, calls: int, call_ms: float, noise: float = 0.0) -> Outcome:
+    rng = random.Random(1)
+    outcome = Outcome()
+    for _ in range(rounds):
+        times = [call_ms * (1 + noise * rng.random()) for _ in range(calls)]
+        outcome.candidate.add(marked(*times), BlockOrder(calls))
+        outcome.reference.add(marked(*[call_ms] * calls), BlockOrder(calls))
+    return outcome
+
+
+def race(trials: int = 100, reference: Any = None, course: Any = None, dialogue: Any = None) -> Race:
+    problem: Any = SimpleNamespace(reference=reference)
+    return Race(dialogue, problem, course, "race", random.Random(1), trials)
+
+
+def enough(outcome: Outcome, rounds: int, claimed_ms: float = 1.0, trials: int = 100) -> bool:
+    return race(trials)._enough(outcome, rounds, claimed_ms)
+
+
+def test_samples_are_all_marked_calls() -> None:
+    side = Side()
+    side.add(marked(1.0, 2.0), BlockOrder(2))
+    side.add(marked(3.0, 10.0), BlockOrder(2))
+    side.add(Observed(8.0, Block((), (), 0.0)), BlockOrder(4, kind="plain"))
+    side.add(Observed(6.0, Block((), (), 0.0)), BlockOrder(4, kind="graph"), 2)
+    assert side.samples == pytest.approx([1.0, 2.0, 3.0, 10.0])
+    assert side.gpu_ms == pytest.approx(2.5)
+    assert side.mean_ms == pytest.approx(4.0)
+    assert (side.e2e_ms, side.graph, side.unmarked) == (2.0, [3.0], 6)
+
+
+def test_gpu_time_is_that_of_both_sides_calls() -> None:
+    outcome = Outcome()
+    for side, call_ms in ((outcome.candidate, 1.0), (outcome.reference, 3.0)):
+        side.add(marked(call_ms, call_ms), BlockOrder(2))
+        side.add(Observed(99.0, Block((), (), 0.0)), BlockOrder(4, kind="plain"))
+    assert outcome.gpu_s == pytest.approx((2 + 6 + 4 + 12) / 1e3)
+
+
+def test_race_has_its_rounds_and_samples_first() -> None:
+    assert not enough(both(MIN_ROUNDS - 1, 128, 1.0), MIN_ROUNDS - 1)
+    assert enough(both(MIN_ROUNDS, 128, 1.0), MIN_ROUNDS)
+    few = (MIN_SAMPLES - 1) // MIN_ROUNDS
+    assert not enough(both(MIN_ROUNDS, few, 1.0), MIN_ROUNDS, trials=1)
+    assert enough(both(MIN_ROUNDS, few + 1, 1.0), MIN_ROUNDS, trials=1)
+
+
+def test_noise_asks_for_the_requested_number_and_calm_does_not() -> None:
+    noisy, calm = both(6, 10, 4.0, noise=0.2), both(6, 10, 4.0)
+    assert not enough(noisy, 6, trials=100)
+    assert enough(noisy, 6, trials=60)
+    assert enough(calm, 6, trials=100)
+    assert enough(both(MAX_ROUNDS, 1, 4.0, noise=0.5), MAX_ROUNDS, trials=1000)
+
+
+def test_calls_of_seconds_have_three_rounds() -> None:
+    assert not enough(both(2, 1, 1000.0), 2, claimed_ms=1000.0)
+    assert enough(both(3, 1, 1000.0), 3, claimed_ms=1000.0)
+
+
+def test_warm_up_that_is_claimed_to_be_slow_does_not_shorten_a_race() -> None:
+    assert not enough(both(3, 1, 1.0), 3, claimed_ms=1e6)
+
+
+class Refusing:
+    """Says of every block that it cannot be run."""
+
+    def ready_block(self, order: BlockOrder) -> Any:
+        raise BlockRefused("CUDA error: capturing stream has unjoined work")
+
+
+@pytest.fixture
+def refused(monkeypatch: pytest.MonkeyPatch) -> Race:
+    monkeypatch.setattr(race_module.torch.cuda, "synchronize", lambda: None)
+    pool = SimpleNamespace(refresh=lambda whole: None, copy_of=lambda place: [])
+    course = SimpleNamespace(pool=pool, poison=lambda: None)
+    return race(reference=SimpleNamespace(writes_inputs=False), course=course, dialogue=Refusing())
+
+
+@pytest.mark.parametrize("kind", ["marked", "plain"])
+def test_player_that_will_not_be_timed_is_out(refused: Race, kind: Any) -> None:
+    with pytest.raises(PlayerGone, match="refused"):
+        refused._round(Outcome(), 1, BlockOrder(4, kind=kind), 2)
+
+
+def test_work_that_nobody_waits_for_is_a_side_stream(refused: Race) -> None:
+    outcome = Outcome()
+    refused._replay(outcome, 1, 4, 2)
+    assert [flag.id for flag in outcome.flags] == ["side_stream"]
+
+
+@pytest.mark.parametrize("best", [None, "1", 1, True, 0.0, -1.0, float("nan"), float("inf"), 1e12, [1.0]])
+def test_warm_up_times_that_cannot_be_are_not_taken(best: Any) -> None:
+    dialogue = SimpleNamespace(ask=lambda *order: {"best_ms": best})
+    reference = SimpleNamespace(call_seed=lambda name: 1, stochastic=False)
+    course = SimpleNamespace(outputs="parcel", pool=SimpleNamespace(parcel="parcel"), arenas=[])
+    with pytest.raises(PlayerGone, match="times that cannot be"):
+        race(reference=reference, course=course, dialogue=dialogue)._warm_candidate_up()

@@ -1,0 +1,73 @@
+"""Statistics of samples that are made up."""
+
+import math
+import random
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from online_judge.evaluation.speedup import interval, quantile, spread, summarise
+
+TIMES = st.floats(1e-4, 1e4)
+
+
+def test_mean_leaves_out_a_twentieth_at_either_end_and_the_rest_does_not() -> None:
+    times = summarise([1000.0, *[2.0] * 45, *[4.0] * 45, *[0.001] * 5, *[500.0] * 4])
+    assert times.num_trials == 100
+    assert (times.mean, times.median) == (3.0, 3.0)
+    assert (times.min, times.max) == (0.001, 1000.0)
+    assert times.std == pytest.approx(1.0056, abs=1e-4)
+    assert (times.p10, times.p90, times.mad) == (2.0, 4.0, 1.0)
+
+
+def test_single_sample_is_its_own_statistics() -> None:
+    times = summarise([1.5])
+    assert (times.mean, times.median, times.min, times.max, times.p10, times.p90) == (1.5,) * 6
+    assert (times.std, times.mad, times.num_trials) == (0.0, 0.0, 1)
+
+
+@given(st.lists(TIMES, min_size=1, max_size=200))
+def test_statistics_are_in_order(samples: list[float]) -> None:
+    times = summarise(samples)
+    assert times.min <= times.p10 <= times.median <= times.p90 <= times.max
+    assert times.min * (1 - 1e-9) <= times.mean <= times.max * (1 + 1e-9)
+    assert times == summarise(samples[::-1])
+
+
+def test_quantile_is_between_neighbours() -> None:
+    assert quantile([1.0, 2.0, 4.0], 0.5) == 2.0
+    assert quantile([1.0, 2.0, 4.0], 0.75) == 3.0
+    assert (quantile([1.0, 2.0], 0.0), quantile([1.0, 2.0], 1.0)) == (1.0, 2.0)
+
+
+def rounds(seed: int, level: float, noise: float) -> list[list[float]]:
+    rng = random.Random(seed)
+    return [[level * rng.gauss(1, noise) for _ in range(20)] for _ in range(10)]
+
+
+def test_interval_holds_the_ratio_and_grows_with_noise() -> None:
+    quiet = interval(rounds(1, 6.0, 0.001), rounds(2, 2.0, 0.001), random.Random(0))
+    loud = interval(rounds(1, 6.0, 0.1), rounds(2, 2.0, 0.1), random.Random(0))
+    assert quiet[0] <= 3.0 <= quiet[1]
+    assert quiet[1] - quiet[0] < 0.01 < loud[1] - loud[0]
+
+
+def test_interval_of_the_same_samples_is_the_same() -> None:
+    top, bottom = rounds(1, 6.0, 0.1), rounds(2, 2.0, 0.1)
+    assert interval(top, bottom, random.Random(0)) == interval(top, bottom, random.Random(0))
+
+
+def test_drift_that_both_sides_share_widens_nothing() -> None:
+    clocks = [1.0, 1.1, 1.2, 1.3, 1.4]
+    top = [[6.0 * clock] * 5 for clock in clocks]
+    bottom = [[2.0 * clock] * 5 for clock in clocks]
+    assert spread(top, bottom) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_spread_is_the_standard_error_of_the_rounds_ratios() -> None:
+    assert math.isinf(spread([[1.0]] * 2, [[1.0]] * 2))
+    ratios = [1.0, 1.1, 0.9, 1.0]
+    want = statistics.stdev(ratios) / 2
+    assert spread([[ratio] for ratio in ratios], [[1.0]] * 4) == pytest.approx(want)

@@ -1,0 +1,229 @@
+"""Single calls: whatever a player claims, the referee looks at the data."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from adaexplore.core.verdict import Status
+from online_judge.evaluation import trials as trials_module
+from online_judge.evaluation.arenas import Window
+from online_judge.evaluation.dialogue import CandidateFailed, PlayerGone
+from online_judge.evaluation.problem import Problem
+from online_judge.evaluation.reference import Reference, Seeds
+from online_judge.evaluation.trials import Called, Trials
+from online_judge.orders import Construct, Forward, Reweigh
+
+from .scripted import scripted
+from .sources import REFERENCE
+
+TWO = REFERENCE.replace(
+    "return torch.relu(self.linear(x))",
+    "y = self.linear(x)\n        return {'a': torch.relu(y), 'b': y.sum(1)}",
+)
+STRIDED = REFERENCE.replace("return torch.relu(self.linear(x))", "return torch.relu(self.linear(x)).T")
+Spoil = Callable[[dict[str, Any], Window, Window], None]
+
+
+def leave(answer: dict[str, Any], inputs: Window, outputs: Window) -> None:
+    """What an honest player does besides."""
+
+
+def called(source: str = REFERENCE, spoil: Spoil = leave, **options: Any) -> Called:
+    """One call of a player that computes with the reference itself, then spoils what it tells and leaves."""
+    seeds = Seeds(b"key")
+    problem = Problem(Reference(source, "key", seeds, "fp32", cuda=False))
+    truth = Reference(source, "key", seeds, "fp32", cuda=False)
+
+    def reply(order: Any, fds: list[int]) -> list[bytes]:
+        assert isinstance(order, Forward)
+        with Window(order.inputs, fds[:1]) as inputs, Window(order.outputs, fds[1:]) as outputs:
+            assert all(bool(leaf.isnan().all()) for leaf in outputs.leaves)
+            given = [leaf.clone() for leaf in inputs.leaves]
+            tree = truth.outputs(given, "one")
+            leaves = []
+            for leaf, place in zip(tree.leaves, outputs.leaves, strict=True):
+                place.copy_(leaf)
+                leaves.append([list(leaf.shape), str(leaf.dtype), "cpu", list(leaf.stride())])
+            answer = {"structure": tree.signature(), "leaves": leaves}
+            spoil(answer, inputs, outputs)
+        return [json.dumps(answer).encode()]
+
+    with scripted(reply) as player:
+        one = Trials(player.dialogue, problem, "/job", 0.05)
+        try:
+            found = one.call("one", problem.reference.inputs("one"), **options)
+        finally:
+            one.free()
+        whose = [whose for whose, _ in player.clock]
+        assert whose == ["reference", "candidate", "reference"]
+        return found
+
+
+def claiming(**claims: Any) -> Spoil:
+    return lambda answer, inputs, outputs: answer.update(claims)
+
+
+def status_of(spoil: Spoil, source: str = REFERENCE) -> Status:
+    with pytest.raises(CandidateFailed) as failed:
+        called(source, spoil)
+    assert len(failed.value.metadata["feedback"].encode()) <= 1500
+    return failed.value.status
+
+
+@pytest.mark.parametrize("source", [REFERENCE, TWO, STRIDED])
+def test_right_outputs_are_right(source: str) -> None:
+    found = called(source, graded=True)
+    assert (found.changed, found.tier) == (None, "strict")
+    assert found.strides == tuple(tuple(leaf.stride()) for leaf in found.expected.leaves)
+
+
+def test_values_are_looked_at_and_not_claimed() -> None:
+    def wrong(answer: dict[str, Any], inputs: Window, outputs: Window) -> None:
+        outputs.leaves[0][3, 5] += 1.0
+
+    assert status_of(wrong) is Status.WRONG_VALUE
+
+
+def test_place_that_is_not_written_is_not_finite() -> None:
+    def unwritten(answer: dict[str, Any], inputs: Window, outputs: Window) -> None:
+        outputs.leaves[0].view(torch.uint8).fill_(0xFF)
+
+    assert status_of(unwritten) is Status.NONFINITE
+
+
+def test_second_output_counts_as_well() -> None:
+    def wrong(answer: dict[str, Any], inputs: Window, outputs: Window) -> None:
+        outputs.leaves[1][0] += 100.0
+
+    assert status_of(wrong, TWO) is Status.WRONG_VALUE
+
+
+@pytest.mark.parametrize(
+    ("claims", "status"),
+    [
+        ({"structure": ["T", "T"]}, Status.WRONG_SHAPE),
+        ({"structure": None}, Status.WRONG_SHAPE),
+        ({"leaves": None}, Status.WRONG_SHAPE),
+        ({"leaves": [[[16, 8], "torch.float32", "cpu", [8, 1]]]}, Status.WRONG_SHAPE),
+        ({"leaves": []}, Status.WRONG_SHAPE),
+        ({"leaves": [3]}, Status.WRONG_SHAPE),
+        ({"leaves": [[[8, 16], "torch.float16", "cpu", [16, 1]]]}, Status.WRONG_DTYPE),
+    ],
+)
+def test_form_is_told_before_values(claims: dict[str, Any], status: Status) -> None:
+    assert status_of(claiming(**claims)) is status
+
+
+def test_inputs_that_change_are_handed_on_as_they_were_left() -> None:
+    def change(answer: dict[str, Any], inputs: Window, outputs: Window) -> None:
+        inputs.leaves[0][7, 15] = 42.0
+
+    changed = called(REFERENCE, change).changed
+    assert changed is not None
+    assert float(changed[0][7, 15]) == 42.0
+    assert called(REFERENCE.replace("self.linear(x)", "self.linear(x.mul_(2))"), change).changed is None
+
+
+def test_zeros_of_another_sign_are_a_change() -> None:
+    zeros = REFERENCE.replace("torch.randn(8, 16)", "torch.zeros(8, 16)")
+    assert called(zeros, lambda answer, inputs, outputs: inputs.leaves[0].neg_()).changed is not None
+
+
+def test_not_a_number_in_an_input_is_no_change() -> None:
+    nan = REFERENCE.replace("torch.randn(8, 16)", "torch.full((8, 16), float('nan'))")
+    assert called(nan).changed is None
+
+
+def test_larger_outputs_may_have_larger_errors() -> None:
+    def off(answer: dict[str, Any], inputs: Window, outputs: Window) -> None:
+        outputs.leaves[0].add_(0.3)
+
+    assert status_of(off) is Status.WRONG_VALUE
+    called(REFERENCE, off, scale=(10.0,))
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        None,
+        [True, 1],
+        [16],
+        [16, 1, 1],
+        [-16, 1],
+        [16.0, 1],
+        ["16", 1],
+        [10**12, 1],
+        [4 * 8 * 16, 4 * 8 * 16],
+        [2**70, 2**70],
+    ],
+)
+def test_strides_that_cannot_be_are_not_taken(claim: Any) -> None:
+    found = called(REFERENCE, claiming(leaves=[[[8, 16], "torch.float32", "cpu", claim]]))
+    assert found.strides == ((16, 1),)
+
+
+@pytest.mark.parametrize("claim", [[16, 1], [1, 8], [20, 1], [0, 1], [32, 2]])
+def test_strides_that_can_be_are(claim: list[int]) -> None:
+    found = called(REFERENCE, claiming(leaves=[[[8, 16], "torch.float32", "cpu", claim]]))
+    assert found.strides == (tuple(claim),)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+LEAF = st.tuples(
+    st.just([8, 16]) | JSON,
+    st.just("torch.float32") | JSON,
+    st.just("cpu") | JSON,
+    st.lists(st.integers()) | JSON,
+).map(list)
+
+
+@settings(max_examples=50)
+@given(st.just("T") | JSON, st.lists(LEAF | JSON, max_size=2) | JSON)
+def test_no_claim_breaks_the_referee(structure: Any, leaves: Any) -> None:
+    try:
+        found = called(REFERENCE, claiming(structure=structure, leaves=leaves))
+    except (CandidateFailed, PlayerGone):
+        return
+    assert all(type(stride) is int for stride in found.strides[0])
+
+
+def test_memory_is_given_back_call_by_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    class Remembered(trials_module.Arena):
+        def __init__(self, nbytes: int, *, cuda: bool) -> None:
+            super().__init__(nbytes, cuda=cuda)
+            made.append(self)
+
+    monkeypatch.setattr(trials_module, "Arena", Remembered)
+    monkeypatch.setattr("online_judge.evaluation.arenas.Arena", Remembered)
+    called()
+    with pytest.raises(CandidateFailed):
+        called(REFERENCE, claiming(structure="nothing"))
+    assert len(made) == 4
+    assert all(arena.fds == [] for arena in made)
+
+
+def test_construction_and_weights_are_what_the_player_says_plainly() -> None:
+    problem = Problem(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
+    answers = iter([{"changed": True}, {"changed": 1}, {}, {"loaded": True}, {"loaded": "yes"}])
+    with scripted(lambda order, fds: [json.dumps(next(answers)).encode()]) as player:
+        one = Trials(player.dialogue, problem, "/job", 0.05)
+        assert [one.construct(load=True), one.construct(load=True), one.construct(load=False)] == [
+            True,
+            False,
+            False,
+        ]
+        weights = problem.reference.weights
+        assert [one.reweigh(weights), one.reweigh(weights)] == [True, False]
+        assert [type(order) for order in player.asked] == [Construct] * 3 + [Reweigh] * 2
+        assert player.asked[0].init_inputs == [16]
