@@ -1,7 +1,7 @@
 """Who may use a device: many at a time while correctness is checked, one alone while something is timed.
 
-What takes long and needs the device only now and then (a candidate that compiles and tunes, a player that starts
-CUDA) holds no lock: it is stopped for as long as somebody has the device alone.
+What takes long and needs the device only now and then (a candidate that compiles and tunes, a player that
+starts CUDA) holds no lock: it is stopped for as long as somebody has the device alone.
 """
 
 from __future__ import annotations

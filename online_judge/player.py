@@ -191,17 +191,15 @@ class Player:
         return {"structure": tree.signature(), "leaves": leaves} | seen
 
     def _repeat(self, call: Callable[[], Any], first: Any, arguments: list[Any]) -> dict[str, Any]:
-        """What a counted call showed and, on a GPU, a second one while the first one's outputs are held."""
+        """What a counted call showed, and a second one while the first one's outputs are held."""
         seen: dict[str, Any] = {"launches": self._meter.launches().to_json()}
         outputs = trees.take_apart(first).leaves
         seen["aliases"] = overlap.aliases(outputs, trees.take_apart(arguments).leaves)
         self._background.settle()
         self._settled = True
-        seen["result"] = first
-        if self._cuda:
-            seen["result"] = call()
-            seen["reused"] = overlap.reused(outputs, trees.take_apart(seen["result"]).leaves)
-        return seen
+        second = call()
+        seen["reused"] = overlap.reused(outputs, trees.take_apart(second).leaves)
+        return seen | {"result": second}
 
     def _call(self, seed: int, arguments: list[Any]) -> Any:
         modules.seed_everything(seed)

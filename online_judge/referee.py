@@ -4,9 +4,9 @@ It runs the reference, never the candidate. Its control channel carries JSON fro
 configuration, then orders:
 
 - ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "folder": str, "job": str,
-  "recorded_ms": float | null, "sandbox": {...}, "keeper": int}`` with the player's socket; answered by any number of
-  ``{"clock": "reference" | "candidate" | "tuning" | "none", "stage": str}``, which tell whose time is
-  running, and one ``{"result": {...}}``;
+  "recorded_ms": float | null, "sandbox": {...}, "keeper": int}`` with the player's socket; answered by
+  any number of ``{"clock": "reference" | "candidate" | "tuning" | "none", "stage": str}``, which tell
+  whose time is running, and one ``{"result": {...}}``;
 - ``{"op": "problem", "request": {...}}``: the same without a player;
 - ``{"op": "release"}``: the player is gone, its memory can go; answered by ``{"released": true}``.
 
@@ -179,7 +179,9 @@ class Referee:
             if self._cuda:
                 torch.cuda.empty_cache()
             seeds = Seeds(hmac.new(self._secret, f"{key}:{seed_num}".encode(), hashlib.sha256).digest())
-            self._problems[known] = Problem(Reference(source, key, seeds, request.dtype_str, cuda=self._cuda))
+            reference = Reference(source, key, seeds, request.dtype_str, cuda=self._cuda)
+            shared = Path(self._config.home).parent / f"baselines-{self._config.device_id}"
+            self._problems[known] = Problem(reference, shared)
         self._problems.move_to_end(known)
         return self._problems[known]
 

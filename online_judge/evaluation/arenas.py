@@ -95,9 +95,9 @@ class Arena:
         """The description of a tree in this arena, for the other process."""
         return Parcel(shape, places, self.nbytes, self._handle)
 
-    def fill(self, byte: int) -> None:
-        """Overwrite everything; 0xFF makes every floating number a NaN."""
-        self._bytes.fill_(byte)
+    def fill(self, byte: int, nbytes: int | None = None) -> None:
+        """Overwrite the first ``nbytes``, by default everything; 0xFF makes every floating number a NaN."""
+        self._bytes[:nbytes].fill_(byte)
 
     def free(self) -> None:
         """Give the memory back; the player must be gone, and views must not be used any more."""

@@ -21,14 +21,16 @@ from online_judge.evaluation.witness import Observed
 if TYPE_CHECKING:
     from online_judge.evaluation.problem import Problem
 
-BLOCK_MS = 20.0
+BLOCK_MS = 25.0
 MAX_CALLS = 128
 WARMUP_S = 0.03
 SLOW_MS = 200.0
 CLEAN_ROUNDS = 5
 _LAUNCH_COVER_MS = 0.1
 _LAUNCH_COVER = 1.5
-_NO_COVER_MS = 0.5
+_NO_COVER_MS = 0.2
+_MOST_COVER_MS = 0.5
+_COPIES = 16
 _SHARE_OF_MEMORY = 0.3
 _MOST_BYTES = 16 * 2**30
 
@@ -119,7 +121,7 @@ class Course:
         """
         if fastest_ms >= _NO_COVER_MS:
             return 1 if self.pool.set_bytes * self.count < 3 * l2_bytes() else 0
-        cover_ms = max(_LAUNCH_COVER_MS, min(_LAUNCH_COVER * slowest_ms, _NO_COVER_MS))
+        cover_ms = max(_LAUNCH_COVER_MS, min(_LAUNCH_COVER * slowest_ms, _MOST_COVER_MS))
         return max(1, math.ceil(cover_ms / max(self._stopwatch.flush_ms, 1e-3)))
 
     def block_calls(self, call_ms: float, flushes: int) -> int:
@@ -128,10 +130,10 @@ class Course:
             1, min(int(BLOCK_MS / max(call_ms + flushes * self._stopwatch.flush_ms, 1e-3)), self.count)
         )
 
-    def poison(self) -> None:
-        """Fill the places that a player is to write with NaN."""
+    def poison(self, calls: int) -> None:
+        """Fill the places that a player is to write in so many calls with NaN."""
         assert self._received is not None
-        self._received.fill(0xFF)
+        self._received.fill(0xFF, calls * self.output_bytes)
 
     def reference_block(self, sets: Sequence[int], flushes: int, *, marked: bool = True) -> Observed:
         """Run the reference on these argument lists; output ``i`` goes to row ``i`` of ``own_rows``.
@@ -153,6 +155,17 @@ class Course:
             run.go()
             wall_ms = (time.perf_counter() - begin) * 1e3
         return Observed(wall_ms, run.times())
+
+    def copy_ms(self) -> float:
+        """Wall milliseconds of copying one call's outputs, in a row of such copies."""
+        count = min(self.count, _COPIES)
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for row in range(count):
+            for held, own in zip(self.received_rows, self.own_rows, strict=True):
+                held[row].copy_(own[row])
+        torch.cuda.synchronize()
+        return (time.perf_counter() - begin) * 1e3 / count
 
     def free(self) -> None:
         """Give the memory back; the player, if there is one, must be gone."""

@@ -35,11 +35,12 @@ from online_judge.evaluation.findings import Stage
 from online_judge.evaluation.flags import Flag, Severity
 from online_judge.evaluation.kernel_share import KernelShare
 from online_judge.evaluation.launches import Launches
-from online_judge.evaluation.measurement import Measured, copy_ms, measured
+from online_judge.evaluation.measurement import Measured, copy_extra_ms, measured
 from online_judge.evaluation.problem import Problem
 from online_judge.evaluation.race import Race
 from online_judge.evaluation.reference import ReferenceFailed
 from online_judge.evaluation.timing import Stopwatch
+from online_judge.evaluation.trees import Tree
 from online_judge.evaluation.trials import WRONG, Called, Trials
 from online_judge.orders import Load, Observe
 
@@ -261,10 +262,11 @@ class Match:
             return
         self._dialogue.clock("reference", Stage.FORWARD.value)
         name = f"{self._terms.job}:weights"
+        before = self._problem.outputs_if_finite(self._reference.inputs(name), name)
         fresh = self._reference.reweigh(name)
         try:
             if self._trials.reweigh(fresh):
-                self._suspect("stale_weights", name, self._reference.inputs(name))
+                self._suspect("stale_weights", name, self._reference.inputs(name), rival=before)
                 self._reference.restore_weights()
                 self._trials.reweigh(self._reference.weights)
         finally:
@@ -289,10 +291,11 @@ class Match:
         inputs: list[Any],
         scale: tuple[float, ...] = (),
         tells: Callable[[], bool] = lambda: True,
+        rival: Tree | None = None,
     ) -> None:
         """A call whose failure is suspicious and no more; ``tells`` whether wrong values say something."""
         try:
-            self._trials.call(name, inputs, scale=scale)
+            self._trials.call(name, inputs, scale=scale, rival=rival)
         except CandidateFailed as failed:
             if failed.failure is None:  # else it raised, and its player has ended
                 self._trials.free()
@@ -366,7 +369,7 @@ class Match:
             after = gpu_state.snapshot(self._terms.visible_devices)
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)
-            copied, extra = copy_ms(expected, strides, stopwatch)
+            extra = copy_extra_ms(expected, strides, stopwatch)
             race.audit(outcome, self._request.tolerance)
             self._observe()
         return measured(
@@ -375,7 +378,6 @@ class Match:
             self._problem,
             self._request,
             recorded_ms=self._terms.recorded_ms,
-            copy_ms=copied,
             extra_ms=extra,
             share=self._share,
             states=(before, after),

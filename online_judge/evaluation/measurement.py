@@ -42,7 +42,6 @@ def measured(
     request: EvaluationRequest,
     *,
     recorded_ms: float | None,
-    copy_ms: float,
     extra_ms: float,
     share: KernelShare | None,
     states: tuple[GpuState | None, GpuState | None],
@@ -56,8 +55,7 @@ def measured(
         problem: with the clean baseline and the cost of a call.
         request: whose baseline, precision and trials.
         recorded_ms: a recorded reference time that takes the place of the measured one.
-        copy_ms: what copying one call's outputs takes.
-        extra_ms: how much longer that is than copying the reference's.
+        extra_ms: how much longer copying one call's outputs takes than copying the reference's.
         share: kernels of one call, as the player tells them.
         states: of the GPU before and after.
         facts: ``hardware`` and ``device``.
@@ -65,6 +63,7 @@ def measured(
     candidate, reference = outcome.candidate, outcome.reference
     flags = list(outcome.flags)
     clocks = witness.Clocks.of(candidate.seen, reference.seen, extra_ms)
+    copy_ms = max(outcome.copy_ms + extra_ms, 0.0)
     score_ms = _score(candidate, clocks, copy_ms, flags)
     baseline_ms = _baseline(reference.gpu_ms, problem.clean_ms(request), flags)
     if recorded_ms is not None:
@@ -127,22 +126,19 @@ def measured(
     return Measured(times.mean if score_ms == candidate.gpu_ms else score_ms, stats, flags)
 
 
-def copy_ms(
-    expected: Sequence[Any], strides: Sequence[tuple[int, ...]], stopwatch: Stopwatch
-) -> tuple[float, float]:
-    """What copying outputs of these strides takes, and how much longer than the expected ones; in ms."""
-    copied = extra = 0.0
+def copy_extra_ms(expected: Sequence[Any], strides: Sequence[tuple[int, ...]], stopwatch: Stopwatch) -> float:
+    """How much longer copying outputs of these strides takes than copying the expected ones; in ms."""
+    extra = 0.0
     for leaf, stride in zip(expected, strides, strict=True):
-        if not leaf.numel():
+        if not leaf.numel() or tuple(leaf.stride()) == stride:
             continue
         to = torch.empty(leaf.shape, dtype=leaf.dtype, device="cuda")
-        given = torch.empty_strided(leaf.shape, stride, dtype=leaf.dtype, device="cuda")
-        own = _copy_ms(given, to, stopwatch)
-        copied += own
-        if tuple(leaf.stride()) != stride:
-            usual = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="cuda")
-            extra += own - _copy_ms(usual, to, stopwatch)
-    return copied, extra
+        given, usual = (
+            torch.empty_strided(leaf.shape, each, dtype=leaf.dtype, device="cuda")
+            for each in (stride, leaf.stride())
+        )
+        extra += _copy_ms(given, to, stopwatch) - _copy_ms(usual, to, stopwatch)
+    return extra
 
 
 def _copy_ms(source: Any, to: Any, stopwatch: Stopwatch) -> float:
@@ -170,19 +166,20 @@ def _score(side: Side, clocks: Clocks, copy_ms: float, flags: list[Flag]) -> flo
         )
         flags.append(Flag("launch_bound", evidence))
         return max(side.mean_ms, side.e2e_ms - copy_ms)
-    if not clocks.disagree and not witness.launch_bound(side.gpu_ms, side.e2e_ms - copy_ms):
+    if not clocks.disagree and not witness.launch_bound(side.gpu_ms, side.e2e_ms, copy_ms):
         return side.gpu_ms
     told = f"{side.gpu_ms:.4g} ms a call by events, {side.e2e_ms:.4g} ms on the wall"
     if not side.graph:
         wall_ms = max(side.e2e_ms - copy_ms, side.gpu_ms)
         flags.append(Flag("launch_bound", f"{told}, and it cannot be captured: {wall_ms:.4g} ms count"))
         return wall_ms
-    graph_ms = statistics.median(side.graph) - copy_ms
-    if witness.confirmed(side.gpu_ms, graph_ms):
+    graph_ms = statistics.median(side.graph)
+    if witness.confirmed(side.gpu_ms, graph_ms, copy_ms):
         flags.append(Flag("launch_bound", f"{told}, {graph_ms:.4g} ms in a replayed graph"))
         return side.gpu_ms
-    flags.append(Flag("clock_mismatch", f"{told}, {graph_ms:.4g} ms in a replayed graph"))
-    return graph_ms
+    evidence = f"{told}, {graph_ms:.4g} ms in a replayed graph, {copy_ms:.4g} ms of it for copies"
+    flags.append(Flag("clock_mismatch", evidence))
+    return graph_ms - copy_ms
 
 
 def _baseline(gpu_ms: float, clean_ms: float | None, flags: list[Flag]) -> float:

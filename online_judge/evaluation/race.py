@@ -36,7 +36,7 @@ ENOUGH_MS = 120.0
 TARGET_SPREAD = 0.002
 _SAMPLED = 4096
 _AUDITS = 3
-_PLAIN_ROUNDS = 3
+_PLAIN_ROUNDS = 2
 
 
 @dataclass
@@ -88,12 +88,14 @@ class Outcome:
         candidate: its times.
         reference: the baseline's.
         flags: what is wrong with the candidate's times or timed outputs.
+        copy_ms: wall time of copying one call's outputs.
         spent_s: seconds of the race by part: warming up, marked, plain and graph rounds.
     """
 
     candidate: Side = field(default_factory=Side)
     reference: Side = field(default_factory=Side)
     flags: list[Flag] = field(default_factory=list)
+    copy_ms: float = 0.0
     spent_s: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -170,9 +172,12 @@ class Race:
         for _ in range(_PLAIN_ROUNDS if slower_ms < SLOW_MS else 1):
             self._round(outcome, number, BlockOrder(theirs, kind="plain"), ours)
             number += 1
+        outcome.copy_ms = self._course.copy_ms()
         spent("plain")
         clocks = witness.Clocks.of(outcome.candidate.seen, outcome.reference.seen)
-        odd = clocks.disagree or witness.launch_bound(outcome.candidate.gpu_ms, outcome.candidate.e2e_ms)
+        odd = clocks.disagree or witness.launch_bound(
+            outcome.candidate.gpu_ms, outcome.candidate.e2e_ms, outcome.copy_ms
+        )
         if odd and not self._reference.stochastic:  # within a graph nothing can be seeded anew
             self._replay(outcome, number, theirs, ours)
             spent("graph")
@@ -247,7 +252,7 @@ class Race:
         self._dialogue.clock("reference", Stage.TIMING.value)
         written = self._reference.writes_inputs
         course.pool.refresh(whole=written or number == 0)  # what warming up did to them must not stay
-        course.poison()
+        course.poison(order.calls)
         guarded = self._rng.choice(sets)
         copies = {place: course.pool.copy_of(place) for place in (sets if written else [guarded])}
         torch.cuda.synchronize()

@@ -23,6 +23,7 @@ _SLOW_WARMUP_S = 2.0
 _QUIET_S = 1.0
 _QUIET_FLUSHES = 2
 _QUIET_RATIO = 1.25
+_RESOLUTION_MS = 0.0005  # of events, by the CUDA documentation
 _FALLBACK_L2_BYTES = 64 * 2**20
 
 Call = Callable[..., object]
@@ -45,7 +46,7 @@ class Block:
     @property
     def calls(self) -> list[float]:
         """Milliseconds of each call."""
-        return [end - start for start, end in zip(self.starts, self.ends, strict=True)]
+        return [max(end - start, _RESOLUTION_MS) for start, end in zip(self.starts, self.ends, strict=True)]
 
     @property
     def span(self) -> float:
@@ -76,7 +77,8 @@ class Block:
         if not all(isinstance(ms, float) and math.isfinite(ms) and ms >= 0 for ms in times):
             raise ValueError("times that cannot be")
         block = cls(tuple(starts), tuple(ends), float(times[-1]))
-        if calls and (min(block.calls) <= 0 or min(block.gaps, default=0.0) < 0):
+        longer = all(end >= start for start, end in zip(starts, ends, strict=True))
+        if calls and (not longer or min(block.gaps, default=0.0) < 0):
             raise ValueError("calls that end before they begin")
         return block
 

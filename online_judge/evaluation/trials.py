@@ -19,6 +19,8 @@ from online_judge.evaluation.reference import ReferenceFailed
 from online_judge.orders import Construct, Forward, ForwardMode, Reweigh
 
 _POISON = 0xFF
+_TOLD_APART = 1e-3  # of the output's spread, as far as two results are surely different
+_NEARER = 0.2
 # how many times its elements' memory an output may span
 _PADDING = 4
 WRONG = (Status.WRONG_VALUE, Status.NONFINITE)
@@ -105,6 +107,7 @@ class Trials:
         mode: ForwardMode = "plain",
         graded: bool = False,
         scale: Sequence[float] = (),
+        rival: trees.Tree | None = None,
     ) -> Called:
         """One call with inputs that the player has not seen; the reference may change ``inputs``.
 
@@ -114,6 +117,7 @@ class Trials:
             mode: what the player is to observe.
             graded: whether the precision is to be found out.
             scale: by how much the absolute tolerance of each output grows.
+            rival: outputs that would be wrong although they may lie within the tolerance.
 
         Raises:
             CandidateFailed: it fails, or its outputs are wrong.
@@ -143,6 +147,9 @@ class Trials:
             if found is not None:
                 output = "the output" if len(places) == 1 else f"output {index}"
                 raise CandidateFailed(found.status, feedback.of_difference(found, output))
+        if rival is not None and _nearer(got, rival.leaves, expected.leaves):
+            issue = "the output is that of other weights than the module has now"
+            raise CandidateFailed(Status.WRONG_VALUE, feedback.of_issue(Status.WRONG_VALUE, issue))
         changed = None
         if not self._reference.writes_inputs and not _same(parcel, sent, inputs):
             views = tuple(sent.view(place) for place in parcel.places)
@@ -221,6 +228,15 @@ class Trials:
             raise ReferenceFailed(f"get_inputs() gives {error}, which cannot be judged") from error
         self._arenas.append(arena)
         return arena, parcel
+
+
+def _nearer(got: Sequence[Any], rival: Sequence[Any], expected: Sequence[Any]) -> bool:
+    """Whether outputs are by far nearer to the rival ones than to what is expected."""
+    for leaf, other, want in zip(got, rival, expected, strict=True):
+        from_want, from_other = tiers.error(leaf, want).rms, tiers.error(leaf, other).rms
+        if from_want > _TOLD_APART and from_other < _NEARER * from_want:
+            return True
+    return False
 
 
 def _same(parcel: Parcel, arena: Arena, inputs: list[Any]) -> bool:

@@ -21,6 +21,7 @@ SLACK_MS = 0.8
 TAIL_SLACK_MS = 0.3
 LAUNCH_SLACK_MS = 0.03
 GRAPH_SLACK_MS = 0.008
+COPY_SLACK = 0.25
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,23 @@ class Clocks:
         return self.tail_ms > max((RATIO - 1) * self.claimed_ms, TAIL_SLACK_MS)
 
 
-def launch_bound(gpu_ms: float, wall_ms: float) -> bool:
-    """Whether calls one after another take longer on the wall than their GPU time explains."""
-    return wall_ms > RATIO * gpu_ms + LAUNCH_SLACK_MS
+def launch_bound(gpu_ms: float, wall_ms: float, copy_ms: float = 0.0) -> bool:
+    """Whether calls one after another take longer on the wall than their GPU time explains.
+
+    Args:
+        gpu_ms: of a call.
+        wall_ms: of a call, its outputs copied.
+        copy_ms: of copying them, which is not known exactly beside other work.
+    """
+    return wall_ms - copy_ms > RATIO * gpu_ms + COPY_SLACK * copy_ms + LAUNCH_SLACK_MS
 
 
-def confirmed(gpu_ms: float, graph_ms: float) -> bool:
-    """Whether a call's wall time in a replayed graph, which leaves the host out, bears out its GPU time."""
-    return graph_ms <= RATIO * gpu_ms + GRAPH_SLACK_MS
+def confirmed(gpu_ms: float, graph_ms: float, copy_ms: float = 0.0) -> bool:
+    """Whether the wall time in a replayed graph, in which the host has no part, bears out the GPU time.
+
+    Args:
+        gpu_ms: of a call.
+        graph_ms: wall time of a call within the graph, its outputs copied.
+        copy_ms: as for :func:`launch_bound`.
+    """
+    return graph_ms - copy_ms <= RATIO * gpu_ms + COPY_SLACK * copy_ms + GRAPH_SLACK_MS
