@@ -61,6 +61,10 @@ class Cancelled(Exception):
     """Nobody waits for the result any more."""
 
 
+class _NoRoom(Exception):
+    """The device had too little memory for this job beside others."""
+
+
 class _RefereeLost(Exception):
     """The referee died, in the time of ``whose``."""
 
@@ -122,9 +126,17 @@ class Bench:
         """
         limit_s = self._limit_s(request.timeout)
         lost: _RefereeLost | None = None
-        for attempt in range(1, _ATTEMPTS + 1):
+        alone = False
+        attempt = 0
+        while attempt < _ATTEMPTS:
+            attempt += 1
             try:
-                verdict = self._evaluate_once(request, recorded_ms, limit_s, cancelled)
+                verdict = self._evaluate_once(request, recorded_ms, limit_s, cancelled, alone)
+            except _NoRoom:
+                log.warning("there was too little memory beside others: the job is tried again alone")
+                alone = True
+                attempt -= 1
+                continue
             except (_RefereeLost, ZygoteLost) as error:
                 log.error("%s: attempt %d of %d", error, attempt, _ATTEMPTS)
                 lost = error if isinstance(error, _RefereeLost) else None
@@ -185,8 +197,9 @@ class Bench:
         recorded_ms: float | None,
         limit_s: int,
         cancelled: threading.Event,
+        alone: bool,
     ) -> Verdict:
-        played = self._play(request, recorded_ms, limit_s, cancelled)
+        played = self._play(request, recorded_ms, limit_s, cancelled, alone)
         facts = self._facts(request) | {"sandbox": played.sandbox}
         if played.timed_out is not None:
             timeout = feedback.of_timeout(limit_s, played.timed_out)
@@ -216,12 +229,13 @@ class Bench:
         recorded_ms: float | None,
         limit_s: int,
         cancelled: threading.Event,
+        alone: bool,
     ) -> _Played:
         """Bring the referee and a fresh player together; afterwards nothing of the player is left.
 
         Raises:
             ProblemError: the reference fails or takes too long.
-            Cancelled, _RefereeLost, ZygoteLost: there is no result.
+            Cancelled, _NoRoom, _RefereeLost, ZygoteLost: there is no result.
         """
         referee = self._ready_referee()
         armed = self._take_player(request, cancelled)
@@ -237,6 +251,7 @@ class Bench:
             "recorded_ms": recorded_ms,
             "sandbox": sandbox,
             "keeper": armed.keeper,
+            "alone": alone,
         }
         try:
             with armed.connection:
@@ -254,6 +269,8 @@ class Bench:
             if result is None:
                 self._settle()
             self._release()
+        if result is not None and result["kind"] == "no_room":
+            raise _NoRoom
         if result is not None:
             self._raise_for_reference(result)
         return _Played(str(armed.folder), report, result, gone, timed_out, sandbox)

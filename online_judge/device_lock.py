@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import struct
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -45,13 +46,15 @@ class DeviceLock:
     that arrives after them: neither kind starves the other. The kernel does the waiting, and lets go of
     what a dead process held.
 
-    Not reentrant: whoever holds the lock and asks for it again may wait for itself. A child forked within
-    the block, without an exec, keeps the lock if its parent is killed there and it is not.
+    Within a block of the same thread another :meth:`hold` is nothing new, unless it asks for exclusive use
+    where the outer one does not. A child forked within the block, without an exec, keeps the lock if its
+    parent is killed there and it is not.
     """
 
     def __init__(self, path: str | Path) -> None:
         """Use ``path`` and, for the turnstile, ``path`` with ``.turn``; both are made when missing."""
         self._path = os.fspath(path)
+        self._mine = threading.local()
         for name in (self._path, self._turnstile, self._account):
             os.close(os.open(name, _FLAGS, 0o600))
         os.makedirs(self._registry, mode=0o700, exist_ok=True)
@@ -69,6 +72,21 @@ class DeviceLock:
     def _account(self) -> str:
         """File with the seconds for which such processes have been stopped so far."""
         return f"{self._path}.stopped"
+
+    @contextmanager
+    def course(self) -> Iterator[None]:
+        """Be the only one that has memory for timing; to be asked for before the device itself."""
+        if getattr(self._mine, "course", False):
+            yield
+            return
+        gate = os.open(f"{self._path}.course", _FLAGS, 0o600)
+        try:
+            fcntl.flock(gate, fcntl.LOCK_EX)
+            self._mine.course = True
+            yield
+        finally:
+            self._mine.course = False
+            os.close(gate)
 
     @contextmanager
     def stoppable(self, root: int) -> Iterator[None]:
@@ -109,7 +127,22 @@ class DeviceLock:
 
     @contextmanager
     def hold(self, *, exclusive: bool) -> Iterator[Hold]:
-        """Hold the device for the length of the block; gives the times of this use."""
+        """Hold the device for the length of the block; gives the times of this use.
+
+        Raises:
+            RuntimeError: this thread holds it shared and asks for exclusive use.
+        """
+        outer: Hold | None = getattr(self._mine, "hold", None)
+        if outer is not None:
+            if exclusive and not outer.exclusive:
+                raise RuntimeError("shared use of a device cannot become exclusive")
+            begin = time.monotonic()
+            inner = Hold(exclusive, 0.0)
+            try:
+                yield inner
+            finally:
+                inner.held_s = time.monotonic() - begin
+            return
         begin = time.monotonic()
         room = os.open(self._path, _FLAGS, 0o600)
         try:
@@ -121,11 +154,12 @@ class DeviceLock:
             finally:
                 os.close(turn)
             got = time.monotonic()
-            use = Hold(exclusive, got - begin)
+            use = self._mine.hold = Hold(exclusive, got - begin)
             try:
                 with self._others_stopped() if exclusive else contextlib.nullcontext():
                     yield use
             finally:
+                self._mine.hold = None
                 fcntl.flock(room, fcntl.LOCK_UN)  # also where a forked child has the descriptor
                 use.held_s = time.monotonic() - got
         finally:

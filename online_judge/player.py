@@ -46,6 +46,7 @@ class Player:
         self._class: Any = None
         self._model: Any = None
         self._buffers: dict[str, Any] = {}
+        self._known: set[str] = set()
         self._prepared: tuple[list[Any], list[Any], Prepare] | None = None
         self._graph: timing.BlockRun | None = None
         self._switched: list[str] = []
@@ -123,16 +124,24 @@ class Player:
         changed = False
         model = self._class(*order.init_inputs)
         with Window(order.weights, fds) as window:
+            # others than the reference's are the candidate's own: what it keeps there must stay
+            known = set(window.tree())
             if isinstance(model, torch.nn.Module):
                 changed = order.load and _load_weights(model, window.tree())
                 if order.dtype != "fp32":  # a candidate may hold half-precision weights on purpose
                     model = model.to(modules.DTYPES[order.dtype])
                 model = model.cuda() if self._cuda else model
         self._model = model
-        self._buffers = modules.buffers_of(model)
+        self._known = known
+        self._buffers = self._own_buffers()
         self._synchronise()
         self._keep_switches()
         return {"changed": changed}
+
+    def _own_buffers(self) -> dict[str, Any]:
+        """Copies of the buffers that the reference has as well, such as running statistics."""
+        buffers = modules.buffers_of(self._model)
+        return {name: value for name, value in buffers.items() if name in self._known}
 
     def _reweigh(self, order: Reweigh, fds: list[int]) -> dict[str, Any]:
         with Window(order.weights, fds) as window, torch.no_grad():
@@ -144,7 +153,7 @@ class Player:
                 modules.restore_buffers(model, self._buffers)
                 for name, held in own.items():
                     held.copy_(fresh[name])
-                self._buffers = modules.buffers_of(model)
+                self._buffers = self._own_buffers()
             self._synchronise()
         return {"loaded": loaded}
 

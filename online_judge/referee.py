@@ -4,8 +4,8 @@ It runs the reference, never the candidate. Its control channel carries JSON fro
 configuration, then orders:
 
 - ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "folder": str, "job": str,
-  "recorded_ms": float | null, "sandbox": {...}, "keeper": int}`` with the player's socket; answered by
-  any number of ``{"clock": "reference" | "candidate" | "tuning" | "none", "stage": str}``, which tell
+  "recorded_ms": float | null, "sandbox": {...}, "keeper": int, "alone": bool}`` with the player's socket;
+  answered by any number of ``{"clock": "reference" | "candidate" | "tuning" | "none", "stage": str}``, which tell
   whose time is running, and one ``{"result": {...}}``;
 - ``{"op": "problem", "request": {...}}``: the same without a player;
 - ``{"op": "release"}``: the player is gone, its memory can go; answered by ``{"released": true}``.
@@ -26,12 +26,14 @@ import sys
 import traceback
 from collections import OrderedDict
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 
 from adaexplore.core.identity import source_identity
+from adaexplore.core.verdict import Status
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, Tf32Policy
 from online_judge import linux
 from online_judge.channel import Channel, ChannelClosed
@@ -40,7 +42,7 @@ from online_judge.evaluation import gauge, modules
 from online_judge.evaluation.dialogue import Dialogue, PlayerGone
 from online_judge.evaluation.match import Match, Terms
 from online_judge.evaluation.problem import Problem
-from online_judge.evaluation.reference import Reference, ReferenceFailed, Seeds
+from online_judge.evaluation.reference import NoRoom, Reference, ReferenceFailed, Seeds
 from online_judge.evaluation.timing import Stopwatch
 from online_judge.warm_cache import WarmCache
 
@@ -133,6 +135,7 @@ class Referee:
                     folder=order["folder"],
                     visible_devices=self._config.visible_devices,
                     keeper=order["keeper"],
+                    alone=order["alone"],
                     job=order["job"] + source_identity(request.custom_model_src)[:16],
                 )
                 dialogue = Dialogue(player, self._clock, terms.folder)
@@ -140,20 +143,27 @@ class Referee:
                 verdict = self._match.run()
         except ReferenceFailed as error:
             self._problems.clear()
+            if isinstance(error, NoRoom) and not order["alone"]:
+                return {"kind": "no_room"}
             return {"kind": "reference_failed", "reason": str(error), "broken": self._context_lost()}
         except PlayerGone as gone:
             return {"kind": "player_gone", "stage": gone.stage.value, "why": gone.why}
         finally:
             player.close()
+        if self._cuda and verdict.status is Status.OUT_OF_MEMORY and not order["alone"]:
+            return {"kind": "no_room"}
         return {"kind": "verdict", "verdict": verdict.model_dump(mode="json")}
 
     def _check_problem(self, order: dict[str, Any]) -> dict[str, Any]:
         request = ProblemRequest.model_validate(order["request"])
         self._clock("reference", "")
         try:
-            with modules.torch_defaults(), self._lock.hold(exclusive=False):
+            with modules.torch_defaults():
                 reference = self._problem(request.original_model_src, request.seed_num, request).reference
-                reference.outputs(reference.inputs("problem"), "problem")
+                self._clock("none", "")
+                with self._lock.hold(exclusive=False):
+                    self._clock("reference", "")
+                    reference.outputs(reference.inputs("problem"), "problem")
         except ReferenceFailed as error:
             self._problems.clear()
             return {"kind": "reference_failed", "reason": str(error), "broken": self._context_lost()}
@@ -174,16 +184,23 @@ class Referee:
         modules.apply_precision(tf32)
         known = (key, str(seed_num), request.dtype_str, tf32)
         if known not in self._problems:
-            while len(self._problems) >= _PROBLEMS:
+            while self._problems and (len(self._problems) >= _PROBLEMS or self._is_tight()):
                 self._problems.popitem(last=False)
-            if self._cuda:
-                torch.cuda.empty_cache()
             seeds = Seeds(hmac.new(self._secret, f"{key}:{seed_num}".encode(), hashlib.sha256).digest())
-            reference = Reference(source, key, seeds, request.dtype_str, cuda=self._cuda)
+            guard = partial(self._lock.hold, exclusive=False)
+            reference = Reference(source, key, seeds, request.dtype_str, cuda=self._cuda, guard=guard)
             shared = Path(self._config.home).parent / f"baselines-{self._config.device_id}"
             self._problems[known] = Problem(reference, shared)
         self._problems.move_to_end(known)
         return self._problems[known]
+
+    def _is_tight(self) -> bool:
+        """Whether over half of the GPU's memory is in use, so that nothing is kept which may not be needed."""
+        if not self._cuda:
+            return False
+        torch.cuda.empty_cache()
+        free, total = torch.cuda.mem_get_info()
+        return bool(free < total / 2)
 
     def _stopwatch(self) -> Stopwatch:
         if self._watch is None:

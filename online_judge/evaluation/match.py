@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Protocol
@@ -38,7 +38,7 @@ from online_judge.evaluation.launches import Launches
 from online_judge.evaluation.measurement import Measured, copy_extra_ms, measured
 from online_judge.evaluation.problem import Problem
 from online_judge.evaluation.race import Race
-from online_judge.evaluation.reference import ReferenceFailed
+from online_judge.evaluation.reference import NoRoom
 from online_judge.evaluation.timing import Stopwatch
 from online_judge.evaluation.trees import Tree
 from online_judge.evaluation.trials import WRONG, Called, Trials
@@ -52,6 +52,9 @@ class Lock(Protocol):
 
     def hold(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
         """Hold the device for the length of the block."""
+
+    def course(self) -> AbstractContextManager[None]:
+        """Be the only one that has memory for timing; to be asked for before the device itself."""
 
     def stoppable(self, root: int) -> AbstractContextManager[None]:
         """Within the block, exclusive users of the device stop all processes below ``root``."""
@@ -70,6 +73,7 @@ class Terms:
         folder: the player's private folder, for scrubbing.
         visible_devices: the device, as ``CUDA_VISIBLE_DEVICES`` names it.
         keeper: process id above the player's.
+        alone: whether the device is held exclusively all the time.
         job: names this job's hidden inputs.
     """
 
@@ -81,6 +85,7 @@ class Terms:
     folder: str
     visible_devices: str
     keeper: int
+    alone: bool
     job: str
 
 
@@ -122,7 +127,10 @@ class Match:
         self._lock = lock
         self._stopwatch = stopwatch
         self._cuda = self._reference.cuda
-        self._trials = Trials(dialogue, problem, terms.folder, self._request.tolerance)
+        self._trials = Trials(
+            dialogue, problem, terms.folder, self._request.tolerance, partial(self._holding, exclusive=False)
+        )
+        self._kept = ExitStack()
         self._course: Course | None = None
         self._found = _Found()
         self._changed = self._folded = False
@@ -136,8 +144,17 @@ class Match:
 
         Raises:
             ReferenceFailed: the reference fails; says nothing about the candidate.
+            NoRoom: there is too little memory, perhaps because others use the device too.
             PlayerGone: the player died.
         """
+        if self._terms.alone:
+            self._dialogue.clock("none", "")
+            self._kept.enter_context(self._lock.course())
+            with self._lock.hold(exclusive=True):
+                return self._run()
+        return self._run()
+
+    def _run(self) -> Verdict:
         trials = self._request.num_correct_trials
         found = self._found
         timed = self._cuda and self._request.measure_performance
@@ -164,7 +181,7 @@ class Match:
             return Verdict(status=failed.status, metadata=self._facts() | count | failed.metadata)
         except (driver.DriverError, torch.OutOfMemoryError) as error:
             reason = f"the GPU has too little free memory for its inputs and outputs ({error})"
-            raise ReferenceFailed(reason) from error
+            raise NoRoom(reason) from error
         return self._verdict(result)
 
     def free(self) -> None:
@@ -173,6 +190,7 @@ class Match:
         if self._course is not None:
             self._course.free()
             self._course = None
+        self._kept.close()
 
     def _load(self) -> None:
         source = self._terms.source.encode("utf-8", "surrogatepass")
@@ -351,13 +369,14 @@ class Match:
             for leaf in self._found.last.expected.leaves
         ]
         strides = self._found.last.strides
-        self._dialogue.clock("reference", Stage.TIMING.value)
-        call = self._problem.timed_call(self._request.baseline)
+        self._dialogue.clock("none", "")
+        self._kept.enter_context(self._lock.course())
         stopwatch = self._stopwatch()
         name = f"{self._terms.job}:race"
         rng = random.Random(self._reference.seeds.of("race", name))
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)
+            call = self._problem.timed_call(self._request.baseline)
             self._course = Course(self._problem, name, call, stopwatch, expected, rng, shared=True)
             self._share = self._profile()
             gpu_state.snapshot(self._terms.visible_devices)  # the first one takes longer

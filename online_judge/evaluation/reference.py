@@ -17,6 +17,7 @@ from online_judge.evaluation import costs, feedback, modules, oracles, trees, we
 from online_judge.evaluation.tiers import OracleKind
 
 _REASON_CHARS = 300
+_MEMORY_WORDS = ("out of memory", "STATUS_ALLOC_FAILED")
 # a call that takes longer in its own precision has no oracle in double precision
 _SLOW_ON_GPU_S = 0.06
 _SLOW_ON_CPU_S = 1.0
@@ -24,6 +25,10 @@ _SLOW_ON_CPU_S = 1.0
 
 class ReferenceFailed(Exception):
     """The reference itself does not work; the text says why in one line."""
+
+
+class NoRoom(ReferenceFailed):
+    """The GPU has too little free memory, perhaps because others use it too."""
 
 
 class Seeds:
@@ -48,7 +53,16 @@ class Reference:
         oracle_kind: precision of the last oracle; None before one was asked for or where there is none.
     """
 
-    def __init__(self, source: str, key: str, seeds: Seeds, dtype: DtypeName, *, cuda: bool) -> None:
+    def __init__(
+        self,
+        source: str,
+        key: str,
+        seeds: Seeds,
+        dtype: DtypeName,
+        *,
+        cuda: bool,
+        guard: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
+    ) -> None:
         """Load and construct.
 
         Args:
@@ -57,6 +71,7 @@ class Reference:
             seeds: where weights and inputs come from.
             dtype: precision of weights and floating inputs.
             cuda: whether it runs on the current GPU.
+            guard: holds the device while the module is moved there.
 
         Raises:
             ReferenceFailed: it cannot be loaded or constructed.
@@ -90,8 +105,9 @@ class Reference:
             # as constructed, in full precision: what a candidate's own construction is to equal
             self.weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
             model = model.to(modules.DTYPES[dtype])
-            self._model = model.cuda() if cuda else model
-            self._buffers = modules.buffers_of(self._model)
+            with guard() if cuda else contextlib.nullcontext():
+                self._model = model.cuda() if cuda else model
+                self._buffers = modules.buffers_of(self._model)
 
     @property
     def construct_seed(self) -> int:
@@ -291,4 +307,5 @@ def blaming(what: str) -> Iterator[None]:
         lines = str(error).strip().splitlines()
         text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
         text = feedback.scrub(text, "/nonexistent")
-        raise ReferenceFailed(f"{what}: {feedback.clip(text, _REASON_CHARS)}") from error
+        kind = NoRoom if any(words in str(error) for words in _MEMORY_WORDS) else ReferenceFailed
+        raise kind(f"{what}: {feedback.clip(text, _REASON_CHARS)}") from error

@@ -21,7 +21,8 @@ STEADY_CALLS = 3
 MAX_WARMUP_CALLS = 20_000
 _SLOW_WARMUP_S = 2.0
 _QUIET_S = 1.0
-_QUIET_FLUSHES = 2
+_QUIET_TIMES = 2
+_QUIET_FLUSHES = 60
 _QUIET_RATIO = 1.25
 _RESOLUTION_MS = 0.0005  # of events, by the CUDA documentation
 _FALLBACK_L2_BYTES = 64 * 2**20
@@ -231,23 +232,24 @@ class Stopwatch:
                 self._copy(place, leaf)
 
     def wait_for_quiet(self) -> bool:
-        """Wait, a second at most, until nobody else uses the GPU: flushes then take as long as alone."""
+        """Wait, a second at most, until nobody else uses the GPU: flushes in a row then take as long as alone."""
         deadline = self._now() + _QUIET_S
         quiet = 0
-        while quiet < _QUIET_FLUSHES and self._now() < deadline:
-            quiet = quiet + 1 if self._time_flush() < _QUIET_RATIO * self.flush_ms else 0
-        return quiet == _QUIET_FLUSHES
+        while quiet < _QUIET_TIMES and self._now() < deadline:
+            quiet = quiet + 1 if self._time_flush(_QUIET_FLUSHES) < _QUIET_RATIO * self.flush_ms else 0
+        return quiet == _QUIET_TIMES
 
-    def _time_flush(self) -> float:
-        """Milliseconds of one flush."""
+    def _time_flush(self, count: int = 20) -> float:
+        """Milliseconds of one flush among ``count``, the first ones of which are left out."""
         begin, end = self._new_event(), self._new_event()
-        for mark in (begin, begin, end):
-            mark.record(self._stream)
-            for _ in range(10):
-                self._zero(self._flush)
+        for _ in range(5):
+            self._zero(self._flush)
+        begin.record(self._stream)
+        for _ in range(count):
+            self._zero(self._flush)
         end.record(self._stream)
         self._synchronize()
-        return float(begin.elapsed_time(end)) / 20
+        return float(begin.elapsed_time(end)) / count
 
     def _use_default_stream(self) -> None:
         """Undo what a candidate's ``set_stream`` may have left behind."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,11 +46,25 @@ class Called:
     strides: tuple[tuple[int, ...], ...] = ()
 
 
+Guard = Callable[[], AbstractContextManager[object]]
+
+
 class Trials:
     """Calls one player; what it shares with the player is freed call by call, or by :meth:`free`."""
 
-    def __init__(self, dialogue: Dialogue, problem: Problem, folder: str, tolerance: float) -> None:
-        """``folder`` is the player's, for scrubbing messages; ``tolerance`` is elementwise."""
+    def __init__(
+        self, dialogue: Dialogue, problem: Problem, folder: str, tolerance: float, guard: Guard
+    ) -> None:
+        """Prepare.
+
+        Args:
+            dialogue: with the player.
+            problem: for inputs and expected outputs.
+            folder: the player's, for scrubbing messages.
+            tolerance: elementwise.
+            guard: holds the device, shared, for what is done on it here and now.
+        """
+        self._guard = guard
         self._dialogue = dialogue
         self._problem = problem
         self._reference = problem.reference
@@ -66,9 +81,10 @@ class Trials:
 
     def construct(self, *, load: bool) -> bool:
         """Have the candidate built; True where loading the weights changed what it came to by itself."""
-        self._dialogue.clock("reference", Stage.CONSTRUCT.value)
-        arena, parcel = pack(self._reference.weights, cuda=self._cuda)
-        self._arenas.append(arena)
+        with self._guard():
+            self._dialogue.clock("reference", Stage.CONSTRUCT.value)
+            arena, parcel = pack(self._reference.weights, cuda=self._cuda)
+            self._arenas.append(arena)
         order = Construct(
             load=load,
             init_inputs=self._reference.init_inputs,
@@ -90,11 +106,12 @@ class Trials:
 
     def tune(self, name: str) -> None:
         """A first call, in which kernels are compiled and tuned; nobody looks at its outputs."""
-        self._dialogue.clock("reference", Stage.FORWARD.value)
-        sent, parcel = self._share(self._reference.inputs(name))
-        places, nbytes = lay_out([])
-        unused = Arena(nbytes, cuda=self._cuda)
-        self._arenas.append(unused)
+        with self._guard():
+            self._dialogue.clock("reference", Stage.FORWARD.value)
+            sent, parcel = self._share(self._reference.inputs(name))
+            places, nbytes = lay_out([])
+            unused = Arena(nbytes, cuda=self._cuda)
+            self._arenas.append(unused)
         order = Forward(parcel, unused.parcel(None, places), self._reference.call_seed(name))
         self._dialogue.ask(Stage.FORWARD, order, [sent, unused], tuning=True)
         self.free()
