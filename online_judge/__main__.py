@@ -14,6 +14,7 @@ import uvicorn
 
 from adaexplore.core.errors import AdaExploreError, ConfigError
 from adaexplore.core.files import write_json
+from online_judge import linux
 from online_judge.access import TOKEN_VARIABLE, is_loopback
 from online_judge.events import TEXT_FORMAT, JsonFormatter
 from online_judge.settings import Settings, bind_address, default_state_file
@@ -58,6 +59,7 @@ class _Server(uvicorn.Server):
 
 def main(argv: list[str] | None = None) -> int:
     """Run the command; gives its exit status."""
+    linux.forbid_inspection()
     parent = os.getppid()
     parser = argparse.ArgumentParser(prog="python -m online_judge", description=__doc__)
     parser.add_argument("--host", help="address to listen on (HOST, else 127.0.0.1)")

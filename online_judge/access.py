@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fastapi.responses import JSONResponse
 
 if TYPE_CHECKING:
+    from fastapi import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from online_judge.settings import Settings
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 OPEN_PATHS = ("/livez", "/readyz")
 TOKEN_VARIABLE = "ADAEXPLORE_JUDGE_TOKEN"
 _MAX_DISCARD_BYTES = 2**26
+_MAX_CLIENT = 100
 
 
 def is_loopback(host: str) -> bool:
@@ -98,3 +100,9 @@ async def _read(scope: Scope, receive: Receive, limit: int) -> bytes | None:
         if not message.get("more_body") or size > limit + _MAX_DISCARD_BYTES:
             break
     return b"".join(parts) if size <= limit else None
+
+
+def client_of(request: Request) -> str:
+    """Whose request it is where clients take turns: by ``X-Client``, else by address."""
+    named = request.headers.get("x-client", "")
+    return named[:_MAX_CLIENT] or (request.client.host if request.client is not None else "")

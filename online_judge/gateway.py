@@ -26,7 +26,7 @@ from adaexplore.core.wire import (
     QueueStatus,
 )
 from online_judge import devices, job_endpoints, linux
-from online_judge.access import Door
+from online_judge.access import Door, client_of
 from online_judge.bench import Bench, Cancelled, pool_of
 from online_judge.cache import ResultCache
 from online_judge.compile_slot import compile_slots
@@ -163,6 +163,7 @@ async def _health(request: Request) -> dict[str, Any]:
         "judge_device": "cuda" if machine.cuda_available or not machine.devices else "cpu",
         "hardware": machine.hardware,
         "compile_target": machine.compile_target,
+        "sandbox": judge.nursery.sandbox,
         "versions": {name: judge.nursery.versions.get(name) for name in ("torch", "triton", "python")},
     }
     if machine.cuda_available:
@@ -197,7 +198,7 @@ async def _evaluate(body: EvaluationRequest, request: Request) -> EvaluationResp
         known = await judge.cache.get(question)
     if known is not None:
         return EvaluationResponse(success=True, **known.to_metrics(), execution_time=time.monotonic() - begin)
-    job = _submit(judge, judge.evaluations.work("candidate", body), device)
+    job = _submit(judge, request, judge.evaluations.work("candidate", body), device)
     try:
         verdict: Verdict = await _result(judge, request, job, body.timeout)
     except ProblemError as error:
@@ -226,7 +227,11 @@ async def _problem(body: ProblemRequest, request: Request) -> ProblemReport:
     """Say whether a reference can be judged here at all."""
     judge = _judge(request)
     job = _submit(
-        judge, judge.evaluations.work("problem", body), _device(judge, "problem", body), full_code=429
+        judge,
+        request,
+        judge.evaluations.work("problem", body),
+        _device(judge, "problem", body),
+        full_code=429,
     )
     report: ProblemReport = await _result(judge, request, job, body.timeout)
     return report
@@ -248,11 +253,11 @@ def _device(judge: Judge, kind: JobKind, body: EvaluationRequest | ProblemReques
         raise HTTPException(400, str(error)) from error
 
 
-def _submit(judge: Judge, work: Work, device: int | None, full_code: int = 503) -> Job:
+def _submit(judge: Judge, request: Request, work: Work, device: int | None, full_code: int = 503) -> Job:
     if not judge.machine.devices:
         raise HTTPException(503, "CUDA is not available on this judge")
     try:
-        return judge.scheduler.submit(work, device)
+        return judge.scheduler.submit(work, device, client=client_of(request))
     except QueueFull as full:
         raise HTTPException(full_code, str(full), headers={"Retry-After": str(RETRY_AFTER_S)}) from full
 

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobRequest, JobTicket
+from online_judge.access import client_of
 from online_judge.evaluations import NoSuchDevice
 from online_judge.jobs import JournalBroken, KeyInUse
 from online_judge.scheduler import QueueFull
@@ -52,7 +53,7 @@ async def submit(
         raise HTTPException(503, "CUDA is not available on this judge")
     retry = {"Retry-After": str(RETRY_AFTER_S)}
     try:
-        answer = await judge.board.submit(body, idempotency_key)
+        answer = await judge.board.submit(body, idempotency_key, client_of(request))
     except KeyInUse as error:
         raise HTTPException(409, str(error)) from error
     except NoSuchDevice as error:

@@ -44,6 +44,7 @@ class Entry:
         run: what it waits for.
         answer: how it ended; None until then.
         settling: its end is decided, and perhaps not yet written down.
+        client: whose it is, where clients take turns.
         done: set when it is over.
     """
 
@@ -53,6 +54,7 @@ class Entry:
     run: Run | None = None
     answer: JobAnswer | None = None
     settling: bool = False
+    client: str = ""
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
     def look(self, scheduler: Scheduler) -> JobAnswer:

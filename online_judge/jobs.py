@@ -104,8 +104,8 @@ class JobBoard:
         except sqlite3.Error as error:
             log.error("the journal cannot be written: %s", error)
 
-    async def submit(self, body: JobRequest, key: str | None) -> JobAnswer:
-        """Take a job in, or find the one that came with the same idempotency key.
+    async def submit(self, body: JobRequest, key: str | None, client: str = "") -> JobAnswer:
+        """Take a job in, or find the one that came with the same idempotency key; clients take turns.
 
         Raises:
             KeyInUse: the key came with another body.
@@ -121,7 +121,7 @@ class JobBoard:
             await asyncio.shield(known.accepted)
             return known.look(self._scheduler)
         row = JobRow(uuid.uuid4().hex, key, digest, body.kind, time.time(), body=body)
-        entry = Entry(row, asyncio.get_running_loop().create_future())
+        entry = Entry(row, asyncio.get_running_loop().create_future(), client=client)
         self._register(entry)
         try:
             await asyncio.shield(self._spawn(self._accept(entry, body)))
@@ -228,7 +228,7 @@ class JobBoard:
             return
         work = self._evaluations.work(body.kind, body.request)
         scheduler = self._compiles if body.kind == "compile" else self._scheduler
-        job = scheduler.submit(work, device, priority=body.priority, admitted=admitted)
+        job = scheduler.submit(work, device, priority=body.priority, admitted=admitted, client=entry.client)
         entry.run = run = Run(job, key, question, [entry])
         self._runs[key] = run
         run.task = self._spawn(self._follow(run))

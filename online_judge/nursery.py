@@ -45,6 +45,7 @@ class Nursery:
         self._weaknesses: set[tuple[str, ...]] = set()
         self.home = Path()
         self.versions: dict[str, str] = {}
+        self.sandbox: dict[str, Any] | None = None
 
     def start(self) -> None:
         """Start the zygote and wait until it is ready.
@@ -80,7 +81,8 @@ class Nursery:
         return self._fork({"op": "player", "spec": spec.to_json()}, [player_end, lifeline])
 
     def note_sandbox(self, sandbox: dict[str, Any]) -> None:
-        """Warn of what is not in force around players, once."""
+        """Keep what is in force around players; warn, once, of what is not."""
+        self.sandbox = sandbox | {"uid": sandbox.get("uid") is not None}
         weak = readback.weaknesses(sandbox)
         with self._lock:
             known = weak in self._weaknesses

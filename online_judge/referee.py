@@ -5,8 +5,8 @@ configuration, then orders:
 
 - ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "folder": str, "job": str,
   "recorded_ms": float | null, "sandbox": {...}, "keeper": int, "alone": bool}`` with the player's socket;
-  answered by any number of ``{"clock": "reference" | "candidate" | "tuning" | "none", "stage": str}``, which tell
-  whose time is running, and one ``{"result": {...}}``;
+  answered by any number of ``{"clock": "reference" | "candidate" | "tuning" | "none", "stage": str}``,
+  which tell whose time is running, and one ``{"result": {...}}``;
 - ``{"op": "problem", "request": {...}}``: the same without a player;
 - ``{"op": "release"}``: the player is gone, its memory can go; answered by ``{"released": true}``.
 
@@ -195,7 +195,7 @@ class Referee:
         return self._problems[known]
 
     def _is_tight(self) -> bool:
-        """Whether over half of the GPU's memory is in use, so that nothing is kept which may not be needed."""
+        """Whether over half of the GPU's memory is in use, so that nothing is kept in advance."""
         if not self._cuda:
             return False
         torch.cuda.empty_cache()

@@ -163,6 +163,7 @@ class Match:
             found.flags += static_notes.notes(self._terms.source)
             if timed:
                 self._problem.measure_clean(self._request, self._lock, self._stopwatch, self._dialogue.clock)
+            self._dialogue.clock("none", "")
             with self._lock.stoppable(self._terms.keeper):
                 self._load()
                 if self._cuda:
@@ -382,9 +383,10 @@ class Match:
             gpu_state.snapshot(self._terms.visible_devices)  # the first one takes longer
         race = Race(self._dialogue, self._problem, self._course, name, rng, self._request.num_perf_trials)
         with self._holding(exclusive=True) as hold:
-            stopwatch.wait_for_quiet()
+            quiet = stopwatch.wait_for_quiet()
             before = gpu_state.snapshot(self._terms.visible_devices)
             outcome = race.run()
+            outcome.quiet = quiet
             after = gpu_state.snapshot(self._terms.visible_devices)
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)

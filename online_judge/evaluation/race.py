@@ -37,6 +37,7 @@ TARGET_SPREAD = 0.002
 _SAMPLED = 4096
 _AUDITS = 3
 _PLAIN_ROUNDS = 2
+_GRAPH_ROUNDS = 3
 
 
 @dataclass
@@ -89,6 +90,7 @@ class Outcome:
         reference: the baseline's.
         flags: what is wrong with the candidate's times or timed outputs.
         copy_ms: wall time of copying one call's outputs.
+        quiet: whether the GPU had been left by all others.
         spent_s: seconds of the race by part: warming up, marked, plain and graph rounds.
     """
 
@@ -96,6 +98,7 @@ class Outcome:
     reference: Side = field(default_factory=Side)
     flags: list[Flag] = field(default_factory=list)
     copy_ms: float = 0.0
+    quiet: bool = True
     spent_s: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -232,7 +235,7 @@ class Race:
     def _replay(self, outcome: Outcome, number: int, theirs: int, ours: int) -> None:
         """Blocks that the host has no part in; where the calls cannot be captured there are none."""
         try:
-            for extra in range(_PLAIN_ROUNDS):
+            for extra in range(_GRAPH_ROUNDS):
                 self._round(outcome, number + extra, BlockOrder(theirs, kind="graph"), ours)
         except BlockRefused as refused:
             if "unjoined" in str(refused).lower():

@@ -232,7 +232,7 @@ class Stopwatch:
                 self._copy(place, leaf)
 
     def wait_for_quiet(self) -> bool:
-        """Wait, a second at most, until nobody else uses the GPU: flushes in a row then take as long as alone."""
+        """Wait, a second at most, until nobody else uses the GPU: flushes then take as long as alone."""
         deadline = self._now() + _QUIET_S
         quiet = 0
         while quiet < _QUIET_TIMES and self._now() < deadline:

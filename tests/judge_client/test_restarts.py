@@ -18,8 +18,9 @@ from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
 from adaexplore.judge_client.connection import open_client
 from adaexplore.judge_client.http import Evaluation, HttpJudge
-from tests.online_judge.live import judge_environment, wait_until
-from tests.online_judge.sources import HONEST, REFERENCE, with_forward
+from online_judge import linux
+from tests.online_judge.live import comm, judge_environment, wait_until
+from tests.online_judge.sources import HONEST, NOTED, REFERENCE, with_forward
 
 pytestmark = pytest.mark.slow
 TASK = Task(1, "1", "1_x", REFERENCE, "fp32", Path("1_x.py"))
@@ -47,8 +48,7 @@ def judge_at(port: int, folder: Path, state: str) -> Iterator[subprocess.Popen[b
 
 @pytest.mark.parametrize("journal", [True, False])
 def test_a_judge_killed_in_mid_job_still_gives_its_verdict(tmp_path: Path, journal: bool) -> None:
-    note = tmp_path / "note"
-    slow = with_forward(f"open({str(note)!r}, 'a').write('x')\ntime.sleep(1)\n" + HONEST)
+    slow = with_forward(NOTED + "time.sleep(0.3)\n" + HONEST)
     state = str(tmp_path / "state.sqlite") if journal else ""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -63,7 +63,7 @@ def test_a_judge_killed_in_mid_job_still_gives_its_verdict(tmp_path: Path, journ
         thread = threading.Thread(target=lambda: found.append(judge.evaluate(TASK, slow)))
         with judge_at(port, tmp_path, state) as process:
             thread.start()
-            wait_until(note.exists, 60)
+            wait_until(lambda: "noted" in map(comm, linux.descendants(process.pid)), 60)
             process.kill()
             process.wait(30)
         with judge_at(port, tmp_path, state):

@@ -20,7 +20,9 @@ from .sources import REFERENCE
 START_S = 90.0
 ENVIRONMENT = {"ADAEXPLORE_JUDGE_SECRET": "zq7x-13579", "JUDGE_DEVICE": "cpu", "MAX_CONCURRENT_EVALS": "1"}
 JUDGE_VARIABLES = (
+    "ARMED_PLAYERS",
     "AVAILABLE_GPUS",
+    "COMPILE_SLOTS",
     "GPU_ALLOCATION_MODE",
     "RUNTIME_TIMEOUT",
     "MAX_QUEUE_SIZE",
@@ -69,6 +71,11 @@ def alive(pid: int) -> bool:
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
     return False
+
+
+def parent(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return int(fields[1])
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:

@@ -56,6 +56,7 @@ def with_forward(body: str, top: str = "", reference_layers: bool = True) -> str
     )
 
 
+NOTED = "open('/proc/self/comm', 'w').write('noted')\n"  # its process is found by this name
 HONEST = "return torch.relu(self.linear(x))"
 
 BAD = {

@@ -71,13 +71,12 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
             problem._cost = cost
         options: dict[str, Any] = {
             "recorded_ms": None,
-            "copy_ms": COPY_MS,
             "extra_ms": 0.0,
             "share": None,
             "states": (None, None),
             "facts": FACTS,
         }
-        outcome = Outcome(candidate, side(0.3))
+        outcome = Outcome(candidate, side(0.3), copy_ms=COPY_MS)
         hold = Hold(exclusive=True, waited_s=0.5, held_s=1.5)
         return measured(outcome, hold, problem, request, **options | changes)
 
@@ -147,7 +146,7 @@ def test_device_that_works_on_is_a_side_stream(judge: Any) -> None:
 
 def test_copies_that_take_longer_are_allowed_for(judge: Any) -> None:
     slow_copies = side(0.01, hidden_ms=0.04)
-    assert ids(judge(slow_copies, copy_ms=COPY_MS + 0.04, extra_ms=0.04)) == []
+    assert ids(judge(slow_copies, extra_ms=0.04)) == []
     assert ids(judge(slow_copies)) != []
 
 
@@ -181,8 +180,8 @@ def test_copies_are_measured_with_the_strides_of_both_sides(monkeypatch: pytest.
     monkeypatch.setattr(measurement, "torch", on_no_gpu)
     plain, turned = real((4, 8), (8, 1), device="meta"), real((4, 8), (1, 4), device="meta")
     watch: Any = None
-    assert measurement.copy_ms([plain], [(8, 1)], watch) == (0.5, 0.0)
-    assert measurement.copy_ms([plain], [(1, 4)], watch) == (2.0, 1.5)
-    assert measurement.copy_ms([turned], [(1, 4)], watch) == (2.0, 0.0)
-    assert measurement.copy_ms([turned], [(8, 1)], watch) == (0.5, -1.5)
-    assert measurement.copy_ms([plain, turned], [(1, 4), (8, 1)], watch) == (2.5, 0.0)
+    assert measurement.copy_extra_ms([plain], [(8, 1)], watch) == 0.0
+    assert measurement.copy_extra_ms([plain], [(1, 4)], watch) == 1.5
+    assert measurement.copy_extra_ms([turned], [(1, 4)], watch) == 0.0
+    assert measurement.copy_extra_ms([turned], [(8, 1)], watch) == -1.5
+    assert measurement.copy_extra_ms([plain, turned], [(1, 4), (8, 1)], watch) == 0.0

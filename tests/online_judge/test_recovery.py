@@ -12,19 +12,13 @@ from typing import Any
 import httpx
 import pytest
 
-from .live import LiveJudge, alive, judge_environment, start_command, wait_until
-from .sources import HONEST, REFERENCE, with_forward
+from .live import LiveJudge, alive, judge_environment, parent, start_command, wait_until
+from .sources import HONEST, NOTED, REFERENCE, with_forward
 
-NOTED = "open('/proc/self/comm', 'w').write('noted')\n"  # its process is found by this name
 SLOW_ONCE = with_forward(
     NOTED + "if not os.path.exists('slept'):\n    open('slept', 'w').close()\n    time.sleep(1.5)\n" + HONEST
 )
 FOREVER = with_forward(NOTED + "time.sleep(600)")
-
-
-def parent(pid: int) -> int:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[1])
 
 
 def in_background(judge: LiveJudge, candidate: str) -> tuple[threading.Thread, list[dict[str, Any]]]:

@@ -24,6 +24,10 @@ def test_calls_gaps_and_span_of_a_block() -> None:
     assert Block.from_claim(json.loads(json.dumps(block.to_json())), 3) == block
 
 
+def test_call_that_is_shorter_than_the_clock_can_tell_counts_as_its_resolution() -> None:
+    assert Block.from_claim(GOOD | {"ends": [0.0, 3.5, 5.0]}, 3).calls == [0.0005, 1.5, 1.0]
+
+
 def test_unmarked_block_has_a_tail_alone() -> None:
     block = Block.from_claim({"starts": [], "ends": [], "tail": 0.5}, 0)
     assert (block.calls, block.gaps, block.span, block.tail) == ([], [], 0.0, 0.5)
@@ -43,7 +47,7 @@ def test_unmarked_block_has_a_tail_alone() -> None:
         {"ends": [1.0, 3.5, True]},
         {"ends": [1.0, 3.5, "5"]},
         {"starts": [-1.0, 2.0, 4.0]},
-        {"ends": [0.0, 3.5, 5.0]},
+        {"ends": [1.0, 1.5, 5.0]},
         {"ends": [2.5, 3.5, 5.0]},
         {"starts": [0.0, 4.0, 2.0]},
     ],

@@ -9,10 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
-from .live import LiveJudge, wait_until
-from .sources import BAD, HONEST, PASSING, REFERENCE, with_forward
+from .live import LiveJudge, alive, parent, wait_until
+from .sources import BAD, HONEST, NOTED, PASSING, REFERENCE, with_forward
 
-FOREVER = with_forward("time.sleep(600)")
+FOREVER = with_forward(NOTED + "time.sleep(600)")
 SLOW = with_forward("time.sleep(0.7)\n" + HONEST)
 
 
@@ -120,13 +120,14 @@ def test_unknown_job_is_404(judge: LiveJudge) -> None:
 def test_cancelling_kills_the_player_before_it_answers(frail_judge: LiveJudge) -> None:
     judge = frail_judge
     job = submit(judge, FOREVER).json()["id"]
-    wait_until(lambda: judge.processes("judge-player"))
+    (player,) = wait_until(lambda: judge.processes("noted"))
+    keeper = parent(player)
     poll: list[dict[str, Any]] = []
     waiting = threading.Thread(target=lambda: poll.append(look(judge, job)))
     waiting.start()
     assert cancel(judge, job)["state"] == "cancelled"
-    assert judge.processes("judge-player") == []
-    wait_until(lambda: judge.processes("judge-keeper") == [])  # dead by now, but perhaps not reaped yet
+    assert judge.processes("noted") == []
+    wait_until(lambda: not alive(keeper))
     waiting.join(10)
     assert poll[0]["state"] == "cancelled"
     assert cancel(judge, job)["state"] == "cancelled"
@@ -136,14 +137,14 @@ def test_cancelling_kills_the_player_before_it_answers(frail_judge: LiveJudge) -
 def test_cancelled_job_that_waits_never_runs(frail_judge: LiveJudge) -> None:
     judge = frail_judge
     blocker = submit(judge, FOREVER).json()["id"]
-    wait_until(lambda: judge.processes("judge-player"))
+    wait_until(lambda: judge.processes("noted"))
     waiting = submit(judge, FOREVER + "# another\n").json()
     assert (waiting["status"], waiting["position"]) == ("queued", 0)
     assert cancel(judge, waiting["id"])["state"] == "cancelled"
     assert look(judge, blocker, wait=0)["state"] == "running"
     assert judge.client.get("/queue/status").json()["total_queued"] == 0
     cancel(judge, blocker)
-    assert judge.processes("judge-player") == []
+    assert judge.processes("noted") == []
 
 
 def test_finished_job_stays_done_when_it_is_cancelled(judge: LiveJudge) -> None:
@@ -154,7 +155,7 @@ def test_finished_job_stays_done_when_it_is_cancelled(judge: LiveJudge) -> None:
 def test_higher_priority_goes_first(frail_judge: LiveJudge) -> None:
     judge = frail_judge
     blocker = submit(judge, FOREVER).json()["id"]
-    wait_until(lambda: judge.processes("judge-player"))
+    wait_until(lambda: judge.processes("noted"))
     low, high = (submit(judge, PASSING, force=True, priority=each).json() for each in (0, 5))
     assert look(judge, low["id"], wait=0)["position"] == 1
     assert high["position"] == 0
