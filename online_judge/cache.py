@@ -18,7 +18,7 @@ from online_judge.store import Store
 
 log = logging.getLogger(__name__)
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Raised whenever the same question may get another verdict than before."""
 KEPT = 50_000
 

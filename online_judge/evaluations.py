@@ -149,6 +149,8 @@ class Evaluations:
         )
 
     def _recorded_ms(self, request: EvaluationRequest) -> float | None:
+        if request.baseline != "eager":
+            return None
         return baselines.recorded_ms(
             self.settings.timing_root, request.gpu_name, request.level, request.problem_id
         )

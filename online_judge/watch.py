@@ -22,10 +22,7 @@ class CandidateTimeout(Exception):
 class ReferenceTimeout(Exception):
     """The reference took longer than ``limit_s``; the referee may never answer again."""
 
-    def __init__(self, limit_s: float, stopped_s: Callable[[], float] = lambda: 0.0) -> None:
-        """``stopped_s`` tells for how long candidates have been stopped so far: that is nobody's time."""
-        self._stopped_s = stopped_s
-        self._stopped_before = stopped_s()
+    def __init__(self, limit_s: float) -> None:
         super().__init__(f"{limit_s:g} s")
         self.limit_s = limit_s
 

@@ -41,6 +41,8 @@ CONFIG_KEYS = (
     "dtype_str",
     "tolerance",
     "tf32",
+    "tier",
+    "baseline",
     "total_steps",
     "server_type",
     "model_name",

@@ -266,10 +266,9 @@ class Race:
         whole = self._rng.choice(sets) if number < _AUDITS else None
         got_whole = [] if whole is None else [held[whole].clone() for held in course.received_rows]
         self._dialogue.clock("reference", Stage.TIMING.value)
-        if written:
-            course.pool.put_back(copies)
-        elif not course.pool.is_unchanged(guarded, copies[guarded]):
+        if not written and not course.pool.is_unchanged(guarded, copies[guarded]):
             outcome.flags.append(Flag("inputs_written", f"timed call {guarded} changed its inputs"))
+        course.pool.put_back(copies)  # the reference is to see what the candidate was given
         marked = order.kind == "marked"
         try:
             block = Block.from_claim(claim, order.calls if marked else 0)

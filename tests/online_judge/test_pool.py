@@ -26,6 +26,7 @@ REPORT = {
     "signal": None,
     "crowded": False,
     "out_of_memory": False,
+    "orphans": 0,
     "started": True,
     "log": "last words",
 }

@@ -13,7 +13,7 @@ from .live import LiveJudge, alive, parent, wait_until
 from .sources import BAD, HONEST, NOTED, PASSING, REFERENCE, with_forward
 
 FOREVER = with_forward(NOTED + "time.sleep(600)")
-SLOW = with_forward("time.sleep(0.7)\n" + HONEST)
+SLOW = with_forward("time.sleep(0.3)\n" + HONEST)
 
 
 def submit(judge: LiveJudge, candidate: str = PASSING, key: str = "", **fields: Any) -> httpx.Response:

@@ -70,4 +70,5 @@ def _entries(report: Path) -> tuple[dict[str, Any], ...] | None:
         found = json.loads(report.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+    found = found.get("results") if isinstance(found, dict) else found
     return tuple(each for each in found if isinstance(each, dict)) if isinstance(found, list) else None

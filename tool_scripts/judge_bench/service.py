@@ -35,6 +35,11 @@ _OURS = (
     "RUNTIME_TIMEOUT",
     "ADAEXPLORE_",
     "RESULT_CACHE",
+    "ARMED_PLAYERS",
+    "COMPILE_",
+    "CPU_MAX_",
+    "BUILD_DIR",
+    "TIMING_ROOT",
 )
 _TEXT_CHARS = 300
 
