@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -54,7 +55,7 @@ def called(source: str = REFERENCE, spoil: Spoil = leave, **options: Any) -> Cal
         return [json.dumps(answer).encode()]
 
     with scripted(reply) as player:
-        one = Trials(player.dialogue, problem, "/job", 0.05)
+        one = Trials(player.dialogue, problem, "/job", 0.05, nullcontext)
         try:
             found = one.call("one", problem.reference.inputs("one"), **options)
         finally:
@@ -217,7 +218,7 @@ def test_construction_and_weights_are_what_the_player_says_plainly() -> None:
     problem = Problem(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
     answers = iter([{"changed": True}, {"changed": 1}, {}, {"loaded": True}, {"loaded": "yes"}])
     with scripted(lambda order, fds: [json.dumps(next(answers)).encode()]) as player:
-        one = Trials(player.dialogue, problem, "/job", 0.05)
+        one = Trials(player.dialogue, problem, "/job", 0.05, nullcontext)
         assert [one.construct(load=True), one.construct(load=True), one.construct(load=False)] == [
             True,
             False,
