@@ -162,16 +162,24 @@ def _build(room: Room, root: str, uid: int, gid: int, disk_bytes: int, guests: M
     except OSError:  # a container that masks parts of its own /proc
         _mount("/proc", root + "/proc", "", _BIND | _REC)
     owner = f"nr_inodes={_MAX_FILES},mode=700,uid={uid},gid={gid}"
-    for path, size in (
-        (TEMPORARY, SMALL_BYTES),
-        (SHARED_MEMORY, SMALL_BYTES),
-        (room.folder, disk_bytes),
-    ):
-        os.makedirs(root + path, exist_ok=True)
-        _mount("player", root + path, "tmpfs", _NOSUID | _NODEV, f"size={size},{owner}")
+    for path in (TEMPORARY, SHARED_MEMORY):
+        _mount("player", root + path, "tmpfs", _NOSUID | _NODEV, f"size={SMALL_BYTES},{owner}")
+    _show_again(room, root)
+    os.makedirs(root + room.folder, exist_ok=True)
+    _mount("player", root + room.folder, "tmpfs", _NOSUID | _NODEV, f"size={disk_bytes},{owner}")
     for path, fd in guests.items():
         os.makedirs(root + path, exist_ok=True)
         linux.call("syscall", _MOVE_MOUNT, fd, b"", -100, os.fsencode(root + path), _FROM_DESCRIPTOR)
+
+
+def _show_again(room: Room, root: str) -> None:
+    """Show what lies in a folder that the player has of its own, such as a Python under /tmp."""
+    tree = _Tree(root)
+    for path in room.visible:
+        if is_within(path, TEMPORARY) or is_within(path, SHARED_MEMORY):
+            tree.show(path)
+    for path in tree.shown:
+        _set_attributes(-100, os.fsencode(root + path), _RECURSIVE, _ATTRIBUTE_RDONLY)
 
 
 class _Tree:
@@ -179,7 +187,7 @@ class _Tree:
 
     def __init__(self, root: str) -> None:
         self._root = root
-        self._shown: list[str] = []
+        self.shown: list[str] = []
         self._hidden: list[str] = []
 
     def make(self, path: str) -> None:
@@ -227,10 +235,10 @@ class _Tree:
             _mount(path, place, "", _BIND | (0 if path == "/sys" else _REC))
         except OSError:  # in a user namespace what is mounted below cannot be left out
             _mount(path, place, "", _BIND | _REC)
-        self._shown.append(path)
+        self.shown.append(path)
 
     def _is_shown(self, path: str) -> bool:
-        shown = max((len(outer) for outer in self._shown if is_within(path, outer)), default=-1)
+        shown = max((len(outer) for outer in self.shown if is_within(path, outer)), default=-1)
         return shown > max((len(outer) for outer in self._hidden if is_within(path, outer)), default=-1)
 
 

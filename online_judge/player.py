@@ -166,10 +166,7 @@ class Player:
             call = partial(self._call, order.seed, arguments)
             match order.mode:
                 case "repeated":
-                    with self._meter.counting():
-                        result = call()
-                    seen = self._repeat(call, result, arguments)
-                    result = seen.pop("result")
+                    seen, result = self._repeat(order.seed, arguments)
                 case "ghost":
                     with self._meter.skipping():
                         result = call()
@@ -199,16 +196,23 @@ class Player:
         self._keep_switches()
         return {"structure": tree.signature(), "leaves": leaves} | seen
 
-    def _repeat(self, call: Callable[[], Any], first: Any, arguments: list[Any]) -> dict[str, Any]:
-        """What a counted call showed, and a second one while the first one's outputs are held."""
+    def _repeat(self, seed: int, arguments: list[Any]) -> tuple[dict[str, Any], Any]:
+        """A counted call, and one on the same values, which the first may change, while its outputs are held.
+
+        Returns:
+            What they showed, and the second one's outputs.
+        """
+        again = cast(list[Any], trees.map_leaves(arguments, lambda leaf: leaf.clone()))
+        with self._meter.counting():
+            first = self._call(seed, arguments)
         seen: dict[str, Any] = {"launches": self._meter.launches().to_json()}
         outputs = trees.take_apart(first).leaves
         seen["aliases"] = overlap.aliases(outputs, trees.take_apart(arguments).leaves)
         self._background.settle()
         self._settled = True
-        second = call()
+        second = self._call(seed, again)
         seen["reused"] = overlap.reused(outputs, trees.take_apart(second).leaves)
-        return seen | {"result": second}
+        return seen, second
 
     def _call(self, seed: int, arguments: list[Any]) -> Any:
         modules.seed_everything(seed)

@@ -71,8 +71,8 @@ class Pool:
     """Armed players of one device; safe to call from threads.
 
     A player's first message on its connection, sent before it has seen a candidate, is
-    ``{"armed": {...}}``. Until then the device lock is held for it, shared, so that no CUDA start
-    disturbs what is timed; a player that asked for that lock itself would wait for ever.
+    ``{"armed": {...}}``. It is started while nothing is timed, and stopped until then whenever something is,
+    so that no CUDA start disturbs that.
     """
 
     def __init__(
@@ -209,27 +209,32 @@ class Pool:
     def _start(self, spec: PlayerSpec) -> Armed:
         referee_end, player_end = channel.pair()
         ours, theirs = channel.pair()
-        try:
-            with player_end, theirs:
-                pid = self._nursery.fork_player(player_end.fileno(), theirs.fileno(), spec)
-        except (ZygoteLost, JudgeError):
-            referee_end.close()
-            ours.close()
-            shutil.rmtree(spec.folder, ignore_errors=True)
-            raise
-        player = PlayerHandle(ours, pid)
-        # the keeper's word before the last, so that the next is of the player's end
-        if (facts := player.sandbox()) is not None:
-            self._nursery.note_sandbox(facts)
-        try:
-            with self._lock.stoppable(pid) if self._lock is not None else contextlib.nullcontext():
+        with contextlib.ExitStack() as while_it_arms:
+            try:
+                with self._shared(), player_end, theirs:  # it starts CUDA as soon as it is forked
+                    pid = self._nursery.fork_player(player_end.fileno(), theirs.fileno(), spec)
+                    if self._lock is not None:
+                        while_it_arms.enter_context(self._lock.stoppable(pid))
+            except (ZygoteLost, JudgeError):
+                referee_end.close()
+                ours.close()
+                shutil.rmtree(spec.folder, ignore_errors=True)
+                raise
+            player = PlayerHandle(ours, pid)
+            # the keeper's word before the last, so that the next is of the player's end
+            if (facts := player.sandbox(_ARM_S)) is not None:
+                self._nursery.note_sandbox(facts)
+            try:
                 word = _first_word(referee_end, ours)
-        except ArmingFailed as error:
-            referee_end.close()
-            report = player.end(self._nursery, seems_dead=True)
-            shutil.rmtree(spec.folder, ignore_errors=True)
-            raise ArmingFailed(f"{error} ({report.how}) {report.log[-500:]}".rstrip()) from None
+            except ArmingFailed as error:
+                referee_end.close()
+                report = player.end(self._nursery, seems_dead=True)
+                shutil.rmtree(spec.folder, ignore_errors=True)
+                raise ArmingFailed(f"{error} ({report.how}) {report.log[-500:]}".rstrip()) from None
         return Armed(player, referee_end, Path(spec.folder), word, ours, pid)
+
+    def _shared(self) -> contextlib.AbstractContextManager[object]:
+        return contextlib.nullcontext() if self._lock is None else self._lock.hold(exclusive=False)
 
 
 def _first_word(sock: socket.socket, lifeline: socket.socket) -> dict[str, Any]:

@@ -7,9 +7,18 @@ from collections.abc import Iterator
 import pytest
 
 from online_judge.cpu import simulated_cuda
+from online_judge.evaluation.switches import GlobalFlags
 
 
 @pytest.fixture
 def gpu() -> Iterator[None]:
     with simulated_cuda("sm_90"):
         yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def switches() -> Iterator[None]:
+    """Kernels that are imported here may switch what later tests look at."""
+    before = GlobalFlags.take()
+    yield
+    before.restore()
