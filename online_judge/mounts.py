@@ -180,6 +180,10 @@ def _show_again(room: Room, root: str) -> None:
             tree.show(path)
     for path in tree.shown:
         _set_attributes(-100, os.fsencode(root + path), _RECURSIVE, _ATTRIBUTE_RDONLY)
+        above = Path(path).parent
+        while str(above) not in (TEMPORARY, SHARED_MEMORY, "/"):
+            os.chmod(root + str(above), 0o555)
+            above = above.parent
 
 
 class _Tree:
