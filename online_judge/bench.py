@@ -249,7 +249,7 @@ class Bench:
             "folder": str(armed.folder),
             "job": "" if self._settings.repeatable else secrets.token_hex(8),
             "recorded_ms": recorded_ms,
-            "sandbox": sandbox,
+            "facts": self._facts(request) | {"sandbox": sandbox},
             "keeper": armed.keeper,
             "alone": alone,
         }
@@ -393,7 +393,6 @@ class Bench:
             "device": device["kind"],
             "device_id": device["id"],
             "visible_devices": device["visible_devices"],
-            "hardware": device["hardware"],
             "home": str(self._nursery.home / f"referee-{self.device.id}-{self._slot}"),
             "lock_file": str(lock_file(self._nursery, self.device)),
             "secret": self._settings.secret.hex(),

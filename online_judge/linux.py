@@ -132,15 +132,11 @@ def process_tree() -> dict[int, list[int]]:
 
 def descendants(root: int) -> list[int]:
     """Process ids below ``root``, parents before children."""
-    tree = process_tree()
-    found = list(tree.get(root, ()))
-    for pid in found:
-        found.extend(tree.get(pid, ()))
-    return found
+    return below([root])
 
 
 def below(roots: Collection[int]) -> list[int]:
-    """Process ids below any of ``roots``, which are left out."""
+    """Process ids below any of ``roots``, which are left out; parents before children."""
     tree = process_tree()
     found = [pid for root in roots for pid in tree.get(root, ())]
     for pid in found:
@@ -169,10 +165,7 @@ def kill_descendants() -> None:
     """
     me = os.getpid()
     while True:
-        stopped: set[int] = set()
-        while fresh := [pid for pid in descendants(me) if pid not in stopped]:
-            _signal_all(fresh, signal.SIGSTOP)
-            stopped.update(fresh)
+        stopped = stop_below([me])
         _signal_all(stopped, signal.SIGKILL)
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:

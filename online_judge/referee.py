@@ -4,7 +4,7 @@ It runs the reference, never the candidate. Its control channel carries JSON fro
 configuration, then orders:
 
 - ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "folder": str, "job": str,
-  "recorded_ms": float | null, "sandbox": {...}, "keeper": int, "alone": bool}`` with the player's socket;
+  "recorded_ms": float | null, "facts": {...}, "keeper": int, "alone": bool}`` with the player's socket;
   answered by any number of ``{"clock": "reference" | "candidate" | "tuning" | "none", "stage": str}``,
   which tell whose time is running, and one ``{"result": {...}}``;
 - ``{"op": "problem", "request": {...}}``: the same without a player;
@@ -62,7 +62,6 @@ class RefereeConfig:
         device: ``cuda`` or ``cpu``.
         device_id: the judge's number of the device.
         visible_devices: value of ``CUDA_VISIBLE_DEVICES``.
-        hardware: the device's name.
         home: private folder.
         lock_file: one file per device; timing holds it exclusively.
         secret: key of the hidden seeds, as hex.
@@ -73,7 +72,6 @@ class RefereeConfig:
     device: str
     device_id: int
     visible_devices: str
-    hardware: str
     home: str
     lock_file: str
     secret: str
@@ -127,11 +125,7 @@ class Referee:
                     source=request.custom_model_src,
                     build_dir=order["build_dir"],
                     recorded_ms=order["recorded_ms"],
-                    facts={
-                        "hardware": self._config.hardware,
-                        "device": f"cuda:{self._config.device_id}" if self._cuda else "cpu",
-                        "sandbox": order["sandbox"],
-                    },
+                    facts=order["facts"],
                     folder=order["folder"],
                     visible_devices=self._config.visible_devices,
                     keeper=order["keeper"],

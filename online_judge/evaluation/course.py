@@ -66,7 +66,6 @@ class Course:
             ReferenceFailed: the inputs cannot be drawn.
             DriverError: there is too little memory.
         """
-        self._problem = problem
         self._reference = reference = problem.reference
         self._name = name
         self._call = call

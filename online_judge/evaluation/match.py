@@ -441,7 +441,7 @@ class Match:
         return flag
 
     def _facts(self) -> dict[str, Any]:
-        found = self._terms.facts | feedback.of_precision(self._request.tf32, cuda=self._cuda)
+        found = dict(self._terms.facts)
         if self._found.tiers:
             found["tier"] = self._tier
         return found | flags.metadata(self._found.flags)
