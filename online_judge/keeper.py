@@ -110,6 +110,10 @@ def keep(
         if len(linux.descendants(me)) > MAX_PROCESSES:
             crowded = True
             break
+    if status is None:  # it ends first, so that what it leaves behind shows
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
     orphans = _orphans(me, pid)
     if plan.group is not None:
         plan.group.kill()

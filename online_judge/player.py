@@ -171,9 +171,10 @@ class Player:
                     with self._meter.skipping():
                         result = call()
                 case "profiled":
+                    again = partial(self._call, order.seed, _clones(arguments))
                     result = call()
                     names = self._meter.kernel_names()
-                    share = kernel_share.profile_share(call, names)
+                    share = kernel_share.profile_share(again, names)
                     seen = {"share": share.to_json() if share is not None else None}
                 case _:
                     result = call()
@@ -197,21 +198,25 @@ class Player:
         return {"structure": tree.signature(), "leaves": leaves} | seen
 
     def _repeat(self, seed: int, arguments: list[Any]) -> tuple[dict[str, Any], Any]:
-        """A counted call, and one on the same values, which the first may change, while its outputs are held.
+        """A counted call, and one on the same memory with the same values again, while its outputs are held.
 
         Returns:
             What they showed, and the second one's outputs.
         """
-        again = cast(list[Any], trees.map_leaves(arguments, lambda leaf: leaf.clone()))
+        given = trees.take_apart(arguments).leaves
+        kept = trees.take_apart(_clones(arguments)).leaves
         with self._meter.counting():
             first = self._call(seed, arguments)
         seen: dict[str, Any] = {"launches": self._meter.launches().to_json()}
         outputs = trees.take_apart(first).leaves
-        seen["aliases"] = overlap.aliases(outputs, trees.take_apart(arguments).leaves)
+        seen["aliases"] = overlap.aliases(outputs, given)
         self._background.settle()
         self._settled = True
-        second = self._call(seed, again)
-        seen["reused"] = overlap.reused(outputs, trees.take_apart(second).leaves)
+        for leaf, value in zip(given, kept, strict=True):
+            leaf.copy_(value)
+        second = self._call(seed, arguments)
+        apart = [leaf for leaf in outputs if not overlap.aliases([leaf], given)]
+        seen["reused"] = overlap.reused(apart, trees.take_apart(second).leaves)
         return seen, second
 
     def _call(self, seed: int, arguments: list[Any]) -> Any:
@@ -279,12 +284,15 @@ class Player:
     def _arguments(self, window: Window) -> list[Any]:
         """The inputs; on the CPU path copies, so that each has a storage whose bounds can be checked."""
         value = window.tree()
-        copied = value if self._cuda else trees.map_leaves(value, lambda leaf: leaf.clone())
-        return cast(list[Any], copied)
+        return cast(list[Any], value) if self._cuda else _clones(value)
 
     def _synchronise(self) -> None:
         if self._cuda:
             torch.cuda.synchronize()
+
+
+def _clones(value: Any) -> list[Any]:
+    return cast(list[Any], trees.map_leaves(value, lambda leaf: leaf.clone()))
 
 
 def _load_weights(model: torch.nn.Module, weights: dict[str, Any]) -> bool:

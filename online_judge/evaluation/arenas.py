@@ -99,6 +99,11 @@ class Arena:
         """Overwrite the first ``nbytes``, by default everything; 0xFF makes every floating number a NaN."""
         self._bytes[:nbytes].fill_(byte)
 
+    def settle(self) -> None:
+        """Wait until what was written has landed: the work of another process does not wait for it."""
+        if self._address:
+            torch.cuda.synchronize()
+
     def free(self) -> None:
         """Give the memory back; the player must be gone, and views must not be used any more."""
         self._bytes = None

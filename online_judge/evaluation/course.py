@@ -58,7 +58,7 @@ class Course:
             name: of the hidden inputs.
             call: the reference as it is to be timed.
             stopwatch: the referee's own.
-            expected: outputs of the reference, for their shapes.
+            expected: outputs of the reference, for their shapes and strides.
             rng: of the referee's hidden choices.
             shared: whether a player writes outputs too, into memory of its own.
 
@@ -67,6 +67,7 @@ class Course:
             DriverError: there is too little memory.
         """
         self._reference = reference = problem.reference
+        self._expected = expected
         self._name = name
         self._call = call
         self._stopwatch = stopwatch
@@ -156,13 +157,17 @@ class Course:
         return Observed(wall_ms, run.times())
 
     def copy_ms(self) -> float:
-        """Wall milliseconds of copying one call's outputs, in a row of such copies."""
+        """Wall milliseconds of copying one call's outputs, laid out as the reference's, in a row of such."""
         count = min(self.count, _COPIES)
+        pairs = [
+            (held[row].view(leaf.shape), _laid_out_as(leaf, own[row]))
+            for row in range(count)
+            for held, own, leaf in zip(self.received_rows, self.own_rows, self._expected, strict=True)
+        ]
         torch.cuda.synchronize()
         begin = time.perf_counter()
-        for row in range(count):
-            for held, own in zip(self.received_rows, self.own_rows, strict=True):
-                held[row].copy_(own[row])
+        for held, own in pairs:
+            held.copy_(own)
         torch.cuda.synchronize()
         return (time.perf_counter() - begin) * 1e3 / count
 
@@ -172,6 +177,14 @@ class Course:
             if arena is not None:
                 arena.free()
         self.arenas.clear()
+
+
+def _laid_out_as(leaf: Any, memory: Any) -> Any:
+    """A tensor of the shape of ``leaf``, and with its strides where ``memory`` has room for them."""
+    last = sum((size - 1) * stride for size, stride in zip(leaf.shape, leaf.stride(), strict=True))
+    if not 0 <= last < memory.numel():
+        return memory.view(leaf.shape)
+    return memory.as_strided(leaf.shape, leaf.stride(), memory.storage_offset())
 
 
 def clean_ms(problem: Problem, call: Call, stopwatch: Stopwatch, expected: Sequence[Any]) -> float:

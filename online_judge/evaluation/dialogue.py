@@ -80,6 +80,8 @@ class Dialogue:
             ReferenceFailed: the order holds what cannot be sent.
         """
         body = _pickled(order)
+        for arena in arenas:
+            arena.settle()
         self.clock("tuning" if tuning else "candidate", stage.value)
         try:
             self._player.send(body, [fd for arena in arenas for fd in arena.fds])
