@@ -1,0 +1,1 @@
+"""Parametric Triton kernels of five families: structures times numbers, some of which fail."""
