@@ -1,6 +1,6 @@
 """Measures the judge's compile gate on recorded candidates: what it stops, and in what time.
 
-``python -m tool_scripts.measure_compile_gate TRACES [--sample N] [--url URL] [--json]``
+``python -m tool_scripts.measure_compile_gate TRACES [--sample N] [--url URL] [--json] [--out FILE.json]``
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import contextlib
 import json
 import logging
 import os
-import statistics
 import sys
 import tempfile
 import time
@@ -27,6 +26,7 @@ from adaexplore.core.errors import AdaExploreError
 from tool_scripts.judge_bench import candidates
 from tool_scripts.judge_bench.candidates import Candidate
 from tool_scripts.judge_bench.service import running_judge
+from tool_scripts.measured import dated, quantiles
 
 _HTTP_S = 120.0
 _WAIT_S = 60
@@ -97,8 +97,8 @@ def summary(gated: list[Gated]) -> dict[str, Any]:
         by_class.setdefault(class_of(each.candidate), []).append(each)
     return {
         "classes": {name: _figures(name, group) for name, group in sorted(by_class.items())},
-        "end_to_end_s": _quantiles([each.end_to_end_s for each in gated]),
-        "inside_s": _quantiles([each.inside_s for each in gated]),
+        "end_to_end_s": quantiles([each.end_to_end_s for each in gated]),
+        "inside_s": quantiles([each.inside_s for each in gated]),
     }
 
 
@@ -112,17 +112,8 @@ def _figures(name: str, group: list[Gated]) -> dict[str, Any]:
         "stopped": stopped,
         "share": stopped / len(group),
         "statuses": dict(Counter(each.status for each in group)),
-        "seconds": _quantiles([each.end_to_end_s for each in group]),
+        "seconds": quantiles([each.end_to_end_s for each in group]),
         "unexpected": unexpected[:_MISSES] if name in ("correct", "compile_errors") else [],
-    }
-
-
-def _quantiles(seconds: list[float]) -> dict[str, float]:
-    ordered = sorted(seconds)
-    return {
-        "p50": round(statistics.median(ordered), 4),
-        "p90": round(ordered[min(int(0.9 * len(ordered)), len(ordered) - 1)], 4),
-        "max": round(ordered[-1], 4),
     }
 
 
@@ -143,6 +134,9 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--url", help="a judge that runs already (default: one is started)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--out", type=Path, help="write the figures with date, versions and command to this file"
+    )
     arguments = parser.parse_args(argv)
     logging.basicConfig(level=logging.WARNING)
     try:
@@ -157,6 +151,9 @@ def main(argv: list[str] | None = None) -> int:
         return error.exit_code
     load = {"before": before, "after": os.getloadavg()[0], "cores": os.cpu_count()}
     figures = summary(gated) | {"load": load}
+    if arguments.out is not None:
+        kept = dated("python -m tool_scripts.measure_compile_gate TRACES") | figures
+        arguments.out.write_text(json.dumps(kept, indent=2) + "\n", encoding="utf-8")
     sys.stdout.write(json.dumps(figures, indent=None if arguments.json else 2) + "\n")
     return 0
 

@@ -1,0 +1,63 @@
+"""``adaexplore compile-check``: compile one kernel's launches for a GPU, without one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import threading
+from pathlib import Path
+
+from adaexplore.cli.eval import read_kernel
+from adaexplore.run.build import open_judge
+from adaexplore.settings.load import load_config
+from adaexplore.tasks.sources import task_from_file
+
+STOPPED = 1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("kernel", type=Path, metavar="FILE", help="file that defines ModelNew")
+    parser.add_argument("--task", type=Path, required=True, metavar="PROBLEM.py", help="the problem's file")
+    parser.add_argument(
+        "--target", default="sm_90", metavar="ARCH", help="GPU to compile for (default: sm_90)"
+    )
+    parser.add_argument(
+        "--url",
+        default=None,
+        help="ask this running judge, which compiles for its own GPU (default: start one)",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what was found; 0 when nothing was, 1 when the kernel cannot work, 4 when the judge failed."""
+    settings = ["preset=default", f"compile_target={args.target}", "judge_device=cpu", "num_processes=1"]
+    if args.url is not None:
+        settings += ["use_remote_eval=true", f"remote_eval_url={args.url}"]
+    config = load_config(None, settings)
+    task = task_from_file(args.task, config.dtype_str)
+    source = read_kernel(args.kernel)
+    with (
+        tempfile.TemporaryDirectory(prefix="adaexplore-compile-") as folder,
+        open_judge(config, Path(folder) / "judge.log", threading.Event()) as access,
+    ):
+        found = access.of_worker(0).compile(task, source)
+    if args.json:
+        told = {
+            "file": str(args.kernel),
+            "ok": found.ok,
+            "status": found.status.value,
+            "kernel": found.kernel,
+            "line": found.line,
+            "message": found.message,
+        }
+        print(json.dumps(told, indent=2))  # noqa: T201
+    else:
+        place = f"{args.kernel}:{found.line}" if found.line is not None else str(args.kernel)
+        kernel = f" in {found.kernel}" if found.kernel is not None else ""
+        print(f"{place}: {found.status.value}{kernel}")  # noqa: T201
+        if found.message:
+            print(found.message)  # noqa: T201
+    return 0 if found.ok else STOPPED

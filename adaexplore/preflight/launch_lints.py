@@ -1,0 +1,144 @@
+"""Lints on launches: what a kernel is given, against its parameters and its autotune configurations."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from adaexplore.preflight.candidate import Candidate, Kernel
+from adaexplore.preflight.constants import UNKNOWN
+from adaexplore.preflight.findings import Finding, finding
+from adaexplore.preflight.reach import Where
+from adaexplore.preflight.scopes import assigned_once
+from adaexplore.preflight.triton_api import TritonApi
+
+_RUN_OPTIONS = {"grid", "warmup"}
+_ALWAYS_TUNED = ("num_warps", "num_stages", "num_ctas")
+_MAX_WARPS = 32
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A place where a kernel is launched.
+
+    Attributes:
+        kernel: which one.
+        call: the place.
+        bound: by parameter, what it is given there.
+        complete: whether ``bound`` is all of it: no ``*`` and no ``**``.
+        where: the function that launches.
+    """
+
+    kernel: Kernel
+    call: ast.Call
+    bound: Mapping[str, ast.expr]
+    complete: bool
+    where: Where
+
+
+def launch_of(candidate: Candidate, node: ast.AST, where: Where) -> Launch | None:
+    """The launch that a node is, if it is one."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)):
+        return None
+    target = node.func.value
+    if not (isinstance(target, ast.Name) and target.id in candidate.kernels):
+        return None
+    kernel = candidate.kernels[target.id]
+    names = [parameter.name for parameter in kernel.parameters]
+    starred = any(isinstance(arg, ast.Starred) for arg in node.args)
+    bound = {} if starred else dict(zip(names, node.args, strict=False))
+    bound |= {word.arg: word.value for word in node.keywords if word.arg is not None}
+    complete = not starred and all(word.arg is not None for word in node.keywords)
+    return Launch(kernel, node, bound, complete, where)
+
+
+def launch_findings(candidate: Candidate, launch: Launch, api: TritonApi | None) -> Iterator[Finding]:
+    """What of a launch fails before the kernel is looked at."""
+    kernel, call = launch.kernel, launch.call
+    names = [parameter.name for parameter in kernel.parameters]
+    words = [word for word in call.keywords if word.arg is not None]
+    by_position = [] if any(isinstance(arg, ast.Starred) for arg in call.args) else names[: len(call.args)]
+    for word in words:
+        if word.arg in by_position:
+            yield finding("launch-duplicate-argument", word.value.lineno, kernel=kernel.name, name=word.arg)
+    yield from _tuned(launch, by_position)
+    if api is not None:
+        allowed = {*names, *api.options, *_RUN_OPTIONS}
+        for word in words:
+            if word.arg not in allowed and word.arg is not None:
+                hint = "; name the parameters themselves: BLOCK=..." if word.arg == "meta" else ""
+                yield finding(
+                    "launch-unknown-argument", call.lineno, kernel=kernel.name, name=word.arg, hint=hint
+                )
+        for config in kernel.configs or ():
+            for name in config.values:
+                if name not in allowed:
+                    yield finding(
+                        "launch-unknown-argument", config.line, kernel=kernel.name, name=name, hint=""
+                    )
+    yield from _missing(launch, names)
+    yield from _grid(launch)
+    yield from _warps(candidate, launch)
+
+
+def _tuned(launch: Launch, by_position: Sequence[str]) -> Iterator[Finding]:
+    """Parameters that the launch and the configurations both give."""
+    kernel = launch.kernel
+    if not kernel.tuned or not kernel.configs:
+        return
+    keys = [set(config.values) for config in kernel.configs]
+    tuned = set.intersection(*keys) if kernel.pruned else set.union(*keys)
+    given = {word.arg for word in launch.call.keywords if word.arg}
+    for name in sorted(tuned & (given | set(by_position))) + [
+        name for name in _ALWAYS_TUNED if name in given and name not in tuned
+    ]:
+        yield finding("launch-tuned-argument", launch.call.lineno, kernel=kernel.name, name=name)
+
+
+def _missing(launch: Launch, names: Sequence[str]) -> Iterator[Finding]:
+    kernel = launch.kernel
+    if not launch.complete or kernel.filled is None or (kernel.tuned and kernel.configs is None):
+        return
+    if len(launch.call.args) > len(names):
+        what = f"takes {len(names)} arguments and gets {len(launch.call.args)}"
+        yield finding("call-arguments", launch.call.lineno, name=f"{kernel.name}[grid]", what=what)
+    filled = {name for config in kernel.configs or () for name in config.values} | kernel.filled
+    for parameter in kernel.parameters:
+        name = parameter.name
+        if parameter.default is None and name not in launch.bound and name not in filled:
+            yield finding("launch-missing-argument", launch.call.lineno, kernel=kernel.name, name=name)
+
+
+def _warps(candidate: Candidate, launch: Launch) -> Iterator[Finding]:
+    given = [(launch.call.lineno, candidate.constant(launch.bound.get("num_warps")))]
+    if not launch.kernel.pruned:
+        given += [
+            (config.line, config.options.get("num_warps", config.values.get("num_warps", UNKNOWN)))
+            for config in launch.kernel.configs or ()
+        ]
+    for line, value in given:
+        if isinstance(value, int) and not isinstance(value, bool) and (value < 1 or value & (value - 1)):
+            yield finding("num-warps", line, value=value)
+
+
+def _grid(launch: Launch) -> Iterator[Finding]:
+    """Grids written out with something else than integers in them."""
+    assert isinstance(launch.call.func, ast.Subscript)
+    grid: ast.expr | None = launch.call.func.slice
+    where = launch.where.node
+    if isinstance(grid, ast.Name) and not isinstance(where, ast.Module):
+        grid = assigned_once(where, grid.id)
+    if isinstance(grid, ast.Lambda):
+        grid = grid.body
+    for item in grid.elts if isinstance(grid, ast.Tuple | ast.List) else ():
+        what = None
+        match item:
+            case ast.Tuple() | ast.List():
+                what = "tuple"
+            case ast.Constant(value=float()) | ast.BinOp(op=ast.Div()):
+                what = "float"
+            case _:
+                pass
+        if what is not None:
+            yield finding("grid-type", item.lineno, kernel=launch.kernel.name, what=what)

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaexplore.cli.main import main
+
+BAD = """\
+import torch.nn as nn
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def kernel(x_ptr):
+    x = tl.tanh(tl.load(x_ptr))
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        kernel[(1,)](x)
+        return x
+"""
+GOOD = BAD.replace("tanh", "exp")
+
+
+def written(folder: Path, name: str, text: str | bytes) -> str:
+    path = folder / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return str(path)
+
+
+def linted(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, Any]]:
+    assert main(["lint", *arguments, "--json"]) == 0
+    told: list[dict[str, Any]] = json.loads(capsys.readouterr().out)
+    return told
+
+
+def test_each_file_has_its_findings_and_the_exit_code_is_0(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad, good = written(tmp_path, "bad.py", BAD), written(tmp_path, "good.py", GOOD)
+    first, second = linted(capsys, bad, good)
+    assert second == {"file": good, "findings": []}
+    assert first["file"] == bad
+    (found,) = first["findings"]
+    assert set(found) == {"rule", "line", "message"}
+    assert (found["rule"], found["line"]) == ("missing-triton-name", 8)
+    assert "tl.tanh" in found["message"]
+
+
+def test_people_read_a_line_for_each_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bad, good = written(tmp_path, "bad.py", BAD), written(tmp_path, "good.py", GOOD)
+    assert main(["lint", bad, good]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{bad}:8: tl.tanh ")
+    assert first.endswith("[missing-triton-name]")
+    assert second == f"{good}: nothing found"
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe\x00", b"class ModelNew(", b"x = 1\x00"])
+def test_what_is_not_python_is_a_finding(
+    tmp_path: Path, text: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (told,) = linted(capsys, written(tmp_path, "kernel.py", text))
+    (found,) = told["findings"]
+    assert (found["rule"], found["line"]) == ("syntax", 1)
+
+
+def test_a_byte_order_mark_is_no_mistake(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (told,) = linted(capsys, written(tmp_path, "kernel.py", b"\xef\xbb\xbf" + GOOD.encode()))
+    assert told["findings"] == []
+
+
+def test_the_judges_triton_can_be_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    kernel = written(tmp_path, "kernel.py", BAD.replace("tanh", "squeeze"))
+    (told,) = linted(capsys, kernel, "--triton", "3.6.0")
+    assert "3.6.0" in str(told["findings"])
+    (told,) = linted(capsys, kernel, "--triton", "3.7.1")
+    assert "missing-triton-name" not in str(told["findings"])
+
+
+@pytest.mark.parametrize("arguments", [["none.py"], ["."], ["kernel.py", "--triton", "1.0"]])
+def test_wrong_input_is_one_line_and_exit_code_2(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "kernel.py", GOOD)
+    assert main(["lint", *arguments, "--json"]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == 1

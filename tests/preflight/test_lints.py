@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from adaexplore.preflight.findings import LINTS
+from adaexplore.preflight.lints import lint
+from adaexplore.preflight.triton_api import TritonApi, triton_api
+from tests.preflight.cases import CASES, FINE, HELPER, MORE, REFERENCE, Case, module
+
+TRACES = Path(__file__).parents[2].parent / "shared/data/traces"
+WRONG = "x = tl.float32(1.0)"
+
+
+@pytest.fixture(scope="module")
+def api() -> TritonApi:
+    found = triton_api("3.7.1")
+    assert found is not None
+    return found
+
+
+def rules(source: str, api: TritonApi | None, reference: str | None = REFERENCE) -> set[str]:
+    return {found.rule for found in lint(source, api, reference)}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
+def test_a_lint_stops_its_mistake_and_nothing_else(case: Case, api: TritonApi) -> None:
+    assert rules(case.bad, api) == {case.rule}
+    assert rules(case.good, api) == set()
+
+
+@pytest.mark.parametrize(("rule", "source"), MORE)
+def test_a_lint_stops_other_forms_of_its_mistake(rule: str, source: str, api: TritonApi) -> None:
+    assert rules(source, api) == {rule}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
+def test_lints_hold_for_the_older_triton_too(case: Case) -> None:
+    older = triton_api("3.6.0")
+    assert rules(case.bad, older) == {case.rule}
+    assert rules(case.good, older) == set()
+
+
+def test_every_lint_has_a_case_and_a_message_of_one_line_that_says_what_to_do(api: TritonApi) -> None:
+    assert {case.rule for case in CASES} == set(LINTS)
+    for case in CASES:
+        for found in lint(case.bad, api, REFERENCE):
+            assert "\n" not in found.message
+            assert "{" not in found.message.replace('{"', "")
+            assert 1 <= found.line <= len(case.bad.splitlines())
+
+
+def test_a_finding_is_at_the_line_of_the_mistake(api: TritonApi) -> None:
+    source = module(WRONG)
+    (found,) = lint(source, api)
+    assert source.splitlines()[found.line - 1].strip() == WRONG
+
+
+def test_a_kernel_that_forward_does_not_reach_is_left_alone(api: TritonApi) -> None:
+    unused = "@triton.jit\ndef unused(x_ptr):\n    y = tl.float32(1.0)\n"
+    launched = "def elsewhere(x):\n    unused[(1,)](x)\n"
+    assert rules(module(above=unused + "\n" + launched), api) == set()
+    assert rules(module(above=unused, launch="unused[(1,)](x)"), api) == {"called-dtype"}
+
+
+def test_a_helper_that_a_kernel_calls_is_followed(api: TritonApi) -> None:
+    helper = "@triton.jit\n" + HELPER.replace("v * 2.0", "tl.exp(v.to(tl.float16))")
+    assert rules(module("x = double(x)", above=helper), api) == {"function-dtype"}
+    assert rules(module(above=helper), api) == set()
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        "if x.shape[0] > 100:\n    kernel[(8,)](x, y, 512, BLOCK=64)",
+        "try:\n    kernel[(8,)](x, y, 512, BLOCK=64)\nexcept Exception:\n    y = x * 2",
+        "if not x.is_cuda:\n    kernel[(8,)](x, y, 512, BLOCK=64)",
+        "if self.scale > 100.0:\n    kernel[(8,)](x, y, 512, BLOCK=64)",
+        "if not self.training:\n    kernel[(8,)](x, y, 512, BLOCK=64)",
+        "y = x * 2\nreturn y\nkernel[(8,)](x, y, 512, BLOCK=64)",
+        "import contextlib\nwith contextlib.suppress(Exception):\n    kernel[(8,)](x, y, 512, BLOCK=64)",
+    ],
+)
+def test_a_launch_that_may_not_happen_is_left_alone(launch: str, api: TritonApi) -> None:
+    assert rules(module(WRONG, launch=launch), api) == set()
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        "if x.is_cuda:\n    kernel[(8,)](x, y, 512, BLOCK=64)\nelse:\n    y = x * 2",
+        "if x.numel() == 0:\n    return y\nkernel[(8,)](x, y, 512, BLOCK=64)",
+        "if self.scale < 100.0:\n    kernel[(8,)](x, y, 512, BLOCK=64)",
+        "if x.dim() > 4:\n    kernel[(8,)](x, y, 9, BLOCK=64)\nelse:\n    kernel[(8,)](y, x, 9, BLOCK=64)",
+        "with torch.no_grad():\n    kernel[(8,)](x, y, 512, BLOCK=64)",
+    ],
+)
+def test_a_launch_that_surely_happens_is_looked_at(launch: str, api: TritonApi) -> None:
+    assert rules(module(WRONG, launch=launch), api) == {"called-dtype"}
+
+
+def test_a_branch_that_a_constant_closes_is_not_compiled(api: TritonApi) -> None:
+    parameters = "x_ptr, y_ptr, n, BLOCK: tl.constexpr, FLAG: tl.constexpr"
+    body = f"if FLAG:\n    {WRONG}"
+
+    def launched(flag: str) -> set[str]:
+        launch = f"kernel[(8,)](x, y, 512, BLOCK=64, FLAG={flag})"
+        return rules(module(body, parameters=parameters, launch=launch), api)
+
+    assert launched("False") == set()
+    assert launched("True") == {"called-dtype"}
+    assert launched("x.shape[0] > 4") == set()  # not known here
+
+
+def test_every_autotune_configuration_is_compiled(api: TritonApi) -> None:
+    launch = "kernel[(8,)](x, y, x.numel())"
+    configs = '[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 96})]'
+    tuned = f'@triton.autotune(configs={configs}, key=["n"])'
+    assert rules(module(decorators=tuned, launch=launch), api) == {"arange-range"}
+    pruned = tuned.replace("key=", 'prune_configs_by={"early_config_prune": keep}, key=')
+    keep = "def keep(configs, named_args, **kwargs):\n    return configs[:1]\n"
+    assert rules(module(above=keep, decorators=pruned, launch=launch), api) == set()
+
+
+def test_without_a_known_triton_only_python_is_looked_at() -> None:
+    assert rules(module(WRONG), None) == set()
+    assert rules(module(launch="kernel[GRID](x, y, 512, BLOCK=64)"), None) == {"undefined-name"}
+
+
+@pytest.mark.parametrize(
+    "source", ["", "import torch\n", "x = 1\x00", "def f(:\n", "x = " + "-" * 5000 + "1"]
+)
+def test_any_text_gets_an_answer(source: str, api: TritonApi) -> None:
+    assert rules(source, api) <= {"syntax", "no-model"}
+
+
+def test_loops_in_loops_end_in_time(api: TritonApi) -> None:
+    body = "".join(f"{'    ' * depth}for i{depth} in tl.static_range(12):\n" for depth in range(8))
+    assert rules(module(body + "    " * 8 + "x += 1.0"), api) == set()
+
+
+def test_the_constructor_is_compared_with_the_reference_only_where_there_is_one(api: TritonApi) -> None:
+    source = FINE.replace("__init__(self, scale)", "__init__(self, scale, bias)")
+    assert rules(source, api, None) == set()
+    assert rules(source, api, "not a problem") == set()
+
+
+def test_recorded_failures_are_stopped_and_recorded_successes_are_not(api: TritonApi) -> None:
+    if not TRACES.is_dir():
+        pytest.skip("no recorded trajectories")
+    stopped = {True: 0, False: 0}
+    count = {True: 0, False: 0}
+    trace = json.loads((TRACES / "kb-l2-p84-200.json").read_text(encoding="utf-8"))
+    for step in trace["steps"]:
+        if step["code"] and step["step"] % 2 == 0:
+            correct = bool(step["score"]["correct"])
+            count[correct] += 1
+            stopped[correct] += bool(lint(step["code"], api, trace["reference_src"]))
+    assert stopped[True] == 0
+    assert stopped[False] >= 0.6 * count[False]
+
+
+def test_the_documentation_lists_every_lint_in_order() -> None:
+    text = (Path(__file__).parents[2] / "docs/preflight.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([a-z-]+)` \|", text, re.MULTILINE) == list(LINTS)
+
+
+@pytest.mark.parametrize(
+    ("above", "launch"),
+    [
+        ("", "y: Undefined = x * 2"),
+        (
+            "class Twice(torch.autograd.Function):\n"
+            "    @staticmethod\n    def forward(x):\n        return x * 2\n\n"
+            "    @staticmethod\n    def setup_context(ctx, inputs, output):\n        pass\n",
+            "y = Twice.apply(x)",
+        ),
+        ("", "y = x * 2\nprint(self._get_name(), self.training, self.scale)"),
+        ("NAMES = []\ndef keep():\n    global LATER\n    LATER = 1\n", "keep()\ny = x * LATER"),
+    ],
+)
+def test_ordinary_python_is_left_alone(above: str, launch: str, api: TritonApi) -> None:
+    assert rules(module(above=above, launch=launch), api) == set()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "total = 0\nfor i in range(n):\n    total += tl.dot(tile, tile)",  # integers, as far as is known
+        "half = x.to(tl.float16)\nfor i in range(n):\n    half = tl.minimum(half, 50.0).to(tl.float16)",
+        "best = 0.0\nfor i in range(n):\n    best = tl.maximum(best, tl.max(x.to(tl.float16), axis=0))",
+        "k = 0\nwhile k < n:\n    k += BLOCK\nx = x + k",
+    ],
+)
+def test_types_that_are_not_sure_are_left_alone(body: str, api: TritonApi) -> None:
+    tile = "tile = tl.load(x_ptr + tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :])\n"
+    assert (
+        rules(module(tile + body.replace("total = 0", "total = tl.zeros((16, 16), tl.int32)")), api) == set()
+    )
