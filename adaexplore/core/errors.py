@@ -13,6 +13,7 @@
     |   |-- JudgeRequestError      4   the judge refused the request as malformed
     |   `-- ProblemError           4   the reference module of the problem itself fails
     |-- StorageError               5   a file could not be written (disk full, no permission)
+    |-- BudgetReached              6   the run may spend no more; what was finished is on disk
     `-- Interrupted              130   SIGINT or SIGTERM: what was finished is on disk
 
 A bad kernel is never an error: it is a :class:`~adaexplore.core.verdict.Verdict`.
@@ -79,6 +80,12 @@ class StorageError(AdaExploreError):
     """A file could not be written."""
 
     exit_code = 5
+
+
+class BudgetReached(AdaExploreError):
+    """A limit of the run's cost or time; finished steps are on disk."""
+
+    exit_code = 6
 
 
 class Interrupted(AdaExploreError):

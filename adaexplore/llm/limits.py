@@ -1,0 +1,124 @@
+"""What one run may ask of a model service at a time and in a minute, shared by all its tasks."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from adaexplore.core.errors import Interrupted
+from adaexplore.core.tokens import estimate_tokens
+from adaexplore.llm.protocol import ModelClient, ModelReply, ModelRequest
+
+WINDOW_S = 60.0
+_LOOK_S = 0.5
+
+
+@dataclass(frozen=True)
+class RateLimits:
+    """Limits of a service; None where there is none.
+
+    Attributes:
+        concurrent_requests: requests in flight.
+        requests_per_minute: requests begun within any 60 seconds.
+        tokens_per_minute: tokens read and written within any 60 seconds.
+    """
+
+    concurrent_requests: int | None = None
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
+
+    def __bool__(self) -> bool:
+        return any((self.concurrent_requests, self.requests_per_minute, self.tokens_per_minute))
+
+
+@dataclass
+class _Asked:
+    """One request of the last minute."""
+
+    since: float
+    tokens: int
+
+
+class LimitedClient:
+    """A client that has requests wait, in the order in which they came, until the limits allow them.
+
+    The tokens of a request are estimated from its text until its answer tells them; those of its answer count
+    from then on. A request that is larger than the limit of a minute goes when the minute is empty.
+
+    Args:
+        client: who answers.
+        limits: what holds for all requests together.
+        stop: set from outside to end the waiting.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        client: ModelClient,
+        limits: RateLimits,
+        stop: threading.Event,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._limits = limits
+        self._stop = stop
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._waiting: deque[object] = deque()
+        self._recent: deque[_Asked] = deque()
+        self._in_flight = 0
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """Answer one request when its turn has come.
+
+        Raises:
+            Interrupted: asked to stop while waiting.
+            ModelError: as the client within.
+        """
+        with self._admitted(estimate_tokens(request.transcript)) as asked:
+            reply = self._client.complete(request)
+            used = reply.usage.input_tokens + reply.usage.output_tokens
+            with self._changed:
+                asked.tokens = used or asked.tokens
+        return reply
+
+    @contextmanager
+    def _admitted(self, tokens: int) -> Iterator[_Asked]:
+        ticket = object()
+        with self._changed:
+            self._waiting.append(ticket)
+            try:
+                while self._waiting[0] is not ticket or (wait_s := self._wait_s(tokens)) > 0:
+                    if self._stop.is_set():
+                        raise Interrupted("stopped while waiting for the model's rate limit")
+                    self._changed.wait(_LOOK_S if self._waiting[0] is not ticket else min(wait_s, _LOOK_S))
+            finally:
+                self._waiting.remove(ticket)
+                self._changed.notify_all()
+            asked = _Asked(self._clock(), tokens)
+            self._recent.append(asked)
+            self._in_flight += 1
+        try:
+            yield asked
+        finally:
+            with self._changed:
+                self._in_flight -= 1
+                self._changed.notify_all()
+
+    def _wait_s(self, tokens: int) -> float:
+        """How long the next request is to wait at least; 0 where it may go."""
+        limits, now = self._limits, self._clock()
+        while self._recent and self._recent[0].since <= now - WINDOW_S:
+            self._recent.popleft()
+        if limits.concurrent_requests is not None and self._in_flight >= limits.concurrent_requests:
+            return _LOOK_S
+        too_many = limits.requests_per_minute is not None and len(self._recent) >= limits.requests_per_minute
+        spent = sum(asked.tokens for asked in self._recent)
+        too_much = limits.tokens_per_minute is not None and spent + tokens > limits.tokens_per_minute
+        if self._recent and (too_many or too_much):
+            return max(self._recent[0].since + WINDOW_S - now, 1e-3)
+        return 0.0

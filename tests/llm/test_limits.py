@@ -1,0 +1,88 @@
+"""Limits that all tasks of a run share."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from adaexplore.core.errors import Interrupted
+from adaexplore.core.usage import Usage
+from adaexplore.llm import limits
+from adaexplore.llm.limits import LimitedClient, RateLimits
+from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
+
+
+class Service:
+    """Answers after a while and remembers how many asked at the same time, and when."""
+
+    def __init__(self, seconds: float = 0.0, usage: Usage | None = None) -> None:
+        self.seconds, self.usage = seconds, usage or Usage()
+        self.lock = threading.Lock()
+        self.now = self.most = 0
+        self.times: list[float] = []
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+            self.times.append(time.monotonic())
+        time.sleep(self.seconds)
+        with self.lock:
+            self.now -= 1
+        return ModelReply("", Finish.COMPLETE, self.usage, "m")
+
+
+def ask(client: LimitedClient, count: int, prompt: str = "p") -> list[threading.Thread]:
+    def one(number: int) -> None:
+        client.complete(ModelRequest(prompt, Purpose.LARGE, str(number)))
+
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def test_no_more_requests_are_in_flight_than_allowed() -> None:
+    service = Service(0.05)
+    client = LimitedClient(service, RateLimits(concurrent_requests=2), threading.Event())
+    for thread in ask(client, 6):
+        thread.join()
+    assert service.most == 2
+    assert len(service.times) == 6
+
+
+def test_a_minute_holds_no_more_requests_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "WINDOW_S", 0.3)
+    service = Service()
+    client = LimitedClient(service, RateLimits(requests_per_minute=2), threading.Event())
+    for thread in ask(client, 5):
+        thread.join()
+    times = sorted(service.times)
+    assert all(later - earlier >= 0.29 for earlier, later in zip(times, times[2:], strict=False))
+
+
+def test_tokens_told_by_the_answer_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "WINDOW_S", 0.3)
+    service = Service(usage=Usage(input_tokens=80, output_tokens=20))
+    client = LimitedClient(service, RateLimits(tokens_per_minute=150), threading.Event())
+    for _ in range(3):
+        client.complete(ModelRequest("abcd", Purpose.LARGE, "k"))
+    times = service.times
+    assert times[1] - times[0] < 0.2  # 100 + 1 of 150
+    assert times[2] - times[0] >= 0.29
+
+
+def test_a_request_larger_than_a_minute_goes_when_it_is_empty() -> None:
+    client = LimitedClient(Service(), RateLimits(tokens_per_minute=1), threading.Event())
+    client.complete(ModelRequest("a long prompt", Purpose.LARGE, "k"))
+
+
+def test_stop_ends_the_waiting() -> None:
+    stop = threading.Event()
+    client = LimitedClient(Service(), RateLimits(requests_per_minute=1), stop)
+    client.complete(ModelRequest("p", Purpose.LARGE, "first"))
+    threading.Timer(0.05, stop.set).start()
+    with pytest.raises(Interrupted):
+        client.complete(ModelRequest("p", Purpose.LARGE, "second"))
