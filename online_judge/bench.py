@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import os
 import secrets
 import select
 import shutil
 import tempfile
 import threading
-import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.wire import EvaluationRequest, ProblemRequest
-from online_judge import channel
+from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTraits, ProfileReport
 from online_judge.channel import Channel, ChannelClosed
 from online_judge.device_lock import DeviceLock
 from online_judge.evaluation import feedback, flags
@@ -28,15 +27,16 @@ from online_judge.evaluation.flags import Flag
 from online_judge.nursery import Nursery, ZygoteLost
 from online_judge.player_handle import Report
 from online_judge.pool import Armed, Pool
+from online_judge.referee_handle import RefereeHandle
 from online_judge.sandbox import DeviceKind, PlayerSpec
 from online_judge.settings import Settings
+from online_judge.sweeps import SweepTerms, Swept
 from online_judge.watch import CandidateTimeout, ReferenceTimeout, Watch
 
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 2
 _LOOK_S = 0.25
-_PATIENCE_S = 30.0
 _job_numbers = itertools.count(1)
 
 
@@ -85,6 +85,7 @@ class _Played:
         gone: whether it died before the referee had one.
         timed_out: the stage in which the candidate's time was up; None where it was not.
         sandbox: what was in force around it.
+        late: what the referee still said after that.
     """
 
     folder: str
@@ -93,6 +94,7 @@ class _Played:
     gone: bool
     timed_out: Stage | None
     sandbox: dict[str, Any] | None
+    late: dict[str, Any] | None = None
 
 
 class Bench:
@@ -103,16 +105,16 @@ class Bench:
         self.device = device
         self.stage_seconds: dict[str, float] = {}  # of the latest job
         self._nursery = nursery
-        self._slot = slot
         self._settings = settings
         self._pool = pool
         self._lock = DeviceLock(lock_file(nursery, device))
-        self._referee: Channel | None = None
-        self._referee_pid = 0
+        self._referee = RefereeHandle(
+            nursery, self._lock, partial(_referee_config, nursery, device, slot, settings)
+        )
 
     def start(self) -> None:
         """Have the referee get ready; without this the first evaluation waits for it."""
-        self._ready_referee()
+        self._referee.ready()
 
     def evaluate(
         self, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
@@ -154,8 +156,60 @@ class Bench:
         self._raise_for_lost(lost)
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
 
-    def check_problem(self, request: ProblemRequest, cancelled: threading.Event) -> None:
-        """Load the reference and run it once.
+    @property
+    def executes(self) -> bool:
+        """Whether kernels run on the device that they are written for."""
+        return self.device.kind == "cuda"
+
+    def sweep(
+        self, request: EvaluationRequest, wanted: SweepTerms, cancelled: threading.Event
+    ) -> Swept | None:
+        """Compare configurations of one candidate; None where the judge's own processes failed at it.
+
+        Raises:
+            ProblemError, Cancelled: as :meth:`evaluate`.
+        """
+        more = {"sweep": wanted.to_json()}
+        try:
+            played = self._play("sweep", request, None, math.ceil(wanted.budget_s) + 1, cancelled, more=more)
+        except (_NoRoom, _RefereeLost, ZygoteLost) as error:
+            log.warning("a sweep ended early: %s", str(error) or "too little memory")
+            return None
+        result = played.result or played.late
+        return None if result is None or "swept" not in result else Swept.from_json(result["swept"])
+
+    def profile(self, request: EvaluationRequest, cancelled: threading.Event) -> ProfileReport:
+        """Find out where a candidate spends its time.
+
+        Raises:
+            ProblemError, JudgeError, Cancelled: as :meth:`evaluate`.
+        """
+        if not self.executes:
+            return ProfileReport(
+                status=Status.NOT_CHECKED.value, profile=None, message="profiles need a judge with a GPU"
+            )
+        limit_s = self._limit_s(request.timeout)
+        for alone in (False, True):
+            try:
+                played = self._play("profile", request, None, limit_s, cancelled, alone=alone)
+            except (_NoRoom, _RefereeLost, ZygoteLost) as error:
+                log.warning("a profile failed: %s", str(error) or "too little memory")
+                continue
+            if played.timed_out is not None:
+                why = f"not done after {limit_s} s during {played.timed_out.value}"
+                return ProfileReport(status=Status.TIMEOUT.value, profile=None, message=why)
+            assert played.result is not None
+            if played.gone:
+                why = f"the process ended {played.report.how}"
+                return ProfileReport(status=Status.CRASH.value, profile=None, message=why)
+            return ProfileReport.model_validate(played.result["report"])
+        raise JudgeError("the judge's own processes failed twice at this profile; try again")
+
+    def check_problem(self, request: ProblemRequest, cancelled: threading.Event) -> ProblemTraits | None:
+        """Load the reference and run it once, or several times for a thorough look.
+
+        Returns:
+            What that look found; None where none was asked for.
 
         Raises:
             ProblemError: it fails or is too large here.
@@ -166,26 +220,27 @@ class Bench:
         lost: _RefereeLost | None = None
         for _ in range(_ATTEMPTS):
             try:
-                result = self._converse(self._ready_referee(), order, [], limit_s, cancelled)
+                result = self._converse(self._referee.ready(), order, [], limit_s, cancelled)
             except (_RefereeLost, ZygoteLost) as error:
                 log.error("%s", error)
                 lost = error if isinstance(error, _RefereeLost) else None
                 continue
             except ReferenceTimeout as timeout:
-                self._drop_referee()
+                self._referee.drop()
                 raise ProblemError(f"the reference was not done after {timeout}") from None
             except Cancelled:
-                self._drop_referee()
+                self._referee.drop()
                 raise
-            self._release()
+            self._referee.release()
             self._raise_for_reference(result)
-            return
+            traits = result.get("traits")
+            return None if traits is None else ProblemTraits.model_validate(traits)
         self._raise_for_lost(lost)
         raise JudgeError("the judge's own processes died twice before they ran the reference; try again")
 
     def close(self) -> None:
         """Let the referee go."""
-        self._drop_referee()
+        self._referee.drop()
 
     def _limit_s(self, timeout: int | None) -> int:
         cap = self._settings.runtime_timeout_s
@@ -199,7 +254,7 @@ class Bench:
         cancelled: threading.Event,
         alone: bool,
     ) -> Verdict:
-        played = self._play(request, recorded_ms, limit_s, cancelled, alone)
+        played = self._play("evaluate", request, recorded_ms, limit_s, cancelled, alone=alone)
         facts = self._facts(request) | {"sandbox": played.sandbox}
         if played.timed_out is not None:
             timeout = feedback.of_timeout(limit_s, played.timed_out)
@@ -225,11 +280,14 @@ class Bench:
 
     def _play(
         self,
+        op: str,
         request: EvaluationRequest,
         recorded_ms: float | None,
         limit_s: int,
         cancelled: threading.Event,
-        alone: bool,
+        *,
+        alone: bool = False,
+        more: dict[str, Any] | None = None,
     ) -> _Played:
         """Bring the referee and a fresh player together; afterwards nothing of the player is left.
 
@@ -237,13 +295,14 @@ class Bench:
             ProblemError: the reference fails or takes too long.
             Cancelled, _NoRoom, _RefereeLost, ZygoteLost: there is no result.
         """
-        referee = self._ready_referee()
+        referee = self._referee.ready()
         armed = self._take_player(request, cancelled)
         result: dict[str, Any] | None = None
+        late: dict[str, Any] | None = None
         timed_out: Stage | None = None
         sandbox = _public(armed.player.sandbox(0))
         order = {
-            "op": "evaluate",
+            "op": op,
             "request": request.model_dump(mode="json", exclude={"kernel_code"}),
             "build_dir": _made(request.build_dir or self._settings.build_dir),
             "folder": str(armed.folder),
@@ -252,7 +311,7 @@ class Bench:
             "facts": self._facts(request) | {"sandbox": sandbox},
             "keeper": armed.keeper,
             "alone": alone,
-        }
+        } | (more or {})
         try:
             with armed.connection:
                 fd = armed.connection.fileno()
@@ -260,20 +319,20 @@ class Bench:
         except CandidateTimeout as timeout:
             timed_out = timeout.stage
         except ReferenceTimeout as timeout:
-            self._drop_referee()
+            self._referee.drop()
             raise ProblemError(f"the reference was not done after {timeout}") from None
         finally:
             gone = result is not None and result["kind"] == "player_gone"
             report = armed.player.end(self._nursery, seems_dead=gone)
             shutil.rmtree(armed.folder, ignore_errors=True)
             if result is None:
-                self._settle()
-            self._release()
+                late = self._referee.settle()
+            self._referee.release()
         if result is not None and result["kind"] == "no_room":
             raise _NoRoom
         if result is not None:
             self._raise_for_reference(result)
-        return _Played(str(armed.folder), report, result, gone, timed_out, sandbox)
+        return _Played(str(armed.folder), report, result, gone, timed_out, sandbox, late)
 
     def _take_player(self, request: EvaluationRequest, cancelled: threading.Event) -> Armed:
         """A player that waits for this candidate: armed before, or started now if the job needs its own."""
@@ -313,36 +372,8 @@ class Bench:
                     return result
                 watch.switch(message["clock"], message["stage"])
         except ChannelClosed as error:
-            self._drop_referee()
+            self._referee.drop()
             raise _RefereeLost(watch) from error
-
-    def _settle(self) -> None:
-        """After a conversation that was broken off: let the referee notice, or replace it."""
-        self._await_referee("result")
-
-    def _release(self) -> None:
-        """Have the referee free what it shared with a player that is gone."""
-        if self._referee is None:
-            return
-        try:
-            self._referee.send_json({"op": "release"})
-        except ChannelClosed:
-            self._drop_referee()
-            return
-        self._await_referee("released")
-
-    def _await_referee(self, key: str) -> None:
-        """Read until a message with ``key``; a referee that does not send one in time is replaced."""
-        deadline = time.monotonic() + _PATIENCE_S
-        try:
-            while self._referee is not None:
-                remaining = deadline - time.monotonic()
-                if remaining <= 0 or not select.select([self._referee], [], [], remaining)[0]:
-                    self._drop_referee()
-                elif key in self._referee.receive_json()[0]:
-                    return
-        except ChannelClosed:
-            self._drop_referee()
 
     def _facts(self, request: EvaluationRequest) -> dict[str, Any]:
         """Metadata that every verdict carries."""
@@ -360,45 +391,8 @@ class Bench:
         if result["kind"] != "reference_failed":
             return
         if result["broken"]:
-            self._drop_referee()
+            self._referee.drop()
         raise ProblemError(str(result["reason"]))
-
-    def _ready_referee(self) -> Channel:
-        """The slot's referee, a new one where there is none or it died while idle."""
-        if self._referee is not None and select.select([self._referee], [], [], 0)[0]:
-            self._drop_referee()  # an idle referee says nothing: this is the end of its stream
-        if self._referee is None:
-            ours, theirs = channel.pair()
-            try:
-                with theirs:
-                    self._referee_pid = self._nursery.fork_referee(theirs.fileno())
-                self._referee = Channel(ours)
-                self._referee.send_json(self._referee_config())
-            except (ZygoteLost, ChannelClosed) as error:
-                ours.close()
-                self._referee = None
-                raise ZygoteLost(str(error)) from error
-        return self._referee
-
-    def _drop_referee(self) -> None:
-        if self._referee is not None:
-            self._nursery.kill(self._referee_pid)
-            self._lock.release_stopped()
-            self._referee.close()
-            self._referee = None
-
-    def _referee_config(self) -> dict[str, Any]:
-        device = asdict(self.device)
-        return {
-            "device": device["kind"],
-            "device_id": device["id"],
-            "visible_devices": device["visible_devices"],
-            "home": str(self._nursery.home / f"referee-{self.device.id}-{self._slot}"),
-            "lock_file": str(lock_file(self._nursery, self.device)),
-            "secret": self._settings.secret.hex(),
-            "cpu_max_elements": self._settings.cpu_max_elements,
-            "cpu_max_flops": self._settings.cpu_max_flops,
-        }
 
 
 def lock_file(nursery: Nursery, device: Device) -> Path:
@@ -407,6 +401,20 @@ def lock_file(nursery: Nursery, device: Device) -> Path:
         return nursery.home / "cpu.lock"
     name = f"judge-{os.getuid()}-gpu-{device.visible_devices}.lock"
     return Path(tempfile.gettempdir(), name.replace("/", "_"))
+
+
+def _referee_config(nursery: Nursery, device: Device, slot: int, settings: Settings) -> dict[str, Any]:
+    """What a referee is started with, see :class:`online_judge.referee.RefereeConfig`."""
+    return {
+        "device": device.kind,
+        "device_id": device.id,
+        "visible_devices": device.visible_devices,
+        "home": str(nursery.home / f"referee-{device.id}-{slot}"),
+        "lock_file": str(lock_file(nursery, device)),
+        "secret": settings.secret.hex(),
+        "cpu_max_elements": settings.cpu_max_elements,
+        "cpu_max_flops": settings.cpu_max_flops,
+    }
 
 
 def pool_of(nursery: Nursery, device: Device, settings: Settings) -> Pool:

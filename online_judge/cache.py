@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from adaexplore.core.identity import source_identity
+from adaexplore.core.tunables import TUNABLES
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.wire import EvaluationRequest
+from adaexplore.core.wire import EvaluationRequest, JobKind, ProfileReport
 from online_judge.metrics import Metrics
 from online_judge.store import Store
 
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 PROTOCOL = 3
 """Raised whenever the same question may get another verdict than before."""
 KEPT = 50_000
+
+Known = Verdict | ProfileReport
 
 _MAX_PARSED = 200_000
 """Characters of a source up to which it is compared as a program."""
@@ -36,16 +39,22 @@ class Question:
     Attributes:
         exact: key of this very text.
         normalised: key that all texts of the same program share.
+        kind: of the job: ``candidate`` or ``profile``.
     """
 
     exact: str
     normalised: str
+    kind: JobKind = "candidate"
 
     @classmethod
     def of(
-        cls, request: EvaluationRequest, recorded_ms: float | None, place: Sequence[str | None]
+        cls,
+        request: EvaluationRequest,
+        recorded_ms: float | None,
+        place: Sequence[str | None],
+        kind: JobKind = "candidate",
     ) -> Question:
-        """The question that a request asks at ``place`` (hardware and versions)."""
+        """The question that a job of a ``kind`` asks at ``place`` (hardware and versions)."""
         policy = request.model_dump(
             include={
                 "seed_num",
@@ -61,12 +70,16 @@ class Question:
                 "baseline",
             }
         )
+        if request.tune_s and TUNABLES in request.custom_model_src:
+            policy["tune_s"] = request.tune_s
         rest = [PROTOCOL, request.original_model_src, policy, recorded_ms, list(place)]
         source = request.custom_model_src
+        if kind != "candidate":
+            rest.append(kind)
         exact = _hash(["exact", source, *rest])
         if len(source) > _MAX_PARSED:
-            return cls(exact, exact)
-        return cls(exact, _hash(["program", source_identity(source), *rest]))
+            return cls(exact, exact, kind)
+        return cls(exact, _hash(["program", source_identity(source), *rest]), kind)
 
 
 class ResultCache:
@@ -77,8 +90,8 @@ class ResultCache:
         self._store = store
         self._metrics = metrics
 
-    async def get(self, question: Question) -> Verdict | None:
-        """The known verdict, if there is one."""
+    async def get(self, question: Question) -> Known | None:
+        """The known verdict or profile, if there is one."""
 
         def read(connection: sqlite3.Connection) -> Any:
             return connection.execute(
@@ -92,15 +105,22 @@ class ResultCache:
             log.error("the result cache cannot be read: %s", error)
             found = None
         self._metrics.looked_up("miss" if found is None else "hit")
-        return None if found is None else Verdict.model_validate(json.loads(found[0]))
+        if found is None:
+            return None
+        known: type[Known] = ProfileReport if question.kind == "profile" else Verdict
+        return known.model_validate(json.loads(found[0]))
 
-    async def put(self, question: Question, verdict: Verdict) -> None:
-        """Keep a verdict, unless chance had a part in it; a newer one takes the place of an older."""
-        if verdict.status in _CHANCE:
+    async def put(self, question: Question, found: Known) -> None:
+        """Keep a verdict, unless chance had a part in it, or a profile; a newer one replaces an older."""
+        if isinstance(found, Verdict):
+            whole, keep = found.correct, found.status not in _CHANCE
+        else:
+            whole = keep = found.profile is not None
+        if not keep:
             return
-        text = json.dumps(verdict.model_dump(mode="json"))
-        key = question.normalised if verdict.correct else question.exact
-        other = question.exact if verdict.correct else question.normalised
+        text = json.dumps(found.model_dump(mode="json"))
+        key = question.normalised if whole else question.exact
+        other = question.exact if whole else question.normalised
 
         def write(connection: sqlite3.Connection) -> None:
             connection.execute("DELETE FROM results WHERE key IN (?, ?)", (key, other))

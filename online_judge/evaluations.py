@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 
 from adaexplore.core.errors import JudgeError, ProblemError
+from adaexplore.core.tunables import TUNABLES
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import (
     CompileReport,
@@ -14,6 +15,7 @@ from adaexplore.core.wire import (
     JobKind,
     ProblemReport,
     ProblemRequest,
+    ProfileReport,
 )
 from online_judge import baselines
 from online_judge.bench import Bench, Cancelled
@@ -23,8 +25,9 @@ from online_judge.devices import Machine
 from online_judge.metrics import Metrics
 from online_judge.scheduler import Work
 from online_judge.settings import Settings
+from online_judge.tuning import evaluate_tuned
 
-Finding = Verdict | ProblemReport | CompileReport
+Finding = Verdict | ProblemReport | CompileReport | ProfileReport
 
 
 class NoSuchDevice(Exception):
@@ -67,11 +70,13 @@ class Evaluations:
             raise NoSuchDevice(f"Device {device} is not available; choose one of {known}")
         return int(device)
 
-    def question(self, request: EvaluationRequest, device: int | None) -> Question:
-        """What identifies a candidate's verdict on ``device``, or on any."""
+    def question(
+        self, request: EvaluationRequest, device: int | None, kind: JobKind = "candidate"
+    ) -> Question:
+        """What identifies a candidate's verdict, or its profile, on ``device``, or on any."""
         hardware = {each.hardware for each in self.machine.devices if device is None or each.id == device}
         versions = [self.versions.get(name) for name in ("torch", "triton", "python")]
-        return Question.of(request, self._recorded_ms(request), [*sorted(hardware), *versions])
+        return Question.of(request, self._recorded_ms(request), [*sorted(hardware), *versions], kind)
 
     def work(self, kind: JobKind, request: EvaluationRequest | ProblemRequest) -> Work:
         """What a slot does for a job; it raises as the methods of :class:`Bench` do.
@@ -108,6 +113,9 @@ class Evaluations:
         self.metrics.flagged(flags)
         if "baseline_drift" in flags:
             self.metrics.drifted(device)
+        swept_s = found.metadata.get("tuned", {}).get("seconds")
+        if swept_s is not None:
+            self.metrics.spent({"sweep": swept_s})
         if slot := found.runtime_stats.get("slot"):
             self.metrics.timed(device, slot["held_s"], slot["gpu_s"])
 
@@ -124,7 +132,12 @@ class Evaluations:
         if kind == "problem":
             return self._check_problem(bench, request, cancelled)
         if kind == "candidate" and isinstance(request, EvaluationRequest):
-            return bench.evaluate(request, self._recorded_ms(request), cancelled)
+            judge = (
+                evaluate_tuned if request.tune_s and TUNABLES in request.custom_model_src else Bench.evaluate
+            )
+            return judge(bench, request, self._recorded_ms(request), cancelled)
+        if kind == "profile" and isinstance(request, EvaluationRequest):
+            return bench.profile(request, cancelled)
         raise JudgeError(f"jobs of kind {kind} cannot be run here")
 
     def _check_problem(
@@ -135,10 +148,11 @@ class Evaluations:
             dtype_str=request.dtype_str,
             seed_num=request.seed_num,
             timeout=request.timeout or self.settings.runtime_timeout_s,
+            thorough=isinstance(request, ProblemRequest) and request.thorough,
         )
-        reason = ""
+        reason, traits = "", None
         try:
-            bench.check_problem(asked, cancelled)
+            traits = bench.check_problem(asked, cancelled)
         except ProblemError as error:
             reason = str(error)
         return ProblemReport(
@@ -146,6 +160,7 @@ class Evaluations:
             reason=reason,
             device="cuda" if self.machine.cuda_available else "cpu",
             hardware=self.machine.hardware,
+            traits=traits,
         )
 
     def _recorded_ms(self, request: EvaluationRequest) -> float | None:
@@ -157,6 +172,6 @@ class Evaluations:
 
 
 def _status(found: Finding) -> str:
-    if isinstance(found, Verdict | CompileReport):
+    if isinstance(found, Verdict | CompileReport | ProfileReport):
         return str(found.status)
     return "ok" if found.ok else "reference_failed"

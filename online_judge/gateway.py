@@ -196,7 +196,7 @@ async def _evaluate(body: EvaluationRequest, request: Request) -> EvaluationResp
     if judge.settings.cache_v1:
         question = await asyncio.to_thread(judge.evaluations.question, body, device)
         known = await judge.cache.get(question)
-    if known is not None:
+    if isinstance(known, Verdict):
         return EvaluationResponse(success=True, **known.to_metrics(), execution_time=time.monotonic() - begin)
     job = _submit(judge, request, judge.evaluations.work("candidate", body), device)
     try:

@@ -15,8 +15,8 @@ from typing import Any, get_args
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Verdict
-from adaexplore.core.wire import JobAnswer, JobRequest, JobState
-from online_judge.cache import Question, ResultCache
+from adaexplore.core.wire import JobAnswer, JobRequest, JobState, ProfileReport
+from online_judge.cache import Known, Question, ResultCache
 from online_judge.evaluations import Evaluations, Finding, NoSuchDevice
 from online_judge.events import tell
 from online_judge.job_entries import Entry, Run
@@ -245,7 +245,11 @@ class JobBoard:
             return  # the judge is closing
         error = run.job.done.exception()
         found: Finding | None = None if error is not None else run.job.done.result()
-        if isinstance(found, Verdict) and run.question is not None and self._cache is not None:
+        if (
+            isinstance(found, Verdict | ProfileReport)
+            and run.question is not None
+            and self._cache is not None
+        ):
             await self._cache.put(run.question, found)
         for entry in list(run.entries):
             if found is not None:
@@ -271,13 +275,13 @@ class JobBoard:
         return run.job if started else None
 
     async def _question(self, body: JobRequest) -> Question | None:
-        """What identifies the verdict on a candidate; other kinds have none."""
-        if body.kind != "candidate":
+        """What identifies the verdict on a candidate, or its profile; other kinds have none."""
+        if body.kind not in ("candidate", "profile"):
             return None
         device = self._evaluations.device_of(body.kind, body.request)
-        return await asyncio.to_thread(self._evaluations.question, body.request, device)
+        return await asyncio.to_thread(self._evaluations.question, body.request, device, body.kind)
 
-    async def _known(self, question: Question | None) -> Verdict | None:
+    async def _known(self, question: Question | None) -> Known | None:
         if self._cache is None or question is None:
             return None
         return await self._cache.get(question)

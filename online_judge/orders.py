@@ -102,6 +102,72 @@ class Block:
     kind: BlockKind = "marked"
 
 
+@dataclass(frozen=True)
+class Inspect:
+    """Tell where a call spends its time and what its kernels occupy; the same inputs for all calls.
+
+    The inputs, a list, come in one arena; the call's seed is set before each.
+    """
+
+    inputs: Parcel
+    seed: int
+
+
+@dataclass(frozen=True)
+class Equip:
+    """Get ready to compare configurations of one candidate; takes the place of ``Load``.
+
+    Attributes:
+        inputs: an argument list, for all calls until the end, in the first arena.
+        weights: a flat dict, in the second one.
+        init_inputs: arguments of ``ModelNew``.
+        construct_seed: set before each construction.
+        call_seed: set before each call.
+        dtype: of weights and floating inputs.
+        tf32: precision policy.
+        build_dir: as in ``Load``.
+    """
+
+    inputs: Parcel
+    weights: Parcel
+    init_inputs: Any
+    construct_seed: int
+    call_seed: int
+    dtype: DtypeName
+    tf32: Tf32Policy
+    build_dir: str | None = None
+
+
+@dataclass(frozen=True)
+class Enter:
+    """Load, construct and call configurations, by number; the answer tells how long a second call took.
+
+    With several threads first calls run side by side for ``limit_s``; what is not done then, or long after
+    most others, is left out.
+    """
+
+    sources: tuple[tuple[int, bytes], ...]
+    threads: int
+    limit_s: float
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Time these configurations in turns, each in ``rounds`` blocks of so many calls."""
+
+    calls: tuple[tuple[int, int], ...]
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Choose:
+    """Let the configuration of this number be the candidate that ``Forward`` calls."""
+
+    number: int
+
+
 GO = b"go"
 DONE = b"done"
-Order = Load | Construct | Reweigh | Forward | Observe | Prepare | Block
+Order = (
+    Load | Construct | Reweigh | Forward | Observe | Prepare | Block | Inspect | Equip | Enter | Rate | Choose
+)

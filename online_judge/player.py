@@ -16,8 +16,9 @@ from typing import Any, NoReturn, cast
 import torch
 from triton.runtime import driver
 
-from online_judge import sandbox
+from online_judge import inspection, sandbox
 from online_judge.channel import Channel, ChannelClosed
+from online_judge.contest import Contest, ContextLost
 from online_judge.evaluation import classification, kernel_share, modules, overlap, timing, trees
 from online_judge.evaluation.arenas import Window
 from online_judge.evaluation.audit import Watchdog
@@ -25,7 +26,22 @@ from online_judge.evaluation.background import Background
 from online_judge.evaluation.findings import Failure, Stage
 from online_judge.evaluation.launches import LaunchMeter
 from online_judge.evaluation.switches import GlobalFlags
-from online_judge.orders import DONE, Block, Construct, Forward, Load, Observe, Order, Prepare, Reweigh
+from online_judge.orders import (
+    DONE,
+    Block,
+    Choose,
+    Construct,
+    Enter,
+    Equip,
+    Forward,
+    Inspect,
+    Load,
+    Observe,
+    Order,
+    Prepare,
+    Rate,
+    Reweigh,
+)
 from online_judge.sandbox import CANDIDATE_FILE, PlayerSpec
 
 MODULE = "candidate"
@@ -49,6 +65,7 @@ class Player:
         self._known: set[str] = set()
         self._prepared: tuple[list[Any], list[Any], Prepare] | None = None
         self._graph: timing.BlockRun | None = None
+        self._contest: Contest | None = None
         self._switched: list[str] = []
         self._settled = False
         self._lines: list[str] | None = None
@@ -75,6 +92,12 @@ class Player:
                     done = self._attempt(Stage.TIMING, partial(self._prepare, order, fds))
                 case Block():
                     done = self._attempt(Stage.TIMING, partial(self._time, order))
+                case Inspect():
+                    done = self._attempt(Stage.TIMING, partial(self._inspect, order, fds))
+                case Equip():
+                    done = self._attempt(Stage.LOAD, partial(self._equip, order, fds))
+                case Enter() | Rate() | Choose():
+                    done = self._attempt(Stage.FORWARD, partial(self._compete, order))
 
     def _attempt(self, stage: Stage, work: Callable[[], dict[str, Any] | Failure]) -> bool:
         """Do one piece of work and answer; this is the border at which any exception is an outcome."""
@@ -260,6 +283,41 @@ class Player:
         run.go()
         self._channel.send(DONE)
         return run.times().to_json()
+
+    def _inspect(self, order: Inspect, fds: list[int]) -> dict[str, Any]:
+        assert self._stopwatch is not None
+        with Window(order.inputs, fds[:1]) as window:
+            arguments = window.tree()
+            modules.restore_buffers(self._model, self._buffers)
+            call = partial(self._call, order.seed, arguments)
+            seen = inspection.inspect(call, self._model, arguments, self._meter, self._stopwatch)
+            del arguments, call
+        return seen
+
+    def _equip(self, order: Equip, fds: list[int]) -> dict[str, Any]:
+        assert self._stopwatch is not None
+        sandbox.assign(self._spec, tf32=order.tf32, build_dir=order.build_dir)
+        modules.apply_precision(order.tf32)
+        self._switches = GlobalFlags.take()
+        self._background = Background()
+        folder = Path(self._spec.folder)
+        self._contest = Contest(folder, order, fds, self._stopwatch, cuda=self._cuda)
+        return _OK
+
+    def _compete(self, order: Enter | Rate | Choose) -> dict[str, Any] | Failure:
+        assert self._contest is not None
+        try:
+            match order:
+                case Enter():
+                    return self._contest.enter(order.sources, order.threads, order.limit_s)
+                case Rate():
+                    return self._contest.rate(order.calls, order.rounds)
+                case Choose():
+                    self._model = self._contest.chosen(order.number)
+                    self._buffers = modules.buffers_of(self._model)
+                    return _OK
+        except ContextLost as lost:
+            return lost.failure
 
     def _ready_block(self, order: Block) -> timing.BlockRun:
         assert self._stopwatch is not None

@@ -7,6 +7,8 @@ configuration, then orders:
   "recorded_ms": float | null, "facts": {...}, "keeper": int, "alone": bool}`` with the player's socket;
   answered by any number of ``{"clock": "reference" | "candidate" | "tuning" | "none", "stage": str}``,
   which tell whose time is running, and one ``{"result": {...}}``;
+- ``{"op": "sweep", ..., "sweep": {...}}`` (see :class:`online_judge.sweeps.SweepTerms`) and
+  ``{"op": "profile", ...}``: the same for other questions about a candidate;
 - ``{"op": "problem", "request": {...}}``: the same without a player;
 - ``{"op": "release"}``: the player is gone, its memory can go; answered by ``{"released": true}``.
 
@@ -34,16 +36,20 @@ import torch
 
 from adaexplore.core.identity import source_identity
 from adaexplore.core.verdict import Status
-from adaexplore.core.wire import EvaluationRequest, ProblemRequest, Tf32Policy
+from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProfileReport, Tf32Policy
 from online_judge import linux
 from online_judge.channel import Channel, ChannelClosed
 from online_judge.device_lock import DeviceLock
 from online_judge.evaluation import gauge, modules
-from online_judge.evaluation.dialogue import Dialogue, PlayerGone
+from online_judge.evaluation.dialogue import CandidateFailed, Dialogue, PlayerGone
+from online_judge.evaluation.examination import examine
 from online_judge.evaluation.match import Match, Terms
 from online_judge.evaluation.problem import Problem
+from online_judge.evaluation.profiling import Profiling
 from online_judge.evaluation.reference import NoRoom, Reference, ReferenceFailed, Seeds
+from online_judge.evaluation.sweep import Sweep
 from online_judge.evaluation.timing import Stopwatch
+from online_judge.sweeps import SweepTerms
 from online_judge.warm_cache import WarmCache
 
 log = logging.getLogger(__name__)
@@ -92,7 +98,7 @@ class Referee:
         self._problems: OrderedDict[tuple[str, ...], Problem] = OrderedDict()
         self._small_enough: set[str] = set()
         self._watch: Stopwatch | None = None
-        self._match: Match | None = None
+        self._guest: Match | Sweep | Profiling | None = None
 
     def serve(self) -> None:
         """Work until the gateway is gone."""
@@ -103,7 +109,7 @@ class Referee:
         while True:
             order, fds = self._control.receive_json()
             match order["op"]:
-                case "evaluate":
+                case "evaluate" | "sweep" | "profile":
                     self._control.send_json({"result": self._evaluate(order, fds[0])})
                 case "problem":
                     self._control.send_json({"result": self._check_problem(order)})
@@ -133,8 +139,12 @@ class Referee:
                     job=order["job"] + source_identity(request.custom_model_src)[:16],
                 )
                 dialogue = Dialogue(player, self._clock, terms.folder)
-                self._match = Match(dialogue, problem, terms, self._lock, self._stopwatch)
-                verdict = self._match.run()
+                if order["op"] == "sweep":
+                    return self._sweep(dialogue, problem, terms, SweepTerms.from_json(order["sweep"]))
+                if order["op"] == "profile":
+                    return self._profile(dialogue, problem, terms)
+                match = self._guest = Match(dialogue, problem, terms, self._lock, self._stopwatch)
+                verdict = match.run()
         except ReferenceFailed as error:
             self._problems.clear()
             if isinstance(error, NoRoom) and not order["alone"]:
@@ -148,15 +158,38 @@ class Referee:
             return {"kind": "no_room"}
         return {"kind": "verdict", "verdict": verdict.model_dump(mode="json")}
 
+    def _sweep(
+        self, dialogue: Dialogue, problem: Problem, terms: Terms, wanted: SweepTerms
+    ) -> dict[str, Any]:
+        sweep = self._guest = Sweep(dialogue, problem, terms, wanted, self._lock)
+        return {"kind": "swept", "swept": sweep.run(self._stopwatch).to_json()}
+
+    def _profile(self, dialogue: Dialogue, problem: Problem, terms: Terms) -> dict[str, Any]:
+        profiling = self._guest = Profiling(dialogue, problem, terms, self._lock)
+        try:
+            found = profiling.run()
+        except CandidateFailed as failed:
+            if failed.status is Status.OUT_OF_MEMORY and not terms.alone:
+                return {"kind": "no_room"}
+            why = str(failed.metadata.get("feedback", ""))
+            report = ProfileReport(status=failed.status.value, profile=None, message=why)
+        else:
+            why = "" if found is not None else "the profiler does not work here, or saw nothing"
+            report = ProfileReport(status=Status.PASSED.value, profile=found, message=why)
+        return {"kind": "profile", "report": report.model_dump(mode="json")}
+
     def _check_problem(self, order: dict[str, Any]) -> dict[str, Any]:
         request = ProblemRequest.model_validate(order["request"])
         self._clock("reference", "")
         try:
             with modules.torch_defaults():
-                reference = self._problem(request.original_model_src, request.seed_num, request).reference
+                problem = self._problem(request.original_model_src, request.seed_num, request)
                 self._clock("none", "")
                 with self._lock.hold(exclusive=False):
                     self._clock("reference", "")
+                    if request.thorough:
+                        return {"kind": "ok", "traits": examine(problem).model_dump()}
+                    reference = problem.reference
                     reference.outputs(reference.inputs("problem"), "problem")
         except ReferenceFailed as error:
             self._problems.clear()
@@ -206,9 +239,9 @@ class Referee:
 
     def _release(self) -> None:
         """Free what was shared with the last player."""
-        if self._match is not None:
-            self._match.free()
-            self._match = None
+        if self._guest is not None:
+            self._guest.free()
+            self._guest = None
         if self._cuda:
             torch.cuda.empty_cache()
 

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from adaexplore.core.verdict import Status, Verdict
+from skill_memory.construct import construct_of, offending_line
 
 _MATERIAL = frozenset(
     {
@@ -25,6 +26,7 @@ _ENVIRONMENT = re.compile(
     r"BrokenPipeError|Connection\w*Error|TimeoutError|TimeoutExpired|KeyboardInterrupt|SystemExit)$"
 )
 _MESSAGE_LENGTH = 200
+_PARTS = 4
 
 _CARETS = re.compile(r"\s*[\^~]+[\^~\s]*")
 _POSITION = re.compile(r"\s*at \d+:\d+:?\s*")
@@ -35,17 +37,19 @@ _PARTICULARS = (
     (re.compile(r"0x[0-9a-fA-F]+"), "#"),
     (re.compile(r"<[^<>]*[\\/][^<>]*>|(?:[\w.\-]*[\\/])+[\w.\-]+|\b[\w\-]+\.py\b"), "<path>"),
     (re.compile(r",?\s*\b(?:on )?line \d+|\bat \d+:\d+:?"), ""),
-    (re.compile(r"<?\[[\s\d,'x]*\](?:,\s*\w+>)?|\(\s*\d+(?:,\s*\d*)+\)|torch\.Size\([^)]*\)"), "<shape>"),
+    (re.compile(r"<?\[[\s\d,'x_]*\](?:,\s*\w+>)?|\(\s*\d+(?:,\s*\d*)+\)|torch\.Size\([^)]*\)"), "<shape>"),
     (
         re.compile(r"\b(?:local variable |name )?'?[A-Za-z_]\w*'? is not (?:defined|in list)"),
         "a name is unknown",
     ),
     (re.compile(r"\b(variable|type for) '?\w+'?"), r"\1 _"),
     (re.compile(r"(meta-parameters: )\w+(?:, \w+)*"), r"\1_"),
-    (re.compile(r"\b(fp|int|uint|float|bfloat|bf)\d+\b"), r"\1#"),
+    (re.compile(r"\b(?:bfloat|float|bf|fp)(?=\d)"), "fp"),
+    (re.compile(r"\b(fp|int|uint)\d+\b"), r"\1#"),
     (re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"), "#"),
     (re.compile(r"\s+"), " "),
 )
+_WHOLLY_QUOTED = re.compile(r"(['\"])([^'\"]*)\1")
 _QUOTED = re.compile(r"(?<!\w)(['\"`])[^'\"`]*\1")
 _KEPT_BEFORE = re.compile(r"(attribute|keyword argument|module|type) $")
 _KEPT_AFTER = re.compile(r" object\b")
@@ -59,16 +63,31 @@ class Signature:
         stage: the verdict's status.
         exception: class name of the error nearest to the cause, "" where none is named.
         message: its message, normalised.
+        construct: what the offending line does, "" where that is not known.
     """
 
     stage: str
     exception: str
     message: str
+    construct: str = ""
 
     @property
     def key(self) -> str:
         """The signature as one line."""
-        return f"{self.stage} | {self.exception} | {self.message}"
+        return " | ".join((self.stage, self.exception, self.message, self.construct))
+
+    @property
+    def family(self) -> str:
+        """The signature without what tells the members of one kind of mistake apart, as one line."""
+        return " | ".join((self.stage, self.exception, _QUOTED.sub("_", self.message)))
+
+    @classmethod
+    def from_key(cls, key: str) -> Signature | None:
+        """The signature whose :attr:`key` is ``key``; None for another text."""
+        parts = key.split(" | ")
+        if len(parts) < _PARTS:
+            return None
+        return cls(parts[0], parts[1], " | ".join(parts[2:-1]), parts[-1])
 
 
 def error_text(verdict: Verdict) -> str:
@@ -80,8 +99,13 @@ def error_text(verdict: Verdict) -> str:
     return ""
 
 
-def signature_of(verdict: Verdict) -> Signature | None:
+def signature_of(verdict: Verdict, source: str = "", line: int | None = None) -> Signature | None:
     """The signature of a failure, None where it teaches no rule.
+
+    Args:
+        verdict: what the judge found.
+        source: the candidate, in which the offending construct is looked up.
+        line: the line of ``source`` that led to the error, where it is known.
 
     Not material for a memory: wrong or non-finite values, nondeterminism, integrity findings,
     crashes without a message, ``not_checked``, timeouts that hold no compile error, and whatever the
@@ -93,14 +117,19 @@ def signature_of(verdict: Verdict) -> Signature | None:
     text = error_text(verdict)
     if not text:
         return None
-    declared = verdict.metadata.get("compilation_error_name") or verdict.metadata.get("runtime_error_name")
     exception, message = _cause(text)
     if not message and exception in ("", "CompilationError"):
         return None  # a bare caret: the message was cut off
-    exception = exception or str(declared or "").rpartition(".")[2]
+    exception = _exception(verdict, exception)
     if _ENVIRONMENT.match(exception):
         return None
-    return Signature(verdict.status.value, exception, normalise(message))
+    construct = construct_of(source, text, line) if source else ""
+    return Signature(verdict.status.value, exception, normalise(message), construct)
+
+
+def is_environment(verdict: Verdict) -> bool:
+    """Whether the exception is one that the machine and not the candidate causes."""
+    return _ENVIRONMENT.match(_exception(verdict, _cause(error_text(verdict))[0])) is not None
 
 
 def normalise(message: str) -> str:
@@ -109,19 +138,17 @@ def normalise(message: str) -> str:
     Quoted names that are the mistake itself stay: the attribute that is missing, the keyword that
     is unexpected, the type or module it was asked of.
     """
-    message = _QUOTED.sub(_quoted, message)
+    whole = _WHOLLY_QUOTED.fullmatch(message.strip())
+    message = _QUOTED.sub(_quoted, whole[2] if whole else message)
     for pattern, replacement in _PARTICULARS:
         message = pattern.sub(replacement, message)
     return message.strip(" .:")[:_MESSAGE_LENGTH]
 
 
-def offending_line(text: str) -> str:
-    """The source line that the last caret of a compiler message points into, "" if none does."""
-    lines = text.splitlines()
-    for index in range(len(lines) - 1, 0, -1):
-        if _CARETS.fullmatch(lines[index]):
-            return lines[index - 1].strip()
-    return ""
+def _exception(verdict: Verdict, named: str) -> str:
+    """The class that the message names, else the one that the judge names."""
+    declared = verdict.metadata.get("compilation_error_name") or verdict.metadata.get("runtime_error_name")
+    return named or str(declared or "").rpartition(".")[2]
 
 
 def _quoted(match: re.Match[str]) -> str:

@@ -1,28 +1,25 @@
-"""The memory on disk: one rule a line, ``You cannot ...||<count>``."""
+"""The memory on disk: JSONL with all that is known of each rule, or the release's ``rule||count`` text."""
 
 from __future__ import annotations
 
+import json
 import logging
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from adaexplore.core.errors import ConfigError
+from adaexplore.core.errors import ConfigError, StorageError
 from adaexplore.core.files import write_text
+from skill_memory.rule import Rule, rule_from_json, rule_to_json
 
 SEPARATOR = "||"
+JSONL = ".jsonl"
 _BOM = b"\xef\xbb\xbf"
+_TEXT_FORM = "'You cannot ...||<count>'"
+_JSON_FORM = 'an object such as {"rule": "You cannot ...", "count": 3}'
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One line of memory; ``count`` is the number of independent failures behind it."""
-
-    text: str
-    count: float
 
 
 @dataclass(frozen=True)
@@ -34,50 +31,75 @@ class Memory:
 
 
 def read_rules(path: Path) -> list[Rule]:
-    """Read a memory file; a line without a count counts 1.
+    """Read a memory file: JSONL where its name ends so, else text, in which a missing count is 1.
 
     Lines that are no rule are skipped, and one warning names them.
 
     Raises:
         ConfigError: the file cannot be read.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read the memory {path}: {error.strerror or error}; correct general_memory_path"
-        ) from error
     rules, faults = [], []
-    for number, line in enumerate(data.removeprefix(_BOM).split(b"\n"), start=1):
-        try:
-            rule = _parse(line)
-        except ValueError as fault:
-            faults.append(f"line {number} ({fault})")
-        else:
-            if rule is not None:
-                rules.append(rule)
+    for number, _, found in _lines(path):
+        if isinstance(found, Rule):
+            rules.append(found)
+        elif found is not None:
+            faults.append(f"line {number} ({found})")
     if faults:
-        log.warning("memory %s: skipped %s; write 'You cannot ...||<count>'", path, ", ".join(faults))
+        form = _JSON_FORM if is_jsonl(path) else _TEXT_FORM
+        log.warning("memory %s: skipped %s; write %s", path, ", ".join(faults), form)
     return rules
 
 
+def set_aside(path: Path) -> None:
+    """Append the lines of ``path`` that are no rule to ``<path>.rejected``, for who is about to rewrite it.
+
+    Raises:
+        ConfigError: the file cannot be read.
+        StorageError: they cannot be written.
+    """
+    if not path.exists():
+        return
+    rejected = b"".join(line + b"\n" for _, line, found in _lines(path) if isinstance(found, ValueError))
+    if rejected:
+        aside = path.with_name(f"{path.name}.rejected")
+        try:
+            with aside.open("ab") as out:
+                out.write(rejected)
+        except OSError as error:
+            raise StorageError(f"cannot write {aside}: {error.strerror or error}; free space") from error
+        log.warning("memory %s: its unreadable lines are kept in %s", path, aside)
+
+
 def write_rules(path: Path, rules: Sequence[Rule]) -> None:
-    """Write ``rules`` to ``path`` atomically.
+    """Write ``rules`` to ``path`` atomically, in the format that its name stands for.
 
     Raises:
         StorageError: the file cannot be written.
     """
-    write_text(path, format_rules(rules))
+    write_text(path, format_rules(rules, jsonl=is_jsonl(path)))
 
 
-def format_rules(rules: Sequence[Rule]) -> str:
+def format_rules(rules: Sequence[Rule], *, jsonl: bool = False) -> str:
     """The content of a memory file with ``rules``."""
+    if jsonl:
+        return "".join(json.dumps(rule_to_json(rule), ensure_ascii=False) + "\n" for rule in rules)
     return "".join(f"{rule.text}{SEPARATOR}{rule.count:.12g}\n" for rule in rules)
 
 
-def injected(rules: Sequence[Rule], threshold: float) -> tuple[str, ...]:
-    """The texts that go into prompts: those with a count of at least ``threshold``, in file order."""
-    return tuple(rule.text for rule in rules if rule.count >= threshold)
+def is_jsonl(path: Path) -> bool:
+    """Whether a memory of this name holds JSON lines."""
+    return path.suffix == JSONL
+
+
+def injected(rules: Iterable[Rule], threshold: float, triton: str | None = None) -> tuple[str, ...]:
+    """The texts that go into prompts: those with a count of at least ``threshold``, in file order.
+
+    Args:
+        rules: the memory.
+        threshold: least count.
+        triton: the version that kernels are compiled with; rules retired for it are left out.
+    """
+    return tuple(rule.text for rule in rules if rule.count >= threshold and not rule.retired(triton))
 
 
 def memory_for_run(path: Path | None, update: bool, bundled: Path) -> Memory:
@@ -106,17 +128,56 @@ def memory_for_run(path: Path | None, update: bool, bundled: Path) -> Memory:
         else:
             log.warning("general_memory_path %s does not exist; prompts hold no rules", path)
             return Memory(None, ())
-    return Memory(path, tuple(read_rules(path)))
+    return Memory(path, tuple(_with_proofs(path, read_rules(path))))
 
 
-def _parse(line: bytes) -> Rule | None:
-    """The rule on ``line``, None for a blank one; ValueError says what is wrong with it."""
+def _proofs_beside(path: Path) -> Path | None:
+    """The JSON lines that tell where a text memory's rules hold: ``name.jsonl`` beside ``name_200.txt``."""
+    beside = path.with_name(path.stem.rpartition("_")[0] + JSONL)
+    return beside if not is_jsonl(path) and beside.is_file() else None
+
+
+def sorted_rules(rules: Iterable[Rule]) -> list[Rule]:
+    """``rules`` by count, the most frequent first, equal ones in their order."""
+    return sorted(rules, key=lambda rule: -rule.count)
+
+
+def joined(rules: Iterable[Rule]) -> list[Rule]:
+    """``rules`` with equal texts made one, their counts added up."""
+    found: dict[str, Rule] = {}
+    for rule in rules:
+        known = found.get(rule.text)
+        found[rule.text] = rule if known is None else replace(known, count=known.count + rule.count)
+    return list(found.values())
+
+
+def _with_proofs(path: Path, rules: Sequence[Rule]) -> list[Rule]:
+    """``rules`` of a text memory with what the JSON lines beside it say of the same sentences."""
+    beside = _proofs_beside(path)
+    proven = {} if beside is None else {rule.text: rule.verified for rule in read_rules(beside)}
+    return [replace(rule, verified=proven.get(rule.text, rule.verified)) for rule in rules]
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes, Rule | ValueError | None]]:
+    """The lines of a memory: number, content, and the rule, what is wrong, or None for a blank line."""
     try:
-        text = line.decode("utf-8").strip()
-    except UnicodeDecodeError:
-        raise ValueError("not UTF-8") from None
-    if not text:
-        return None
+        data = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read the memory {path}: {error.strerror or error}; correct general_memory_path"
+        ) from error
+    parse = _parse_json if is_jsonl(path) else _parse_text
+    for number, line in enumerate(data.removeprefix(_BOM).split(b"\n"), start=1):
+        try:
+            text = line.decode("utf-8").strip()
+            yield number, line, parse(text) if text else None
+        except UnicodeDecodeError:
+            yield number, line, ValueError("not UTF-8")
+        except ValueError as fault:
+            yield number, line, fault
+
+
+def _parse_text(text: str) -> Rule:
     head, separator, tail = text.rpartition(SEPARATOR)
     rule, number = (head.strip(), tail.strip()) if separator else (text, "")
     if not rule:
@@ -128,3 +189,11 @@ def _parse(line: bytes) -> Rule | None:
     if not math.isfinite(count) or count < 0:
         raise ValueError(f"the count {number!r} is not a count")
     return Rule(rule, count)
+
+
+def _parse_json(text: str) -> Rule:
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"not JSON: {getattr(error, 'msg', error)}") from None
+    return rule_from_json(data)

@@ -1,28 +1,48 @@
-"""The memory grows while a run goes on: after each task, its failures are counted."""
+"""The memory grows: failures are recorded, what recurs is put to the model, and rules are counted.
+
+Every change is made under a lock, from the files' state at that moment, and is the union of what is known
+and what is new. So it does not matter how many workers there are, in which order they come, how often one
+reports the same task, or when one is killed. The model is asked while nothing is locked.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from adaexplore.core.errors import ModelError, ModelUnavailableError
 from adaexplore.core.files import write_text
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import ModelClient
-from skill_memory.distil import Failure, distil, nearest
-from skill_memory.sidecar import Pending, Sidecar, locked, read_sidecar, write_sidecar
-from skill_memory.signature import signature_of
-from skill_memory.store import Rule, format_rules, read_rules
+from skill_memory.distil import distil
+from skill_memory.excerpt import reason, shortest_excerpt
+from skill_memory.failure import Failure, TaskFailures, in_order
+from skill_memory.merge import SAME_RULE, merge, nearest
+from skill_memory.rule import Evidence, Rule
+from skill_memory.sidecar import (
+    MOST_EVIDENCE,
+    Group,
+    Kind,
+    Pending,
+    Sidecar,
+    locked,
+    open_groups,
+    read_sidecar,
+    write_sidecar,
+)
+from skill_memory.signature import error_text
+from skill_memory.store import format_rules, is_jsonl, joined, read_rules, set_aside, sorted_rules
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class MemoryUpdate:
-    """What one finished task changed.
+    """What failures changed.
 
     Attributes:
         calls: model requests made.
@@ -31,15 +51,15 @@ class MemoryUpdate:
         raised: rules whose count rose.
     """
 
-    calls: int
-    usage: Usage
-    added: tuple[str, ...]
-    raised: tuple[str, ...]
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    added: tuple[str, ...] = ()
+    raised: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class MemoryUpdater:
-    """Adds the failures of finished tasks to one memory file. Safe with many threads and processes.
+    """Adds failures to one memory file. Safe with many threads and processes.
 
     Attributes:
         path: the memory file.
@@ -52,10 +72,9 @@ class MemoryUpdater:
     run_id: str
 
     def task_finished(self, task_key: str, failures: Sequence[Failure]) -> MemoryUpdate:
-        """Count the failures of a task, asking the model once per kind not known yet.
+        """Count the failures of a task, and ask the model about kinds that recur by now.
 
-        A kind of failure counts once a task, and never twice when a resumed run finishes the task
-        again. Without an answer the open kinds are left for the next task that meets them.
+        A kind counts once a lineage, and never twice when a resumed run finishes the task again.
 
         Args:
             task_key: the task's key in the run.
@@ -66,91 +85,156 @@ class MemoryUpdater:
             ConfigError: the memory cannot be read.
             StorageError: it cannot be written.
         """
-        task_id = f"{self.run_id}/{task_key}"
-        groups = _by_signature(failures)
-        state = read_sidecar(self.path)
-        done = set(state.counted.get(task_id, ()))
-        answers: dict[str, str | None] = {}
-        usage, calls, refusal = Usage(), 0, None
-        for key, failure in groups.items():
-            if key in state.rules or key in done:
-                continue
+        return self.add([TaskFailures(f"{self.run_id}/{task_key}", tuple(failures))])
+
+    def add(self, tasks: Sequence[TaskFailures]) -> MemoryUpdate:
+        """The same for the failures of several tasks at once."""
+        if not any(failure.signature for task in tasks for failure in task.failures):
+            return MemoryUpdate()
+        before = self._counts()
+        self._change(partial(_recorded, tasks=tasks))
+        calls, usage, refusal = self._settle()
+        after = self._counts()
+        if refusal is not None:
+            raise refusal
+        return MemoryUpdate(
+            calls,
+            usage,
+            tuple(text for text in after if text not in before),
+            tuple(text for text in before if after.get(text, 0) > before[text]),
+        )
+
+    def _settle(self) -> tuple[int, Usage, ModelError | None]:
+        """Ask about every group that is open; what cannot be asked now stays open."""
+        calls, usage = 0, Usage()
+        state, rules = read_sidecar(self.path), self._rules()
+        for key in [group.key for group in open_groups(state, _known(rules))]:
+            state, rules = read_sidecar(self.path), self._rules()
+            still_open = {group.key: group for group in open_groups(state, _known(rules))}
+            group = still_open.get(key)
+            if group is None:
+                continue  # another worker has answered meanwhile
+            name = f"{self.run_id}/rule/{_digest(group.key.encode())[:16]}"
             try:
-                distilled = distil(failure, f"{task_key}/rule/{failure.step}", self.client)
+                found = distil(group.members, _evidence(state, group.members), self.client, name)
+                calls, usage, text = calls + 1, usage + found.usage, found.rule
+                if text is not None:
+                    merged = merge(text, [rule.text for rule in rules], self.client, f"{name}/merge")
+                    text = merged.text
+                    if merged.usage is not None:
+                        calls, usage = calls + 1, usage + merged.usage
             except ModelUnavailableError as error:
                 log.warning("memory %s: no rule distilled for now: %s", self.path, error)
                 break
             except ModelError as error:
-                refusal = error
-                break
-            calls += 1
-            usage += distilled.usage
-            answers[key] = distilled.rule
-        added, raised = self._merge(task_id, list(groups), answers) if groups else ((), ())
-        if refusal is not None:
-            raise refusal
-        return MemoryUpdate(calls, usage, added, raised)
+                return calls, usage, error
+            self._change(partial(_answered, group=group, text=text))
+        return calls, usage, None
 
-    def _merge(
-        self, task_id: str, keys: Sequence[str], answers: Mapping[str, str | None]
-    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Count ``keys`` under the lock; returns the texts of new rules and of raised ones."""
+    def _change(self, change: Callable[[Sidecar, Sequence[Rule]], Sidecar]) -> None:
+        """Take the state through ``change`` and bring the memory file up to it, under the lock."""
         with locked(self.path):
             state = read_sidecar(self.path)
             before = _finish_pending(self.path, state)
-            counts: dict[str, float] = {}
-            for rule in read_rules(self.path) if self.path.exists() else ():
-                counts[rule.text] = counts.get(rule.text, 0) + rule.count
-            rules, counted = dict(state.rules), list(state.counted.get(task_id, ()))
-            added: list[str] = []
-            raised: list[str] = []
-            for key in keys:
-                if key in counted or (key not in rules and key not in answers):
-                    continue
-                text = rules[key] if key in rules else answers[key]
-                if text is not None and text not in counts:
-                    text = nearest(text, counts) or text
-                rules[key] = text
-                counted.append(key)
-                if text is not None:
-                    (raised if text in counts else added).append(text)
-                    counts[text] = counts.get(text, 0) + 1
-            if counted != state.counted.get(task_id, []):
-                after = format_rules([Rule(text, count) for text, count in counts.items()])
-                # The sidecar goes first: whoever finds it with the old memory finishes the rewrite.
-                write_sidecar(
-                    self.path,
-                    Sidecar(
-                        rules=rules,
-                        counted={**state.counted, task_id: counted},
-                        pending=Pending(before=before, after=after),
-                    ),
-                )
-                write_text(self.path, after)
-        return tuple(added), tuple(raised)
+            rules = joined(self._rules())
+            changed = change(state, rules)
+            after = format_rules(_counted(rules, state, changed), jsonl=is_jsonl(self.path))
+            if changed == state and self.path.exists():
+                return
+            set_aside(self.path)
+            # The sidecar goes first: whoever finds it with the old memory finishes the rewrite.
+            write_sidecar(
+                self.path, changed.model_copy(update={"pending": Pending(before=before, after=after)})
+            )
+            write_text(self.path, after)
+
+    def _rules(self) -> list[Rule]:
+        return read_rules(self.path) if self.path.exists() else []
+
+    def _counts(self) -> dict[str, float]:
+        return {rule.text: rule.count for rule in self._rules()}
 
 
-def _by_signature(failures: Sequence[Failure]) -> dict[str, Failure]:
-    """The earliest failure of each kind, by signature key in the order of steps."""
-    groups: dict[str, Failure] = {}
-    for failure in sorted(failures, key=lambda failure: failure.step):
-        signature = signature_of(failure.verdict)
-        if signature is not None:
-            groups.setdefault(signature.key, failure)
-    return groups
+def _recorded(state: Sidecar, _: Sequence[Rule], tasks: Sequence[TaskFailures]) -> Sidecar:
+    """``state`` with the failures of ``tasks``."""
+    kinds = dict(state.kinds)
+    for task in tasks:
+        for failure in in_order(task.failures):
+            signature = failure.signature
+            if signature is not None:
+                occurrence, text = task.occurrence(failure), error_text(failure.verdict)
+                shown = shortest_excerpt(failure.source, text, failure.line)
+                evidence = Evidence(occurrence, reason(text), shown)
+                kinds[signature.key] = kinds.get(signature.key, Kind()).with_failure(occurrence, evidence)
+    return state.model_copy(update={"kinds": kinds})
+
+
+def _answered(state: Sidecar, rules: Sequence[Rule], group: Group, text: str | None) -> Sidecar:
+    """``state`` with the rule for a group, unless another worker was faster."""
+    if group.key in state.rules:
+        return state
+    if text is not None:
+        text = nearest(text, [rule.text for rule in rules], SAME_RULE) or text
+    return state.model_copy(update={"rules": {**state.rules, group.key: text}})
+
+
+def _counted(rules: Sequence[Rule], before: Sidecar, after: Sidecar) -> list[Rule]:
+    """``rules`` with the failures that ``after`` explains and ``before`` did not."""
+    known = _known(rules)
+    found = {rule.text: rule for rule in rules}
+    explained, explained_before = _explained(after, known), _explained(before, known)
+    for text in dict.fromkeys([*explained_before, *explained]):
+        keys = explained.get(text, ())
+        now = after.failures_of(keys)
+        earlier = set(before.failures_of(explained_before.get(text, ())))
+        rule = found.get(text, Rule(text, 0))
+        added = [task for task in now if task not in earlier and task not in rule.tasks]
+        gone = earlier.difference(now)
+        if not added and not gone:
+            continue
+        found[text] = replace(
+            rule,
+            count=max(0.0, rule.count + len(added) - len(gone)),
+            tasks=(*(task for task in rule.tasks if task not in gone), *added),
+            signatures=tuple(dict.fromkeys([*rule.signatures, *keys])),
+            evidence=rule.evidence or _evidence(after, keys),
+        )
+    return sorted_rules(found.values())
+
+
+def _explained(state: Sidecar, known: Mapping[str, str]) -> dict[str, list[str]]:
+    """Signatures by the rule that explains them, in the memory file or in the state."""
+    rules = {**state.rules, **{key: text for key, text in known.items() if key not in state.rules}}
+    return state.model_copy(update={"rules": rules}).explained()
+
+
+def _known(rules: Sequence[Rule]) -> dict[str, str]:
+    """The rules of a file by signature key."""
+    return {key: rule.text for rule in rules for key in rule.signatures}
+
+
+def _evidence(state: Sidecar, keys: Sequence[str]) -> tuple[Evidence, ...]:
+    """Some evidence of several kinds, of each kind one before a second."""
+    by_kind = [state.kinds[key].evidence for key in keys]
+    turns = [item for turn in range(MOST_EVIDENCE) for kind in by_kind for item in kind[turn : turn + 1]]
+    return tuple(turns[: 2 * MOST_EVIDENCE])
 
 
 def _finish_pending(path: Path, state: Sidecar) -> str:
     """Do what a killed process had decided and not written; returns the memory file's digest."""
-    digest = _digest(path)
+    digest = _file_digest(path)
     if state.pending is not None and state.pending.before == digest:
         write_text(path, state.pending.after)
-        digest = _digest(path)
+        digest = _file_digest(path)
     return digest
 
 
-def _digest(path: Path) -> str:
+def _file_digest(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return _digest(path.read_bytes())
     except FileNotFoundError:
         return ""
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import socket
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
+
+from tests.prompt_cache import LIFETIME_S, Hit, MarkedCache, PrefixCache, text_of
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,11 @@ class Received:
 
     @property
     def prompt(self) -> str:
-        return str(self.body["messages"][0]["content"])
+        return text_of(self.body["messages"][0])
+
+    @property
+    def length(self) -> int:
+        return sum(len(text_of(message)) for message in self.body["messages"])
 
 
 class ModelServer:
@@ -89,15 +95,20 @@ class ModelServer:
         reply: the answer's text for a prompt, once the script is used up.
         rejects: body fields answered with 400, with the error's code (None: only the message tells).
         api_key: with one, requests without it are answered with 401.
-        caching: whether cached input tokens are counted (longest common prefix with earlier prompts).
+        caching: whether beginnings of prompts are cached, as each vendor does it.
+        clock: seconds, for the life of what is cached.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lifetime_s: float = LIFETIME_S) -> None:
+        """``lifetime_s`` is how long the beginning of a prompt stays cached without being used."""
         self.requests: list[Received] = []
         self.reply: Callable[[str], str] = lambda prompt: "ok"
         self.rejects: dict[str, str | None] = {}
         self.api_key: str | None = None
         self.caching = False
+        self.clock: Callable[[], float] = time.monotonic
+        self._prefix_cache = PrefixCache(lifetime_s)
+        self._marked_cache = MarkedCache(lifetime_s)
         self._script: deque[Behaviour] = deque()
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
@@ -130,21 +141,26 @@ class ModelServer:
         self._http.server_close()
         self._thread.join()
 
-    def _next(self, received: Received) -> tuple[Behaviour, int]:
-        """What to do, and how many of the prompt's tokens are cached."""
+    def _next(self, received: Received, openai: bool) -> tuple[Behaviour, Hit]:
+        """What to do, and what the cache does with the prompt."""
         with self._lock:
-            earlier = [request.prompt for request in self.requests] if self.caching else []
             self.requests.append(received)
             if self.api_key is not None and self.api_key not in received.headers.get(
                 "authorization", received.headers.get("x-api-key", received.headers.get("api-key", ""))
             ):
-                return Fail(401, "bad key", code="invalid_api_key", type="authentication_error"), 0
+                return Fail(401, "bad key", code="invalid_api_key", type="authentication_error"), Hit(0)
             for name, code in self.rejects.items():
                 if name in received.body:
-                    return Fail(400, f"Unsupported parameter: '{name}' is not supported.", name, code), 0
+                    unsupported = f"Unsupported parameter: '{name}' is not supported."
+                    return Fail(400, unsupported, name, code), Hit(0)
             behaviour = self._script.popleft() if self._script else Answer(self.reply(received.prompt))
-        shared = (len(os.path.commonprefix([received.prompt, text])) for text in earlier)  # noqa: RUF071
-        return behaviour, tokens(max(shared, default=0))
+            if not self.caching:
+                return behaviour, Hit(0)
+            cache = self._prefix_cache if openai else self._marked_cache
+            try:
+                return behaviour, cache.look_up(received.body, self.clock())
+            except ValueError as error:
+                return Fail(400, str(error)), Hit(0)
 
 
 def tokens(characters: int) -> int:
@@ -178,7 +194,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not openai and not path.endswith("/v1/messages"):
             self._send(404, json.dumps({"detail": "Not Found"}))
             return
-        behaviour, cached = self.service._next(received)
+        behaviour, cached = self.service._next(received, openai)
         match behaviour:
             case Cut():
                 self.close_connection = True
@@ -230,13 +246,13 @@ def _error(fail: Fail, openai: bool) -> dict[str, Any]:
     return {"type": "error", "error": {"type": fail.type, "message": fail.message}}
 
 
-def _completion(answer: Answer, received: Received, cached: int) -> dict[str, Any]:
-    prompt, output = tokens(len(received.prompt)), tokens(len(answer.text or ""))
+def _completion(answer: Answer, received: Received, cached: Hit) -> dict[str, Any]:
+    prompt, output = tokens(received.length), tokens(len(answer.text or ""))
     usage = {
         "prompt_tokens": prompt,
         "completion_tokens": output,
         "total_tokens": prompt + output,
-        "prompt_tokens_details": {"cached_tokens": cached},
+        "prompt_tokens_details": {"cached_tokens": cached.read},
     }
     return {
         "id": "chatcmpl-1",
@@ -254,14 +270,14 @@ def _completion(answer: Answer, received: Received, cached: int) -> dict[str, An
     }
 
 
-def _message(answer: Answer, received: Received, cached: int) -> dict[str, Any]:
+def _message(answer: Answer, received: Received, cached: Hit) -> dict[str, Any]:
     blocks = answer.blocks
     if blocks is None:
         blocks = ({"type": "text", "text": answer.text},) if answer.text else ()
     usage = {
-        "input_tokens": tokens(len(received.prompt)) - cached,
-        "cache_read_input_tokens": cached,
-        "cache_creation_input_tokens": 0,
+        "input_tokens": tokens(received.length) - cached.read - cached.written,
+        "cache_read_input_tokens": cached.read,
+        "cache_creation_input_tokens": cached.written,
         "output_tokens": tokens(len(answer.text or "")),
     }
     return {
@@ -276,7 +292,7 @@ def _message(answer: Answer, received: Received, cached: int) -> dict[str, Any]:
     }
 
 
-def _events(answer: Answer, received: Received, cached: int) -> Iterator[dict[str, Any]]:
+def _events(answer: Answer, received: Received, cached: Hit) -> Iterator[dict[str, Any]]:
     """The message as a stream: each block opened empty, then its text in two deltas."""
     message = _message(answer, received, cached)
     output = message["usage"].get("output_tokens", 0)

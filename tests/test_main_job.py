@@ -149,6 +149,63 @@ def test_replay_of_a_recorded_run_ends_in_the_same_bytes(
     assert contents(tmp_path / "run") == contents(whole)
 
 
+def adaexplore(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "adaexplore", *arguments],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+def test_replay_offline_ends_in_the_same_bytes_without_a_judge(whole: Path, tmp_path: Path) -> None:
+    replayed = adaexplore("replay", str(whole), "--out", str(tmp_path / "run"))
+    assert replayed.returncode == 0, replayed.stderr
+    assert contents(tmp_path / "run") == contents(whole)
+    assert not (tmp_path / "run" / "judge.log").exists()
+
+
+def test_a_fork_goes_on_where_the_run_was(whole: Path, tmp_path: Path) -> None:
+    fork = tmp_path / "run"
+    arguments = ["--fork", str(whole), "--at", str(STEPS - 1), "--set", f"save_path={fork}"]
+    forked = adaexplore("run", *arguments)
+    assert forked.returncode == 0, forked.stderr
+    assert contents(fork) == contents(whole)
+
+
+def test_four_steps_in_flight_are_killed_and_gone_on_with(tmp_path: Path, task_list: Path) -> None:
+    run = tmp_path / "run"
+    wide = ("parallel_steps=4", "total_steps=5")
+    process = subprocess.Popen(
+        command(run, task_list, *wide),
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 200
+    while steps_done(run) < 4:
+        assert process.poll() is None, "the run ended before it was stopped"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.kill()
+    process.wait(60)
+    kept = {path: path.read_text() for path in run.glob("*/step_*_log.json")}
+    ended = run_whole(run, task_list, *wide)
+    assert ended.returncode == 0, ended.stderr
+    assert {path: path.read_text() for path in kept} == kept
+    figures = json.loads(adaexplore("stats", str(run), "--format", "json").stdout)
+    assert (figures["correct"], figures["steps"]) == (3, 5)
+    savings = figures["savings"]
+    assert sum(savings["outcomes"].values()) == 15
+    judged = [
+        path.read_text() for path in run.glob("*/step_*_log.json") if '"evaluated": true' in path.read_text()
+    ]
+    assert savings["evaluations"] == len(judged)
+
+
 def test_two_processes_do_not_write_one_run(whole: Path, task_list: Path) -> None:
     import fcntl
 

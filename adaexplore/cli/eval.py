@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     preset = [] if args.config is not None else ["preset=default"]
     config = load_config(args.config, [*preset, *args.set])
     task = task_from_file(args.task, config.dtype_str)
-    source = _read(args.kernel)
+    source = read_kernel(args.kernel)
     with tempfile.TemporaryDirectory(prefix="adaexplore-eval-") as folder:
         log_path = Path(folder) / "judge.log"
         with open_judge(config, log_path, threading.Event(), force=True) as access:
@@ -42,7 +42,12 @@ def run(args: argparse.Namespace) -> int:
     return 0 if verdict.correct else INCORRECT
 
 
-def _read(path: Path) -> str:
+def read_kernel(path: Path) -> str:
+    """The text of a kernel file.
+
+    Raises:
+        UsageError: it cannot be read.
+    """
     try:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError as error:

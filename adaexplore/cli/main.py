@@ -15,10 +15,15 @@ from adaexplore.core.errors import AdaExploreError
 
 COMMANDS = {
     "run": "search for faster kernels: one task, a file of your own, or a whole list",
+    "replay": "do a recorded run again without a model and without a judge, to the same bytes",
     "stats": "figures of one or several runs",
     "eval": "judge one kernel against one problem",
     "re-evaluate": "judge the best kernels of a run again",
+    "lint": "find mistakes in kernels with which they cannot work; needs no judge and no GPU",
+    "compile-check": "compile one kernel's launches without running them; needs no GPU",
     "baseline": "time the references themselves and record the times for a GPU",
+    "synth": "make a set of problems, with a model or without one, or have a judge look at one",
+    "build-memory": "rules out of recorded failures, and proof that they hold",
     "judge": "start the judge service",
     "doctor": "what is installed, which GPUs and keys are there, what would run",
 }

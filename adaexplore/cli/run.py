@@ -5,28 +5,35 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from types import FrameType
 from typing import NoReturn
 
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from adaexplore.core.errors import Interrupted, ProblemError
+from adaexplore.cli.dry_run import dry_run
+from adaexplore.cli.stopping import stop_on_signals
+from adaexplore.core.errors import BudgetReached, Interrupted, ProblemError, UsageError
+from adaexplore.core.task import Task
+from adaexplore.records.layout import CONFIG
+from adaexplore.records.run_records import RunRecords
 from adaexplore.report.closing import closing_report
 from adaexplore.run.batch import Progress
+from adaexplore.run.origin import Fork
+from adaexplore.run.replay import recorded_tasks
 from adaexplore.run.session import Session, open_session
+from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import read_environment
 from adaexplore.settings.load import load_config
 from adaexplore.settings.paths import run_directory
 from adaexplore.tasks.sources import load_tasks, task_from_file
 
 logger = logging.getLogger(__name__)
+
+_CHOOSING = ("test_list_path=", "level=", "problem_id=", "problem_root=", "test_source=")
+"""Overrides that choose tasks."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,28 +49,83 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE.py",
         help="run this one file, which defines Model, get_inputs and get_init_inputs",
     )
+    parser.add_argument(
+        "--fork",
+        type=Path,
+        default=None,
+        metavar="RUN",
+        help="begin a new run with the first steps (--at) of RUN, under its settings and those of --set",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print how many requests, tokens and dollars the run may take, and end",
+    )
+    parser.add_argument(
+        "--at", type=int, default=None, metavar="STEP", help="how many steps of each task --fork takes over"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the search; prints a table of results and the paths of the best kernels."""
-    config = load_config(args.config, args.set)
+    if (args.fork is None) != (args.at is None):
+        raise UsageError("--fork RUN and --at STEP go together")
+    fork = None if args.fork is None else Fork(args.fork, args.at)
+    config = load_config(args.config, args.set) if fork is None else _forked(fork, args.config, args.set)
     if config.debug:
         logging.getLogger().setLevel(logging.DEBUG)
     if args.task is not None:
         tasks = [task_from_file(args.task, config.dtype_str)]
-    else:
+    elif fork is None or args.config is not None or any(text.startswith(_CHOOSING) for text in args.set):
         tasks = load_tasks(config, read_environment(os.environ))
+    else:
+        tasks = recorded_tasks(RunRecords.existing(fork.run), config.dtype_str)
+        tasks = [task for task in tasks if task.reference]
+    if args.dry_run:
+        print(dry_run(config, tasks))  # noqa: T201
+        return 0
+    return carry_out(config, tasks, fork=fork)
+
+
+def carry_out(
+    config: RunConfig,
+    tasks: Sequence[Task],
+    *,
+    fork: Fork | None = None,
+    replayed: RunRecords | None = None,
+) -> int:
+    """Do a run to its end, show how it goes, and print the closing report; returns the exit code."""
     folder = run_directory(config, datetime.now())
     logger.info("run directory: %s", folder)
+    failed, spent = 0, None
     try:
-        with _stop_on_signals() as stop, open_session(config, tasks, folder, stop) as session:
+        with (
+            stop_on_signals("finished steps are kept") as stop,
+            open_session(config, tasks, folder, stop, fork=fork, replayed=replayed) as session,
+        ):
             failed = _follow(session)
+    except BudgetReached as reached:
+        spent = BudgetReached(f"{reached}; with a higher limit and save_path={folder} it goes on from here")
     except Interrupted as stopped:
         if config.save_path is not None:
             raise
         raise Interrupted(f"stopped; with --set save_path={folder} it goes on from here") from stopped
     print(closing_report(folder, config.total_steps, [task.key for task in tasks]))  # noqa: T201
+    if spent is not None:
+        raise spent
     return ProblemError.exit_code if failed else 0
+
+
+def _forked(fork: Fork, path: Path | None, overrides: Sequence[str]) -> RunConfig:
+    """The settings of a fork: those of ``path`` or of the forked run, in a directory of their own."""
+    if fork.at < 1:
+        raise UsageError(f"--at must be at least 1, not {fork.at}")
+    RunRecords.existing(fork.run)
+    fresh = ["save_path=null", "resume_from=null"]
+    config = load_config(fork.run / CONFIG if path is None else path, [*fresh, *overrides])
+    if config.save_path is not None and Path(config.save_path).resolve() == fork.run.resolve():
+        raise UsageError(f"--fork: {fork.run} cannot be forked into itself; choose another save_path")
+    return config
 
 
 def _follow(session: Session) -> int:
@@ -92,22 +154,3 @@ def _show(bar: tqdm[NoReturn], session: Session, news: Progress, best: dict[str,
     shown = {"correct": f"{len(best)}/{len(session.tasks)}", "cost": cost}
     bar.set_postfix(shown | ({"best": f"{fastest:.2f}x"} if fastest else {}), refresh=False)
     bar.update()
-
-
-@contextmanager
-def _stop_on_signals() -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set; a second signal ends the process at once."""
-    stop = threading.Event()
-
-    def on_signal(number: int, _frame: FrameType | None) -> None:
-        if stop.is_set():
-            os._exit(128 + number)
-        stop.set()
-        logger.warning("stopping; finished steps are kept (again: stop at once)")
-
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
 from adaexplore.core.usage import Usage
+from adaexplore.core.verdict import Verdict
 
 
 class DraftOutcome(StrEnum):
@@ -18,6 +20,24 @@ class DraftOutcome(StrEnum):
     REFUSED = "refused"  # the model declined
     CUT = "cut"  # the reply hit the token limit
     NO_CODE = "no_code"  # a reply in which no code can be found
+    LINT_STOPPED = "lint_stopped"  # a lint is sure that the source fails, also after repair
+    GATE_STOPPED = "gate_stopped"  # the source does not compile, also after repair
+    SEED = "seed"  # a starting kernel that the user gave; no model was asked
+
+
+STOPPED = (DraftOutcome.LINT_STOPPED, DraftOutcome.GATE_STOPPED)
+"""Outcomes that come with a verdict of their own."""
+
+
+class RepairReason(StrEnum):
+    """Why the model was asked again within one step."""
+
+    EDIT = "edit"  # its edits did not match
+    FORMAT = "format"  # its reply held nothing usable
+    UNCHANGED = "unchanged"  # its edits changed nothing
+    DUPLICATE = "duplicate"  # an equal program was judged already
+    LINT = "lint"  # a lint is sure that the source fails
+    GATE = "gate"  # the source does not compile
 
 
 @dataclass(frozen=True)
@@ -29,12 +49,25 @@ class Exchange:
         prompt: the whole message.
         reply: the text that came back.
         finish: how the reply ended: complete, cut (by the token limit) or refused.
+        reason: why it was asked, where it repairs the reply before it (a :class:`RepairReason`), else "".
     """
 
     purpose: str
     prompt: str
     reply: str
     finish: str = "complete"
+    reason: str = ""
+
+
+def request_name(purpose: str, earlier: Iterable[str]) -> str:
+    """What names a request within its step: its purpose, with a number from the second one of it on.
+
+    Args:
+        purpose: what it is for.
+        earlier: the purposes of the requests before it.
+    """
+    before = sum(other == purpose for other in earlier)
+    return purpose if before == 0 else f"{purpose}-{before + 1}"
 
 
 @dataclass(frozen=True)
@@ -46,9 +79,12 @@ class Draft:
         source: the candidate, or "" where no source came about.
         exchanges: every prompt and reply of the step, in order.
         usage: their cost.
+        verdict: what is already sure about the source (``LINT_STOPPED``, ``GATE_STOPPED``): the judge is
+            not asked for it. None everywhere else.
     """
 
     outcome: DraftOutcome
     source: str
     exchanges: tuple[Exchange, ...]
     usage: Usage
+    verdict: Verdict | None = None

@@ -15,6 +15,8 @@ class Usage:
         output_tokens: tokens written, reasoning included.
         seconds: wall-clock seconds spent waiting for answers.
         usd: price in US dollars; None when unknown, and a sum with an unknown part is unknown.
+        cache_write_tokens: those of the input tokens that the service wrote to its cache, where it counts
+            them (Anthropic charges 125 % for them).
     """
 
     input_tokens: int = 0
@@ -22,6 +24,7 @@ class Usage:
     output_tokens: int = 0
     seconds: float = 0.0
     usd: float | None = 0.0
+    cache_write_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         known = self.usd is not None and other.usd is not None
@@ -31,4 +34,5 @@ class Usage:
             self.output_tokens + other.output_tokens,
             self.seconds + other.seconds,
             (self.usd or 0.0) + (other.usd or 0.0) if known else None,
+            self.cache_write_tokens + other.cache_write_tokens,
         )

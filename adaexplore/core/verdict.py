@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Self, TypeGuard, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from adaexplore.core.tunables import Values
 from adaexplore.core.wire import Tier
 
 
@@ -38,12 +41,18 @@ class Status(StrEnum):
         return self not in (Status.SYNTAX, Status.LOAD)
 
 
-class Score(NamedTuple):
-    """Order of candidates: compiled, then correct, then speedup (0 unless correct)."""
+@dataclass(frozen=True, order=True)
+class Score:
+    """Order of candidates: compiled, then correct, then speedup (0 unless correct).
+
+    ``low`` and ``high`` bound the speedup where the judge gave an interval; the order leaves them out.
+    """
 
     compiled: bool
     correct: bool
     speedup: float
+    low: float | None = field(default=None, compare=False)
+    high: float | None = field(default=None, compare=False)
 
     def as_list(self) -> list[float]:
         """``[0|1, 0|1, speedup]``, as step logs store it."""
@@ -77,8 +86,9 @@ class Verdict(BaseModel):
     ``runtime_ms`` (mean, milliseconds) and ``runtime_stats`` are there exactly when the candidate
     passed and was timed on real hardware; under the interpreter ``runtime_stats`` is
     ``{"fast_p": 1.0, "timing": "interpreter"}`` and claims nothing. ``metadata`` may hold ``tier``,
-    ``integrity`` (flag ids), ``integrity_evidence`` and ``sandbox``; ``runtime_stats`` may hold ``gpu_ms``,
-    ``e2e_ms``, ``ci_low``, ``ci_high``, ``median``, ``p10``, ``p90``, ``baseline``, ``slot`` and ``clocks``.
+    ``tuned``, ``integrity`` (flag ids), ``integrity_evidence`` and ``sandbox``; ``runtime_stats`` may hold
+    ``gpu_ms``, ``e2e_ms``, ``ci_low``, ``ci_high``, ``median``, ``p10``, ``p90``, ``baseline``, ``slot`` and
+    ``clocks``.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -129,12 +139,30 @@ class Verdict(BaseModel):
         """The search's order; a correct candidate without a measured speedup counts as 1.0."""
         if not self.correct:
             return Score(self.compiled, False, 0.0)
-        return Score(True, True, 1.0 if self.speedup is None else self.speedup)
+        interval = self.speedup_interval
+        return Score(
+            True,
+            True,
+            1.0 if self.speedup is None else self.speedup,
+            None if interval is None else interval.low,
+            None if interval is None else interval.high,
+        )
 
     @property
     def feedback(self) -> str:
         """The model-facing explanation (at most 1.5 KB), empty when there is none."""
         return str(self.metadata.get("feedback", ""))
+
+    @property
+    def tuned(self) -> Values | None:
+        """Values of the candidate's tunables that were judged; None where the judge swept nothing."""
+        found = self.metadata.get("tuned")
+        values = found.get("values") if isinstance(found, Mapping) else None
+        if not isinstance(values, Mapping):
+            return None
+        return {
+            str(name): value for name, value in values.items() if isinstance(value, bool | int | float | str)
+        }
 
     @property
     def speedup_interval(self) -> Interval | None:

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from adaexplore.core.profile import Profile
+
 Backend = Literal["cuda", "triton"]
 DtypeName = Literal["fp32", "fp16", "bf16"]
 Tf32Policy = Literal["paper", "off", "on"]
@@ -49,6 +51,7 @@ class EvaluationRequest(BaseModel):
     tf32: Tf32Policy = "paper"
     tier: Tier = "legacy"
     baseline: BaselineKind = "eager"
+    tune_s: float = Field(default=0.0, ge=0, le=600)  # for a sweep of TUNABLES; 0 leaves them as declared
 
 
 class EvaluationResponse(BaseModel):
@@ -92,6 +95,28 @@ class ProblemRequest(BaseModel):
     dtype_str: DtypeName = "fp32"
     seed_num: int = 42
     timeout: int = Field(default=300, ge=1, le=3600)
+    thorough: bool = False  # judges of before know no such key: not sent where false
+
+
+class ProblemTraits(BaseModel):
+    """What a thorough look at a reference found.
+
+    Attributes:
+        flags: what makes results on it say little: ``nondeterministic``, ``stochastic`` (it draws random
+            numbers), ``nonfinite``, ``constant_inputs``, ``degenerate_problem`` (a trivial answer
+            passes), ``nearly_degenerate`` (it would at twice the tolerance, or for most elements),
+            ``view_of_input``, ``writes_inputs``.
+        elements: of inputs, weights and outputs.
+        call_ms: the fastest of its calls, by the wall clock.
+        operators: what one call does, by the names of torch's registry.
+        graph: a hash of operators, what feeds them, shapes and dtypes; equal for two spellings of one.
+    """
+
+    flags: list[str]
+    elements: int
+    call_ms: float
+    operators: list[str]
+    graph: str
 
 
 class ProblemReport(BaseModel):
@@ -99,15 +124,17 @@ class ProblemReport(BaseModel):
 
     ``ok`` is False when the reference fails or is too large for the device; ``reason`` then says
     in one line which and why. ``device`` is the judge's device kind, ``hardware`` its name.
+    ``traits`` are there when a thorough look was asked for and the reference works.
     """
 
     ok: bool
     reason: str = ""
     device: Literal["cuda", "cpu"]
     hardware: str
+    traits: ProblemTraits | None = None
 
 
-JobKind = Literal["candidate", "compile", "problem"]
+JobKind = Literal["candidate", "compile", "problem", "profile"]
 JobState = Literal["queued", "running", "done", "cancelled", "failed"]
 
 
@@ -116,7 +143,8 @@ class JobRequest(BaseModel):
 
     Attributes:
         kind: ``candidate`` judges a candidate, ``compile`` compiles its launches without executing them,
-            ``problem`` asks whether the reference can be judged here at all.
+            ``problem`` asks whether the reference can be judged here at all, ``profile`` where a candidate
+            spends its time.
         request: the fields of v1; ``problem`` uses the reference, dtype, seed and timeout.
         priority: a waiting job of a higher one goes first.
         force: judge again even if the verdict is known or an identical job is on its way.
@@ -153,7 +181,8 @@ class CompileReport(BaseModel):
     """What a job of kind ``compile`` found.
 
     ``ok``: the module imports, the model is constructed, and every launch that one call reaches compiles.
-    ``kernel``, ``line`` and ``message`` tell of the first failure; ``line`` is one of the candidate's source.
+    ``kernel``, ``line``, ``message`` and ``error_name`` (its ``module.Class``) tell of the first failure;
+    ``line`` is one of the candidate's source.
     """
 
     ok: bool
@@ -161,12 +190,24 @@ class CompileReport(BaseModel):
     kernel: str | None = None
     line: int | None = None
     message: str = ""
+    error_name: str = ""
+
+
+class ProfileReport(BaseModel):
+    """What a job of kind ``profile`` found; ``profile`` is None where there is none, ``message`` says why.
+
+    ``status`` is ``passed`` where the candidate ran, which says nothing about its outputs.
+    """
+
+    status: str
+    profile: Profile | None
+    message: str = ""
 
 
 class JobAnswer(BaseModel):
     """Answer of ``GET`` and ``DELETE /v2/jobs/{id}``.
 
-    ``verdict`` is there when a candidate is done, ``report`` when a problem or a compilation is,
+    ``verdict`` is there when a candidate is done, ``report`` when a job of another kind is,
     ``error`` when the job failed; ``cached`` says that the verdict was already known.
     """
 
@@ -175,7 +216,7 @@ class JobAnswer(BaseModel):
     state: JobState
     position: int = 0
     verdict: JobVerdict | None = None
-    report: ProblemReport | CompileReport | None = None
+    report: ProblemReport | CompileReport | ProfileReport | None = None
     error: str | None = None
     cached: bool = False
     queue_time: float = 0.0

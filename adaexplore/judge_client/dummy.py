@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+
+from adaexplore.core.profile import Profile
 from adaexplore.core.streams import stream
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.judge_client.protocol import JudgeIdentity
+from adaexplore.core.wire import DtypeName, ProblemReport, ProblemTraits
+from adaexplore.judge_client.protocol import CompileFinding, JudgeIdentity
 
 
 class DummyJudge:
@@ -21,7 +25,13 @@ class DummyJudge:
     def check_problem(self, task: Task) -> None:
         """Any problem will do."""
 
-    def evaluate(self, task: Task, source: str) -> Verdict:
+    def examine_problem(self, source: str, dtype: DtypeName) -> ProblemReport:
+        """It takes any text for a problem of its own."""
+        graph = hashlib.sha256(source.encode()).hexdigest()[:32]
+        traits = ProblemTraits(flags=[], elements=0, call_ms=0.0, operators=[], graph=graph)
+        return ProblemReport(ok=True, device="cpu", hardware="dummy", traits=traits)
+
+    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
         """A random status, and a random speedup where it passed."""
         rng = stream(self._seed, task.key, "dummy", source)
         metadata = {"hardware": "dummy"}
@@ -35,3 +45,11 @@ class DummyJudge:
             runtime_ms=1.0 / speedup,
             runtime_stats={"mean": 1.0 / speedup, "fast_p": speedup, "baseline_time": 1.0},
         )
+
+    def compile(self, task: Task, source: str) -> CompileFinding:
+        """It compiles nothing."""
+        return CompileFinding(Status.NOT_CHECKED)
+
+    def profile(self, task: Task, source: str) -> Profile | None:
+        """It runs nothing."""
+        return None

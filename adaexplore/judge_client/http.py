@@ -11,21 +11,25 @@ from typing import Any
 
 import httpx
 
-from adaexplore.core.errors import JudgeError, JudgeUnavailableError, ProblemError
+from adaexplore.core.errors import JudgeError, JudgeRequestError, JudgeUnavailableError, ProblemError
+from adaexplore.core.profile import Profile
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import (
     BaselineKind,
+    CompileReport,
+    DtypeName,
     EvaluationRequest,
     JobRequest,
     ProblemReport,
     ProblemRequest,
+    ProfileReport,
     Tf32Policy,
     Tier,
 )
 from adaexplore.judge_client.connection import Connection
 from adaexplore.judge_client.jobs import run_job
-from adaexplore.judge_client.protocol import JudgeIdentity, sandbox_of
+from adaexplore.judge_client.protocol import CompileFinding, JudgeIdentity, sandbox_of
 
 logger = logging.getLogger(__name__)
 
@@ -52,6 +56,7 @@ class Evaluation:
         tier: precision that outputs must reach.
         baseline: what the reference runs as when it is timed.
         force: measure anew where the judge knows a verdict already.
+        tune_s: seconds that the judge may spend on a sweep of a candidate's tunables; 0 leaves them.
     """
 
     tolerance: float
@@ -64,6 +69,7 @@ class Evaluation:
     tier: Tier = "legacy"
     baseline: BaselineKind = "eager"
     force: bool = False
+    tune_s: float = 0.0
 
 
 class HttpJudge:
@@ -118,21 +124,34 @@ class HttpJudge:
 
     def check_problem(self, task: Task) -> None:
         """See :class:`Judge`; a judge without the question (the release's) is not asked."""
-        request = ProblemRequest(original_model_src=task.reference, dtype_str=task.dtype)
-        answer = self._connection.ask(
-            "POST", "/v2/problem", body=request.model_dump(), timeout_s=_held_s(request.timeout)
-        )
-        if answer.status_code in (404, 405):
-            return
-        report = ProblemReport.model_validate(self._connection.object_in(answer))
-        if not report.ok:
+        report = self._ask_about(ProblemRequest(original_model_src=task.reference, dtype_str=task.dtype))
+        if report is not None and not report.ok:
             raise ProblemError(f"{task.path}: {report.reason}")
 
-    def evaluate(self, task: Task, source: str) -> Verdict:
+    def examine_problem(self, source: str, dtype: DtypeName) -> ProblemReport:
         """See :class:`Judge`."""
-        request = self._request(task, source)
+        report = self._ask_about(ProblemRequest(original_model_src=source, dtype_str=dtype, thorough=True))
+        if report is None or (report.ok and report.traits is None):
+            raise JudgeError(
+                f"the judge at {self._connection.url} cannot examine problems; use one of this version"
+            )
+        return report
+
+    def _ask_about(self, request: ProblemRequest) -> ProblemReport | None:
+        """What the judge says of a reference; None where it does not know the question."""
+        body = request.model_dump(exclude=set() if request.thorough else {"thorough"})
+        answer = self._connection.ask("POST", "/v2/problem", body=body, timeout_s=_held_s(request.timeout))
+        if answer.status_code in (404, 405):
+            return None
+        return ProblemReport.model_validate(self._connection.object_in(answer))
+
+    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+        """See :class:`Judge`."""
+        force = force or self._evaluation.force
+        tune_s = 0.0 if force else self._evaluation.tune_s  # what is measured again stays as it is
+        request = self._request(task, source, tune_s)
         for _ in range(_FAILED_EVALUATIONS):
-            found = self._by_job(request) if self._takes_jobs else self._by_v1(request)
+            found = self._by_job(request, force) if self._takes_jobs else self._by_v1(request)
             if found is None:
                 self._takes_jobs = False
                 found = self._by_v1(request)
@@ -143,7 +162,46 @@ class HttpJudge:
             logger.warning("the judge could not evaluate: %s", found)
         raise JudgeError(f"the judge at {self._connection.url} could not evaluate: {found}; see its log")
 
-    def _request(self, task: Task, source: str) -> EvaluationRequest:
+    def compile(self, task: Task, source: str) -> CompileFinding:
+        """See :class:`Judge`; a judge without such jobs (the release's) checks nothing."""
+        for _ in range(_FAILED_EVALUATIONS):
+            request = JobRequest(kind="compile", request=self._request(task, source))
+            answer = run_job(self._connection, request) if self._takes_jobs else None
+            if answer is None:
+                return CompileFinding(Status.NOT_CHECKED, message="this judge has no compile jobs")
+            if isinstance(answer.report, CompileReport):
+                return self._compiled(answer.report)
+            error = answer.error or f"the job was {answer.state} without a reason"
+            if error.startswith(REFERENCE_FAILED):
+                raise ProblemError(f"{task.path}: {error}")
+            logger.warning("the judge could not compile: %s", error)
+        raise JudgeError(f"the judge at {self._connection.url} could not compile: {error}; see its log")
+
+    def _compiled(self, report: CompileReport) -> CompileFinding:
+        try:
+            status = Status(report.status)
+        except ValueError as cause:
+            raise JudgeError(f"{self._connection.url} answered an unknown status: {cause}") from cause
+        return CompileFinding(status, report.kernel, report.line, report.message, report.error_name)
+
+    def profile(self, task: Task, source: str) -> Profile | None:
+        """See :class:`Judge`."""
+        request = JobRequest(kind="profile", request=self._request(task, source))
+        try:
+            answer = run_job(self._connection, request) if self._takes_jobs else None
+        except JudgeRequestError as error:
+            logger.warning("no profile: %s", error)
+            return None
+        report = None if answer is None else answer.report
+        if not isinstance(report, ProfileReport):
+            if answer is not None:
+                logger.warning("no profile: %s", answer.error or f"the job was {answer.state}")
+            return None
+        if report.profile is None:
+            logger.info("no profile: %s", report.message.partition("\n")[0])
+        return report.profile
+
+    def _request(self, task: Task, source: str, tune_s: float = 0.0) -> EvaluationRequest:
         wanted = self._evaluation
         return EvaluationRequest(
             original_model_src=task.reference,
@@ -162,11 +220,12 @@ class HttpJudge:
             tf32=wanted.tf32,
             tier=wanted.tier,
             baseline=wanted.baseline,
+            tune_s=tune_s,
         )
 
-    def _by_job(self, request: EvaluationRequest) -> Verdict | str | None:
+    def _by_job(self, request: EvaluationRequest, force: bool) -> Verdict | str | None:
         """The verdict, or the error that kept the judge from one; None where it takes no jobs."""
-        answer = run_job(self._connection, JobRequest(request=request, force=self._evaluation.force))
+        answer = run_job(self._connection, JobRequest(request=request, force=force))
         if answer is None:
             return None
         if answer.verdict is None:

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from adaexplore.core.profile import Profile
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Verdict
+from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.wire import DtypeName, ProblemReport
 
 _QUALIFIERS = ("memory_of",)
 """Keys of ``sandbox`` that say how another one is meant."""
@@ -50,6 +52,31 @@ def sandbox_of(health: Mapping[str, Any]) -> Sandbox | None:
     )
 
 
+@dataclass(frozen=True)
+class CompileFinding:
+    """What compiling a candidate's launches without running them found.
+
+    Attributes:
+        status: ``passed``, or the stage at which the candidate failed; ``not_checked`` where the judge
+            cannot tell.
+        kernel: the kernel that failed, where one did.
+        line: of the candidate's source, where it is known.
+        message: the first failure.
+        error_name: its ``module.Class``, where there was an exception.
+    """
+
+    status: Status
+    kernel: str | None = None
+    line: int | None = None
+    message: str = ""
+    error_name: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """Nothing was found against the candidate; what could not be checked is not its fault."""
+        return self.status in (Status.PASSED, Status.NOT_CHECKED)
+
+
 class Judge(Protocol):
     """Judges candidates. Safe to call from several threads."""
 
@@ -70,11 +97,38 @@ class Judge(Protocol):
         """
         ...
 
-    def evaluate(self, task: Task, source: str) -> Verdict:
-        """Judge one candidate.
+    def examine_problem(self, source: str, dtype: DtypeName) -> ProblemReport:
+        """Have the judge look closely at a reference: ``traits`` of the answer tell what it found.
+
+        Raises:
+            JudgeError: the judge failed, or cannot look that closely.
+        """
+        ...
+
+    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+        """Judge one candidate; with ``force`` anew, also where the judge knows a verdict on it.
 
         Raises:
             ProblemError: the reference fails.
             JudgeError: the judge failed in spite of retries; says nothing about the candidate.
+        """
+        ...
+
+    def compile(self, task: Task, source: str) -> CompileFinding:
+        """Compile one candidate's launches for the judge's target; needs no device, executes no kernel.
+
+        Raises:
+            ProblemError: the reference fails.
+            JudgeError: the judge failed in spite of retries; says nothing about the candidate.
+        """
+        ...
+
+    def profile(self, task: Task, source: str) -> Profile | None:
+        """Where a candidate that passed spends its time; None where the judge cannot tell.
+
+        That is a judge without a GPU, an older one, or a candidate that fails now.
+
+        Raises:
+            JudgeError: the judge failed in spite of retries.
         """
         ...

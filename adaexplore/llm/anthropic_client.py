@@ -7,10 +7,11 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from adaexplore.core.errors import ModelRequestError
-from adaexplore.llm.protocol import Finish
+from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from adaexplore.llm.rejection import public_url, read_rejection, status_inside
 from adaexplore.llm.retry import Retry, ServiceTrouble
 from adaexplore.llm.sampling import SamplingParameters
@@ -18,6 +19,10 @@ from adaexplore.llm.service import PLACEHOLDER_KEY, Answer, ServiceClient, Token
 
 if TYPE_CHECKING:
     import anthropic
+
+CACHE_CONTROL = "cache_control"
+MOST_MARKS = 4
+"""Places that one request may mark for the cache."""
 
 _FINISHES = {
     "max_tokens": Finish.CUT,
@@ -53,18 +58,21 @@ class AnthropicService:
         self.key_variable = "ANTHROPIC_API_KEY"
         self.address = public_url(str(sdk.base_url))
 
-    def send(self, prompt: str, parameters: Mapping[str, object]) -> Answer:
-        """Send ``prompt`` as one user message, once; see :class:`~adaexplore.llm.service.Service`."""
+    def send(self, request: ModelRequest, parameters: Mapping[str, object]) -> Answer:
+        """Send ``request`` once; see :class:`~adaexplore.llm.service.Service`."""
         import anthropic
+
+        body = {name: value for name, value in parameters.items() if name != CACHE_CONTROL}
+        messages = _messages(request, marked=CACHE_CONTROL in parameters)
 
         deadline = self._clock() + self._timeout_s
         try:
             stream = self._sdk.messages.create(
                 model=self._model_name,
                 max_tokens=self._max_tokens,
-                messages=[{"role": "user", "content": prompt}],
+                messages=messages,
                 stream=True,
-                extra_body=dict(parameters),
+                extra_body=body,
             )
             with stream:
                 return self._read(_events(stream.response, self._within(deadline)))
@@ -193,6 +201,36 @@ def _events(response: Any, check: Callable[[], None]) -> Iterator[dict[str, Any]
                 yield _mapping(json.loads(line.removeprefix(b"data:")))
 
 
+def _messages(request: ModelRequest, *, marked: bool) -> list[anthropic.types.MessageParam]:
+    messages: list[anthropic.types.MessageParam] = []
+    for turn in request.earlier:
+        messages.append({"role": "user", "content": _content(turn, marked=marked)})
+        messages.append({"role": "assistant", "content": turn.reply.rstrip()})
+    messages.append({"role": "user", "content": _content(request, marked=marked and not request.earlier)})
+    return messages
+
+
+def _content(message: ModelRequest | Turn, *, marked: bool) -> str | list[anthropic.types.TextBlockParam]:
+    """The text, cut into blocks where there are cuts; the first two and the last two are marked.
+
+    The service looks for what it wrote at earlier marks in each marked block and the 19 before it.
+    """
+    cuts = message.cuts if marked else ()
+    if not cuts:
+        return message.prompt
+    ends = {*cuts[: MOST_MARKS // 2], *cuts[-MOST_MARKS // 2 :]}
+    blocks: list[anthropic.types.TextBlockParam] = []
+    for start, end in pairwise((0, *cuts, len(message.prompt))):
+        text = message.prompt[start:end]
+        if not text:
+            continue
+        if end in ends:
+            blocks.append({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}})
+        else:
+            blocks.append({"type": "text", "text": text})
+    return blocks
+
+
 def _mapping(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
@@ -210,4 +248,4 @@ def _tokens(usage: dict[str, Any]) -> Tokens | None:
     cached = count(usage.get("cache_read_input_tokens"))
     written = count(usage.get("cache_creation_input_tokens"))
     prompt = count(usage.get("input_tokens")) + cached + written
-    return Tokens(prompt, cached, count(usage.get("output_tokens")))
+    return Tokens(prompt, cached, count(usage.get("output_tokens")), written)

@@ -30,9 +30,8 @@ class Budget:
     """Admits steps as long as what is spent, what is in flight and one step more fit the limits.
 
     A step in flight is expected to cost and to take what finished ones did on average, so the last steps
-    may exceed a limit by no more than they differ from that. Until one has finished ``expected`` is what a step may
-    cost at most; the very first one goes all the same.
-    Safe to share between threads.
+    may exceed a limit by no more than they differ from that. Until one has finished ``expected`` is what
+    a step may cost at most; the very first one goes all the same. Safe to share between threads.
 
     Args:
         limits: the most.

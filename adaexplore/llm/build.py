@@ -56,9 +56,10 @@ def build_client(
     environment = os.environ if environment is None else environment
     match server_type:
         case "openai" | "azure":
-            from adaexplore.llm.openai_client import open_azure, open_openai
+            from adaexplore.llm.openai_client import CACHE_KEY, open_azure, open_openai
 
-            body = {
+            body: dict[str, object] = {
+                CACHE_KEY: "one a task" if server_type == "openai" else None,
                 "temperature": temperature,
                 "reasoning_effort": reasoning_effort,
                 "max_completion_tokens": max_completion_tokens,
@@ -72,13 +73,18 @@ def build_client(
                 environment=environment,
             )
         case "claude" | "anthropic":
-            from adaexplore.llm.anthropic_client import open_anthropic
+            from adaexplore.llm.anthropic_client import CACHE_CONTROL, open_anthropic
 
             effort = None if reasoning_effort is None else {"effort": reasoning_effort}
+            body = {
+                CACHE_CONTROL: "ephemeral",
+                "temperature": temperature,
+                "output_config": effort,
+            }
             return open_anthropic(
                 model_name,
                 base_url=base_url,
-                sampling=_sampling(model_name, {"temperature": temperature, "output_config": effort}),
+                sampling=_sampling(model_name, body),
                 max_tokens=max_completion_tokens,
                 retry=Retry(retry_policy, stop=stop),
                 timeout_s=timeout_s,

@@ -72,7 +72,7 @@ class CommandClient:
             Interrupted: asked to stop.
         """
         start = self._clock()
-        text = self._retry.call(lambda: self._run(request.prompt))
+        text = self._retry.call(lambda: self._run(request.transcript))
         usage = Usage(seconds=self._clock() - start, usd=None)
         return ModelReply(text, Finish.COMPLETE, usage, self._model_name)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from adaexplore.core.errors import ModelRequestError
-from adaexplore.llm.protocol import Finish
+from adaexplore.llm.protocol import Finish, ModelRequest
 from adaexplore.llm.rejection import public_url, read_rejection, status_inside
 from adaexplore.llm.retry import Retry, ServiceTrouble
 from adaexplore.llm.sampling import SamplingParameters
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     import openai
 
 AZURE_API_VERSION = "2024-12-01-preview"
+CACHE_KEY = "prompt_cache_key"
+"""The parameter that brings requests with a common beginning to the same cache."""
 
 _FINISHES = {"length": Finish.CUT, "content_filter": Finish.REFUSED}
 
@@ -32,15 +35,20 @@ class OpenAIService:
         self.key_variable = key_variable
         self.address = public_url(str(sdk.base_url))
 
-    def send(self, prompt: str, parameters: Mapping[str, object]) -> Answer:
-        """Send ``prompt`` as one user message, once; see :class:`~adaexplore.llm.service.Service`."""
+    def send(self, request: ModelRequest, parameters: Mapping[str, object]) -> Answer:
+        """Send ``request`` once; see :class:`~adaexplore.llm.service.Service`."""
         import openai
 
+        body = {name: value for name, value in parameters.items() if name != CACHE_KEY}
+        opening = request.earlier[0] if request.earlier else request
+        if CACHE_KEY in parameters and opening.cuts:
+            task = request.key.partition("/")[0]
+            body[CACHE_KEY] = _digest(f"{task}/{opening.prompt[: opening.cuts[0]]}")
         try:
             response = self._sdk.chat.completions.with_raw_response.create(
                 model=self._model_name,
-                messages=[{"role": "user", "content": prompt}],
-                extra_body=dict(parameters),
+                messages=_messages(request),
+                extra_body=body,
             ).http_response
         except openai.APITimeoutError:
             raise ServiceTrouble(f"no answer from {self.address} in time") from None
@@ -163,6 +171,19 @@ def _sdk() -> ModuleType:
     return openai
 
 
+def _messages(request: ModelRequest) -> list[openai.types.chat.ChatCompletionMessageParam]:
+    messages: list[openai.types.chat.ChatCompletionMessageParam] = []
+    for turn in request.earlier:
+        messages.append({"role": "user", "content": turn.prompt})
+        messages.append({"role": "assistant", "content": turn.reply})
+    messages.append({"role": "user", "content": request.prompt})
+    return messages
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
 def _text(content: object) -> str:
     """The text of a message's content: a string, or a list of parts of which some have text."""
     if isinstance(content, list):
@@ -175,5 +196,7 @@ def _tokens(usage: object) -> Tokens | None:
         return None
     details = usage.get("prompt_tokens_details")
     prompt = count(usage.get("prompt_tokens"))
-    cached = count(details.get("cached_tokens")) if isinstance(details, dict) else 0
-    return Tokens(prompt, min(cached, prompt), count(usage.get("completion_tokens")))
+    details = details if isinstance(details, dict) else {}
+    cached = min(count(details.get("cached_tokens")), prompt)
+    written = min(count(details.get("cache_write_tokens")), prompt - cached)
+    return Tokens(prompt, cached, count(usage.get("completion_tokens")), written)

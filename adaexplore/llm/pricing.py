@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 PRICES_AS_OF = "2026-11"
 
+CACHE_WRITE_SURCHARGES = {"claude-": 0.25}
+"""By how much of the input price a token written to the cache costs more, by the beginning of the name."""
+
 _SNAPSHOT = re.compile(r"(-\d{4}-\d{2}-\d{2}|[-@]\d{8}|-latest)$")
 
 
@@ -80,7 +83,14 @@ def price_of(model: str) -> Price | None:
     return PRICES.get(model) or PRICES.get(_SNAPSHOT.sub("", model))
 
 
-def usd(model: str, *, input_tokens: int, cached_input_tokens: int, output_tokens: int) -> float | None:
+def usd(
+    model: str,
+    *,
+    input_tokens: int,
+    cached_input_tokens: int,
+    output_tokens: int,
+    cache_write_tokens: int = 0,
+) -> float | None:
     """List price of one request in US dollars; None for a model without a known price.
 
     Args:
@@ -88,9 +98,11 @@ def usd(model: str, *, input_tokens: int, cached_input_tokens: int, output_token
         input_tokens: all tokens of the prompt, the cached ones included.
         cached_input_tokens: those read from the service's cache.
         output_tokens: tokens written, reasoning included.
+        cache_write_tokens: those of the input tokens that were written to the service's cache.
     """
     price = price_of(model)
     if price is None:
         return None
-    fresh = input_tokens - cached_input_tokens
+    surcharge = next((by for name, by in CACHE_WRITE_SURCHARGES.items() if model.startswith(name)), 0.0)
+    fresh = input_tokens - cached_input_tokens + surcharge * cache_write_tokens
     return (fresh * price.input + cached_input_tokens * price.cached + output_tokens * price.output) / 1e6

@@ -17,6 +17,7 @@ class Purpose(StrEnum):
     SMALL = "small"
     REPAIR = "repair"
     RULE = "rule"
+    MERGE = "merge"
     TASK = "task"
 
 
@@ -29,19 +30,40 @@ class Finish(StrEnum):
 
 
 @dataclass(frozen=True)
+class Turn:
+    """An earlier message of the same conversation, and the reply to it, which is not blank."""
+
+    prompt: str
+    purpose: Purpose
+    reply: str
+    cuts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
 class ModelRequest:
-    """One user message.
+    """One user message, alone or in a conversation that is under way.
 
     Attributes:
         prompt: the whole message.
         purpose: what it is for.
         key: names this draw uniquely within a run, such as ``2_63/7/large``; a seeded writer and
             a replay answer by it, others ignore it.
+        cuts: offsets in ``prompt``, ascending: up to each of them it may begin like later requests, those
+            that stay the same for longest first. A service that caches what is marked marks them.
+        earlier: what was said before in the same conversation, oldest first.
     """
 
     prompt: str
     purpose: Purpose
     key: str
+    cuts: tuple[int, ...] = ()
+    earlier: tuple[Turn, ...] = ()
+
+    @property
+    def transcript(self) -> str:
+        """The whole conversation as one text, for who takes no messages; ``prompt`` where it stands alone."""
+        told = [f"{turn.prompt}\n\n## Your reply\n{turn.reply.strip()}\n\n" for turn in self.earlier]
+        return "".join([*told, self.prompt])
 
 
 @dataclass(frozen=True)

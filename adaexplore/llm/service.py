@@ -25,11 +25,12 @@ CONNECT_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class Tokens:
-    """Token counts of one answer; ``cached`` is part of ``input``."""
+    """Token counts of one answer; ``cached`` and ``written`` (to the cache) are parts of ``input``."""
 
     input: int
     cached: int
     output: int
+    written: int = 0
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class Service(Protocol):
         """The environment variable that its key comes from."""
         ...
 
-    def send(self, prompt: str, parameters: Mapping[str, object]) -> Answer:
-        """Send ``prompt`` as one user message, once.
+    def send(self, request: ModelRequest, parameters: Mapping[str, object]) -> Answer:
+        """Send ``request`` after what was said before it, once.
 
         Raises:
             Rejection: the service answered with an error.
@@ -99,15 +100,15 @@ class ServiceClient:
             Interrupted: asked to stop while waiting between attempts.
         """
         start = self._clock()
-        answer = self._retry.call(lambda: self._ask(request.prompt))
+        answer = self._retry.call(lambda: self._ask(request))
         usage = self._usage(answer, self._clock() - start)
         return ModelReply(_storable(answer.text), answer.finish, usage, answer.model)
 
-    def _ask(self, prompt: str) -> Answer:
+    def _ask(self, request: ModelRequest) -> Answer:
         while True:
             parameters = self._sampling.current()
             try:
-                return self._service.send(prompt, parameters)
+                return self._service.send(request, parameters)
             except Rejection as rejection:
                 if rejection.filtered:
                     return Answer(rejection.message, Finish.REFUSED, self._model_name, Tokens(0, 0, 0))
@@ -131,6 +132,7 @@ class ServiceClient:
             "input_tokens": answer.tokens.input,
             "cached_input_tokens": answer.tokens.cached,
             "output_tokens": answer.tokens.output,
+            "cache_write_tokens": answer.tokens.written,
         }
         price = usd(answer.model, **counts)
         if price is None:

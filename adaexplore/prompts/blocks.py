@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from adaexplore.core.profile import Profile
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import DtypeName, Tf32Policy, Tier
 from adaexplore.prompts.render import render
@@ -34,7 +35,8 @@ class JudgeFacts:
     """What the prompts say about the judge; owned by the settings, never written into templates.
 
     ``tolerance`` is absolute and relative; the counts are per evaluation. ``shows_flags`` tells the model
-    what makes a correct kernel suspect.
+    what makes a correct kernel suspect and which program was known already. ``tunes`` says that the
+    judge sweeps the numbers that a candidate declares.
     """
 
     gpu_name: str
@@ -47,14 +49,43 @@ class JudgeFacts:
     warmup_runs: int
     tier: Tier = "legacy"
     shows_flags: bool = False
+    tunes: bool = False
 
 
 @dataclass(frozen=True)
 class ShownKernel:
-    """A candidate as the model gets to see it; ``verdict`` is None where it was never judged."""
+    """A candidate as the model gets to see it.
+
+    Attributes:
+        source: its code.
+        verdict: None where it was never judged.
+        repeated: whether an equal program had been judged before, so that its verdict was reused.
+        profile: where a call of it spends its time, if that was asked.
+    """
 
     source: str
     verdict: Verdict | None
+    repeated: bool = False
+    profile: Profile | None = None
+
+
+def contract_block(facts: JudgeFacts) -> str:
+    """What an answer must hold and how it is judged."""
+    return render(
+        "contract",
+        trials=facts.trials,
+        tolerance=f"{facts.tolerance:g}",
+        accuracy=accuracy_sentence(facts),
+        timed_runs=facts.timed_runs,
+        warmup_runs=facts.warmup_runs,
+    )
+
+
+def judge_sentence(facts: JudgeFacts) -> str:
+    """How closely it is judged."""
+    return render(
+        "judge", trials=facts.trials, tolerance=f"{facts.tolerance:g}", accuracy=accuracy_sentence(facts)
+    )
 
 
 def hardware_block(facts: JudgeFacts) -> str:
@@ -89,15 +120,27 @@ def kernel_blocks(kernels: Sequence[ShownKernel], facts: JudgeFacts) -> str:
 def kernel_block(index: int, kernel: ShownKernel, facts: JudgeFacts) -> str:
     """One candidate: its code, then what the judge found."""
     source = kernel.source.rstrip("\n")
-    found = finding(kernel.verdict)
-    flags = flags_line(kernel.verdict) if facts.shows_flags else ""
+    found = [finding(kernel.verdict)]
+    if facts.tunes:
+        found.append(tuned_line(kernel.verdict))
+    if facts.shows_flags:
+        found.append(flags_line(kernel.verdict))
+        found.append(render("repeated") if kernel.repeated else "")
     return render(
         "kernel",
         index=index,
         fence=fence_for(source),
         source=source,
-        verdict=f"{found}\n{flags}" if flags else found,
+        verdict="\n".join(line for line in found if line),
     )
+
+
+def tuned_line(verdict: Verdict | None) -> str:
+    """The numbers that the judge's sweep chose, or ""."""
+    values = verdict.tuned if verdict is not None else None
+    if not values:
+        return ""
+    return render("tuned", values=", ".join(f"{name} = {value!r}" for name, value in values.items()))
 
 
 def flags_line(verdict: Verdict | None) -> str:

@@ -1,95 +1,79 @@
-"""The prompts of the search's steps, put together out of templates and shared blocks."""
+"""The prompts of the search's steps, in the layout of the run and within its budget of tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from adaexplore.core.task import Task
-from adaexplore.prompts.blocks import (
-    JudgeFacts,
-    ShownKernel,
-    accuracy_sentence,
-    fence_for,
-    hardware_block,
-    kernel_block,
-    kernel_blocks,
-    rules_block,
-)
+from adaexplore.core.tokens import estimate_tokens
+from adaexplore.prompts import paper, shared
+from adaexplore.prompts.blocks import JudgeFacts, ShownKernel
+from adaexplore.prompts.prompt import Prompt
 from adaexplore.prompts.render import render
+from adaexplore.prompts.view import View, smaller
+
+Layout = Literal["paper", "shared"]
 
 
-def large_prompt(
-    task: Task,
-    facts: JudgeFacts,
-    rules: Sequence[str],
-    elite: Sequence[ShownKernel],
-    recent: Sequence[ShownKernel],
-    *,
-    with_example: bool,
-) -> str:
-    """Ask for a new kernel that differs in structure from those shown.
+@dataclass(frozen=True)
+class StepPrompts:
+    """Writes the prompts of one task.
 
-    Fixed blocks come first, the pool last. ``elite`` is printed before ``recent``; either may be
-    empty. ``with_example`` adds a worked answer that shows the form.
+    Attributes:
+        task: whose module is to be replaced.
+        facts: what is said about the judge.
+        rules: the skill memory.
+        example: whether a worked answer is shown.
+        layout: ``paper`` (a template a step) or ``shared`` (all steps begin alike).
+        max_tokens: most tokens of a prompt, as :func:`~adaexplore.core.tokens.estimate_tokens` counts
+            them; what goes first is said at :func:`~adaexplore.prompts.view.smaller`. 0: no limit.
     """
-    pool = ""
-    if elite:
-        pool += render("pool_elite", kernels=kernel_blocks(elite, facts)) + "\n\n"
-    if recent:
-        pool += render("pool_recent", kernels=kernel_blocks(recent, facts)) + "\n\n"
-    return render(
-        "large",
-        trials=facts.trials,
-        tolerance=f"{facts.tolerance:g}",
-        accuracy=accuracy_sentence(facts),
-        timed_runs=facts.timed_runs,
-        warmup_runs=facts.warmup_runs,
-        example=render("example") + "\n\n" if with_example else "",
-        rules=rules_block(rules),
-        hardware=hardware_block(facts),
-        fence=fence_for(task.reference),
-        reference=task.reference.strip("\n"),
-        pool=pool,
-    )
+
+    task: Task
+    facts: JudgeFacts
+    rules: tuple[str, ...] = ()
+    example: bool = True
+    layout: Layout = "paper"
+    max_tokens: int = 0
+
+    def large(self, recent: Sequence[ShownKernel], elite: Sequence[ShownKernel] = ()) -> Prompt:
+        """Ask for a new kernel that differs in structure from those shown."""
+        write = paper.large_prompt if self.layout == "paper" else shared.large_prompt
+        view = View(self.rules, tuple(elite), tuple(recent), self.example)
+        return self._fitted(view, lambda view: write(self.task, self.facts, view))
+
+    def review(self, chain: Sequence[ShownKernel]) -> Prompt:
+        """Ask for the one to three most important changes to the last kernel of ``chain``."""
+        write = paper.review_prompt if self.layout == "paper" else shared.review_prompt
+        return self._fitted(self._chain(chain), lambda view: write(self.task, self.facts, view))
+
+    def small(self, chain: Sequence[ShownKernel], guidance: str) -> Prompt:
+        """Ask for edits of the last kernel of ``chain`` that follow ``guidance``."""
+        write = paper.small_prompt if self.layout == "paper" else shared.small_prompt
+        said = guidance.strip() or render("guidance_default")
+        return self._fitted(self._chain(chain), lambda view: write(self.task, self.facts, view, said))
+
+    def _chain(self, chain: Sequence[ShownKernel]) -> View:
+        return View(self.rules, (), tuple(chain), self.example, edits_last=True)
+
+    def _fitted(self, view: View, write: Callable[[View], Prompt]) -> Prompt:
+        """The prompt with as much of ``view`` as the budget allows; the least of it where nothing fits."""
+        prompt = write(view)
+        if self.max_tokens > 0:
+            for less in smaller(view):
+                prompt = write(less)
+                if estimate_tokens(prompt.text) <= self.max_tokens:
+                    break
+        return prompt
 
 
-def review_prompt(task: Task, facts: JudgeFacts, rules: Sequence[str], kernel: ShownKernel) -> str:
-    """Ask for the one to three most important changes to ``kernel``."""
-    return render(
-        "review",
-        rules=rules_block(rules),
-        hardware=hardware_block(facts),
-        fence=fence_for(task.reference),
-        reference=task.reference.strip("\n"),
-        kernel=kernel_block(0, kernel, facts),
-    )
+def repair_edits_prompt(objection: str) -> str:
+    """Ask, after a reply of edits, for all of them again."""
+    return render("repair", reason=objection.strip(), form=render("repair_edits"))
 
 
-def small_prompt(
-    task: Task, facts: JudgeFacts, rules: Sequence[str], chain: Sequence[ShownKernel], guidance: str
-) -> str:
-    """Ask for edits of the last kernel of ``chain`` (oldest first) that follow ``guidance``."""
-    return render(
-        "small",
-        rules=rules_block(rules),
-        hardware=hardware_block(facts),
-        fence=fence_for(task.reference),
-        reference=task.reference.strip("\n"),
-        kernels=kernel_blocks(chain, facts),
-        guidance=guidance.strip() or render("guidance_default"),
-        tolerance=f"{facts.tolerance:g}",
-        accuracy=accuracy_sentence(facts),
-        trials=facts.trials,
-    )
-
-
-def repair_prompt(source: str, edits: str, reason: str, nearest: str) -> str:
-    """Send a failed edit back: the kernel, the reply, the reason and the nearest lines."""
-    return render(
-        "repair",
-        fence=fence_for(source),
-        source=source.rstrip("\n"),
-        edits=edits.strip(),
-        reason=reason,
-        nearest=f"The nearest lines:\n{nearest}\n" if nearest else "",
-    )
+def repair_kernel_prompt(objection: str) -> str:
+    """Ask, after a reply with a whole file, for a corrected one."""
+    return render("repair", reason=objection.strip(), form=render("repair_kernel"))

@@ -14,6 +14,8 @@ CONFIG = "config.yaml"
 ENVIRONMENT = "environment.json"
 LOCK = ".run.lock"
 REFERENCE = "reference_src.py"
+RULES = "rules.json"
+FINDINGS = "compile_findings.json"
 TREE_STATISTICS = "tree_stats.json"
 TREE_STRUCTURE = "tree_structure.txt"
 TASK_FAILURE = "task_failure.json"
@@ -25,6 +27,7 @@ IRS = "IRS"
 PROPOSERS = ("IRL", "IRB", "IRLE", "PS")
 AGENTS = (MCTS, IRS, *PROPOSERS)
 
+_STEP_FILE = re.compile(r"(?:step|proposal_0|tune_0|proposal)_(\d+)[._]")
 _BEST_METRICS = re.compile(r"global_best_metrics_(\d+)\.json")
 _STEP_CODE = {
     MCTS: re.compile(r"step_\d+(\.py|_metrics\.json|_log\.json)"),
@@ -46,6 +49,25 @@ class StepFiles:
     usage: Path
     log: Path
     superseded_log: Path
+    written: Path
+    timings: Path
+    profile: Path
+
+    def all(self) -> tuple[Path, ...]:
+        """Every file, the log last."""
+        return (
+            self.code,
+            self.metrics,
+            *(() if self.metrics_text is None else (self.metrics_text,)),
+            self.prompt,
+            self.reply,
+            self.exchanges,
+            self.usage,
+            self.written,
+            self.timings,
+            self.profile,
+            self.log,
+        )
 
 
 def step_files(folder: Path, agent_type: str, step: int) -> StepFiles:
@@ -73,7 +95,15 @@ def step_files(folder: Path, agent_type: str, step: int) -> StepFiles:
         usage=folder / f"{stem}_usage.json",
         log=folder / f"{stem}_log.json",
         superseded_log=folder / f"{stem}_log_superseded.json",
+        written=folder / f"{stem}_written.py",
+        timings=folder / f"{stem}_timings.json",
+        profile=folder / f"{stem}_profile.json",
     )
+
+
+def step_numbers(names: Iterable[str]) -> list[int]:
+    """The numbers of the steps of which some file lies among ``names``, ascending."""
+    return sorted({int(match[1]) for name in names if (match := _STEP_FILE.match(name))})
 
 
 def has_root(agent_type: str) -> bool:

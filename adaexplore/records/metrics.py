@@ -22,6 +22,9 @@ _REASONS: dict[DraftOutcome | StepKind, str] = {
     DraftOutcome.REFUSED: "the model declined to answer",
     DraftOutcome.CUT: "the reply was cut by the token limit",
     DraftOutcome.NO_CODE: "no code was found in the reply",
+    DraftOutcome.LINT_STOPPED: "a lint found a mistake that is sure to fail",
+    DraftOutcome.GATE_STOPPED: "the source does not compile",
+    DraftOutcome.SEED: "there was nothing to judge in the starting kernel",
 }
 _TEXT = re.compile(
     r"\s*compiled=(True|False)\s+correctness=(True|False)\s+metadata=(\{.*\})"

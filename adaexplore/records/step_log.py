@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,7 +15,8 @@ from adaexplore.core.verdict import NO_SCORE, Score, Verdict
 def tree_log(record: StepRecord) -> dict[str, Any]:
     """The log of a tree search: the release's keys in its order, then ``outcome`` and ``evaluated``.
 
-    The root's ``parent_node_id`` is null.
+    The root's ``parent_node_id`` is null. ``elite_node_ids``, ``repairs`` (a count by reason), ``tuned``
+    and ``retimed`` are there only where they say something.
     """
     node = record.node
     plan = node.plan
@@ -37,6 +39,13 @@ def tree_log(record: StepRecord) -> dict[str, Any]:
     }
     if plan.elite_ids:
         log["elite_node_ids"] = list(plan.elite_ids)
+    repairs = Counter(exchange.reason for exchange in record.draft.exchanges if exchange.reason)
+    if repairs:
+        log["repairs"] = dict(sorted(repairs.items()))
+    if record.written is not None:
+        log["tuned"] = True
+    if record.timings:
+        log["retimed"] = True
     return log
 
 

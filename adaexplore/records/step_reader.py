@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import count
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from adaexplore.core.draft import Draft, DraftOutcome, Exchange
+from adaexplore.core.draft import STOPPED, Draft, DraftOutcome, Exchange
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.usage import Usage
@@ -31,6 +31,8 @@ class StepSummary:
         verdict: the judge's side, None where there was nothing to judge.
         evaluated: whether the judge was asked.
         usage: its cost, None where none was recorded (a run of the release).
+        repairs: how often the model was asked again within the step, by reason.
+        retimed: whether the judge was asked twice.
     """
 
     step: int
@@ -39,13 +41,16 @@ class StepSummary:
     verdict: Verdict | None
     evaluated: bool
     usage: Usage | None
+    repairs: Counter[str] = field(default_factory=Counter)
+    retimed: bool = False
 
 
 class StepReader:
-    """The complete steps of the folder of one task.
+    """The complete steps of the folder of one task, in the order in which the search observed them.
 
     A step is complete when its log is there; of the release's IRS, which wrote none, when its
-    metrics are.
+    metrics are. Its place in the order is the size of the tree that its log tells, since each
+    observation adds one node; with one step in flight at a time places and numbers are the same.
     """
 
     def __init__(self, folder: Path, agent_type: str) -> None:
@@ -53,12 +58,24 @@ class StepReader:
         self._folder = folder
         self._agent_type = agent_type
 
-    def numbers(self) -> Iterator[int]:
-        """The complete steps from the first (0 or 1) on, up to the first gap."""
-        for step in count(0 if self._exists(0) else 1):
-            if not self._exists(step):
-                return
-            yield step
+    def numbers(self) -> list[int]:
+        """The complete steps from the first place (the root's, or 1) on, up to the first gap.
+
+        Raises:
+            RecordError: a log is damaged.
+        """
+        at_place: dict[int, int] = {}
+        for step in self.complete():
+            at_place.setdefault(self._place(step), step)
+        order = [at_place[0]] if 0 in at_place else []
+        while (place := len(order) + (0 not in at_place)) in at_place:
+            order.append(at_place[place])
+        return order
+
+    def complete(self) -> list[int]:
+        """All complete steps, those beyond a gap included, by number."""
+        names = [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else []
+        return [step for step in layout.step_numbers(names) if self._exists(step)]
 
     def records(self) -> list[StepRecord]:
         """These steps, whole.
@@ -101,6 +118,15 @@ class StepReader:
             return files.log.is_file()
         return files.log.is_file() or files.metrics_text.is_file()
 
+    def _place(self, step: int) -> int:
+        """How many nodes were there before; in a run of the release, one step at a time, its number."""
+        path = self._files(step).log
+        log = _read_log(path)
+        if log.get("node_id", step) != step:
+            raise content.damaged(path, f"it belongs to step {log['node_id']}")
+        nodes = log.get("total_nodes")
+        return nodes - 1 if "outcome" in log and isinstance(nodes, int) else step
+
     def _summary(self, step: int, files: layout.StepFiles, log: Mapping[str, Any]) -> StepSummary:
         tuned = self._agent_type == layout.IRS and step > 1
         try:
@@ -116,6 +142,8 @@ class StepReader:
             verdict=None if root else metrics.read_verdict(_metrics_path(files)),
             evaluated=bool(log.get("evaluated", not root)),
             usage=_read_usage(files.usage),
+            repairs=Counter(log.get("repairs", {})),
+            retimed=bool(log.get("retimed", False)),
         )
 
     def _record(self, step: int, before: NodeState | None) -> StepRecord:
@@ -131,8 +159,16 @@ class StepReader:
             source=_read_source(files.code, summary.kind),
             exchanges=_read_exchanges(files, summary.kind),
             usage=summary.usage or UNKNOWN_USAGE,
+            verdict=summary.verdict if summary.outcome in STOPPED else None,
         )
-        return StepRecord(node, draft, summary.verdict, summary.evaluated)
+        return StepRecord(
+            node,
+            draft,
+            summary.verdict,
+            summary.evaluated,
+            written=content.read(files.written) if log.get("tuned") else None,
+            timings=_read_timings(files.timings) if log.get("retimed") else (),
+        )
 
 
 def _metrics_path(files: layout.StepFiles) -> Path:
@@ -159,6 +195,13 @@ def _read_source(path: Path, kind: StepKind) -> str:
     if kind is StepKind.DUMMY_ROOT and not path.is_file():
         return ""
     return content.read(path)
+
+
+def _read_timings(path: Path) -> tuple[Verdict, ...]:
+    try:
+        return tuple(Verdict.from_metrics(found) for found in json.loads(content.read(path)))
+    except (KeyError, TypeError, ValueError) as error:
+        raise content.damaged(path, content.reason(error)) from error
 
 
 def _read_exchanges(files: layout.StepFiles, kind: StepKind) -> tuple[Exchange, ...]:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from adaexplore.core.errors import AdaExploreError, StorageError
+from pydantic import TypeAdapter
+
+from adaexplore.core.errors import AdaExploreError
 from adaexplore.core.plan import StepKind
+from adaexplore.core.profile import Profile
 from adaexplore.core.step import StepRecord
 from adaexplore.core.verdict import Verdict
-from adaexplore.records import content, layout, metrics, step_log
+from adaexplore.records import content, layout, metrics
 from adaexplore.records.step_reader import StepReader, StepSummary
+from adaexplore.records.step_writer import StepWriter
 
-SEPARATOR = "\n" + "-" * 100 + "\n"
-"""Stands between the prompts, and between the replies, of a step that asked more than once."""
+_PROFILE: TypeAdapter[Profile | None] = TypeAdapter(Profile | None)
+_RULES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class TaskRecords:
         self.folder = folder
         self.agent_type = agent_type
         self._reader = StepReader(folder, agent_type)
+        self._writer = StepWriter(folder, agent_type, self._reader)
 
     def write_reference(self, text: str) -> None:
         """Keep the problem's source."""
@@ -63,36 +68,26 @@ class TaskRecords:
             RecordError: the metrics of a kernel that the step was shown cannot be read.
             StorageError: a file cannot be written; the step then does not exist.
         """
-        step = record.node.plan.step
-        if step == 0 and not layout.has_root(self.agent_type):
-            return
-        files = layout.step_files(self.folder, self.agent_type, step)
-        exchanges = record.draft.exchanges
-        kind = record.node.plan.kind
-        cause = kind if kind is StepKind.DUMMY_ROOT else record.draft.outcome
-        found = metrics.to_metrics(record.verdict, cause)
-        log = self._log(record, found)
-        _retire(files, log)
-        content.write_json(files.exchanges, [asdict(exchange) for exchange in exchanges])
-        content.write_json(files.usage, asdict(record.draft.usage))
-        content.write(files.prompt, SEPARATOR.join(exchange.prompt for exchange in exchanges))
-        content.write(files.reply, SEPARATOR.join(exchange.reply for exchange in exchanges))
-        content.write(files.code, record.draft.source)
-        if files.metrics_text is not None:
-            content.write(files.metrics_text, metrics.to_text(found))
-        content.write_json(files.metrics, found)
-        content.write_json(files.log, log)
+        self._writer.write(record)
 
     def steps(self) -> list[StepRecord]:
-        """Every complete step from the first (0 or 1) on, up to the first gap.
+        """Every complete step in the order in which they were observed, up to the first gap.
 
-        A dummy root's parent reads back as node 0; a step of the release has no replies and its
-        usage is unknown.
+        The first is the dummy root, where the agent keeps one; its parent reads back as node 0. A step
+        of the release has no replies and its usage is unknown.
 
         Raises:
             RecordError: a file of a complete step is missing or damaged; the message names it.
         """
         return self._reader.records()
+
+    def step_count(self) -> int:
+        """How many steps :meth:`steps` has, the dummy root left out.
+
+        Raises:
+            RecordError: a log is damaged.
+        """
+        return sum(step > 0 for step in self._reader.numbers())
 
     def summaries(self) -> list[StepSummary]:
         """The same steps as :meth:`steps`, without their prompts and sources.
@@ -199,9 +194,66 @@ class TaskRecords:
         data = content.read_object(path)
         return TaskFailure(str(data.get("error_type", "")), str(data.get("message", "")))
 
+    def write_profile(self, step: int, profile: Profile | None) -> None:
+        """Keep the profile of a step's kernel, also that the judge has none."""
+        path = layout.step_files(self.folder, self.agent_type, step).profile
+        content.write_json(path, None if profile is None else asdict(profile))
+
+    def profiles(self) -> dict[int, Profile | None]:
+        """The profiles that were kept, by step.
+
+        Raises:
+            RecordError: one of them is damaged.
+        """
+        found = {}
+        for step in self._reader.numbers():
+            path = layout.step_files(self.folder, self.agent_type, step).profile
+            if path.is_file():
+                try:
+                    found[step] = _PROFILE.validate_json(content.read(path))
+                except ValueError as error:
+                    raise content.damaged(path, content.reason(error)) from error
+        return found
+
+    def write_findings(self, findings: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep what the judge's compiler said of the task's sources, by identity of the source."""
+        content.write_json(self.folder / layout.FINDINGS, findings)
+
+    def findings(self) -> dict[str, Any]:
+        """What :meth:`write_findings` kept.
+
+        Raises:
+            RecordError: the record is damaged.
+        """
+        path = self.folder / layout.FINDINGS
+        return content.read_object(path) if path.is_file() else {}
+
+    def write_rules(self, rules: Sequence[str]) -> None:
+        """Keep the rules of the skill memory that the task's prompts show."""
+        content.write_json(self.folder / layout.RULES, list(rules))
+
+    def rules(self) -> tuple[str, ...] | None:
+        """The rules that the task was begun with; None where they were not kept.
+
+        Raises:
+            RecordError: the record is damaged.
+        """
+        path = self.folder / layout.RULES
+        if not path.is_file():
+            return None
+        try:
+            return _RULES.validate_json(content.read(path))
+        except ValueError as error:
+            raise content.damaged(path, content.reason(error)) from error
+
+    @property
+    def reference_path(self) -> Path:
+        """Where the problem's source lies or will lie."""
+        return self.folder / layout.REFERENCE
+
     def has_reference(self) -> bool:
         """Whether the problem's source was kept, so that a search was begun here."""
-        return (self.folder / layout.REFERENCE).is_file()
+        return self.reference_path.is_file()
 
     def reference(self) -> str:
         """The problem's source.
@@ -211,24 +263,33 @@ class TaskRecords:
         """
         return content.read(self.folder / layout.REFERENCE)
 
-    def copy_from(self, other: TaskRecords) -> None:
-        """Take over another run's steps, logs last, where this folder has fewer complete ones.
-
-        Copied are all files but the ones with "best" in their name and a failure.
+    def copy_from(self, other: TaskRecords, within: int | None = None) -> None:
+        """Take over the first ``within`` steps (by default all) of another run, in their order, each log
+        last, where this folder has fewer; and the problem and the rules that they were made with.
 
         Raises:
             RecordError: a file there cannot be read.
             StorageError: a file here cannot be written.
         """
-        if len(list(self._reader.numbers())) >= len(list(other._reader.numbers())):
+        root = [step for step in other._reader.numbers() if step == 0]
+        steps = [step for step in other._reader.numbers() if step > 0][:within]
+        if len(self._reader.numbers()) >= len(root + steps):
             return
-        names = [
-            name
-            for name in other._names()
-            if "best" not in name and name != layout.TASK_FAILURE and not name.startswith(".")
-        ]
-        for name in sorted(names, key=lambda name: (name.endswith("_log.json"), layout.natural(name))):
-            content.write(self.folder / name, content.read(other.folder / name))
+        paths = [other.folder / name for name in (layout.REFERENCE, layout.RULES, layout.FINDINGS)]
+        for step in root + steps:
+            paths += layout.step_files(other.folder, self.agent_type, step).all()
+        for path in paths:
+            if path.is_file():
+                content.write(self.folder / path.name, content.read(path))
+
+    def set_aside(self) -> None:
+        """Rename the logs of complete steps beyond a gap, so that they do not mix with those to come.
+
+        Raises:
+            RecordError: a log is damaged.
+            StorageError: a file cannot be renamed.
+        """
+        self._writer.set_aside()
 
     def _names(self) -> list[str]:
         return [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
@@ -238,14 +299,6 @@ class TaskRecords:
 
     def _best_clean_metrics_path(self, total_steps: int) -> Path:
         return self.folder / layout.best_clean_metrics(total_steps)
-
-    def _log(self, record: StepRecord, found: Mapping[str, Any]) -> dict[str, Any]:
-        if self.agent_type not in layout.PROPOSERS:
-            return step_log.tree_log(record)
-        plan = record.node.plan
-        shown = [step for step in (*plan.elite_ids, *plan.context_ids) if step > 0]
-        context = [step_log.short_metrics(self._reader.metrics(step)) for step in shown]
-        return step_log.proposal_log(record, found, context)
 
 
 def best_curve(steps: Iterable[StepSummary]) -> list[dict[str, Any]]:
@@ -267,12 +320,3 @@ def best_curve(steps: Iterable[StepSummary]) -> list[dict[str, Any]]:
             {"step": step.step, "current_runtime": runtime, "best_runtime": best_runtime, "fast_p": best}
         )
     return curve
-
-
-def _retire(files: layout.StepFiles, log: Mapping[str, Any]) -> None:
-    """Make a step that is about to become another one not exist meanwhile."""
-    try:
-        if files.log.exists() and files.log.read_bytes() != content.json_text(log).encode():
-            files.log.replace(files.superseded_log)
-    except OSError as error:
-        raise StorageError(f"cannot rename {files.log}: {error.strerror or error}") from error

@@ -11,6 +11,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.task_records import TaskRecords
+from adaexplore.report.savings import Savings, counts, savings_line
 from adaexplore.report.tables import text_table
 from adaexplore.report.task_result import Best, TaskResult, task_result, total_usage
 
@@ -33,7 +34,8 @@ def closing_report(folder: Path, total_steps: int, keys: Sequence[str] | None = 
     records = [run.task(key) for key in shown]
     results = [task_result(task, total_steps) for task in records]
     notes = [note for note in map(flag_note, results) if note]
-    closing = [*notes, _kernel_line(folder, total_steps, records, results)]
+    savings = sum((result.savings for result in results), Savings())
+    closing = [*notes, savings_line(savings), _kernel_line(folder, total_steps, records, results)]
     return closing_table(results) + "\n\n" + "\n".join(closing)
 
 
@@ -48,7 +50,7 @@ def closing_table(results: Sequence[TaskResult]) -> str:
         total = total_usage(result.usage for result in results)
         steps = sum(result.steps for result in results)
         share = f"{correct} of {len(results)} correct"
-        rows.append(["total", share, str(steps), _counts(_all_statuses(results)), cost_text(total)])
+        rows.append(["total", share, str(steps), counts(_all_statuses(results)), cost_text(total)])
     return text_table(["task", "best", "steps", "outcomes", "cost"], rows)
 
 
@@ -104,9 +106,9 @@ def _best_text(best: Best) -> str:
 
 def _statuses(result: TaskResult) -> str:
     if result.failure is None:
-        return _counts(result.statuses)
+        return counts(result.statuses)
     failure = shorten(result.failure.message.rpartition(".py: ")[2], _FAILURE_CHARS, placeholder="...")
-    return f"{_counts(result.statuses)}; {failure}" if result.statuses else failure
+    return f"{counts(result.statuses)}; {failure}" if result.statuses else failure
 
 
 def _all_statuses(results: Sequence[TaskResult]) -> Counter[str]:
@@ -114,12 +116,6 @@ def _all_statuses(results: Sequence[TaskResult]) -> Counter[str]:
     for result in results:
         total.update(result.statuses)
     return total
-
-
-def _counts(statuses: Counter[str]) -> str:
-    """The most frequent first, names in order where they are equally frequent."""
-    ordered = sorted(statuses.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{number} {name}" for name, number in ordered) or "-"
 
 
 def _kernel_line(

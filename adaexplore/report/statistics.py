@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict
 from adaexplore.core.errors import UsageError
 from adaexplore.core.usage import Usage
 from adaexplore.records.run_records import RunRecords
+from adaexplore.report.savings import Savings
 from adaexplore.report.task_result import Best, TaskResult, task_result, total_usage
 
 SPEEDUP_CAP = 10.0
@@ -64,13 +65,28 @@ class SpeedupFigures(BaseModel):
 
 
 class Tokens(BaseModel):
-    """Tokens of all requests, the cached ones being part of the input; None where not recorded."""
+    """Tokens of all requests, None where not recorded.
+
+    ``cached`` ones, read from the cache, and ``written`` ones, which it took in, are parts of the input.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     input: int | None
     cached: int | None
+    written: int | None
     output: int | None
+
+
+class SavingsFigures(BaseModel):
+    """See :class:`~adaexplore.report.savings.Savings`; the most frequent first."""
+
+    model_config = ConfigDict(frozen=True)
+
+    outcomes: dict[str, int]
+    evaluations: int
+    saved: dict[str, int]
+    repairs: dict[str, int]
 
 
 class RunStatistics(BaseModel):
@@ -93,7 +109,7 @@ class RunStatistics(BaseModel):
         gm10_correct: the same over correct tasks only.
         fast_1_2: share of tasks with a speedup strictly above 1.2.
         fast_2: share of tasks with a speedup strictly above 2.
-        pass_at_1: share of tasks whose first step is correct; None where a task's steps are not recorded.
+        pass_at_1: share of tasks whose first step of a model is correct; None where steps are not recorded.
         steps: the number of steps that the figures are within: the most that a task took of those asked for.
         tokens: what the models read and wrote in them.
         usd: what that cost; None when a part of it is unknown.
@@ -102,6 +118,7 @@ class RunStatistics(BaseModel):
         flags: how many of these carry which.
         clean: the same figures with kernels that carry suspect flags counted as if they had not been found;
             tasks whose problem is degenerate are left out.
+        savings: what steps came to before the judge, and the evaluations that they did without.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -125,6 +142,7 @@ class RunStatistics(BaseModel):
     flagged: int
     flags: dict[str, int]
     clean: SpeedupFigures
+    savings: SavingsFigures
 
 
 def run_results(folder: Path, within: int | None = None) -> list[TaskResult]:
@@ -164,9 +182,24 @@ def statistics_of(run: str, results: Sequence[TaskResult]) -> RunStatistics:
         usd=None if usage is None else usage.usd,
         per_task=tuple(_row(result) for result in results),
         flagged=sum(bool(result.best.flags) for result in results),
-        flags=dict(sorted(flags.items(), key=lambda item: (-item[1], item[0]))),
+        flags=_ranked(flags),
         clean=_figures([result.clean for result in results if DEGENERATE not in result.best.flags]),
+        savings=_savings(sum((result.savings for result in results), Savings())),
     )
+
+
+def _savings(savings: Savings) -> SavingsFigures:
+    return SavingsFigures(
+        outcomes=_ranked(savings.outcomes),
+        evaluations=savings.evaluations,
+        saved=_ranked(savings.saved),
+        repairs=_ranked(savings.repairs),
+    )
+
+
+def _ranked(counts: Counter[str]) -> dict[str, int]:
+    """The most frequent first, names in order where they are equally frequent."""
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _figures(bests: Sequence[Best]) -> SpeedupFigures:
@@ -222,5 +255,10 @@ def _geometric_mean(values: Sequence[float]) -> float | None:
 
 def _tokens(usage: Usage | None) -> Tokens:
     if usage is None:
-        return Tokens(input=None, cached=None, output=None)
-    return Tokens(input=usage.input_tokens, cached=usage.cached_input_tokens, output=usage.output_tokens)
+        return Tokens(input=None, cached=None, written=None, output=None)
+    return Tokens(
+        input=usage.input_tokens,
+        cached=usage.cached_input_tokens,
+        written=usage.cache_write_tokens,
+        output=usage.output_tokens,
+    )

@@ -60,15 +60,15 @@ def _tasks(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
 
 def _run_figures(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
     """A row a figure, with what it is without flagged kernels beside it."""
-    figures = _summary(run)
-    if not run.flagged:
-        return ["figure", "value"], [[name, _show(name, value)] for name, value in figures.items()]
+    figures = _summary(run) | ({"flagged": run.flagged} if run.flagged else {})
+    parts = {"saved": run.savings.saved, "repairs": run.savings.repairs, "flagged": run.flags}
     clean = run.clean.model_dump()
-    rows = [
-        [name, _show(name, value), _show(name, clean[name]) if name in clean else ""]
-        for name, value in (figures | {"flagged": run.flagged}).items()
-    ]
-    rows += [[f"  {flag}", str(count), ""] for flag, count in run.flags.items()]
+    rows = []
+    for name, value in figures.items():
+        rows.append([name, _show(name, value), _show(name, clean[name]) if name in clean else ""])
+        rows += [[f"  {part}", str(count), ""] for part, count in parts.get(name, {}).items()]
+    if not run.flagged:
+        return ["figure", "value"], [row[:2] for row in rows]
     return ["figure", "value", "clean"], rows
 
 
@@ -110,9 +110,10 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _summary(run: RunStatistics) -> dict[str, Any]:
     """The figures of a run in one flat row, all kernels counted."""
-    row = run.model_dump(exclude={"per_task", "tokens", "usd", "flagged", "flags", "clean"})
+    row = run.model_dump(exclude={"per_task", "tokens", "usd", "flagged", "flags", "clean", "savings"})
     tokens = {f"tokens_{name}": value for name, value in run.tokens.model_dump().items()}
-    return row | tokens | {"usd": run.usd}
+    saved = {"evaluations": run.savings.evaluations, "saved": sum(run.savings.saved.values())}
+    return row | tokens | {"usd": run.usd} | saved | {"repairs": sum(run.savings.repairs.values())}
 
 
 def _flag_columns(run: RunStatistics) -> dict[str, Any]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.errors import RecordError
 from adaexplore.core.plan import StepKind
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import INTERPRETER, Interval, Verdict
 from adaexplore.records.step_reader import StepSummary
 from adaexplore.records.task_records import TaskFailure, TaskRecords
+from adaexplore.report.savings import Savings, count_savings
 
 
 @dataclass(frozen=True)
@@ -64,8 +66,9 @@ class TaskResult:
         key: ``<level>_<problem_id>``.
         best: the best candidate.
         clean: the best candidate without suspect flags; the same where the best has none.
+        savings: what its steps came to before the judge.
         curve: the best after each step, the first step first; empty where steps were not recorded.
-        first_correct: whether the first step was correct; None where steps were not recorded.
+        first_correct: whether the first step of a model was correct; None where steps were not recorded.
         steps: how many steps were taken.
         statuses: how often the judge found what, and how often a reply left nothing to judge.
         usage: cost of these steps; None where it was not recorded.
@@ -81,6 +84,7 @@ class TaskResult:
     usage: Usage | None
     failure: TaskFailure | None
     clean: Best
+    savings: Savings = field(default_factory=Savings)
 
 
 def measured_speedup(verdict: Verdict) -> float | None:
@@ -112,16 +116,18 @@ def task_result(records: TaskRecords, within: int | None) -> TaskResult:
         return _without_steps(records, within)
     steps = steps[:within]
     curve = tuple(_curve(steps))
+    first = next((step for step in steps if step.outcome is not DraftOutcome.SEED), None)
     return TaskResult(
         key=records.folder.name,
         best=curve[-1],
         curve=curve,
-        first_correct=steps[0].verdict is not None and steps[0].verdict.correct,
+        first_correct=first is not None and first.verdict is not None and first.verdict.correct,
         steps=len(steps),
         statuses=Counter(_status(step) for step in steps),
         usage=total_usage(step.usage for step in steps),
         failure=records.failure(),
         clean=_best_clean((step.step, step.verdict) for step in steps),
+        savings=count_savings(steps),
     )
 
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from adaexplore.core.errors import Interrupted, ProblemError
+from adaexplore.core.errors import BudgetReached, Interrupted, ProblemError
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
 
@@ -33,12 +33,14 @@ def run_batch(
 ) -> Iterator[Progress]:
     """Run ``work(task, worker index)`` over all tasks and yield what happens as it happens.
 
-    A task whose problem cannot be judged ends alone; any other error stops the whole batch. After
+    A task whose problem cannot be judged ends alone, and where the budget is reached every task ends its
+    steps in flight and begins no more; any other error stops the whole batch. After
     ``stop`` the steps in flight get ``DROP_AFTER_S`` seconds to end, then they are dropped; what is
     on disk is whole at any time.
 
     Raises:
         Interrupted: ``stop`` was set from outside.
+        BudgetReached: at least one task could not go on.
         Exception: the first error of a worker.
     """
     waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
@@ -60,6 +62,8 @@ def run_batch(
                     news.put(Progress(task, problem=problem))
                 else:
                     news.put(Progress(task))
+        except BudgetReached as reached:
+            news.put(reached)
         except Exception as error:  # noqa: BLE001 - handed to the main thread, which raises it
             news.put(error)
         finally:
@@ -69,6 +73,7 @@ def run_batch(
     for index in range(count):
         threading.Thread(target=worker, args=(index,), name=f"task-worker-{index}", daemon=True).start()
     first_error: Exception | None = None
+    spent: BudgetReached | None = None
     deadline: float | None = None
     while count:
         if stop.is_set() and deadline is None:
@@ -83,6 +88,8 @@ def run_batch(
             count -= 1
         elif isinstance(item, Progress):
             yield item
+        elif isinstance(item, BudgetReached):
+            spent = item
         elif first_error is None and not isinstance(item, Interrupted):
             first_error = item
             stop.set()
@@ -90,3 +97,5 @@ def run_batch(
         raise first_error
     if stop.is_set():
         raise Interrupted("stopped; the same command goes on from here")
+    if spent is not None:
+        raise spent

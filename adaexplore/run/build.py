@@ -12,21 +12,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from adaexplore.agent.agent import Agent, AgentOptions
-from adaexplore.core.errors import ConfigError
+from adaexplore.agent.checks import Check, gate_check, lint_check
+from adaexplore.core.draft import RepairReason
 from adaexplore.core.task import Task
 from adaexplore.judge_client.connection import open_client
 from adaexplore.judge_client.dummy import DummyJudge
 from adaexplore.judge_client.embedded import embedded_judge
 from adaexplore.judge_client.http import Evaluation, HttpJudge
 from adaexplore.judge_client.protocol import Judge, JudgeIdentity
+from adaexplore.llm.budget import Budget
 from adaexplore.llm.build import build_client
+from adaexplore.llm.limits import LimitedClient, RateLimits
 from adaexplore.llm.meter import MeteredClient
-from adaexplore.llm.protocol import Finish, ModelClient, Purpose
+from adaexplore.llm.protocol import ModelClient
 from adaexplore.llm.replay_client import RecordedReply
+from adaexplore.preflight.lints import lint
+from adaexplore.preflight.triton_api import triton_api
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.records.run_records import RunRecords
 from adaexplore.run.hardware import contradiction, prompt_hardware
 from adaexplore.run.solve import Solver
+from adaexplore.run.verdicts import Verdicts
 from adaexplore.search.build import build_policy
 from adaexplore.search.knobs import SearchKnobs
 from adaexplore.settings.config import RunConfig
@@ -48,6 +54,10 @@ class JudgeAccess:
     def of_worker(self, index: int) -> Judge:
         """The judge that worker ``index`` uses."""
         return self.judges[index % len(self.judges)]
+
+    def of_task(self, worker: int, parallel_steps: int) -> tuple[Judge, ...]:
+        """The judges of that worker's task: its own first, then others as several steps need them."""
+        return tuple(self.of_worker(worker + turn) for turn in range(min(parallel_steps, len(self.judges))))
 
 
 @contextmanager
@@ -82,7 +92,7 @@ def open_judge(
                     device=config.judge_device,
                     compile_target=config.compile_target,
                     gpu_ids=gpu_ids,
-                    workers=config.num_processes,
+                    workers=config.num_processes * config.parallel_steps,
                     seed=config.seed,
                     log_path=log_path,
                     token=token,
@@ -96,6 +106,7 @@ def open_judge(
             tier=config.tier,
             baseline=config.baseline,
             force=force,
+            tune_s=config.tune_s,
             gpu_name=_recorded_gpu(config),
         )
         judges = tuple(
@@ -133,20 +144,20 @@ def open_model(
     Raises:
         ModelError: a key or a package is missing.
     """
-    return MeteredClient(
-        build_client(
-            config.server_type,
-            config.model_name,
-            base_url=config.base_url,
-            command=config.command,
-            replies=replies,
-            temperature=config.temperature,
-            reasoning_effort=config.reasoning_effort,
-            max_completion_tokens=config.max_completion_tokens,
-            seed=config.seed,
-            stop=stop,
-        )
+    client = build_client(
+        config.server_type,
+        config.model_name,
+        base_url=config.base_url,
+        command=config.command,
+        replies=replies,
+        temperature=config.temperature,
+        reasoning_effort=config.reasoning_effort,
+        max_completion_tokens=config.max_completion_tokens,
+        seed=config.seed,
+        stop=stop,
     )
+    limits = RateLimits(config.max_concurrent_requests, config.requests_per_minute, config.tokens_per_minute)
+    return MeteredClient(LimitedClient(client, limits, stop) if limits else client)
 
 
 def judge_facts(config: RunConfig, identity: JudgeIdentity) -> JudgeFacts:
@@ -166,26 +177,50 @@ def judge_facts(config: RunConfig, identity: JudgeIdentity) -> JudgeFacts:
         warmup_runs=WARMUP_RUNS,
         tier=config.tier,
         shows_flags=config.preset != "paper",
+        tunes=config.tune_s > 0 and identity.device == "cuda",
     )
 
 
-def build_solver(
-    config: RunConfig,
-    task: Task,
-    *,
-    client: ModelClient,
-    judge: Judge,
-    facts: JudgeFacts,
-    rules: tuple[str, ...],
-    records: RunRecords,
-) -> Solver:
-    """The parts of one task's search."""
-    options = AgentOptions(
+def agent_options(config: RunConfig) -> AgentOptions:
+    """How drafts are written."""
+    paper = config.preset == "paper"
+    return AgentOptions(
         reviewer=not config.disable_reviewer,
         force_review=config.force_reviser,
         worked_example=config.test_source == "KB",
+        layout="paper" if paper else "shared",
+        max_prompt_tokens=config.max_prompt_tokens or 0,
+        repair_attempts=config.repair_attempts,
+        repaired=_repaired(config),
     )
-    knobs = SearchKnobs(
+
+
+def _repaired(config: RunConfig) -> frozenset[RepairReason]:
+    """What is sent back: failed edits always, what a check objects to where there is the check."""
+    reasons = {RepairReason.EDIT}
+    if config.preset != "paper":
+        reasons |= {RepairReason.FORMAT, RepairReason.UNCHANGED, RepairReason.DUPLICATE}
+    if config.preflight:
+        reasons.add(RepairReason.LINT)
+    if config.compile_gate:
+        reasons.add(RepairReason.GATE)
+    return frozenset(reasons)
+
+
+def draft_checks(config: RunConfig, task: Task, verdicts: Verdicts, triton: str | None) -> tuple[Check, ...]:
+    """What a source is asked before it becomes a draft, the cheapest first."""
+    checks: list[Check] = []
+    if config.preflight:
+        api = triton_api(triton)
+        checks.append(lint_check(lambda source: lint(source, api, task.reference)))
+    if config.compile_gate:
+        checks.append(gate_check(verdicts.compile))
+    return tuple(checks)
+
+
+def search_knobs(config: RunConfig) -> SearchKnobs:
+    """What steers the search."""
+    return SearchKnobs(
         exploration_weight=config.exploration_weight,
         expand_exploration_ratio=config.expand_exploration_ratio,
         reward_alpha=config.reward_alpha,
@@ -196,33 +231,38 @@ def build_solver(
         softmax_temperature=config.softmax_temperature,
         geometric_p=config.geometric_p,
         max_memory_round=config.max_memory_round,
+        selection=config.selection,
+        lineage_patience=config.lineage_patience,
+        lineage_reach=config.lineage_reach,
     )
+
+
+def build_solver(
+    config: RunConfig,
+    task: Task,
+    *,
+    client: ModelClient,
+    judges: tuple[Judge, ...],
+    facts: JudgeFacts,
+    rules: tuple[str, ...],
+    seeds: tuple[str, ...],
+    profiles: bool,
+    triton: str | None,
+    records: RunRecords,
+    budget: Budget | None,
+) -> Solver:
+    """The parts of one task's search; ``triton`` is the judge's version, where it told."""
+    verdicts = Verdicts(judges, task)
+    checks = draft_checks(config, task, verdicts, triton)
     return Solver(
-        agent=Agent(client, task, facts, rules, options),
-        policy=build_policy(config.agent_type, knobs),
-        judge=judge,
+        agent=Agent(client, task, facts, rules, agent_options(config), checks),
+        policy=build_policy(config.agent_type, search_knobs(config)),
+        verdicts=verdicts,
         records=records.task(task.key, config.agent_type),
         seed=config.seed,
         total_steps=config.total_steps,
+        parallel_steps=config.parallel_steps,
+        seeds=seeds,
+        profiles=profiles,
+        budget=budget,
     )
-
-
-def recorded_replies(run: Path) -> dict[str, RecordedReply]:
-    """Replies of a recorded run by request key, for ``server_type: replay``.
-
-    Raises:
-        RecordError: ``run`` is no run directory.
-        ConfigError: it holds no replies (the release kept none).
-    """
-    replies: dict[str, RecordedReply] = {}
-    records = RunRecords.existing(run)
-    for key in records.tasks():
-        for record in records.task(key).steps():
-            for exchange in record.draft.exchanges:
-                name = f"{key}/{record.node.plan.step}/{exchange.purpose}"
-                replies[name] = RecordedReply(
-                    Purpose(exchange.purpose), exchange.reply, Finish(exchange.finish), exchange.prompt
-                )
-    if not any(reply.text for reply in replies.values()):
-        raise ConfigError(f"replay_path: {run} holds no recorded replies; name a run of this version")
-    return replies

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
-from adaexplore.core.errors import ConfigError, ProblemError, RecordError
+from adaexplore.core.draft import DraftOutcome
+from adaexplore.core.errors import ProblemError, RecordError
+from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
+from adaexplore.core.usage import Usage
+from adaexplore.llm.budget import Budget, Limits
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.records.run_records import RunRecords
+from adaexplore.records.task_records import TaskRecords
 from adaexplore.run.batch import Progress, run_batch
 from adaexplore.run.build import (
     JudgeAccess,
@@ -22,10 +28,13 @@ from adaexplore.run.build import (
     judge_facts,
     open_judge,
     open_model,
-    recorded_replies,
 )
+from adaexplore.run.estimate import FREE, estimate
 from adaexplore.run.memory import RunMemory, open_memory
+from adaexplore.run.origin import Fork, origin, refuse_to_mix, take_over
 from adaexplore.run.provenance import provenance
+from adaexplore.run.replay import RecordedJudge, recorded_replies, recorded_seeds
+from adaexplore.run.seeds import load_seeds
 from adaexplore.run.solve import solve
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.load import resolved_yaml
@@ -34,13 +43,17 @@ from adaexplore.settings.paths import locate
 logger = logging.getLogger(__name__)
 
 JUDGE_LOG = "judge.log"
-_LASTING = ("agent_type: ", "dummy: ", "tier: ", "baseline: ")
-"""Keys that a run directory is bound to once it holds steps, as they begin their lines."""
+_MEMORY = ("general_memory_path: ", "knowledge_1_threshold: ", "memory_update: ")
+"""Keys that decide which rules prompts show, as they begin their lines."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """An open run."""
+    """An open run; ``replayed`` is the recorded one that it repeats.
+
+    ``seeds`` are kernels to begin with, by task. Where ``rules_of`` recorded the rules of a task these hold,
+    and not what the memory has by now.
+    """
 
     config: RunConfig
     tasks: Sequence[Task]
@@ -49,7 +62,11 @@ class Session:
     access: JudgeAccess
     facts: JudgeFacts
     memory: RunMemory
+    seeds: Mapping[str, tuple[str, ...]]
+    rules_of: RunRecords | None
     stop: threading.Event
+    budget: Budget | None = None
+    replayed: RunRecords | None = None
 
     def progress(self) -> Iterator[Progress]:
         """Do the work, yielding news as it comes.
@@ -84,44 +101,135 @@ class Session:
             self.config,
             task,
             client=self.client,
-            judge=self.access.of_worker(worker),
+            judges=self.access.of_task(worker, self.config.parallel_steps),
             facts=self.facts,
-            rules=self.memory.rules(),
+            rules=self._rules(task),
+            seeds=self._seeds(records),
+            profiles=self.config.profile and self.access.identity.device == "cuda",
+            triton=dict(self.access.identity.versions).get("triton"),
             records=self.records,
+            budget=self.budget,
         )
-        return solve(solver, self.stop)
+        steps = solve(solver, self.stop)
+        recorded = None if self.replayed is None else self.replayed.task(task.key)
+        if recorded is None or recorded.finished(self.config.total_steps) or recorded.failure() is not None:
+            return steps
+        return islice(steps, recorded.step_count())  # the recorded run was stopped there
+
+    def _rules(self, task: Task) -> tuple[str, ...]:
+        """The rules in a task's prompts."""
+        kept = None if self.rules_of is None else self.rules_of.task(task.key).rules()
+        return self.memory.rules() if kept is None else kept
+
+    def _seeds(self, records: TaskRecords) -> tuple[str, ...]:
+        """The kernels that a task begins with; one that began without any stays so."""
+        seeds = self.seeds.get(records.folder.name, ())
+        begun = [step for step in records.summaries() if step.kind is not StepKind.DUMMY_ROOT]
+        if seeds and begun and begun[0].outcome is not DraftOutcome.SEED:
+            logger.warning("%s was begun without seed_kernel and goes on without", records.folder)
+            return ()
+        return seeds
 
 
 @contextmanager
 def open_session(
-    config: RunConfig, tasks: Sequence[Task], folder: Path, stop: threading.Event
+    config: RunConfig,
+    tasks: Sequence[Task],
+    folder: Path,
+    stop: threading.Event,
+    *,
+    fork: Fork | None = None,
+    replayed: RunRecords | None = None,
 ) -> Iterator[Session]:
     """Make or reopen the run in ``folder``: locked for this process, judge and model at hand.
+
+    Args:
+        config: what to do.
+        tasks: for which problems.
+        folder: where to record it.
+        stop: set from outside, ends the run.
+        fork: the run whose steps this one begins with.
+        replayed: a recorded run that answers in place of the judge.
 
     Raises:
         AdaExploreError: something the run needs is not there; the message says what to do.
     """
     records = RunRecords(folder)
     with records.lock():
-        _refuse_to_mix(records, config, "choose another save_path")
+        refuse_to_mix(records, config, "choose another save_path")
         _note_changes(records, config)
+        begun = records if fork is None or records.tasks() else RunRecords(fork.run)
+        rules_of = replayed or (records if _same_memory(begun, config) else None)
         if config.resume_from is not None:
-            _take_over(records, config, tasks)
-        replies = None if config.replay_path is None else recorded_replies(locate(config.replay_path))
+            take_over(records, config, tasks, locate(config.resume_from), "resume_from")
+        if fork is not None:
+            take_over(records, config, tasks, fork.run, "--fork", fork.at)
+        replies = None
+        if config.replay_path is not None:
+            replies = recorded_replies(RunRecords.existing(locate(config.replay_path)))
         client = open_model(config, replies, stop)
-        with open_judge(config, folder / JUDGE_LOG, stop) as access:
+        with _judge(config, folder, stop, replayed) as access:
             records.write_config(resolved_yaml(config))
-            records.write_environment(provenance(config.seed, access.identity))
+            told = provenance(config.seed, access.identity) | origin(records, fork, replayed)
+            records.write_environment(told)
+            facts = judge_facts(config, access.identity)
+            memory = open_memory(config, client, folder, access.identity)
             yield Session(
                 config=config,
                 tasks=tasks,
                 records=records,
                 client=client,
                 access=access,
-                facts=judge_facts(config, access.identity),
-                memory=open_memory(config, client, folder),
+                facts=facts,
+                memory=memory,
+                seeds=load_seeds(config, tasks) if replayed is None else recorded_seeds(replayed),
+                rules_of=rules_of,
                 stop=stop,
+                budget=_budget(config, tasks, records, client, facts, memory.rules()),
+                replayed=replayed,
             )
+
+
+def _budget(
+    config: RunConfig,
+    tasks: Sequence[Task],
+    records: RunRecords,
+    client: MeteredClient,
+    facts: JudgeFacts,
+    rules: tuple[str, ...],
+) -> Budget | None:
+    """What the run may still spend, its recorded steps counted; None where nothing is limited."""
+    limits = Limits(config.max_cost_usd, config.max_total_tokens, config.max_wall_s)
+    if limits == Limits():
+        return None
+    steps = [summary for key in records.tasks() for summary in records.task(key).summaries()]
+    paid = [step.usage for step in steps if step.kind is not StepKind.DUMMY_ROOT and step.usage is not None]
+    expected = Usage()
+    if config.server_type not in FREE:
+        expected = estimate(config, tasks, facts, rules).dearest_step(config.model_name)
+    return Budget(
+        limits,
+        lambda: client.total().usage,
+        before=sum(paid, Usage()),
+        steps=len(paid),
+        expected=expected,
+    )
+
+
+def _judge(
+    config: RunConfig, folder: Path, stop: threading.Event, replayed: RunRecords | None
+) -> AbstractContextManager[JudgeAccess]:
+    if replayed is None:
+        return open_judge(config, folder / JUDGE_LOG, stop)
+    judge = RecordedJudge(replayed)
+    return nullcontext(JudgeAccess((judge,), judge.identity()))
+
+
+def _same_memory(records: RunRecords, config: RunConfig) -> bool:
+    """Whether the settings of the skill memory are those with which ``records`` was begun."""
+    now = resolved_yaml(config).splitlines()
+    before = (records.config() or "").splitlines()
+    return all(line in now for line in before if line.startswith(_MEMORY))
 
 
 def _note_changes(records: RunRecords, config: RunConfig) -> None:
@@ -132,36 +240,3 @@ def _note_changes(records: RunRecords, config: RunConfig) -> None:
         return
     changed = sorted(set(now.splitlines()) - set(before.splitlines()))
     logger.warning("%s was begun with other settings; from here on: %s", records.folder, ", ".join(changed))
-
-
-def _refuse_to_mix(records: RunRecords, config: RunConfig, otherwise: str) -> None:
-    """Keep steps of another agent, or with verdicts of another kind, out of a run.
-
-    Raises:
-        ConfigError: ``records`` holds such steps; ``otherwise`` is what to do instead.
-    """
-    now = resolved_yaml(config).splitlines()
-    for line in (records.config() or "").splitlines():
-        if line.startswith(_LASTING) and line not in now and records.tasks():
-            raise ConfigError(f"{records.folder} was begun with {line}; {otherwise}")
-
-
-def _take_over(records: RunRecords, config: RunConfig, tasks: Sequence[Task]) -> None:
-    """Copy the recorded steps of ``resume_from``: a run, or one task's folder where one task runs."""
-    source = locate(config.resume_from or "")
-    if not source.is_dir():
-        raise RecordError(f"resume_from: there is no folder {source}")
-    if source.resolve() == records.folder.resolve():
-        return
-    taken = 0
-    for task in tasks:
-        folder = source / task.key
-        if not folder.is_dir() and len(tasks) == 1:
-            folder = source
-        if folder.is_dir():
-            run = RunRecords(folder.parent)
-            _refuse_to_mix(run, config, "resume_from takes a run of the same kind")
-            records.task(task.key, config.agent_type).copy_from(run.task(folder.name, config.agent_type))
-            taken += 1
-    if taken == 0:
-        raise RecordError(f"resume_from: {source} holds none of this run's tasks")

@@ -2,77 +2,238 @@
 
 from __future__ import annotations
 
+import logging
 import threading
+import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 
 from adaexplore.agent.agent import Agent
-from adaexplore.core.draft import Draft, DraftOutcome
-from adaexplore.core.errors import Interrupted
+from adaexplore.core.draft import STOPPED, Draft, DraftOutcome
+from adaexplore.core.errors import AdaExploreError, BudgetReached, Interrupted
+from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.streams import stream
 from adaexplore.core.usage import Usage
-from adaexplore.judge_client.protocol import Judge
+from adaexplore.llm.budget import Budget
 from adaexplore.records.task_records import TaskRecords
-from adaexplore.run.history import History, judgeable, score_of
+from adaexplore.run.attempt import Attempt, carry_out, judge_seed, score_of, time_again
+from adaexplore.run.history import History
+from adaexplore.run.in_flight import InFlight
+from adaexplore.run.verdicts import Verdicts, recorded_findings
 from adaexplore.search.policy import Policy
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Solver:
-    """All that one task needs; every part is a leaf that the loop calls."""
+    """All that one task needs; every part is a leaf that the loop calls.
+
+    Attributes:
+        agent: writes drafts.
+        policy: decides what is tried next.
+        verdicts: the judge behind a memory.
+        records: the task's folder.
+        seed: the run's seed.
+        total_steps: how many steps there are to be, those of ``seeds`` included.
+        parallel_steps: how many may be worked on at a time.
+        seeds: kernels to begin with; each makes a step without a model.
+        profiles: whether a kernel is profiled before a step builds on it.
+        budget: admits steps, those of the run's other tasks too; None where nothing is limited.
+    """
 
     agent: Agent
     policy: Policy
-    judge: Judge
+    verdicts: Verdicts
     records: TaskRecords
     seed: int
     total_steps: int
+    parallel_steps: int = 1
+    seeds: tuple[str, ...] = ()
+    profiles: bool = False
+    budget: Budget | None = None
 
 
 def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
     """Search one task to ``total_steps``, going on from what is recorded; further records are left alone.
 
-    Every record is yielded once it is on disk, the recorded ones first. A step draws its random
-    numbers from a stream of its own, so a resumed search goes on as if it had never stopped.
+    Every record is yielded once it is on disk, the recorded ones first, in the order in which the policy
+    observed them. A step draws its random numbers from a stream of its own, so a resumed search goes on as
+    if it had never stopped; of several steps in flight those that were not recorded are done again.
 
     Raises:
-        Interrupted: ``stop`` was set; the step in flight is dropped.
-        ModelError, JudgeError, StorageError: nothing of the step in flight is kept.
+        Interrupted: ``stop`` was set; what was being written then is dropped, what was being judged is kept.
+        BudgetReached: no further step may begin; those in flight are kept.
+        ModelError, JudgeError, StorageError: nothing of the failing step is kept; others in flight are.
     """
-    task, policy, records = solver.agent.task, solver.policy, solver.records
-    history = History()
-    root = StepRecord(policy.root_state(), Draft(DraftOutcome.EMPTY, "", (), Usage()), None, False)
-    recorded = records.steps()
-    for record in recorded:
-        if 0 < record.node.plan.step <= solver.total_steps:
-            policy.observe(record.node.plan, record.draft.source, score_of(record.verdict))
-            history.add(record)
+    search = _Search(solver, stop)
+    yield from search.resume()
+    search.begin()
+    failure: AdaExploreError | None = None
+    while True:
+        while failure is None and not stop.is_set() and search.has_room():
+            try:
+                search.start_next()
+            except BudgetReached as reached:
+                failure = reached
+        if not search.in_flight:
+            break
+        plan, ended = search.in_flight.take()
+        try:
+            attempt = ended.result()
+        except AdaExploreError as error:
+            search.drop(plan)
+            failure = failure or error
+            if search.in_flight:
+                logger.warning("%s; waiting for %d steps in flight", error, len(search.in_flight))
+            continue
+        if search.wants_retiming(attempt):
+            search.start_retiming(plan, attempt)
+        else:
+            yield search.keep(plan, attempt)
+    if failure is not None:
+        raise failure
+    if search.waiting:
+        raise Interrupted("stopped")
+    search.finish()
+
+
+class _Search:
+    """The state of one task's search, and what the loop does with it; used by the loop's thread alone."""
+
+    def __init__(self, solver: Solver, stop: threading.Event) -> None:
+        self._solver = solver
+        self._stop = stop
+        self._task = solver.agent.task
+        self._history = History()
+        self._verdicts = solver.verdicts
+        self._recorded = solver.records.steps()
+        self._kept_findings = 0
+        self.in_flight = InFlight[Attempt]()
+        self.waiting: deque[int] = deque()
+        self._since: dict[int, float] = {}
+
+    def resume(self) -> Iterator[StepRecord]:
+        """Take in and yield what is recorded."""
+        profiles = self._solver.records.profiles()
+        self._verdicts.learn_findings(recorded_findings(self._solver.records))
+        self._kept_findings = len(self._verdicts.findings())
+        made = [record for record in self._recorded if record.node.plan.step > 0]
+        for record in made[: self._solver.total_steps]:
+            self._solver.policy.observe(record.node.plan, record.draft.source, score_of(record.verdict))
+            self._remember(record)
+            if record.node.plan.step in profiles:
+                self._verdicts.learn_profile(record.draft.source, profiles[record.node.plan.step])
             yield record
-    if history.next_step == 1:
-        solver.judge.check_problem(task)
-        records.write_reference(task.reference)
-        records.write_step(root)
-    for step in range(history.next_step, solver.total_steps + 1):
-        plan = policy.plan(step, stream(solver.seed, task.key, "search", step))
-        draft = solver.agent.draft(plan, history.shown(plan.context_ids), history.shown(plan.elite_ids))
-        if stop.is_set():
-            raise Interrupted("stopped")
-        verdict, evaluated = None, False
-        if judgeable(draft.outcome, draft.source):
-            verdict = history.verdict_on(draft.source)
-            if verdict is None:
-                verdict, evaluated = solver.judge.evaluate(task, draft.source), True
-        node = policy.observe(plan, draft.source, score_of(verdict))
-        record = StepRecord(node, draft, verdict, evaluated)
-        records.write_step(record)
-        history.add(record)
-        yield record
-        if stop.is_set():
-            raise Interrupted("stopped")
-    if not recorded or recorded[-1].node.plan.step <= solver.total_steps:
-        records.write_tree(asdict(policy.statistics()), policy.describe())
-    best, clean = history.best, history.best_clean
-    if best.verdict is not None and best.verdict.suspect_flags and clean.verdict is not None:
-        records.write_best_clean(solver.total_steps, clean.source, clean.verdict)
-    records.write_best(solver.total_steps, best.source, best.verdict)
+        self.waiting.extend(self._history.free_numbers(self._solver.total_steps))
+
+    def begin(self) -> None:
+        """Make ready for more steps; where there is none yet, have the problem tried and write the root."""
+        records, rules = self._solver.records, self._solver.agent.rules
+        if not self._history:
+            self._verdicts.check_problem()
+            records.write_reference(self._task.reference)
+            nothing = Draft(DraftOutcome.EMPTY, "", (), Usage())
+            records.write_step(StepRecord(self._solver.policy.root_state(), nothing, None, False))
+        if self.waiting:
+            records.set_aside()
+            if records.rules() != rules:
+                records.write_rules(rules)
+
+    def has_room(self) -> bool:
+        """Whether another step is to be started now; the first one that is planned sees all seeds."""
+        if not self.waiting or len(self.in_flight) >= self._solver.parallel_steps:
+            return False
+        return self._is_seed(self.waiting[0]) or not any(
+            self._is_seed(plan.step) for plan in self.in_flight.plans
+        )
+
+    def start_next(self) -> None:
+        """Plan the next step and begin to work on it.
+
+        Raises:
+            BudgetReached: it would cost too much.
+        """
+        solver, step = self._solver, self.waiting[0]
+        if solver.budget is not None and not self._is_seed(step):
+            solver.budget.admit()
+            self._since[step] = time.monotonic()
+        self.waiting.popleft()
+        if self._is_seed(step):
+            work = partial(judge_seed, solver.seeds[step - 1], self._verdicts)
+            self.in_flight.start(Plan(step, StepKind.LARGE, 0), work)
+            return
+        rng = stream(solver.seed, self._task.key, "search", step)
+        plan = solver.policy.plan(step, rng, self.in_flight.plans)
+        self.in_flight.start(
+            plan,
+            partial(
+                carry_out,
+                plan,
+                self._history.shown(plan.context_ids),
+                self._history.shown(plan.elite_ids),
+                agent=solver.agent,
+                verdicts=self._verdicts,
+                profiles=solver.profiles,
+                stop=self._stop,
+            ),
+        )
+
+    def wants_retiming(self, attempt: Attempt) -> bool:
+        """Whether a measured speedup is to be measured once more before it counts."""
+        fresh = attempt.evaluated and not attempt.timings
+        measured = attempt.verdict is not None and attempt.verdict.measured
+        return fresh and measured and self._solver.policy.wants_retiming(attempt.score)
+
+    def start_retiming(self, plan: Plan, attempt: Attempt) -> None:
+        """Begin to measure once more."""
+        self.in_flight.start(plan, partial(time_again, attempt, self._verdicts))
+
+    def keep(self, plan: Plan, attempt: Attempt) -> StepRecord:
+        """Let the policy observe what came of ``plan``, and write the step."""
+        draft = attempt.draft
+        since = self._since.pop(plan.step, None)
+        if self._solver.budget is not None and since is not None:
+            self._solver.budget.settle(time.monotonic() - since)
+        node = self._solver.policy.observe(plan, draft.source, attempt.score)
+        record = StepRecord(
+            node, draft, attempt.verdict, attempt.evaluated, written=attempt.written, timings=attempt.timings
+        )
+        if attempt.profiled is not None:
+            self._solver.records.write_profile(attempt.profiled, attempt.profile)
+        findings = self._verdicts.findings()
+        if len(findings) > self._kept_findings:
+            self._solver.records.write_findings({name: asdict(found) for name, found in findings.items()})
+            self._kept_findings = len(findings)
+        self._solver.records.write_step(record)
+        self._remember(record)
+        return record
+
+    def drop(self, plan: Plan) -> None:
+        """Take note that nothing came of ``plan``."""
+        if self._solver.budget is not None and self._since.pop(plan.step, None) is not None:
+            self._solver.budget.drop()
+
+    def finish(self) -> None:
+        """Write the tree, unless it is only a part of what is recorded, and the best kernel."""
+        solver, records = self._solver, self._solver.records
+        if sum(record.node.plan.step > 0 for record in self._recorded) <= solver.total_steps:
+            records.write_tree(asdict(solver.policy.statistics()), solver.policy.describe())
+        best, clean = self._history.best, self._history.best_clean
+        if best.verdict is not None and best.verdict.suspect_flags and clean.verdict is not None:
+            records.write_best_clean(solver.total_steps, clean.source, clean.verdict)
+        records.write_best(solver.total_steps, best.source, best.verdict)
+
+    def _is_seed(self, step: int) -> bool:
+        return step <= len(self._solver.seeds)
+
+    def _remember(self, record: StepRecord) -> None:
+        self._history.add(record)
+        if record.verdict is None or record.draft.outcome in STOPPED:
+            return
+        for source in (record.draft.source, record.written):
+            if source is not None:
+                self._verdicts.learn(source, record.verdict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from adaexplore.core.errors import ConfigError
 from adaexplore.search.knobs import SearchKnobs
+from adaexplore.search.lineages import LineageSearch
 from adaexplore.search.linear import (
     ElitePool,
     IndependentSampling,
@@ -32,4 +33,6 @@ def build_policy(agent_type: str, knobs: SearchKnobs) -> Policy:
     """
     if agent_type not in POLICIES:
         raise ConfigError(f"agent_type is {agent_type!r}: choose one of {', '.join(POLICIES)}")
+    if agent_type == "MCTS" and knobs.selection == "lineages":
+        return LineageSearch(knobs)
     return POLICIES[agent_type](knobs)

@@ -1,12 +1,14 @@
 """The paper's baselines: no selection, one attempt after the other.
 
 Their nodes form a chain, each under the attempt before it; those of PS, which knows no attempt
-before it, hang under the root. Attempts without code are shown to nobody.
+before it, hang under the root. Attempts without code are shown to nobody. What is in flight changes
+nothing: several plans made before the next observation hang under the same attempt.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.search.context import softmax_sample
@@ -20,7 +22,7 @@ class IterativeRefinement(Policy):
     Draws nothing. Until an attempt has code, steps are large.
     """
 
-    def plan(self, step: int, rng: random.Random) -> Plan:
+    def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
         """Edit the latest attempt in sight of the last ``max_memory_round``."""
         recent = _last(self.tree.attempts(), self.knobs.max_memory_round)
         kind = StepKind.SMALL if recent else StepKind.LARGE
@@ -30,7 +32,7 @@ class IterativeRefinement(Policy):
 class RecentPool(Policy):
     """IRL: large steps that see the latest attempts. Draws nothing."""
 
-    def plan(self, step: int, rng: random.Random) -> Plan:
+    def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
         """Show the last ``pool_size`` attempts."""
         recent = _last(self.tree.attempts(), self.knobs.pool_size)
         return Plan(step, StepKind.LARGE, self.tree.latest.id, _ids(recent))
@@ -39,7 +41,7 @@ class RecentPool(Policy):
 class ElitePool(Policy):
     """IRB: large steps that see the best attempts. Draws nothing."""
 
-    def plan(self, step: int, rng: random.Random) -> Plan:
+    def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
         """Show the ``pool_size`` greatest scores, wrong ones included, the earlier first on ties."""
         ranked = sorted(self.tree.attempts(), key=lambda node: node.score, reverse=True)
         elite = ranked[: self.knobs.pool_size]
@@ -52,7 +54,7 @@ class MixedPool(Policy):
     Takes one draw per correct attempt that is not among the recent, none when there is no room.
     """
 
-    def plan(self, step: int, rng: random.Random) -> Plan:
+    def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
         """Show half a pool of the latest attempts, and fill it with correct ones by softmax."""
         attempts = self.tree.attempts()
         recent = _last(attempts, self.knobs.pool_size // 2)
@@ -65,7 +67,7 @@ class MixedPool(Policy):
 class IndependentSampling(Policy):
     """PS: large steps that see nothing. Draws nothing."""
 
-    def plan(self, step: int, rng: random.Random) -> Plan:
+    def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
         """Ask for one more kernel."""
         return Plan(step, StepKind.LARGE, self.tree.root.id)
 

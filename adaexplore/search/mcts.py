@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.search.context import large_pool, small_chain
 from adaexplore.search.knobs import SearchKnobs
+from adaexplore.search.pending import Pending
 from adaexplore.search.policy import Policy
 from adaexplore.search.selection import select
 from adaexplore.search.tree import Node
@@ -19,13 +21,14 @@ class Mcts(Policy):
     step is large (:func:`~adaexplore.search.context.large_pool`).
     """
 
-    def plan(self, step: int, rng: random.Random) -> Plan:
+    def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
         """Decide on the next child of the selected node.
 
         A small step on a chain in which no node has code has nothing to edit: it becomes large.
         """
-        selected = select(self.tree, self.knobs)
-        if step_kind(selected, self.knobs, rng) is StepKind.SMALL:
+        counts = Pending(self.tree, pending)
+        selected = select(self.tree, self.knobs, counts)
+        if step_kind(selected, self.knobs, rng, counts) is StepKind.SMALL:
             chain = small_chain(selected, self.knobs.max_memory_round)
             if chain:
                 return Plan(step, StepKind.SMALL, selected.id, tuple(node.id for node in chain))
@@ -33,11 +36,16 @@ class Mcts(Policy):
         return Plan(step, StepKind.LARGE, selected.id, tuple(node.id for node in pool))
 
 
-def step_kind(selected: Node, knobs: SearchKnobs, rng: random.Random) -> StepKind:
+def step_kind(
+    selected: Node, knobs: SearchKnobs, rng: random.Random, pending: Pending | None = None
+) -> StepKind:
     """Large from the root and at ``small_step_limit`` small children, else with probability ``p_large``.
 
-    Takes one draw, and only where neither rule decides.
+    Small children in flight count. Takes one draw, and only where neither rule decides.
     """
-    if selected.parent is None or len(selected.children_by(StepKind.SMALL)) >= knobs.small_step_limit:
+    small = len(selected.children_by(StepKind.SMALL))
+    if pending is not None:
+        small = pending.children_by(selected, StepKind.SMALL)
+    if selected.parent is None or small >= knobs.small_step_limit:
         return StepKind.LARGE
     return StepKind.LARGE if rng.random() < knobs.p_large else StepKind.SMALL

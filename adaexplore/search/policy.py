@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 from adaexplore.core.plan import Plan
 from adaexplore.core.step import NodeState
@@ -17,9 +18,9 @@ from adaexplore.search.tree import Tree
 class Policy(ABC):
     """A search over one task: says what it wants next, and is told what came of it.
 
-    All state is the tree, and :meth:`observe` is the only thing that changes it. A stopped search
-    therefore continues from its records: hand every recorded (plan, source, score) to the
-    ``observe`` of a fresh policy, in the order in which they were observed.
+    All state is the tree, and :meth:`observe` is the only thing that changes it; plans in flight may be
+    observed in any order. A stopped search therefore continues from its records: hand every recorded
+    (plan, source, score) to the ``observe`` of a fresh policy, in the order in which they were observed.
     """
 
     def __init__(self, knobs: SearchKnobs) -> None:
@@ -27,8 +28,23 @@ class Policy(ABC):
         self.tree = Tree()
 
     @abstractmethod
-    def plan(self, step: int, rng: random.Random) -> Plan:
-        """Decide on step number ``step``; all randomness is drawn from ``rng``."""
+    def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
+        """Decide on step number ``step``.
+
+        Args:
+            step: its number, and the id of the node that it will make.
+            rng: where all randomness is drawn from.
+            pending: this policy's plans that were not observed yet. Without any, decisions are
+                those of a search with one step at a time.
+        """
+
+    def wants_retiming(self, score: Score) -> bool:
+        """Whether a candidate with ``score`` should be timed once more before it is observed.
+
+        Asked before :meth:`observe`, which then gets the score of the second timing. The paper
+        takes every first measurement as it is.
+        """
+        return False
 
     def observe(self, plan: Plan, source: str, score: Score) -> NodeState:
         """Add node ``plan.step`` and return its state.

@@ -1,7 +1,8 @@
 """Where the tree grows next: UCT that weighs adding a child against descending to one.
 
 R(n) = alpha M + (1 - alpha) W / N is a node's value, from the maximum M, the sum W and the number N
-of the rewards in its subtree. Nothing here draws random numbers.
+of the rewards in its subtree. Nothing here draws random numbers. Where steps are in flight, visits
+and children count them too; R does not, so a branch that is being tried loses bonus, not value.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import math
 
 from adaexplore.search.knobs import SearchKnobs
+from adaexplore.search.pending import Pending
 from adaexplore.search.tree import Node, Tree
 
 
@@ -18,20 +20,20 @@ def node_value(node: Node, knobs: SearchKnobs) -> float:
     return alpha * node.max_reward + (1 - alpha) * node.mean_reward
 
 
-def child_score(child: Node, parent_visits: int, knobs: SearchKnobs) -> float:
+def child_score(child: Node, visits: int, parent_visits: int, knobs: SearchKnobs) -> float:
     """U(c) = R(c) + w sqrt(ln N_parent / N_c); infinite if N_c = 0, only R(c) if N_parent = 0."""
-    if child.visits == 0:
+    if visits == 0:
         return math.inf
     if parent_visits == 0:
         return node_value(child, knobs)
-    bonus = math.sqrt(math.log(parent_visits) / child.visits)
+    bonus = math.sqrt(math.log(parent_visits) / visits)
     return node_value(child, knobs) + knobs.exploration_weight * bonus
 
 
-def expand_score(node: Node, knobs: SearchKnobs) -> float:
+def expand_score(node: Node, visits: int, children: int, knobs: SearchKnobs) -> float:
     """What one more child of ``node`` promises: max R(c) + w rho sqrt(ln N_n) / k for k children.
 
-    Infinite without children; minus infinity if w rho is 0 or less; only max R(c) if N_n = 0.
+    Infinite without (observed) children; minus infinity if w rho is 0 or less; only max R(c) if N_n = 0.
     """
     if not node.children:
         return math.inf
@@ -39,22 +41,24 @@ def expand_score(node: Node, knobs: SearchKnobs) -> float:
     if weight <= 0:
         return -math.inf
     best = max(node_value(child, knobs) for child in node.children)
-    if node.visits == 0:
+    if visits == 0:
         return best
-    return best + weight * math.sqrt(math.log(node.visits) / len(node.children) ** 2)
+    return best + weight * math.sqrt(math.log(visits) / children**2)
 
 
-def select(tree: Tree, knobs: SearchKnobs) -> Node:
+def select(tree: Tree, knobs: SearchKnobs, pending: Pending | None = None) -> Node:
     """The node that gets the next child.
 
     From the root, stops where adding a child promises strictly more than every child, else descends
     to the child of the greatest U, the first on ties. Depth, visits and failures set no limit.
     """
+    counts = Pending(tree) if pending is None else pending
     node = tree.root
     while node.children:
-        scores = [child_score(child, node.visits, knobs) for child in node.children]
+        visits = counts.visits(node)
+        scores = [child_score(child, counts.visits(child), visits, knobs) for child in node.children]
         best = max(scores)
-        if expand_score(node, knobs) > best:
+        if expand_score(node, visits, counts.children(node), knobs) > best:
             break
         node = node.children[scores.index(best)]
     return node

@@ -61,7 +61,7 @@ def describe_tree(tree: Tree, knobs: SearchKnobs) -> str:
 
 
 def _line(node: Node, knobs: SearchKnobs) -> str:
-    ucb = "-" if node.parent is None else f"{child_score(node, node.parent.visits, knobs):.4f}"
+    ucb = "-" if node.parent is None else f"{child_score(node, node.visits, node.parent.visits, knobs):.4f}"
     context = [*node.plan.elite_ids, *node.plan.context_ids]
     return (
         f"[{node.id}] {node.plan.kind.value} - compiled={node.score.compiled}, "

@@ -26,8 +26,14 @@ DEFAULT_PRESET: Mapping[str, Any] = {
     "p_large": 0.2,
     "pool_size_extra_max": 0,
     "geometric_p": 0.6,
+    "selection": "lineages",
     "tf32": "off",
     "tier": "auto",
+    "repair_attempts": 2,
+    "preflight": True,
+    "compile_gate": True,
+    "profile": True,
+    "tune_s": 20.0,
 }
 """Where preset ``default`` differs from the class defaults below, which are preset ``paper``."""
 
@@ -146,7 +152,62 @@ class RunConfig(BaseModel):
         default=16384, description="longest reply, reasoning included, in tokens"
     )
 
+    preflight: bool = Field(
+        default=False,
+        description="have a draft that is sure to fail repaired before it is judged (preflight.md)",
+    )
+    compile_gate: bool = Field(
+        default=False,
+        description="have a draft that the judge's compiler refuses repaired before it is judged; "
+        "needs a judge of this project",
+    )
+
+    repair_attempts: CountOrZero = Field(
+        default=1, description="how often a reply may be sent back within one step (prompts.md)"
+    )
+    max_prompt_tokens: CountOrZero | None = Field(
+        default=None,
+        description="most tokens of a prompt, estimated as bytes / 4; prompts.md says what is left out first; "
+        "null or 0: no limit",
+    )
+
+    max_concurrent_requests: Count | None = Field(
+        default=None, description="most requests to the model at a time, all tasks together"
+    )
+    requests_per_minute: Count | None = Field(
+        default=None, description="most requests begun within a minute, all tasks together"
+    )
+    tokens_per_minute: Count | None = Field(
+        default=None, description="most tokens read and written within a minute, all tasks together"
+    )
+    max_cost_usd: Annotated[float, Field(gt=0)] | None = Field(
+        default=None,
+        description="dollars at list prices after which no step begins, those in flight counted "
+        "beforehand; all sessions of a run together",
+    )
+    max_total_tokens: Count | None = Field(
+        default=None, description="the same in tokens read and written"
+    )
+    max_wall_s: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="seconds of one session after which no step begins"
+    )
+
     total_steps: Count = Field(default=25, description="steps per task")
+    parallel_steps: Count = Field(
+        default=1, description="steps of one task in flight at a time; a resumed run repeats those that were"
+    )
+    seed_kernel: Text | None = Field(
+        default=None,
+        description="kernels to begin with, each a step: a file for every task, or a folder with a file "
+        "`<level>_<problem_id>.py` (or a folder of that name with several) a task",
+    )
+    tune_s: Annotated[float, Field(ge=0, le=600)] = Field(
+        default=0.0,
+        description="seconds that the judge may spend on a sweep of `TUNABLES`; 0 takes them as written",
+    )
+    profile: bool = Field(
+        default=False, description="profile a correct kernel before steps build on it, and show that"
+    )
     exploration_weight: Annotated[float, Field(ge=0)] = Field(
         default=0.25, description="w: weight of the exploration term in child scores"
     )
@@ -172,6 +233,20 @@ class RunConfig(BaseModel):
     )
     max_memory_round: Count = Field(
         default=5, description="kernels of the refinement chain shown to a small step"
+    )
+    selection: Literal["uct", "lineages"] = Field(
+        default="uct",
+        description="how agent type MCTS chooses: `uct` (the paper's) or `lineages` (search.md); "
+        "`lineages` uses of the keys above `pool_size` and `max_memory_round` only",
+    )
+    lineage_patience: CountOrZero = Field(
+        default=8,
+        description="`lineages`: attempts without improvement after which the leading lineage yields to a large step",
+    )
+    lineage_reach: Annotated[float, Field(gt=0)] = Field(
+        default=0.5,
+        description="`lineages`: how far behind the best a lineage may be and still be refined, "
+        "in units of the gain so far",
     )
     disable_reviewer: bool = Field(default=False, description="small steps without a review")
     force_reviser: bool = Field(default=False, description="review even where all shown kernels are wrong")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import random
 import time
 from collections.abc import Callable, Sequence
@@ -26,10 +25,7 @@ MAX_CALLS = 128
 WARMUP_S = 0.03
 SLOW_MS = 200.0
 CLEAN_ROUNDS = 5
-_LAUNCH_COVER_MS = 0.1
-_LAUNCH_COVER = 1.5
 _NO_COVER_MS = 0.2
-_MOST_COVER_MS = 0.5
 _COPIES = 16
 _SHARE_OF_MEMORY = 0.3
 _MOST_BYTES = 16 * 2**30
@@ -121,8 +117,7 @@ class Course:
         """
         if fastest_ms >= _NO_COVER_MS:
             return 1 if self.pool.set_bytes * self.count < 3 * l2_bytes() else 0
-        cover_ms = max(_LAUNCH_COVER_MS, min(_LAUNCH_COVER * slowest_ms, _MOST_COVER_MS))
-        return max(1, math.ceil(cover_ms / max(self._stopwatch.flush_ms, 1e-3)))
+        return self._stopwatch.cover(slowest_ms)
 
     def block_calls(self, call_ms: float, flushes: int) -> int:
         """How many calls of that length make a block."""

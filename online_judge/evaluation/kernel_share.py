@@ -108,7 +108,7 @@ def summarise(runs: Collection[tuple[str, float, int]], own_names: Collection[st
     if total <= 0:
         return None
     known = set(own_names)
-    own = sum(sum(ms) for name, ms in times.items() if {name, _NUMBERED.sub("", name)} & known)
+    own = sum(sum(ms) for name, ms in times.items() if {name, plain_name(name)} & known)
     kernels = [KernelTime(name[:_MAX_NAME], sum(ms), len(ms)) for name, ms in times.items()]
     return KernelShare(
         own=own / total,
@@ -116,6 +116,11 @@ def summarise(runs: Collection[tuple[str, float, int]], own_names: Collection[st
         streams=len({stream for _, _, stream in runs}),
         kernels=tuple(sorted(kernels, key=lambda kernel: -kernel.ms)[:_TOP]),
     )
+
+
+def plain_name(name: str) -> str:
+    """A kernel's name without the number that ``torch.compile`` gives it."""
+    return _NUMBERED.sub("", name)
 
 
 def flags(launches: Launches, share: KernelShare | None, *, ghost_passed: bool | None) -> list[Flag]:

@@ -8,7 +8,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -89,9 +89,41 @@ class Launches:
 
 
 @dataclass(frozen=True)
+class Resources:
+    """What the compiler gave one kernel; None where it does not say.
+
+    Attributes:
+        registers: a thread.
+        spills: 4-byte registers a thread that lie in memory.
+        shared_bytes: of one program.
+        warps: of one program.
+        programs: in the largest grid that was launched.
+    """
+
+    registers: int | None
+    spills: int | None
+    shared_bytes: int | None
+    warps: int | None
+    programs: int = 0
+
+    def to_json(self) -> list[int | None]:
+        """A JSON value that :meth:`from_claim` reads."""
+        return [self.registers, self.spills, self.shared_bytes, self.warps, self.programs]
+
+    @classmethod
+    def from_claim(cls, claim: object) -> Resources | None:
+        """What a player says; None where it cannot be read."""
+        if not isinstance(claim, list) or len(claim) != 5:
+            return None
+        told = [value if type(value) is int and 0 <= value <= _MAX_COUNT else None for value in claim]
+        return cls(told[0], told[1], told[2], told[3], told[4] or 0)
+
+
+@dataclass(frozen=True)
 class _Kernel:
     name: str
     own: bool
+    resources: Resources | None = None
 
 
 class LaunchMeter:
@@ -108,6 +140,7 @@ class LaunchMeter:
         self._packages = {name for name in _GPU_PACKAGES if name in sys.modules}
         self._kernels: dict[int, _Kernel] = {}
         self._counts: Counter[str] = Counter()
+        self._resources: dict[str, Resources] = {}
         self._replays = 0
 
     @contextlib.contextmanager
@@ -144,6 +177,10 @@ class LaunchMeter:
             unseen=tuple(unseen),
         )
 
+    def resources(self) -> dict[str, Resources]:
+        """What the own kernels have that the last block launched, by name; of several, the last launched."""
+        return dict(self._resources)
+
     def kernel_names(self) -> list[str]:
         """Names by which a profiler may know the candidate's kernels."""
         named = {function.__name__ for function in _own_functions()}
@@ -152,6 +189,7 @@ class LaunchMeter:
     @contextlib.contextmanager
     def _watching(self, *, skip: bool) -> Iterator[None]:
         self._counts.clear()
+        self._resources.clear()
         self._kernels.clear()
         self._replays = 0
         with contextlib.ExitStack() as stack:
@@ -196,7 +234,14 @@ class LaunchMeter:
     def _note(self, kernel: _Kernel, grid: tuple[int, int, int]) -> bool:
         if kernel.own and 0 not in grid:
             self._counts[f"{kernel.name[:_MAX_NAME]}[{grid[0]}, {grid[1]}, {grid[2]}]"] += 1
+            self._keep_resources(kernel, grid[0] * grid[1] * grid[2])
         return kernel.own
+
+    def _keep_resources(self, kernel: _Kernel, programs: int) -> None:
+        if kernel.resources is not None and len(self._resources) < MAX_NAMED:
+            known = self._resources.get(kernel.name)
+            most = programs if known is None else max(programs, known.programs)
+            self._resources[kernel.name] = replace(kernel.resources, programs=most)
 
     def _kernel(self, function: int) -> _Kernel:
         """The kernel behind a function handle; looked up once for each."""
@@ -206,7 +251,7 @@ class LaunchMeter:
                     source = getattr(item.src, "fn", None)
                     # one without a Python source was compiled from text, which torch never does
                     own = source is None or _is_own(source)
-                    self._kernels[item.function] = _Kernel(str(item.name), own)
+                    self._kernels[item.function] = _Kernel(str(item.name), own, _resources_of(item))
         return self._kernels.setdefault(function, _Kernel("unknown", True))
 
     def _extended(self) -> bool:
@@ -235,6 +280,17 @@ def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
         yield
     finally:
         setattr(owner, name, original)
+
+
+def _resources_of(kernel: Any) -> Resources:
+    """What a compiled and loaded kernel says of itself."""
+    metadata = getattr(kernel, "metadata", None)
+    return Resources(
+        registers=getattr(kernel, "n_regs", None),
+        spills=getattr(kernel, "n_spills", None),
+        shared_bytes=getattr(metadata, "shared", None),
+        warps=getattr(metadata, "num_warps", None),
+    )
 
 
 def _own_functions() -> list[Any]:

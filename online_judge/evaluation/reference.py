@@ -110,6 +110,11 @@ class Reference:
                 self._buffers = modules.buffers_of(self._model)
 
     @property
+    def fastest_s(self) -> float:
+        """Wall time of the fastest call so far; infinite before the first."""
+        return self._fastest_s
+
+    @property
     def construct_seed(self) -> int:
         """Seed under which ``Model`` and ``ModelNew`` are constructed; a player gets to know it."""
         return self.seeds.of("construct")

@@ -26,6 +26,9 @@ _QUIET_FLUSHES = 60
 _QUIET_RATIO = 1.25
 _RESOLUTION_MS = 0.0005  # of events, by the CUDA documentation
 _FALLBACK_L2_BYTES = 64 * 2**20
+_LAUNCH_COVER_MS = 0.1
+_LAUNCH_COVER = 1.5
+_MOST_COVER_MS = 0.5
 
 Call = Callable[..., object]
 
@@ -230,6 +233,20 @@ class Stopwatch:
         for place, leaf in zip(places, self._take_apart(result).leaves, strict=False):
             if place.shape == leaf.shape and place.dtype == leaf.dtype:
                 self._copy(place, leaf)
+
+    def cover(self, call_ms: float) -> int:
+        """How many L2 flushes empty the cache and hide the launches of a short call.
+
+        Args:
+            call_ms: wall time of the call, launches included.
+        """
+        cover_ms = max(_LAUNCH_COVER_MS, min(_LAUNCH_COVER * call_ms, _MOST_COVER_MS))
+        return max(1, math.ceil(cover_ms / max(self.flush_ms, 1e-3)))
+
+    def flush(self) -> None:
+        """Empty the L2 cache; returns when that is done."""
+        self._zero(self._flush)
+        self._synchronize()
 
     def wait_for_quiet(self) -> bool:
         """Wait, a second at most, until nobody else uses the GPU: flushes then take as long as alone."""

@@ -1,18 +1,23 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from adaexplore.agent.agent import Agent, AgentOptions
-from adaexplore.core.draft import Draft, DraftOutcome
+from adaexplore.agent.checks import Check, gate_check, lint_check
+from adaexplore.core.draft import Draft, DraftOutcome, RepairReason
+from adaexplore.core.identity import source_identity
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.task import Task
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Status, Verdict
+from adaexplore.judge_client.protocol import CompileFinding
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
+from adaexplore.preflight.findings import Finding
 from adaexplore.prompts.blocks import JudgeFacts, ShownKernel
 from adaexplore.prompts.render import render
 
@@ -46,11 +51,18 @@ class Scripted:
 
 
 def draft(
-    replies: list[str | Finish], plan: Plan, shown: Sequence[ShownKernel] = (), **options: bool
+    replies: list[str | Finish],
+    plan: Plan,
+    shown: Sequence[ShownKernel] = (),
+    *,
+    checks: tuple[Check, ...] = (),
+    known: Mapping[str, Verdict] | None = None,
+    **options: Any,
 ) -> tuple[Draft, Scripted]:
     client = Scripted(replies)
-    agent = Agent(client, TASK, FACTS, ("You cannot fly.",), AgentOptions(**options))
-    return agent.draft(plan, shown), client
+    agent = Agent(client, TASK, FACTS, ("You cannot fly.",), AgentOptions(**options), checks)
+    judged = {source_identity(source): verdict for source, verdict in (known or {}).items()}
+    return agent.draft(plan, shown, (), lambda source: judged.get(source_identity(source))), client
 
 
 def test_large_step_takes_the_code_of_the_first_fence() -> None:
@@ -135,3 +147,141 @@ def test_half_a_surrogate_pair_does_not_reach_files_or_requests() -> None:
     made, _ = draft(["```python\nclass ModelNew:\n    name = '\ud83d'\n```"], LARGE)
     assert made.source.encode("utf-8")
     assert made.exchanges[0].reply.encode("utf-8")
+
+
+EVERYTHING = {"repaired": frozenset(RepairReason), "repair_attempts": 2}
+
+
+def code(source: str) -> str:
+    return f"```python\n{source}```"
+
+
+def no_break(source: str) -> tuple[Finding, ...]:
+    lines = source.splitlines()
+    return tuple(
+        Finding("unsupported-syntax", n, "no break") for n, line in enumerate(lines, 1) if "break" in line
+    )
+
+
+def test_a_repair_continues_the_conversation_that_it_mends() -> None:
+    made, client = draft(["1. Double the size.", MISSING, EDIT], SMALL, [GOOD])
+    _, small, repair = client.requests
+    (turn,) = repair.earlier
+    assert (turn.prompt, turn.purpose, turn.reply) == (small.prompt, Purpose.SMALL, MISSING)
+    assert small.earlier == ()
+    assert KERNEL not in repair.prompt
+    assert "5:     size = 1" in repair.prompt
+    assert [exchange.reason for exchange in made.exchanges] == ["", "", "edit"]
+    assert repair.transcript.startswith(small.prompt)
+    assert repair.transcript.endswith(repair.prompt)
+
+
+def test_replies_are_sent_back_as_often_as_allowed() -> None:
+    made, client = draft([MISSING, MISSING, EDIT], SMALL, [BAD], repair_attempts=2)
+    assert made.outcome is DraftOutcome.WRITTEN
+    assert [request.key for request in client.requests] == ["1_1/4/small", "1_1/4/repair", "1_1/4/repair-2"]
+    assert [turn.purpose for turn in client.requests[2].earlier] == [Purpose.SMALL, Purpose.REPAIR]
+    made, client = draft([MISSING], SMALL, [BAD], repair_attempts=0)
+    assert (made.outcome, made.source) == (DraftOutcome.EDIT_FAILED, KERNEL)
+
+
+def test_edits_that_change_nothing_are_sent_back_where_that_is_wanted() -> None:
+    comment = EDIT.replace("size = 2", "size = 1  # as before")
+    made, _ = draft([comment, EDIT], SMALL, [BAD], **EVERYTHING)
+    assert made.outcome is DraftOutcome.WRITTEN
+    assert made.exchanges[1].reason == "unchanged"
+    made, _client = draft([comment], SMALL, [BAD])
+    assert made.outcome is DraftOutcome.UNCHANGED
+
+
+def test_a_program_that_was_judged_is_told_with_its_verdict() -> None:
+    known = {KERNEL: Verdict(status=Status.WRONG_VALUE, metadata={"feedback": "first difference at 3"})}
+    made, client = draft([code(KERNEL), code(KERNEL + "x = 1\n")], LARGE, known=known, **EVERYTHING)
+    assert "judged before: wrong_value\nfirst difference at 3" in client.requests[1].prompt
+    assert made.source == KERNEL + "x = 1\n"
+    made, client = draft([code(KERNEL)] * 3, LARGE, known=known, **EVERYTHING)
+    assert (made.outcome, made.source, len(client.requests)) == (DraftOutcome.WRITTEN, KERNEL, 3)
+    made, client = draft([code(KERNEL)], LARGE, known=known)
+    assert (made.outcome, len(client.requests)) == (DraftOutcome.WRITTEN, 1)
+
+
+def test_lint_findings_come_with_the_text_of_their_lines() -> None:
+    broken = KERNEL + "break  # out\n"
+    made, client = draft([code(broken), code(KERNEL)], LARGE, checks=(lint_check(no_break),), **EVERYTHING)
+    assert (made.outcome, made.source) == (DraftOutcome.WRITTEN, KERNEL)
+    assert "line 6, `break  # out`: no break" in client.requests[1].prompt
+    assert made.exchanges[1].reason == "lint"
+
+
+def test_what_a_lint_finds_after_all_repairs_has_its_verdict_without_the_judge() -> None:
+    broken = code(KERNEL + "break\n")
+    made, client = draft([broken] * 3, LARGE, checks=(lint_check(no_break),), **EVERYTHING)
+    assert (made.outcome, len(client.requests)) == (DraftOutcome.LINT_STOPPED, 3)
+    assert made.verdict is not None
+    assert (made.verdict.status, made.verdict.feedback) == (Status.COMPILE, "line 6, `break`: no break")
+
+
+def test_a_file_may_be_mended_by_edits_of_it() -> None:
+    broken = KERNEL + "break\n"
+    edit = "<old_str_1>\nbreak\n</old_str_1>\n<new_str_1>\npass\n</new_str_1>"
+    made, _ = draft([code(broken), edit], LARGE, checks=(lint_check(no_break),), **EVERYTHING)
+    assert (made.outcome, made.source) == (DraftOutcome.WRITTEN, KERNEL + "pass\n")
+
+
+def test_a_failed_repair_does_not_lose_what_there_was() -> None:
+    broken = KERNEL + "break\n"
+    nowhere = "<old_str_1>\nzzz\n</old_str_1>\n<new_str_1>\npass\n</new_str_1>"
+    checks = (lint_check(no_break),)
+    made, _ = draft([code(broken), nowhere, "no"], LARGE, checks=checks, **EVERYTHING)
+    assert (made.outcome, made.source) == (DraftOutcome.LINT_STOPPED, broken)
+    made, client = draft([code(broken), Finish.CUT], LARGE, checks=checks, **EVERYTHING)
+    assert (made.outcome, made.source) == (DraftOutcome.LINT_STOPPED, broken)
+    assert len(client.requests) == 2
+
+
+def test_a_reply_without_code_is_sent_back() -> None:
+    made, _client = draft(["I would rather talk.", code(KERNEL)], LARGE, **EVERYTHING)
+    assert made.outcome is DraftOutcome.WRITTEN
+    assert made.exchanges[1].reason == "format"
+
+
+def gate(*findings: CompileFinding) -> Check:
+    left = list(findings)
+    return gate_check(lambda source: left.pop(0))
+
+
+def test_what_the_compiler_refuses_is_sent_back_and_remembered() -> None:
+    refused = CompileFinding(Status.COMPILE, "k", 5, "size is not constexpr", "triton.CompilationError")
+    check = gate(refused, CompileFinding(Status.PASSED))
+    made, client = draft([code(KERNEL), code(KERNEL + "x = 1\n")], LARGE, checks=(check,), **EVERYTHING)
+    assert made.outcome is DraftOutcome.WRITTEN
+    assert "in k, line 5, `size = 1`: size is not constexpr" in client.requests[1].prompt
+    assert made.exchanges[1].reason == "gate"
+
+
+def test_what_the_compiler_refuses_to_the_end_has_its_verdict_without_the_judge() -> None:
+    refused = CompileFinding(Status.COMPILE, "k", None, "no such thing")
+    made, _ = draft([code(KERNEL)], LARGE, checks=(gate(refused),), repair_attempts=0)
+    assert made.outcome is DraftOutcome.GATE_STOPPED
+    assert made.verdict == Verdict(status=Status.COMPILE, metadata={"feedback": "in k, no such thing"})
+
+
+@pytest.mark.parametrize("status", [Status.NOT_CHECKED, Status.TIMEOUT, Status.OUT_OF_MEMORY])
+def test_what_the_compiler_cannot_be_sure_of_passes(status: Status) -> None:
+    made, client = draft([code(KERNEL)], LARGE, checks=(gate(CompileFinding(status)),), **EVERYTHING)
+    assert (made.outcome, made.verdict, len(client.requests)) == (DraftOutcome.WRITTEN, None, 1)
+
+
+def test_a_known_program_costs_no_check() -> None:
+    known = {KERNEL: Verdict(status=Status.PASSED)}
+    made, _ = draft([code(KERNEL)], LARGE, known=known, checks=(gate(),), repair_attempts=0)
+    assert made.source == KERNEL
+
+
+def test_prompts_that_begin_alike_say_where_they_part() -> None:
+    _, client = draft(["1. Double.", EDIT], SMALL, [BAD, GOOD], layout="shared")
+    review, small = client.requests
+    assert review.prompt[: review.cuts[-1]] == small.prompt[: small.cuts[-1]]
+    assert KERNEL.rstrip() in review.prompt[: review.cuts[-1]]
+    _, client = draft(["1. Double.", EDIT], SMALL, [BAD, GOOD])
+    assert [request.cuts for request in client.requests] == [(), ()]

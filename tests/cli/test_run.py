@@ -15,7 +15,7 @@ PROBLEM = Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py"
 def test_a_stopped_run_says_how_to_go_on(
     named: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def stopped(*_: object) -> None:
+    def stopped(*_: object, **__: object) -> None:
         raise Interrupted("stopped; the same command goes on from here")
 
     monkeypatch.setattr(run, "open_session", stopped)

@@ -156,6 +156,22 @@ def test_problem_check_passes_refuses_and_is_optional() -> None:
         judge(server.url).check_problem(TASK)
 
 
+def test_a_closer_look_asks_for_traits_and_refuses_a_judge_that_has_none() -> None:
+    traits = {"flags": [], "elements": 5, "call_ms": 0.1, "operators": ["exp"], "graph": "g"}
+    report = {"ok": True, "device": "cpu", "hardware": "CPU", "traits": traits}
+    with JudgeServer(sequence((200, report, {}))) as server:
+        found = judge(server.url).examine_problem(TASK.reference, "bf16")
+        assert server.requests[0][1]["thorough"] is True
+        assert server.requests[0][1]["dtype_str"] == "bf16"
+        judge(server.url).check_problem(TASK)
+        assert "thorough" not in server.requests[1][1]
+    assert found.traits is not None
+    assert found.traits.graph == "g"
+    for answer in ((404, "not found", {}), (200, report | {"traits": None}, {})):
+        with JudgeServer(sequence(answer)) as server, pytest.raises(JudgeError, match="cannot examine"):
+            judge(server.url).examine_problem(TASK.reference, "fp32")
+
+
 @pytest.mark.parametrize("told", [{"judge_device": "cuda"}, {}])  # this project's judge, the release's
 def test_a_judge_without_the_gpu_it_needs_is_said_at_once(
     told: dict[str, str], monkeypatch: pytest.MonkeyPatch

@@ -9,9 +9,9 @@ import pytest
 
 from adaexplore.core.errors import ModelRequestError, ModelUnavailableError
 from adaexplore.llm.build import build_client
-from adaexplore.llm.protocol import Finish
+from adaexplore.llm.protocol import Finish, ModelRequest, Purpose, Turn
 from tests.llm.conftest import Connect, ask, connector
-from tests.model_server import Answer, Fail, ModelServer, Raw
+from tests.model_server import Answer, Fail, ModelServer, Raw, Received
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_finish(
     assert (reply.text, reply.finish) == ("some", finish)
 
 
-def test_written_cache_counts_as_input(server: ModelServer, connect: Connect) -> None:
+def test_written_cache_counts_as_input_at_125_percent(server: ModelServer, connect: Connect) -> None:
     usage = {
         "input_tokens": 10,
         "cache_read_input_tokens": 200,
@@ -97,7 +97,69 @@ def test_written_cache_counts_as_input(server: ModelServer, connect: Connect) ->
     server.script(Answer("x", usage=usage))
     counted = connect("claude-sonnet-4-6").complete(ask()).usage
     assert (counted.input_tokens, counted.cached_input_tokens, counted.output_tokens) == (3210, 200, 40)
-    assert counted.usd == pytest.approx((3010 * 3.0 + 200 * 0.3 + 40 * 15.0) / 1e6)
+    assert counted.cache_write_tokens == 3000
+    assert counted.usd == pytest.approx((10 * 3.0 + 3000 * 3.75 + 200 * 0.3 + 40 * 15.0) / 1e6)
+
+
+def marked(request: Received, message: int = 0) -> list[tuple[str, bool]]:
+    blocks = request.body["messages"][message]["content"]
+    for block in blocks:
+        assert block["type"] == "text"
+        assert block.get("cache_control", {"type": "ephemeral"}) == {"type": "ephemeral"}
+    return [(block["text"], "cache_control" in block) for block in blocks]
+
+
+def test_the_first_two_and_the_last_two_cuts_are_marked(server: ModelServer, connect: Connect) -> None:
+    client = connect()
+    client.complete(ModelRequest("aabbccddeenow", Purpose.SMALL, "k", cuts=(2, 4, 6, 8, 10)))
+    client.complete(ModelRequest("aabbnow", Purpose.LARGE, "k", cuts=(2, 4)))
+    client.complete(ModelRequest("aa", Purpose.LARGE, "k", cuts=(2,)))
+    assert marked(server.requests[0]) == [
+        ("aa", True),
+        ("bb", True),
+        ("cc", False),
+        ("dd", True),
+        ("ee", True),
+        ("now", False),
+    ]
+    assert marked(server.requests[1]) == [("aa", True), ("bb", True), ("now", False)]
+    assert marked(server.requests[2]) == [("aa", True)]
+
+
+def test_a_conversation_keeps_the_marks_of_its_first_message(server: ModelServer, connect: Connect) -> None:
+    turn = Turn("aabbnow", Purpose.SMALL, "the reply\n", cuts=(2, 4))
+    connect().complete(ModelRequest("again", Purpose.REPAIR, "k", earlier=(turn,)))
+    assert marked(server.requests[0]) == [("aa", True), ("bb", True), ("now", False)]
+    assert server.requests[0].body["messages"][1:] == [
+        {"role": "assistant", "content": "the reply"},
+        {"role": "user", "content": "again"},
+    ]
+
+
+def test_a_server_that_knows_no_marks_gets_none(server: ModelServer, connect: Connect) -> None:
+    server.script(Fail(400, "messages.0.content.0.cache_control: Extra inputs are not permitted"))
+    client = connect(temperature=1.0)
+    for _ in range(2):
+        client.complete(ModelRequest("aabbnow", Purpose.LARGE, "k", cuts=(2, 4)))
+    assert [request.body["messages"][0]["content"] for request in server.requests[1:]] == ["aabbnow"] * 2
+    assert server.requests[2].body["temperature"] == 1.0
+
+
+def test_marked_beginnings_are_read_from_the_cache_while_they_live(
+    server: ModelServer, connect: Connect
+) -> None:
+    server.caching, now = True, [0.0]
+    server.clock = lambda: now[0]
+    client = connect("claude-sonnet-4-6")
+    beginning = "a" * 8000
+    request = ModelRequest(beginning + "b" * 400, Purpose.LARGE, "k", cuts=(8000,))
+    other = ModelRequest(beginning + "c" * 400, Purpose.LARGE, "k", cuts=(8000,))
+    first, second = client.complete(request).usage, client.complete(other).usage
+    now[0] = 301.0
+    late = client.complete(other).usage
+    found = [(u.input_tokens, u.cached_input_tokens, u.cache_write_tokens) for u in (first, second, late)]
+    assert found == [(2100, 0, 2000), (2100, 2000, 0), (2100, 0, 2000)]
+    assert client.complete(ModelRequest(request.prompt, Purpose.LARGE, "k")).usage.cached_input_tokens == 0
 
 
 def test_overload_inside_a_stream_is_asked_again(server: ModelServer, connect: Connect) -> None:

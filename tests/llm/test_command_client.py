@@ -13,7 +13,7 @@ import pytest
 from adaexplore.core.errors import ConfigError, Interrupted, ModelRequestError, ModelUnavailableError
 from adaexplore.llm.build import build_client
 from adaexplore.llm.command_client import CommandClient
-from adaexplore.llm.protocol import Finish
+from adaexplore.llm.protocol import Finish, ModelRequest, Purpose, Turn
 from adaexplore.llm.retry import Retry, RetryPolicy
 from tests.llm.conftest import ask
 
@@ -49,6 +49,13 @@ def test_prompt_goes_in_and_reply_comes_out() -> None:
     assert (reply.text, reply.finish, reply.model) == ("a prompt\nwith ünïcode", Finish.COMPLETE, "cat")
     assert reply.usage.usd is None
     assert reply.usage.seconds > 0
+
+
+def test_a_conversation_goes_to_the_program_as_one_text() -> None:
+    turn = Turn("first", Purpose.LARGE, "my answer\n")
+    request = ModelRequest("again", Purpose.REPAIR, "k", earlier=(turn,))
+    reply = client("cat").complete(request)
+    assert reply.text == "first\n\n## Your reply\nmy answer\n\nagain"
 
 
 def test_large_prompt_and_reply_do_not_block() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from adaexplore.core.errors import ModelRequestError, ModelUnavailableError
 from adaexplore.llm.build import build_client
-from adaexplore.llm.protocol import Finish
+from adaexplore.llm.protocol import Finish, ModelRequest, Purpose, Turn
 from tests.llm.conftest import AT_ONCE, KEY, Connect, ask, connector
 from tests.model_server import Answer, Fail, ModelServer, Raw
 
@@ -28,6 +28,58 @@ def test_limit_and_effort_are_sent(server: ModelServer, connect: Connect) -> Non
     body = server.requests[0].body
     assert (body["max_completion_tokens"], body["reasoning_effort"]) == (99, "low")
     assert set(body) == {"model", "messages", "max_completion_tokens", "reasoning_effort"}
+
+
+def test_requests_of_one_task_share_a_cache_key(server: ModelServer, connect: Connect) -> None:
+    client = connect()
+    turn = Turn("aabbnow", Purpose.LARGE, "the reply", cuts=(2, 4))
+    for request in (
+        ModelRequest("aabbnow", Purpose.LARGE, "2_63/1/large", cuts=(2, 4)),
+        ModelRequest("aabbccother", Purpose.SMALL, "2_63/2/small", cuts=(2, 4, 6)),
+        ModelRequest("again", Purpose.REPAIR, "2_63/1/repair", earlier=(turn,)),
+        ModelRequest("aabbnow", Purpose.LARGE, "2_64/1/large", cuts=(2, 4)),
+    ):
+        client.complete(request)
+    first, second, third, other = (request.body["prompt_cache_key"] for request in server.requests)
+    assert first == second == third != other
+    assert "63" not in first
+    assert [request.body["messages"] for request in server.requests[1:3]] == [
+        [{"role": "user", "content": "aabbccother"}],
+        [
+            {"role": "user", "content": "aabbnow"},
+            {"role": "assistant", "content": "the reply"},
+            {"role": "user", "content": "again"},
+        ],
+    ]
+
+
+def test_a_server_that_knows_no_cache_key_gets_none(
+    server: ModelServer, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    server.rejects = {"prompt_cache_key": "unknown_parameter"}
+    client = connect(temperature=1.0)
+    for _ in range(2):
+        assert client.complete(ModelRequest("aabb", Purpose.LARGE, "k", cuts=(2,))).text == "ok"
+    assert ["prompt_cache_key" in request.body for request in server.requests] == [True, False, False]
+    assert len(caplog.records) == 1
+
+
+def test_azure_gets_no_cache_key(server: ModelServer) -> None:
+    environment = {"AZURE_OPENAI_ENDPOINT": server.url, "AZURE_API_KEY": KEY}
+    client = build_client("azure", "d", environment=environment, retry_policy=AT_ONCE)
+    client.complete(ModelRequest("aabb", Purpose.LARGE, "k", cuts=(2,)))
+    assert "prompt_cache_key" not in server.requests[0].body
+
+
+def test_tokens_written_to_the_cache_are_counted_at_no_extra_price(
+    server: ModelServer, connect: Connect
+) -> None:
+    details = {"cached_tokens": 100, "cache_write_tokens": 500}
+    usage = {"prompt_tokens": 1000, "completion_tokens": 0, "prompt_tokens_details": details}
+    server.script(Answer("x", usage=usage))
+    counted = connect("gpt-5-mini").complete(ask()).usage
+    assert counted.cache_write_tokens == 500
+    assert counted.usd == pytest.approx((900 * 0.25 + 100 * 0.025) / 1e6)
 
 
 def test_limit_of_the_release_is_the_default(server: ModelServer, connect: Connect) -> None:

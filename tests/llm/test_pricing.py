@@ -38,3 +38,12 @@ def test_unknown_name_has_no_price(name: str) -> None:
 
 def test_cached_input_never_costs_more_than_fresh_input() -> None:
     assert all(0 < price.cached <= price.input < price.output for price in PRICES.values())
+
+
+@pytest.mark.parametrize(("model", "extra"), [("claude-sonnet-4-6", 0.25 * 3.0), ("gpt-5-mini", 0.0)])
+def test_only_anthropic_charges_for_what_is_written_to_the_cache(model: str, extra: float) -> None:
+    counts = {"input_tokens": 2_000_000, "cached_input_tokens": 0, "output_tokens": 0}
+    plain = usd(model, **counts)
+    written = usd(model, **counts, cache_write_tokens=1_000_000)
+    assert plain is not None
+    assert written == pytest.approx(plain + extra)

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -40,10 +41,10 @@ def test_usage_counts_cached_tokens_as_input(server: ModelServer, connect: Conne
     server.caching = True
     server.reply = lambda prompt: "x" * 400
     client = connect("gpt-5-mini")
-    client.complete(ask("a" * 4000))
-    usage = client.complete(ask("a" * 4000 + "b" * 400)).usage
-    assert (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens) == (1100, 1000, 100)
-    assert usage.usd == pytest.approx((100 * 0.25 + 1000 * 0.025 + 100 * 2.0) / 1e6)
+    client.complete(replace(ask("a" * 8192), cuts=(8192,)))
+    usage = client.complete(replace(ask("a" * 8192 + "b" * 400), cuts=(8192,))).usage
+    assert (usage.input_tokens, usage.cached_input_tokens, usage.output_tokens) == (2148, 2048, 100)
+    assert usage.usd == pytest.approx((100 * 0.25 + 2048 * 0.025 + 100 * 2.0) / 1e6)
     assert 0 < usage.seconds < 10
 
 

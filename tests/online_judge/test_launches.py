@@ -17,7 +17,7 @@ from triton.compiler.compiler import CompiledKernel
 
 from online_judge.cpu import simulated_cuda
 from online_judge.evaluation.kernel_share import KernelShare, KernelTime, flags, profile_share, summarise
-from online_judge.evaluation.launches import MAX_NAMED, Launches, LaunchMeter
+from online_judge.evaluation.launches import MAX_NAMED, Launches, LaunchMeter, Resources
 
 KERNELS = """
 import torch
@@ -233,6 +233,29 @@ def test_on_cuda_own_kernels_are_told_from_generated_ones() -> None:
         for kernel in kernels:
             launch_as_jit_does(kernel)
     assert gpu.launched[6:] == [13, 14]
+
+
+def test_on_cuda_resources_of_own_kernels_are_those_that_the_compiler_gave_them() -> None:
+    gpu = Gpu()
+    own = gpu.kernel("own", 21, "/home/player/candidate.py")
+    own.n_regs, own.n_spills = 40, 2
+    own.metadata = SimpleNamespace(shared=4096, num_warps=8)
+    silent = gpu.kernel("silent", 22, "/home/player/candidate.py")
+    package = gpu.kernel("package", 23, str(Path(torch.__file__).parent / "sparse" / "_triton_ops.py"))
+    meter = LaunchMeter(cuda=True)
+    with meter.counting():
+        for kernel in (own, silent, package):
+            launch_as_jit_does(kernel)
+        own[(3, 1, 1)]("argument", stream=0)
+    assert meter.resources() == {
+        "own": Resources(40, 2, 4096, 8, programs=8),
+        "silent": Resources(None, None, None, None, programs=8),
+    }
+    for found in meter.resources().values():
+        assert Resources.from_claim(json.loads(json.dumps(found.to_json()))) == found
+    with meter.counting():
+        pass
+    assert meter.resources() == {}
 
 
 def test_on_cuda_replays_of_graphs_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:

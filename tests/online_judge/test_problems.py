@@ -240,6 +240,7 @@ def test_good_problem_is_reported_as_such(judge: LiveJudge) -> None:
         "reason": "",
         "device": "cpu",
         "hardware": "CPU (Triton interpreter, sm_90)",
+        "traits": None,
     }
 
 

@@ -23,8 +23,8 @@ def compiled(judge: LiveJudge, candidate: str, **fields: Any) -> dict[str, Any]:
     answer = judged(judge, candidate, kind="compile", **fields)
     assert (answer["state"], answer["verdict"], answer["error"]) == ("done", None, None), answer
     report: dict[str, Any] = answer["report"]
-    assert set(report) == {"ok", "status", "kernel", "line", "message"}
-    return report
+    assert set(report) == {"ok", "status", "kernel", "line", "message", "error_name"}
+    return {key: value for key, value in report.items() if key != "error_name"}
 
 
 def line_of(source: str, text: str) -> int:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from adaexplore.core.profile import KernelProfile, Profile
 from adaexplore.core.task import Task
+from adaexplore.core.tokens import estimate_tokens
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import Tier
 from adaexplore.prompts.blocks import (
@@ -21,8 +23,15 @@ from adaexplore.prompts.blocks import (
     finding,
     flags_line,
 )
+from adaexplore.prompts.profile import PROFILE_LIMIT, profile_text
+from adaexplore.prompts.prompt import Prompt
 from adaexplore.prompts.render import render
-from adaexplore.prompts.steps import large_prompt, repair_prompt, review_prompt, small_prompt
+from adaexplore.prompts.steps import (
+    Layout,
+    StepPrompts,
+    repair_edits_prompt,
+    repair_kernel_prompt,
+)
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 TASK = Task(
@@ -48,66 +57,6 @@ BROKEN = ShownKernel(
 )
 
 
-def check(name: str, text: str) -> None:
-    path = SNAPSHOTS / f"{name}.txt"
-    if os.environ.get("UPDATE_SNAPSHOTS"):
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text + "\n")
-    assert text + "\n" == path.read_text()
-
-
-def test_first_large_step_has_task_example_rules_and_no_pool() -> None:
-    check("large_first", large_prompt(TASK, FACTS, RULES, (), (), with_example=True))
-
-
-def test_large_step_prints_elite_before_recent_kernels() -> None:
-    check("large_pools", large_prompt(TASK, FACTS, (), (FAST,), (BROKEN, FAST), with_example=False))
-
-
-def test_review_shows_one_kernel() -> None:
-    check("review", review_prompt(TASK, FACTS, RULES, BROKEN))
-
-
-def test_small_step_shows_the_chain_oldest_first() -> None:
-    check("small", small_prompt(TASK, FACTS, RULES, (BROKEN, FAST), "1. Use more warps."))
-
-
-def test_small_step_without_a_review_gets_the_standing_guidance() -> None:
-    assert render("guidance_default") in small_prompt(TASK, FACTS, (), (FAST,), "  ")
-
-
-def test_repair_names_reason_and_nearest_lines() -> None:
-    check(
-        "repair",
-        repair_prompt("a = 1\nb = 2\n", "<old_str_1>a=1</old_str_1>", "Edit 1: not found", "1: a = 1"),
-    )
-
-
-def test_growing_blocks_follow_fixed_ones() -> None:
-    without = large_prompt(TASK, FACTS, RULES, (), (), with_example=True)
-    with_pool = large_prompt(TASK, FACTS, RULES, (), (FAST,), with_example=True)
-    fixed = TASK.reference.strip()
-    end = without.index(fixed) + len(fixed)
-    assert with_pool[:end] == without[:end]
-    assert RULES[1] in with_pool[:end]
-
-
-def test_missing_and_unused_values_raise() -> None:
-    with pytest.raises(ValueError, match=r"missing \['accuracy', 'guidance'"):
-        render("small", rules="", hardware="", fence="", reference="", kernels="", trials=5, tolerance="1")
-    with pytest.raises(ValueError, match=r"unused \['nonsense'\]"):
-        render("guidance_default", nonsense="x")
-
-
-def test_interpreter_times_enter_no_prompt() -> None:
-    verdict = Verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"})
-    assert finding(verdict) == "passed"
-
-
-def test_finding_gives_speedup_and_both_times() -> None:
-    assert finding(FAST.verdict) == "passed, 2.000x (0.5 ms, reference 1 ms)"
-
-
 SUSPECT = ShownKernel(
     "class ModelNew: ...  # torch only",
     Verdict(
@@ -125,21 +74,205 @@ SUSPECT = ShownKernel(
 )
 
 
-def test_the_model_is_told_what_makes_a_correct_kernel_suspect_in_one_line() -> None:
-    facts = replace(FACTS, shows_flags=True)
+PAPER = StepPrompts(TASK, FACTS, RULES, example=True, layout="paper")
+SHARED = StepPrompts(TASK, replace(FACTS, shows_flags=True, tunes=True), RULES, example=True, layout="shared")
+BOTH: tuple[Layout, Layout] = ("paper", "shared")
+
+
+def check(name: str, prompt: Prompt | str) -> None:
+    text = prompt.text if isinstance(prompt, Prompt) else prompt
+    path = SNAPSHOTS / f"{name}.txt"
+    if os.environ.get("UPDATE_SNAPSHOTS"):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text + "\n")
+    assert text + "\n" == path.read_text()
+
+
+def test_prompts_of_the_paper_are_as_they_were() -> None:
+    check("large_first", PAPER.large(()))
+    check("large_pools", replace(PAPER, rules=(), example=False).large((BROKEN, FAST), (FAST,)))
+    check("review", PAPER.review((FAST, BROKEN)))
+    check("small", PAPER.small((BROKEN, FAST), "1. Use more warps."))
+
+
+def test_prompts_that_begin_alike() -> None:
+    check("shared_first", SHARED.large(()))
+    check("shared_large", SHARED.large((BROKEN, FAST)))
+    check("shared_review", SHARED.review((FAST, BROKEN)))
+    check("shared_small", SHARED.small((BROKEN, FAST), "1. Use more warps."))
+
+
+def test_small_step_without_a_review_gets_the_standing_guidance() -> None:
+    for prompts in (PAPER, SHARED):
+        assert render("guidance_default") in prompts.small((FAST,), "  ").text
+
+
+def test_repair_says_what_is_wrong_and_how_to_answer() -> None:
+    check("repair_edits", repair_edits_prompt("Edit 1: not found.\nThe nearest lines:\n1: a = 1"))
+    check("repair_kernel", repair_kernel_prompt("There is no code in your answer."))
+
+
+def test_all_prompts_of_a_task_begin_with_the_same_parts() -> None:
+    prompts = [
+        SHARED.large(()),
+        SHARED.large((FAST, BROKEN)),
+        SHARED.review((BROKEN,)),
+        SHARED.small((BROKEN, FAST), "1. Use more warps."),
+    ]
+    assert len({(prompt.fixed, prompt.task) for prompt in prompts}) == 1
+    module = TASK.reference.strip()
+    for prompt in prompts:
+        assert prompt.text.index(module) + len(module) < prompt.cuts[1]
+        assert all(rule in prompt.text[: prompt.cuts[0]] for rule in RULES)
+
+
+def test_the_fixed_part_knows_no_task() -> None:
+    other = replace(TASK, reference="class Model: ...\n", name="other")
+    assert replace(SHARED, task=other).large(()).fixed == SHARED.large(()).fixed
+
+
+def test_a_longer_chain_begins_like_the_shorter_one() -> None:
+    chain = (BROKEN, FAST, SUSPECT)
+    shorter, review = SHARED.small(chain[:2], "1. A."), SHARED.review(chain)
+    longer, again = SHARED.small(chain, "1. B."), SHARED.small(chain, "2. C.")
+    assert review.text.startswith(shorter.text[: shorter.cuts[-1]])
+    assert longer.text[: longer.cuts[-1]] == review.text[: review.cuts[-1]] == again.text[: again.cuts[-1]]
+    assert longer.cuts[-2] == shorter.cuts[-1]
+    assert len(longer.now) < 200
+
+
+def test_the_paper_marks_nothing() -> None:
+    assert PAPER.large((FAST,)).cuts == PAPER.small((FAST,), "").cuts == ()
+
+
+PROFILE = Profile(
+    kernels=(
+        KernelProfile("_fused", 2, 250.0, 0.625, True, 64, 0, 16384, 4, 1024, 0.5),
+        KernelProfile("gemm\nlibrary", 1, 150.0, 0.375),
+    ),
+    gpu_us=400.0,
+    wall_us=420.0,
+    bytes=134_217_728,
+    flops=0.0,
+    roofline=0.35,
+    bound="memory",
+    hardware="NVIDIA H200",
+)
+
+
+def test_a_profile_follows_all_kernels_so_that_none_of_them_changes() -> None:
+    profiled = replace(FAST, profile=PROFILE)
+    check("profile", profile_text(PROFILE))
+    for with_it, without in (
+        (SHARED.small((BROKEN, profiled), "x"), SHARED.small((BROKEN, FAST), "x")),
+        (SHARED.review((BROKEN, profiled)), SHARED.review((BROKEN, FAST))),
+        (SHARED.large((profiled, BROKEN)), SHARED.large((FAST, BROKEN))),
+    ):
+        assert with_it.text.startswith(without.text[: without.cuts[-1]])
+        assert profile_text(PROFILE) in with_it.growing[-1]
+        assert with_it.now == without.now
+    assert PAPER.small((profiled,), "x") == PAPER.small((FAST,), "x")
+
+
+def test_a_profile_keeps_within_its_limit() -> None:
+    kernels = tuple(replace(PROFILE.kernels[0], name="k" * 500) for _ in range(100))
+    text = profile_text(replace(PROFILE, kernels=kernels))
+    assert PROFILE_LIMIT - 200 < len(text.encode()) <= PROFILE_LIMIT
+
+
+def test_only_a_judge_that_tunes_has_the_model_declare_tunables() -> None:
+    assert "TUNABLES = {" in SHARED.large(()).fixed
+    assert "TUNABLES" not in replace(SHARED, facts=FACTS).large(()).text
+    assert "TUNABLES" not in replace(PAPER, facts=SHARED.facts).large(()).text
+
+
+def test_what_the_judge_chose_and_what_it_knew_is_told() -> None:
+    tuned = Verdict(status=Status.PASSED, metadata={"tuned": {"values": {"BLOCK": 128, "STAGES": 3}}})
+    text = SHARED.small((replace(FAST, verdict=tuned, repeated=True),), "x").text
+    assert "Verdict: passed\ntuned by the judge: BLOCK = 128, STAGES = 3\nnote: the same program" in text
+    plain = PAPER.small((replace(FAST, verdict=tuned, repeated=True),), "x").text
+    assert "tuned by" not in plain
+    assert "same program" not in plain
+
+
+def kernel(name: str, speedup: float | None) -> ShownKernel:
+    source = f"class ModelNew: ...  # {name}" + "\nx = 1" * 200
+    if speedup is None:
+        return ShownKernel(source, Verdict(status=Status.COMPILE))
+    return ShownKernel(
+        source, Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"mean": 1.0, "fast_p": speedup})
+    )
+
+
+def remains(prompts: StepPrompts, names: str, pool: bool) -> list[str]:
+    """What is left of a prompt as its budget shrinks: kernels by letter, E(xample), P(rofile), rules."""
+    shown = tuple(kernel(name, speed) for name, speed in zip(names, (1.0, 3.0, None, 2.0), strict=True))
+    shown = (*shown[:3], replace(shown[3], profile=PROFILE)) if not pool else shown
+    left: list[str] = []
+    for budget in range(3000, 0, -5):
+        fitted = replace(prompts, max_tokens=budget)
+        text = (fitted.large(shown) if pool else fitted.small(shown, "x")).text
+        parts = "".join(name for name in names if f"# {name}\n" in text)
+        parts += "P" * ("Profile of" in text) + "E" * ("form of an answer" in text)
+        parts += str(sum(rule in text for rule in RULES))
+        if estimate_tokens(text) > budget:
+            break
+        if not left or left[-1] != parts:
+            left.append(parts)
+    return left
+
+
+def test_a_chain_over_budget_loses_profile_oldest_kernels_example_and_rules_in_this_order() -> None:
+    found = remains(SHARED, "abcd", pool=False)
+    assert found == ["abcdPE2", "abcdE2", "bcdE2", "cdE2", "dE2", "d2", "d1", "d0"]
+
+
+def test_a_pool_over_budget_loses_its_worst_kernels_first() -> None:
+    assert remains(SHARED, "abcd", pool=True) == ["abcdE2", "abdE2", "bdE2", "bE2", "b2", "b1", "b0"]
+    assert remains(PAPER, "abcd", pool=True) == ["abcdE2", "abdE2", "bdE2", "bE2", "b2", "b1", "b0"]
+
+
+def test_what_cannot_be_let_go_is_sent_whatever_the_budget() -> None:
+    text = replace(SHARED, max_tokens=1).small((kernel("a", 1.0), kernel("b", None)), "mend it").text
+    assert "# b\n" in text
+    assert "mend it" in text
+    assert TASK.reference.strip() in text
+
+
+def test_missing_and_unused_values_raise() -> None:
+    with pytest.raises(ValueError, match=r"missing \['guidance', 'judge'"):
+        render("small", rules="", hardware="", fence="", reference="", kernels="")
+    with pytest.raises(ValueError, match=r"unused \['nonsense'\]"):
+        render("guidance_default", nonsense="x")
+
+
+def test_interpreter_times_enter_no_prompt() -> None:
+    verdict = Verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"})
+    assert finding(verdict) == "passed"
+
+
+def test_finding_gives_speedup_and_both_times() -> None:
+    assert finding(FAST.verdict) == "passed, 2.000x (0.5 ms, reference 1 ms)"
+
+
+@pytest.mark.parametrize("layout", BOTH)
+def test_the_model_is_told_what_makes_a_correct_kernel_suspect_in_one_line(layout: Layout) -> None:
+    prompts = StepPrompts(TASK, replace(FACTS, shows_flags=True), layout=layout)
     line = "passed, 2.000x (0.5 ms, reference 1 ms)\nflags: no_own_kernel: 0 of 5 calls launch one\n"
     for prompt in (
-        large_prompt(TASK, facts, (), (SUSPECT,), (), with_example=False),
-        review_prompt(TASK, facts, (), SUSPECT),
-        small_prompt(TASK, facts, (), (SUSPECT,), ""),
+        prompts.large((), (SUSPECT,)),
+        prompts.review((SUSPECT,)),
+        prompts.small((SUSPECT,), ""),
     ):
-        assert line in prompt
-    assert "flags:" not in small_prompt(TASK, facts, (), (FAST, BROKEN), "")
+        assert line in prompt.text
+    assert "flags:" not in prompts.small((FAST, BROKEN), "").text
 
 
-def test_without_that_wish_flags_change_no_prompt() -> None:
+@pytest.mark.parametrize("layout", BOTH)
+def test_without_that_wish_flags_change_no_prompt(layout: Layout) -> None:
+    prompts = StepPrompts(TASK, FACTS, layout=layout)
     unflagged = ShownKernel(SUSPECT.source, SUSPECT.verdict.model_copy(update={"metadata": {}}))  # type: ignore[union-attr]
-    assert small_prompt(TASK, FACTS, (), (SUSPECT,), "") == small_prompt(TASK, FACTS, (), (unflagged,), "")
+    assert prompts.small((SUSPECT,), "") == prompts.small((unflagged,), "")
 
 
 def test_a_long_list_of_flags_is_cut() -> None:
@@ -154,8 +287,10 @@ def test_a_long_list_of_flags_is_cut() -> None:
 )
 def test_the_model_is_told_the_precision_that_is_asked_for(tier: Tier, said: str) -> None:
     facts = replace(FACTS, tier=tier, dtype="bf16" if tier == "half" else "fp32")
-    assert said in large_prompt(TASK, facts, (), (), (), with_example=False)
-    assert said in small_prompt(TASK, facts, (), (FAST,), "")
+    for layout in BOTH:
+        prompts = StepPrompts(TASK, facts, layout=layout)
+        assert said in prompts.large(()).text
+        assert said in prompts.small((FAST,), "").text
 
 
 def test_explanations_of_other_judges_are_cut_from_the_front() -> None:
@@ -173,6 +308,7 @@ def test_a_reference_that_holds_a_fence_stays_in_one_block() -> None:
     reference = '"""\n```python\nprint(1)\n```\n"""\n' + TASK.reference
     task = replace(TASK, reference=reference)
     block = f"````python\n{reference.strip()}\n````"
-    assert block in large_prompt(task, FACTS, (), (), (), with_example=True)
-    assert block in review_prompt(task, FACTS, (), FAST)
-    assert block in small_prompt(task, FACTS, (), (FAST,), "")
+    for layout in BOTH:
+        prompts = StepPrompts(task, FACTS, layout=layout)
+        for prompt in (prompts.large(()), prompts.review((FAST,)), prompts.small((FAST,), "")):
+            assert block in prompt.text

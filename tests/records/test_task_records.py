@@ -11,8 +11,9 @@ import pytest
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.errors import ProblemError, RecordError, StorageError
 from adaexplore.core.plan import StepKind
-from adaexplore.core.verdict import Status, Verdict
-from adaexplore.records.task_records import SEPARATOR, TaskRecords
+from adaexplore.core.verdict import Score, Status, Verdict
+from adaexplore.records.step_writer import SEPARATOR
+from adaexplore.records.task_records import TaskRecords
 
 WRONG = Verdict(status=Status.WRONG_VALUE, metadata={"max_difference": ["0.500000"], "feedback": "got 1"})
 
@@ -395,7 +396,7 @@ def test_a_tree_of_the_release_is_read(tmp_path):
     ]
     assert records[0].node.plan.parent_id == 0
     assert records[2].node.plan.context_ids == (1,)
-    assert records[2].node.global_best_score == (True, True, 1.1)
+    assert records[2].node.global_best_score == Score(True, True, 1.1)
     assert [exchange.prompt for exchange in records[2].draft.exchanges] == ["prompt 2"]
     assert records[2].draft.usage.usd is None
     assert records[2].evaluated

@@ -63,7 +63,7 @@ def test_without_a_correct_kernel_none_is_named(tmp_path, write_task):
 
 
 def test_only_the_tasks_asked_for_are_shown(run):
-    assert set(rows(closing_report(run, 4, ["2_2"]))) == {"task", "----", "2_2", "Best"}
+    assert set(rows(closing_report(run, 4, ["2_2"]))) == {"task", "----", "2_2", "Judge", "Best"}
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,14 @@ from adaexplore.core.usage import Usage
 from adaexplore.report.statistics import run_statistics, statistics_of
 from adaexplore.report.task_result import Best, TaskResult
 
-USAGE = {"input_tokens": 100, "cached_input_tokens": 40, "output_tokens": 10, "seconds": 1.0, "usd": 0.5}
+USAGE = {
+    "input_tokens": 100,
+    "cached_input_tokens": 40,
+    "output_tokens": 10,
+    "seconds": 1.0,
+    "usd": 0.5,
+    "cache_write_tokens": 20,
+}
 
 
 def test_figures_of_a_hand_made_run(run):
@@ -107,7 +114,7 @@ def test_tokens_and_cost_are_summed_within_the_steps(tmp_path, write_task):
     write_task(tmp_path, "1_1", [1.0, 2.0], [USAGE, USAGE])
     write_task(tmp_path, "1_2", [1.0], [USAGE])
     figures = run_statistics(tmp_path)
-    assert figures.tokens.model_dump() == {"input": 300, "cached": 120, "output": 30}
+    assert figures.tokens.model_dump() == {"input": 300, "cached": 120, "written": 60, "output": 30}
     assert figures.usd == pytest.approx(1.5)
     assert run_statistics(tmp_path, 1).tokens.input == 200
 
@@ -120,7 +127,7 @@ def test_an_unknown_price_leaves_the_tokens_known(tmp_path, write_task):
 
 def test_a_run_of_the_release_has_no_tokens(run):
     figures = run_statistics(run)
-    assert figures.tokens.model_dump() == {"input": None, "cached": None, "output": None}
+    assert figures.tokens.model_dump() == dict.fromkeys(("input", "cached", "written", "output"))
     assert figures.usd is None
 
 

@@ -14,7 +14,7 @@ from adaexplore.report.tables import TableFormat, best_prefix, render, text_tabl
 KEYS = [
     "run", "tasks", "correct", "accuracy", "mean_speedup_all", "mean_speedup_correct", "mean_unclamped",
     "gm10_all", "gm10_correct", "fast_1_2", "fast_2", "pass_at_1", "steps", "tokens", "usd", "per_task",
-    "flagged", "flags", "clean",
+    "flagged", "flags", "clean", "savings",
 ]  # fmt: skip
 
 
@@ -22,7 +22,7 @@ def test_json_is_an_object_for_one_run_and_an_array_for_several(run):
     figures = run_statistics(run)
     one = json.loads(render([figures], TableFormat.JSON))
     assert list(one) == KEYS
-    assert list(one["tokens"]) == ["input", "cached", "output"]
+    assert list(one["tokens"]) == ["input", "cached", "written", "output"]
     assert list(one["per_task"][0])[:5] == ["level", "problem_id", "correct", "speedup", "best_step"]
     assert one["per_task"][2]["problem_id"] == 10
     assert one["per_task"][1]["speedup"] is None

@@ -9,70 +9,16 @@ from typing import Any
 
 import pytest
 
-from adaexplore.agent.agent import Agent
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.errors import Interrupted, JudgeError, ModelUnavailableError, ProblemError
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Status, Verdict
-from adaexplore.judge_client.protocol import JudgeIdentity
+from adaexplore.core.verdict import Verdict
 from adaexplore.llm.protocol import ModelRequest, Purpose
-from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.records.task_records import TaskRecords
-from adaexplore.run.solve import Solver, solve
-from adaexplore.search.build import build_policy
-from adaexplore.search.knobs import SearchKnobs
+from adaexplore.run.solve import solve
+from tests.run.parts import STEPS, StubJudge, contents, run_all, solver
 from tests.stub_model import StubModel
-
-TASK = Task(1, "1", "1_x", "class Model: ...\n", "fp32", Path("1_x.py"))
-FACTS = JudgeFacts("NVIDIA H200", "Hopper", "fp32", "off", 1e-3, 5, 100, 10)
-STEPS = 12
-
-
-class StubJudge:
-    """Every third source is wrong; the others' speedup depends on the source alone."""
-
-    def __init__(self, problem: str | None = None) -> None:
-        self.judged: list[str] = []
-        self._problem = problem
-
-    def identity(self) -> JudgeIdentity:
-        return JudgeIdentity("cpu", "stub")
-
-    def check_problem(self, task: Task) -> None:
-        if self._problem is not None:
-            raise ProblemError(self._problem)
-
-    def evaluate(self, task: Task, source: str) -> Verdict:
-        self.judged.append(source)
-        value = sum(source.encode())
-        if value % 3 == 0:
-            return Verdict(status=Status.COMPILE, metadata={"feedback": "no"})
-        stats = {"mean": 1.0, "fast_p": 0.5 + value % 7}
-        return Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats=stats)
-
-
-def solver(folder: Path, agent_type: str = "MCTS", *, total_steps: int = STEPS, **parts: Any) -> Solver:
-    return Solver(
-        agent=Agent(parts.get("model") or StubModel(), TASK, FACTS),
-        policy=build_policy(agent_type, SearchKnobs()),
-        judge=parts.get("judge") or StubJudge(),
-        records=TaskRecords(folder, agent_type),
-        seed=3,
-        total_steps=total_steps,
-    )
-
-
-def run_all(folder: Path, agent_type: str = "MCTS", **parts: Any) -> list[StepRecord]:
-    return list(solve(solver(folder, agent_type, **parts), threading.Event()))
-
-
-def contents(folder: Path) -> dict[str, str]:
-    return {
-        path.name: path.read_text()
-        for path in sorted(folder.iterdir())
-        if not path.name.endswith("_usage.json")
-    }
 
 
 @pytest.mark.parametrize("agent_type", ["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"])
@@ -103,8 +49,8 @@ class SuspiciousJudge(StubJudge):
         super().__init__()
         self._limit = limit
 
-    def evaluate(self, task: Task, source: str) -> Verdict:
-        verdict = super().evaluate(task, source)
+    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+        verdict = super().evaluate(task, source, force=force)
         if verdict.speedup is None or verdict.speedup <= self._limit:
             return verdict
         return verdict.model_copy(update={"metadata": {"integrity": ["no_own_kernel"]}})
@@ -183,10 +129,10 @@ def test_problem_that_cannot_be_judged_costs_no_model_call(tmp_path: Path) -> No
 
 def test_failing_judge_leaves_no_step_and_no_verdict(tmp_path: Path) -> None:
     class Broken(StubJudge):
-        def evaluate(self, task: Task, source: str) -> Verdict:
+        def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
             if len(self.judged) == 4:
                 raise JudgeError("down")
-            return super().evaluate(task, source)
+            return super().evaluate(task, source, force=force)
 
     done: list[StepRecord] = []
     with pytest.raises(JudgeError):

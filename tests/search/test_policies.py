@@ -34,6 +34,7 @@ KNOBS = st.builds(
     geometric_p=st.floats(0, 1),
     max_memory_round=st.integers(1, 5),
 )
+ANY_KNOBS = st.one_of(KNOBS, KNOBS.map(lambda knobs: dataclasses.replace(knobs, selection="lineages")))
 RUNS = st.lists(OUTCOMES, min_size=1, max_size=40)
 
 
@@ -48,7 +49,7 @@ def search(agent_type, knobs, outcomes, seed):
 
 
 @settings(deadline=None)
-@given(AGENTS, KNOBS, RUNS, st.integers(0, 99))
+@given(AGENTS, ANY_KNOBS, RUNS, st.integers(0, 99))
 def test_the_same_seed_makes_the_same_search(agent_type, knobs, outcomes, seed):
     first, steps = search(agent_type, knobs, outcomes, seed)
     second, again = search(agent_type, knobs, outcomes, seed)
@@ -57,7 +58,7 @@ def test_the_same_seed_makes_the_same_search(agent_type, knobs, outcomes, seed):
 
 
 @settings(deadline=None)
-@given(AGENTS, KNOBS, RUNS, st.integers(0, 99), st.data())
+@given(AGENTS, ANY_KNOBS, RUNS, st.integers(0, 99), st.data())
 def test_a_replayed_run_goes_on_as_the_live_one_would(agent_type, knobs, outcomes, seed, data):
     _, steps = search(agent_type, knobs, outcomes, seed)
     stopped = data.draw(st.integers(0, len(steps)))
@@ -69,24 +70,45 @@ def test_a_replayed_run_goes_on_as_the_live_one_would(agent_type, knobs, outcome
         assert policy.observe(plan, source, score) == state
 
 
-@settings(deadline=None)
-@given(AGENTS, KNOBS, RUNS, st.integers(0, 99))
-def test_statistics_add_up_at_every_node(agent_type, knobs, outcomes, seed):
-    policy, _ = search(agent_type, knobs, outcomes, seed)
-    tree = policy.tree
+def check_statistics(tree):
     for node in tree:
         own = 0 if node is tree.root else 1
         assert node.visits == own + sum(child.visits for child in node.children)
         assert node.total_reward == pytest.approx(node.reward + sum(c.total_reward for c in node.children))
         assert node.max_reward == max([node.reward, *(child.max_reward for child in node.children)])
         assert 0 <= node.mean_reward <= node.max_reward + 1e-12
-    assert tree.root.visits == len(outcomes)
     assert tree.best.score == max(node.score for node in tree)
+
+
+@settings(deadline=None)
+@given(AGENTS, ANY_KNOBS, RUNS, st.integers(0, 99))
+def test_statistics_add_up_at_every_node(agent_type, knobs, outcomes, seed):
+    policy, _ = search(agent_type, knobs, outcomes, seed)
+    tree = policy.tree
+    check_statistics(tree)
+    assert tree.root.visits == len(outcomes)
     assert tree.best.id == min(node.id for node in tree if node.score == tree.best.score)
 
 
 @settings(deadline=None)
-@given(AGENTS, KNOBS, RUNS, st.integers(0, 99))
+@given(AGENTS, ANY_KNOBS, RUNS, st.integers(0, 99), st.integers(1, 5), st.data())
+def test_plans_in_flight_may_be_observed_in_any_order(agent_type, knobs, outcomes, seed, slots, data):
+    policy, flying = build_policy(agent_type, knobs), []
+    for step, outcome in enumerate(outcomes, start=1):
+        before = policy.describe()
+        plan = policy.plan(step, stream(seed, step), tuple(item[0] for item in flying))
+        assert policy.describe() == before
+        assert plan.parent_id in [node.id for node in policy.tree]
+        flying.append((plan, *outcome))
+        while flying and (len(flying) >= slots or step == len(outcomes)):
+            done = flying.pop(data.draw(st.integers(0, len(flying) - 1)))
+            assert policy.observe(*done).plan == done[0]
+    assert len(policy.tree) == len(outcomes) + 1
+    check_statistics(policy.tree)
+
+
+@settings(deadline=None)
+@given(AGENTS, ANY_KNOBS, RUNS, st.integers(0, 99))
 def test_plans_show_each_kernel_once_and_only_those_with_code(agent_type, knobs, outcomes, seed):
     policy, steps = search(agent_type, knobs, outcomes, seed)
     for plan, _, _, _ in steps:
@@ -123,7 +145,7 @@ def test_a_lineage_never_exceeds_the_small_step_limit(knobs, outcomes, seed):
 
 
 @settings(deadline=None)
-@given(AGENTS, KNOBS, RUNS, st.integers(0, 99))
+@given(AGENTS, ANY_KNOBS, RUNS, st.integers(0, 99))
 def test_text_and_numbers_cover_every_node(agent_type, knobs, outcomes, seed):
     policy, _ = search(agent_type, knobs, outcomes, seed)
     statistics = policy.statistics()
@@ -170,6 +192,8 @@ def test_an_unknown_agent_is_refused_with_the_names_there_are():
         ("pool_size", -1),
         ("softmax_temperature", 0.0),
         ("max_memory_round", 0),
+        ("lineage_patience", -1),
+        ("lineage_reach", 0.0),
     ],
 )
 def test_a_knob_out_of_range_is_refused_by_name(name, value):

@@ -25,13 +25,13 @@ def test_value_mixes_maximum_and_mean(grow):
 def test_child_score_adds_the_visit_term(grow):
     node = stand(grow((0, "large", 1.0))[1], 4, 2.0, 0.9)
     # 0.6 + 0.3 * sqrt(ln 9 / 4) = 0.6 + 0.3 * 0.741152
-    assert child_score(node, 9, KNOBS) == pytest.approx(0.822346, abs=1e-6)
+    assert child_score(node, node.visits, 9, KNOBS) == pytest.approx(0.822346, abs=1e-6)
 
 
 def test_child_score_without_visits(grow):
     node = stand(grow((0, "large", 1.0))[1], 4, 2.0, 0.9)
-    assert child_score(node, 0, KNOBS) == node_value(node, KNOBS)
-    assert child_score(stand(node, 0, 0.0, 0.0), 9, KNOBS) == math.inf
+    assert child_score(node, node.visits, 0, KNOBS) == node_value(node, KNOBS)
+    assert child_score(stand(node, 0, 0.0, 0.0), 0, 9, KNOBS) == math.inf
 
 
 def test_expand_score_divides_by_the_number_of_children(grow):
@@ -40,18 +40,33 @@ def test_expand_score_divides_by_the_number_of_children(grow):
     stand(tree[1], 4, 2.0, 0.9)
     stand(tree[2], 5, 1.0, 0.4)
     # best child 0.6; 0.3 * 0.5 * sqrt(ln 9) / 2 = 0.15 * 1.482304 / 2
-    assert expand_score(tree.root, KNOBS) == pytest.approx(0.6 + 0.111173, abs=1e-6)
+    assert expand_score(tree.root, tree.root.visits, len(tree.root.children), KNOBS) == pytest.approx(
+        0.6 + 0.111173, abs=1e-6
+    )
 
 
 def test_expand_score_at_its_edges(grow):
     tree = grow((0, "large", 1.0))
     value = node_value(tree[1], KNOBS)
-    assert expand_score(tree[1], KNOBS) == math.inf
-    assert expand_score(tree.root, SearchKnobs(exploration_weight=0)) == -math.inf
-    assert expand_score(tree.root, SearchKnobs(expand_exploration_ratio=0)) == -math.inf
-    assert expand_score(tree.root, SearchKnobs(expand_exploration_ratio=-1)) == -math.inf
-    assert expand_score(tree.root, KNOBS) == value  # ln 1 = 0
-    assert expand_score(stand(tree.root, 0, 0.0, 0.0), KNOBS) == value
+    assert expand_score(tree[1], 1, 0, KNOBS) == math.inf
+    assert (
+        expand_score(tree.root, tree.root.visits, len(tree.root.children), SearchKnobs(exploration_weight=0))
+        == -math.inf
+    )
+    assert (
+        expand_score(
+            tree.root, tree.root.visits, len(tree.root.children), SearchKnobs(expand_exploration_ratio=0)
+        )
+        == -math.inf
+    )
+    assert (
+        expand_score(
+            tree.root, tree.root.visits, len(tree.root.children), SearchKnobs(expand_exploration_ratio=-1)
+        )
+        == -math.inf
+    )
+    assert expand_score(tree.root, tree.root.visits, len(tree.root.children), KNOBS) == value  # ln 1 = 0
+    assert expand_score(stand(tree.root, 0, 0.0, 0.0), 0, 1, KNOBS) == value
 
 
 def test_an_empty_tree_grows_at_the_root():

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 
 import pytest
 
 from adaexplore.core.errors import ConfigError
-from skill_memory.store import Rule, injected, memory_for_run, read_rules, write_rules
+from skill_memory.rule import Rule, Verified
+from skill_memory.store import injected, memory_for_run, read_rules, write_rules
 
 
 def test_rules_survive_a_round_trip(tmp_path: Path) -> None:
@@ -104,3 +106,53 @@ def test_a_missing_memory_is_created_for_an_update(
 def test_an_unreadable_memory_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="general_memory_path"):
         read_rules(tmp_path)
+
+
+def test_json_lines_keep_everything_also_keys_of_other_programs(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_text(
+        '{"rule": "You cannot a", "count": 4, "signature": "s", "reproducer": "r", "counterpart": "c", '
+        '"evidence": [{"occurrence": "o", "error": "e", "excerpt": "x"}], "mine": [1], '
+        '"verified": [{"triton": "3.7.1", "target": "sm_90", "holds": true}]}\n\n{"rule": "You cannot b"}\n'
+    )
+    rules = read_rules(path)
+    write_rules(path, rules)
+    assert read_rules(path) == rules
+    first, second = rules
+    assert (first.text, first.count, first.signatures, first.extra) == (
+        "You cannot a",
+        4,
+        ("s",),
+        {"mine": [1]},
+    )
+    assert (first.verified[0].holds, first.evidence[0].error, second.count) == (True, "e", 1)
+    assert {"rule", "count", "signature", "evidence", "reproducer", "counterpart", "verified"} <= set(
+        json.loads(path.read_text().splitlines()[1])
+    )
+
+
+def test_malformed_json_lines_are_named_in_one_warning_and_skipped(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "m.jsonl"
+    lines = ['{"rule": "You cannot one"}', '{"rule": ', "[1]", '{"count": 3}', '{"rule": "x", "count": -1}']
+    lines += [
+        '{"rule": "x", "evidence": [{"y": 1}]}',
+        '{"rule": "x", "version": 99}',
+        '{"rule": "You cannot two"}',
+    ]
+    path.write_text("\n".join(lines))
+    assert [rule.text for rule in read_rules(path)] == ["You cannot one", "You cannot two"]
+    (record,) = caplog.records
+    for number in range(2, 8):
+        assert f"line {number} " in record.getMessage()
+    assert str(path) in record.getMessage()
+
+
+def test_a_text_memory_knows_what_the_json_lines_beside_it_say_of_its_rules(tmp_path: Path) -> None:
+    retired = Rule("You cannot a", 5, verified=(Verified("3.7.1", "sm_90", False),))
+    write_rules(tmp_path / "general_v1.jsonl", [retired, Rule("You cannot b", 1)])
+    write_rules(tmp_path / "general_v1_200.txt", [Rule("You cannot a", 5), Rule("You cannot b", 5)])
+    rules = memory_for_run(tmp_path / "general_v1_200.txt", False, tmp_path / "none").rules
+    assert injected(rules, 3, "3.7.1") == ("You cannot b",)
+    assert injected(rules, 3, "3.6.0") == ("You cannot a", "You cannot b")

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.verdict import Status, Verdict
-from skill_memory.signature import normalise, offending_line, signature_of
+from skill_memory.construct import construct_of, offending_line
+from skill_memory.signature import Signature, normalise, signature_of
 
 COMPILE = """Traceback (most recent call last):
   File "/tmp/candidate_{n}.py", line {n}, in forward
@@ -29,7 +30,7 @@ def key(text: str, status: Status = Status.LAUNCH, name: str = "") -> str | None
 
 def test_the_same_mistake_at_another_place_has_the_same_signature() -> None:
     first, second = (key(COMPILE.format(n=n), Status.COMPILE) for n in (12, 331))
-    assert first == second == "compile | TypeError | load() got an unexpected keyword argument 'dtype'"
+    assert first == second == "compile | TypeError | load() got an unexpected keyword argument 'dtype' | "
 
 
 @pytest.mark.parametrize(
@@ -84,7 +85,7 @@ def test_the_stage_is_part_of_the_signature() -> None:
 
 def test_the_inner_exception_is_the_one_that_counts() -> None:
     text = "triton.compiler.errors.CompilationError: TypeError(\"'dtype' object is not callable\")"
-    assert key(text, Status.COMPILE) == "compile | TypeError | 'dtype' object is not callable"
+    assert key(text, Status.COMPILE) == "compile | TypeError | 'dtype' object is not callable | "
 
 
 def test_an_error_that_ends_under_a_caret_is_known_by_its_construct() -> None:
@@ -92,14 +93,14 @@ def test_an_error_that_ends_under_a_caret_is_known_by_its_construct() -> None:
         "triton.compiler.errors.CompilationError: at 3:4:\n    x = tl.load(q, other=tl.float32)\n        ^\n"
     )
     assert key(text, Status.COMPILE, "triton.compiler.errors.CompilationError") == (
-        "compile | CompilationError | in tl.load tl.float#"
+        "compile | CompilationError | in tl.load tl.fp# | "
     )
     assert offending_line(text) == "x = tl.load(q, other=tl.float32)"
 
 
 def test_the_cause_above_a_final_caret_is_found() -> None:
     text = "ValueError: arange's range must be a power of 2\nCompilationError: at 3:4:\n    f(x)\n    ^"
-    assert key(text, Status.COMPILE) == "compile | ValueError | arange's range must be a power of #"
+    assert key(text, Status.COMPILE) == "compile | ValueError | arange's range must be a power of # | "
 
 
 @pytest.mark.parametrize(
@@ -147,6 +148,55 @@ def test_feedback_serves_where_no_error_is_named() -> None:
 
 def test_a_signature_is_bounded() -> None:
     assert len(normalise("x " * 5000)) <= 200
+
+
+KERNEL = """
+import triton.language as tl
+
+class Wrapped:
+    def kernel(x_ptr, n, BLOCK: tl.constexpr):
+        {line}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "column", "reason", "construct"),
+    [
+        ("acc = tl.float32(0.0)", 6, "TypeError(\"'dtype' object is not callable\")", "call tl.<dtype>"),
+        ("v = tl.load(x_ptr, dtype=tl.float16)", 4, "load() got an unexpected keyword argument 'dtype'",
+         "call tl.load dtype="),
+        ("v = tl.tanh(n)", 4, "AttributeError(\"module 'triton.language' has no attribute 'tanh'\")",
+         "attribute tl.tanh"),
+        ("v = n.astype(tl.float16)", 4, "AttributeError(\"'tensor' object has no attribute 'astype'\")",
+         "attribute _.astype"),
+        ("v = n[0, :] * 2", 4, "unsupported tensor index: constexpr[0]", "index number"),
+        ("v = n[:, n:BLOCK]", 4, "unsupported tensor index: slice", "index slice"),
+        ("n[BLOCK] += 1", 0, "must be provided outside of JIT functions.", "assign to index value"),
+        ("i = tl.arange(0, n) + 1", 4, "arange's arguments must be of type tl.constexpr", "call tl.arange"),
+        ("if x_ptr != 0: pass", 3, "invalid operands of type pointer<fp32>", "compare NotEq"),
+        ("break", 0, "unsupported AST node type: Break", "Break"),
+    ],
+)  # fmt: skip
+def test_the_construct_is_what_stands_at_the_caret(
+    line: str, column: int, reason: str, construct: str
+) -> None:
+    source = KERNEL.format(line=line) if line != "break" else "while 1:\n    break\n"
+    head = f"at 2:{column}:\ndef kernel(x_ptr, n, BLOCK: tl.constexpr):"
+    text = f"{head}\n    {line}\n    {' ' * column}^\n{reason}"
+    assert construct_of(source, text) == construct
+
+
+def test_the_construct_of_a_launch_is_found_by_its_line() -> None:
+    source = "def forward(x):\n    other(x)\n    kernel[(1,)](x, BLOCK=x.size(0))\n"
+    text = "kernel[(1,)](x, BLOCK=x.size(0))\nConflicting meta-parameters: BLOCK."
+    assert construct_of(source, text) == construct_of(source, "another text", line=3) == "launch"
+    assert construct_of(source, "no such line") == ""
+
+
+def test_a_signature_is_read_back_from_its_key() -> None:
+    signature = Signature("compile", "ValueError", "a | b", "call tl.load")
+    assert Signature.from_key(signature.key) == signature
+    assert Signature.from_key("something else") is None
 
 
 def test_recorded_failures_fall_into_few_kinds() -> None:

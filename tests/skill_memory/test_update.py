@@ -12,9 +12,13 @@ from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
 from skill_memory import update
-from skill_memory.distil import Failure, excerpt, nearest, rule_in
+from skill_memory.distil import rule_in
+from skill_memory.excerpt import shortest_excerpt
+from skill_memory.failure import Failure
+from skill_memory.merge import nearest
+from skill_memory.rule import Rule
 from skill_memory.sidecar import locked, sidecar_path
-from skill_memory.store import Rule, read_rules, write_rules
+from skill_memory.store import read_rules, write_rules
 from skill_memory.update import MemoryUpdater
 
 RULES = {
@@ -27,108 +31,136 @@ SOURCE = "import triton\n\n@triton.jit\ndef kernel(p):\n    pass\n"
 
 @dataclass
 class Model:
-    """Answers with the rule whose name stands in the prompt's error."""
+    """Answers with the rule whose name stands in the prompt, and that all rules differ."""
 
     finish: Finish = Finish.COMPLETE
     requests: list[ModelRequest] = field(default_factory=list)
     fails: Exception | None = None
+    same: str = "different"
 
     def complete(self, request: ModelRequest) -> ModelReply:
         self.requests.append(request)
         if self.fails is not None:
             raise self.fails
-        name = next((name for name in RULES if f"Error: {name} " in request.prompt), "slip")
+        if request.purpose is Purpose.MERGE:
+            return ModelReply(f"Both are about tanh.\n{self.same}", self.finish, Usage(1, 0, 1), "model")
+        name = next((name for name in RULES if f"{name} " in request.prompt), "slip")
         return ModelReply(f"Some thought.\n{RULES[name]}", self.finish, Usage(10, 0, 5), "model")
 
 
-def failure(step: int, name: str, status: Status = Status.LAUNCH) -> Failure:
-    return Failure(
-        step, SOURCE, Verdict(status=status, metadata={"runtime_error": f"ValueError: {name} {step}"})
-    )
+def failure(step: int, name: str, status: Status = Status.LAUNCH, lineage: int | None = None) -> Failure:
+    verdict = Verdict(status=status, metadata={"runtime_error": f"ValueError: {name} {step}"})
+    return Failure(step, SOURCE, verdict, lineage=step if lineage is None else lineage)
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "memory.txt"
+@pytest.fixture(params=["memory.txt", "memory.jsonl"])
+def path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    return tmp_path / str(request.param)
 
 
 def rules(path: Path) -> dict[str, float]:
     return {rule.text: rule.count for rule in read_rules(path)}
 
 
-def test_one_call_for_each_kind_and_one_count_for_each_task(path: Path) -> None:
+def test_one_call_for_each_kind_that_recurs_and_one_count_for_each_lineage(path: Path) -> None:
     model = Model()
     updater = MemoryUpdater(path, model, "run")
-    change = updater.task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh"), failure(3, "slice")])
-    assert (change.calls, change.usage.input_tokens) == (2, 20)
-    assert set(change.added) == {RULES["tanh"], RULES["slice"]}
-    assert rules(path) == {RULES["tanh"]: 1, RULES["slice"]: 1}
-    assert [(r.key, r.purpose) for r in model.requests] == [
-        ("2_1/rule/1", Purpose.RULE),
-        ("2_1/rule/3", Purpose.RULE),
-    ]
-
-
-def test_a_known_kind_raises_the_count_without_a_call(path: Path) -> None:
-    model = Model()
-    MemoryUpdater(path, model, "run").task_finished("2_1", [failure(1, "tanh")])
-    change = MemoryUpdater(path, model, "run").task_finished("2_2", [failure(9, "tanh")])
-    assert (change.calls, change.raised) == (0, (RULES["tanh"],))
+    failures = [failure(1, "tanh"), failure(2, "tanh", lineage=1), failure(3, "tanh"), failure(4, "slice")]
+    change = updater.task_finished("2_1", failures)
+    assert (change.calls, change.usage.input_tokens, change.added) == (1, 10, (RULES["tanh"],))
     assert rules(path) == {RULES["tanh"]: 2}
+    assert [request.purpose for request in model.requests] == [Purpose.RULE]
+
+
+def test_a_kind_recurs_over_tasks_and_keeps_what_was_counted_before(path: Path) -> None:
+    model = Model()
+    updater = MemoryUpdater(path, model, "run")
+    assert updater.task_finished("2_1", [failure(1, "tanh")]).calls == 0
+    assert updater.task_finished("2_2", [failure(1, "tanh")]).calls == 1
+    change = updater.task_finished("2_3", [failure(9, "tanh")])
+    assert (change.calls, change.raised) == (0, (RULES["tanh"],))
+    assert rules(path) == {RULES["tanh"]: 3}
 
 
 def test_no_rule_is_remembered(path: Path) -> None:
     model = Model()
     updater = MemoryUpdater(path, model, "run")
-    updater.task_finished("2_1", [failure(1, "slip")])
+    updater.task_finished("2_1", [failure(1, "slip"), failure(2, "slip")])
     updater.task_finished("2_2", [failure(1, "slip")])
     assert len(model.requests) == 1
     assert rules(path) == {}
 
 
 def test_a_resumed_task_is_not_counted_again(path: Path) -> None:
+    first = [failure(1, "tanh"), failure(2, "tanh")]
+    MemoryUpdater(path, Model(), "run").task_finished("2_1", first)
+    MemoryUpdater(path, Model(), "run").task_finished(
+        "2_1", [*first, failure(3, "slice"), failure(4, "slice")]
+    )
+    assert rules(path) == {RULES["tanh"]: 2, RULES["slice"]: 2}
+    MemoryUpdater(path, Model(), "another").task_finished("2_1", [failure(1, "tanh")])
+    assert rules(path)[RULES["tanh"]] == 3
+
+
+def test_kinds_met_once_are_put_together_by_family(path: Path) -> None:
     model = Model()
-    MemoryUpdater(path, model, "run").task_finished("2_1", [failure(1, "tanh")])
-    MemoryUpdater(path, model, "run").task_finished("2_1", [failure(1, "tanh"), failure(2, "slice")])
-    assert rules(path) == {RULES["tanh"]: 1, RULES["slice"]: 1}
-    MemoryUpdater(path, model, "another").task_finished("2_1", [failure(1, "tanh")])
-    assert rules(path)[RULES["tanh"]] == 2
+    errors = [f"AttributeError: module 'triton.language' has no attribute '{name}'" for name in ("eq", "or")]
+    for number, text in enumerate(errors):
+        verdict = Verdict(status=Status.COMPILE, metadata={"runtime_error": text})
+        MemoryUpdater(path, model, "run").task_finished(f"2_{number}", [Failure(1, SOURCE, verdict, 1)])
+    assert len(model.requests) == 1
+    assert all(text in model.requests[0].prompt for text in errors)
 
 
-def test_a_near_duplicate_raises_the_rule_that_is_there(path: Path) -> None:
+def test_a_near_rule_is_merged_where_the_model_says_same_and_kept_apart_where_not(path: Path) -> None:
+    known = "You cannot call tl.tanh in a kernel; use libdevice.tanh or an identity"
+    write_rules(path, [Rule(known, 4)])
+    model = Model(same="same")
+    change = MemoryUpdater(path, model, "run").task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
+    assert change.calls == 2
+    assert rules(path) == {known: 6}
+    write_rules(path, [Rule(known, 4)])
+    sidecar_path(path).unlink()
+    MemoryUpdater(path, Model(), "run").task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
+    assert rules(path) == {known: 4, RULES["tanh"]: 2}
+
+
+def test_a_rule_of_equal_words_is_merged_without_asking(path: Path) -> None:
     write_rules(path, [Rule("You cannot call `tl.tanh`: use libdevice.tanh instead", 4)])
-    MemoryUpdater(path, Model(), "run").task_finished("2_1", [failure(1, "tanh")])
-    assert rules(path) == {"You cannot call `tl.tanh`: use libdevice.tanh instead": 5}
+    change = MemoryUpdater(path, Model(), "run").task_finished(
+        "2_1", [failure(1, "tanh"), failure(2, "tanh")]
+    )
+    assert change.calls == 1
+    assert rules(path) == {"You cannot call `tl.tanh`: use libdevice.tanh instead": 6}
 
 
 def test_what_is_no_material_costs_nothing(path: Path) -> None:
     model = Model()
-    change = MemoryUpdater(path, model, "run").task_finished("2_1", [failure(1, "tanh", Status.WRONG_VALUE)])
-    assert (change.calls, model.requests, path.exists()) == (0, [], False)
+    wrong = [failure(step, "tanh", Status.WRONG_VALUE) for step in (1, 2)]
+    assert MemoryUpdater(path, model, "run").task_finished("2_1", wrong).calls == 0
+    assert (model.requests, path.exists()) == ([], False)
 
 
 def test_a_reply_cut_by_the_token_limit_makes_no_rule(path: Path) -> None:
-    MemoryUpdater(path, Model(finish=Finish.CUT), "run").task_finished("2_1", [failure(1, "tanh")])
+    updater = MemoryUpdater(path, Model(finish=Finish.CUT), "run")
+    updater.task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
     assert rules(path) == {}
 
 
-def test_without_an_answer_the_kind_stays_open(path: Path) -> None:
-    model = Model()
+def test_without_an_answer_the_kind_stays_open_and_counted(path: Path) -> None:
+    model = Model(fails=ModelUnavailableError("no answer"))
     updater = MemoryUpdater(path, model, "run")
-    updater.task_finished("2_0", [failure(1, "slice")])
-    model.fails = ModelUnavailableError("no answer")
-    updater.task_finished("2_1", [failure(1, "tanh"), failure(2, "slice")])
-    assert rules(path) == {RULES["slice"]: 2}
+    updater.task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
+    assert rules(path) == {}
     model.fails = None
-    updater.task_finished("2_1", [failure(1, "tanh"), failure(2, "slice")])
-    assert rules(path) == {RULES["slice"]: 2, RULES["tanh"]: 1}
+    updater.task_finished("2_2", [failure(1, "tanh")])
+    assert rules(path) == {RULES["tanh"]: 3}
 
 
 def test_a_refused_request_stops_the_run(path: Path) -> None:
+    updater = MemoryUpdater(path, Model(fails=ModelRequestError("key")), "run")
     with pytest.raises(ModelRequestError):
-        MemoryUpdater(path, Model(fails=ModelRequestError("key")), "run").task_finished(
-            "1", [failure(1, "tanh")]
-        )
+        updater.task_finished("1", [failure(1, "tanh"), failure(2, "tanh")])
 
 
 def test_the_lock_is_free_while_the_model_is_asked(path: Path) -> None:
@@ -144,25 +176,25 @@ def test_the_lock_is_free_while_the_model_is_asked(path: Path) -> None:
             assert entered.wait(10)
             return super().complete(request)
 
-    MemoryUpdater(path, Locking(), "run").task_finished("2_1", [failure(1, "tanh")])
-    assert rules(path) == {RULES["tanh"]: 1}
+    MemoryUpdater(path, Locking(), "run").task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
+    assert rules(path) == {RULES["tanh"]: 2}
 
 
-def test_many_workers_lose_no_count(path: Path) -> None:
+def test_many_threads_lose_no_count(path: Path) -> None:
     def work(number: int) -> None:
         updater = MemoryUpdater(path, Model(), "run")
         updater.task_finished(f"2_{number}", [failure(1, "tanh"), failure(2, "slice")])
 
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(40)))
-    assert rules(path) == {RULES["tanh"]: 40, RULES["slice"]: 40}
+        list(pool.map(work, range(20)))
+    assert rules(path) == {RULES["tanh"]: 20, RULES["slice"]: 20}
 
 
 def test_a_process_killed_between_the_two_files_loses_and_doubles_nothing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     updater = MemoryUpdater(path, Model(), "run")
-    updater.task_finished("2_1", [failure(1, "tanh")])
+    updater.task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
 
     def killed(*_: object) -> None:
         raise StorageError("killed")
@@ -171,18 +203,30 @@ def test_a_process_killed_between_the_two_files_loses_and_doubles_nothing(
         patched.setattr(update, "write_text", killed)
         with pytest.raises(StorageError):
             updater.task_finished("2_2", [failure(1, "tanh")])
-    assert rules(path) == {RULES["tanh"]: 1}
-    updater.task_finished("2_2", [failure(1, "tanh")])
     assert rules(path) == {RULES["tanh"]: 2}
-    updater.task_finished("2_3", [failure(1, "tanh")])
+    updater.task_finished("2_2", [failure(1, "tanh")])
     assert rules(path) == {RULES["tanh"]: 3}
+    updater.task_finished("2_3", [failure(1, "tanh")])
+    assert rules(path) == {RULES["tanh"]: 4}
 
 
 def test_a_damaged_sidecar_is_named_and_the_run_goes_on(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     sidecar_path(path).write_text("{half")
-    MemoryUpdater(path, Model(), "run").task_finished("2_1", [failure(1, "tanh")])
-    assert rules(path) == {RULES["tanh"]: 1}
-    assert "memory.txt.signatures.json" in caplog.text
+    MemoryUpdater(path, Model(), "run").task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
+    assert rules(path) == {RULES["tanh"]: 2}
+    assert sidecar_path(path).name in caplog.text
+
+
+def test_json_lines_keep_the_failures_so_a_lost_sidecar_counts_none_twice(tmp_path: Path) -> None:
+    path = tmp_path / "memory.jsonl"
+    failures = [failure(1, "tanh"), failure(2, "tanh")]
+    MemoryUpdater(path, Model(), "run").task_finished("2_1", failures)
+    sidecar_path(path).unlink()
+    model = Model()
+    MemoryUpdater(path, model, "run").task_finished("2_1", [*failures, failure(7, "tanh")])
+    (rule,) = read_rules(path)
+    assert (rule.count, rule.tasks, model.requests) == (3, ("run/2_1#1", "run/2_1#2", "run/2_1#7"), [])
+    assert rule.evidence[0].error == "ValueError: tanh 1"
 
 
 @pytest.mark.parametrize(
@@ -212,28 +256,36 @@ def test_a_reply_is_a_rule_only_when_it_is_one(reply: str, rule: str | None) -> 
 
 
 def test_different_rules_are_no_duplicates() -> None:
-    known = ["You cannot pass other= to tl.store; only tl.load has it."]
+    known = ["You cannot make a block of more than 1048576 elements."]
     assert nearest("You cannot pass other= to tl.load without mask=.", known) is None
 
 
-def test_the_excerpt_is_bounded_and_shows_the_place() -> None:
+def test_the_excerpt_is_the_offending_line() -> None:
     source = "\n".join(f"    x{n} = tl.load(p + {n})" for n in range(500))
-    caret = excerpt(source, "at 3:4:\n    x400 = tl.load(p + 400)\n           ^\nTypeError('x')")
-    numbered = excerpt(source, 'File "c.py", line 451, in forward\nTypeError: x')
-    assert "x400 = " in caret
-    assert "x450 = " in numbered
-    assert len(caret.splitlines()) == len(numbered.splitlines()) == 40
-    assert len(excerpt("y" * 100_000, "")) <= 3000
+    error = "at 3:4:\n    x400 = tl.load(p + 400)\n           ^\nTypeError('x')"
+    assert shortest_excerpt(source, error) == "x400 = tl.load(p + 400)"
+    assert shortest_excerpt(source, "TypeError: x", line=3) == "x2 = tl.load(p + 2)"
+    assert shortest_excerpt(source, "x7 = tl.load(p + 7)\nTypeError: x") == "x7 = tl.load(p + 7)"
+    assert shortest_excerpt(source, "TypeError: x") == ""
 
 
-def test_the_prompt_holds_code_error_and_stage_and_stays_bounded(path: Path) -> None:
+def test_lines_that_cannot_be_read_are_kept_aside_when_the_file_is_rewritten(path: Path) -> None:
+    good = "You cannot one||3" if path.suffix == ".txt" else '{"rule": "You cannot one", "count": 3}'
+    bad = "You cannot 2||many" if path.suffix == ".txt" else '{"rule": '
+    path.write_text(f"{good}\n{bad}\n")
+    updater = MemoryUpdater(path, Model(), "run")
+    updater.task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
+    assert rules(path) == {"You cannot one": 3, RULES["tanh"]: 2}
+    assert path.with_name(f"{path.name}.rejected").read_text() == f"{bad}\n"
+
+
+def test_the_prompt_holds_construct_error_and_stage_and_stays_bounded(path: Path) -> None:
     model = Model()
-    verdict = Verdict(
-        status=Status.COMPILE, metadata={"runtime_error": "x" * 9000 + "\nValueError: tanh $ {y}"}
-    )
-    MemoryUpdater(path, model, "run").task_finished("2_1", [Failure(1, SOURCE * 300, verdict)])
+    text = "x" * 9000 + "\nValueError: tanh $ {y}"
+    verdict = Verdict(status=Status.COMPILE, metadata={"runtime_error": text})
+    failures = [Failure(step, SOURCE * 300, verdict, lineage=step) for step in (1, 2)]
+    MemoryUpdater(path, model, "run").task_finished("2_1", failures)
     prompt = model.requests[0].prompt
     assert "ValueError: tanh $ {y}" in prompt
-    assert "@triton.jit" in prompt
     assert '"compile"' in prompt
     assert len(prompt) < 7000

@@ -84,7 +84,12 @@ MISTAKES: tuple[Mistake, ...] = (
         "block = size",
         r"arange's range must be a power of 2|must be a power of (2|two)",
         "You cannot give tl.arange a range that is no power of 2; round up with triton.next_power_of_2.",
-        (("arange", "power of 2"), ("arange", "power of two"), ("arange", "next_power_of_2")),
+        (
+            ("arange", "power of 2"),
+            ("arange", "power of two"),
+            ("arange", "next_power_of_2"),
+            ("num_warps", "power of 2"),
+        ),
     ),
     Mistake("lost_tail", r"triton\.cdiv\(numel, BLOCK\)", "max(1, numel // (2 * BLOCK))"),
     Mistake("lost_mask", r"tl\.where\(mask, (\w+), (?:0\.0|float\(\"-inf\"\))\)", r"\1"),
@@ -99,13 +104,13 @@ MISTAKES: tuple[Mistake, ...] = (
 
 
 def blunder(source: str, rules: tuple[str, ...], rng: random.Random) -> str:
-    """``source`` with one mistake that no rule warns of, or as it is where none applies."""
-    kinds = [mistake for mistake in MISTAKES if not mistake.warned(rules)]
+    """``source`` with one mistake drawn at random; as it is where a rule warns of it or none applies."""
+    kinds = list(MISTAKES)
     rng.shuffle(kinds)
     for mistake in kinds:
         made = mistake.make(source, rng)
         if made is not None and made != source:
-            return made
+            return source if mistake.warned(rules) else made
     return source
 
 

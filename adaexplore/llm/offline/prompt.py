@@ -42,13 +42,11 @@ def read_prompt(prompt: str) -> Reading:
     """Take ``prompt`` apart by its fences, verdict lines and rules."""
     references: list[str] = []
     kernels: list[Shown] = []
-    loose: list[str] = []
     for block in _FENCE.finditer(prompt):
         source = block["source"]
         verdict = _VERDICT.match(prompt, block.end())
         if re.search(r"^class ModelNew\b", source, re.M):
-            if verdict is None:
-                loose.append(source)
+            if verdict is None:  # a worked answer
                 continue
             speedup = None if verdict["speedup"] is None else float(verdict["speedup"])
             kernels.append(Shown(source, verdict["status"], speedup, verdict["rest"].strip()))
@@ -57,7 +55,5 @@ def read_prompt(prompt: str) -> Reading:
         elif re.search(r"^class Model\b", source, re.M):
             references.append(source)
     whole = [source for source in references if "def get_inputs" in source]
-    if not kernels and loose:
-        kernels = [Shown(loose[-1], "", None, "")]
     reference = next(reversed(whole or references), None)
     return Reading(reference, tuple(kernels), tuple(_RULE.findall(prompt)))

@@ -8,24 +8,26 @@ from itertools import product
 
 from adaexplore.core.errors import ModelRequestError
 from adaexplore.core.streams import stream
+from adaexplore.core.tokens import estimate_tokens
 from adaexplore.core.usage import Usage
 from adaexplore.llm.offline.choices import NUMBERS, STRUCTURE, Choices, draw_numbers, read_choices
-from adaexplore.llm.offline.mistakes import blunder, rule_for
+from adaexplore.llm.offline.mistakes import blunder
 from adaexplore.llm.offline.module import translate
 from adaexplore.llm.offline.patches import edits_between
 from adaexplore.llm.offline.prompt import Reading, Shown, read_prompt
 from adaexplore.llm.offline.review import review
+from adaexplore.llm.offline.rule_writer import same_rule, write_rule
+from adaexplore.llm.offline.tasks import answer
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
 
 MODEL_NAME = "offline"
 NO_CHANGE = "no change"
-_BYTES_PER_TOKEN = 4
 _ATTEMPTS = 12  # draws before a small step gives up finding a kernel that was not shown yet
 _FOREIGN_NUMBERS = {"num_warps": (1, 2, 4, 8, 16), "BLOCK": (256, 512, 1024, 2048, 4096)}
 
 
 class OfflineWriter:
-    """Answers every purpose but tasks, with real code, without a model or a network.
+    """Answers every purpose, with real code, without a model or a network.
 
     The answer is a function of the seed, the request's key and the prompt.
 
@@ -42,32 +44,33 @@ class OfflineWriter:
         """Answer one request.
 
         Raises:
-            ModelRequestError: the prompt shows no module, or asks for a task.
+            ModelRequestError: the prompt shows no module to replace.
         """
         rng = stream(self._seed, MODEL_NAME, request.key, request.purpose.value)
         text = self._answer(request, rng)
-        usage = Usage(_tokens(request.prompt), 0, _tokens(text), 0.0, 0.0)
+        usage = Usage(estimate_tokens(request.transcript), 0, estimate_tokens(text), 0.0, 0.0)
         return ModelReply(text, Finish.COMPLETE, usage, MODEL_NAME)
 
     def _answer(self, request: ModelRequest, rng: random.Random) -> str:
-        match request.purpose:
+        prompt, purpose = request.prompt, request.purpose
+        if request.earlier:  # a repair is another answer to what the conversation began with
+            prompt, purpose = request.earlier[0].prompt, request.earlier[0].purpose
+        match purpose:
             case Purpose.TASK:
-                raise ModelRequestError(
-                    "the offline writer makes no tasks, the synthesiser does; choose another server_type"
-                )
+                return answer(request.prompt, rng)
             case Purpose.RULE:
-                error = request.prompt.rsplit("## The error", 1)[-1]
-                return rule_for(error) or "no rule"
+                return write_rule(request.prompt)
+            case Purpose.MERGE:
+                return same_rule(request.prompt)
             case Purpose.REPAIR:
-                reading = read_prompt(request.prompt)
-                return _foreign_edit(reading.kernels[-1].source, rng) if reading.kernels else NO_CHANGE
-        reading = read_prompt(request.prompt)
+                return NO_CHANGE
+        reading = read_prompt(prompt)
         if reading.reference is None:
             raise ModelRequestError(
                 "the offline writer found no reference module (a fenced block with class Model) in the prompt"
             )
         try:
-            match request.purpose:
+            match purpose:
                 case Purpose.LARGE:
                     return f"```python\n{self._large(reading, reading.reference, rng)}```"
                 case Purpose.SMALL:
@@ -175,8 +178,3 @@ def _foreign_edit(source: str, rng: random.Random) -> str:
     value = rng.choice([number for number in _FOREIGN_NUMBERS[name] if number != int(match[3])])
     changed = f"{source[: match.start()]}{match[1]}{match[2]}{value}{source[match.end() :]}"
     return edits_between(source, changed) or NO_CHANGE
-
-
-def _tokens(text: str) -> int:
-    """A rough count of tokens."""
-    return -(-len(text.encode()) // _BYTES_PER_TOKEN)

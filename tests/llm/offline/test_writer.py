@@ -2,6 +2,7 @@
 
 import ast
 import re
+from pathlib import Path
 
 import pytest
 
@@ -9,13 +10,17 @@ from adaexplore.core.code_blocks import extract_code
 from adaexplore.core.edits import apply_edits, parse_edits
 from adaexplore.core.errors import ModelRequestError
 from adaexplore.core.streams import stream
+from adaexplore.core.task import Task
+from adaexplore.core.verdict import Status, Verdict
 from adaexplore.llm.offline import OfflineWriter
 from adaexplore.llm.offline.choices import Choices, read_choices
 from adaexplore.llm.offline.mistakes import MISTAKES, blunder, rule_for
 from adaexplore.llm.offline.module import translate
 from adaexplore.llm.offline.prompt import read_prompt
 from adaexplore.llm.offline.writer import possible_designs
-from adaexplore.llm.protocol import Finish, ModelRequest, Purpose
+from adaexplore.llm.protocol import Finish, ModelRequest, Purpose, Turn
+from adaexplore.prompts.blocks import JudgeFacts, ShownKernel
+from adaexplore.prompts.steps import Layout, StepPrompts
 from tests.llm.offline.modules import MODULES
 
 LINEAR = MODULES["linear_epilogue"]
@@ -171,15 +176,14 @@ def test_a_rule_prevents_its_mistake(mistake) -> None:
 
 
 def test_rules_are_derived_from_errors_that_are_recognised() -> None:
-    text = "## The failing code\n...\n## The error\n```\nValueError: arange's range must be a power of 2\n```"
+    error = "ValueError: arange's range must be a power of 2"
+    text = f"## The construct\ncall tl.arange\n\n## The failures\n```\n{error}\n```"
     assert answer(text, Purpose.RULE).startswith("You cannot give tl.arange")
-    assert answer("## The error\n```\nsegmentation fault\n```", Purpose.RULE) == "no rule"
+    assert answer("## The failures\n```\nsegmentation fault\n```", Purpose.RULE) == "no rule"
     assert rule_for("TypeError: 'dtype' object is not callable") is not None
 
 
-def test_tasks_and_prompts_without_a_module_are_refused_with_the_reason() -> None:
-    with pytest.raises(ModelRequestError, match="synthesiser"):
-        answer("make a task", Purpose.TASK)
+def test_prompts_without_a_module_are_refused_with_the_reason() -> None:
     with pytest.raises(ModelRequestError, match="no reference module"):
         answer("hello", Purpose.LARGE)
     with pytest.raises(ModelRequestError, match="not Python"):
@@ -194,3 +198,42 @@ def test_longer_fences_and_missing_speedups_are_read() -> None:
         ("wrong_value", None, "first difference at 3", True)
     ]
     assert reading.rules == ("You cannot x.",)
+
+
+def test_a_repair_is_another_answer_to_what_the_conversation_began_with() -> None:
+    source = translate(SOFTMAX, Choices())
+    asked = prompt(SOFTMAX, (source, "passed, 1.100x"))
+    turn = Turn(asked, Purpose.SMALL, "no change")
+    reply = OfflineWriter(0, 0.0).complete(ModelRequest("again", Purpose.REPAIR, "k", earlier=(turn,)))
+    assert apply_edits(source, parse_edits(reply.text)) != source
+    turn = Turn(prompt(SOFTMAX), Purpose.LARGE, "nothing")
+    reply = OfflineWriter(0, 0.0).complete(ModelRequest("again", Purpose.REPAIR, "k", earlier=(turn,)))
+    assert "class ModelNew" in (extract_code(reply.text) or "")
+    assert reply.usage.input_tokens > len(turn.prompt) // 4
+
+
+@pytest.mark.parametrize("layout", ["paper", "shared"])
+def test_prompts_of_both_layouts_are_read(layout: Layout) -> None:
+    facts = JudgeFacts("NVIDIA H200", "Hopper", "fp32", "off", 1e-3, 5, 100, 10, shows_flags=True, tunes=True)
+    task = Task(1, "1", "1_x", SOFTMAX, "fp32", Path("1_x.py"))
+    prompts = StepPrompts(task, facts, ("You cannot x.",), layout=layout)
+    first = ShownKernel(translate(SOFTMAX, Choices()), Verdict(status=Status.COMPILE))
+    second = ShownKernel(
+        translate(SOFTMAX, Choices().with_number("ROW_WORK", 32)),
+        Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"mean": 1.0, "fast_p": 2.0}),
+    )
+    for text in (prompts.large((first, second)).text, prompts.small((first, second), "faster").text):
+        reading = read_prompt(text)
+        assert reading.reference is not None
+        assert reading.reference.strip() == SOFTMAX.strip()
+        assert [kernel.source.strip() for kernel in reading.kernels] == [
+            first.source.strip(),
+            second.source.strip(),
+        ]
+        assert [(kernel.status, kernel.speedup) for kernel in reading.kernels] == [
+            ("compile", None),
+            ("passed", 2.0),
+        ]
+        assert reading.rules == ("You cannot x.",)
+    assert read_prompt(prompts.large(()).text).kernels == ()
+    assert read_prompt(prompts.review((first, second)).text).kernels[-1].source == second.source

@@ -1,0 +1,145 @@
+"""``adaexplore build-memory``: rules out of recorded failures, and proof that they hold."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+
+from adaexplore.core.errors import JudgeError, UsageError
+from adaexplore.run.build import open_model
+from adaexplore.settings.config import RunConfig
+from adaexplore.settings.environment import read_environment
+from adaexplore.settings.load import load_config
+from skill_memory.build import Built, build
+from skill_memory.compiler import Compiler, open_compiler
+from skill_memory.compiling import located, needs_locating
+from skill_memory.proofs import Proofs, prove
+from skill_memory.sources import Collected, from_run, from_trees
+from skill_memory.store import is_jsonl, read_rules
+from skill_memory.verify import Verification, verify_file
+
+logger = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("--runs", nargs="+", type=Path, default=[], metavar="RUN", help="run directories")
+    parser.add_argument(
+        "--traces", type=Path, default=None, metavar="DIR", help="folder of recorded trees (*.json)"
+    )
+    parser.add_argument(
+        "--out", type=Path, default=None, metavar="FILE", help="the memory: .jsonl, else rule||count text"
+    )
+    parser.add_argument(
+        "--prove",
+        type=float,
+        nargs="?",
+        const=60.0,
+        default=None,
+        metavar="SECONDS",
+        help="also shrink failing candidates to reproducers and find counterparts, at most so long a rule "
+        "(default: 60); needs a .jsonl",
+    )
+    parser.add_argument(
+        "--no-judge", action="store_true", help="do not compile candidates again whose error was cut off"
+    )
+    parser.add_argument(
+        "--verify", type=Path, default=None, metavar="FILE", help="compile every rule's proof; builds nothing"
+    )
+    parser.add_argument("--target", default=None, metavar="sm_90", help="architecture to compile for")
+    parser.add_argument("--config", type=Path, default=None, help="YAML file; without one, defaults")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one key (repeatable)"
+    )
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Build or verify; prints the figures."""
+    overrides = [*args.set, *([] if args.target is None else [f"compile_target={args.target}"])]
+    config = load_config(args.config, overrides)
+    if args.verify is not None:
+        if args.runs or args.traces is not None or args.out is not None:
+            raise UsageError("--verify builds nothing; leave out --runs, --traces and --out")
+        return _verify(args, config)
+    if args.out is None or not (args.runs or args.traces is not None):
+        raise UsageError("say what to learn from (--runs or --traces) and where to write it (--out)")
+    if args.prove is not None and (args.no_judge or not is_jsonl(args.out)):
+        raise UsageError("--prove needs a judge and an --out that ends in .jsonl")
+    collected = sum((from_run(folder) for folder in args.runs), Collected())
+    if args.traces is not None:
+        collected += from_trees(args.traces)
+    proofs = None
+    if args.prove is not None:
+        with _compiler(config) as compiler:
+            collected = located(collected, compiler)
+            built = build(collected, args.out, open_model(config, None, threading.Event()))
+            proofs = prove(args.out, collected, compiler, args.prove)
+    else:
+        collected = _located(collected, config, judge=not args.no_judge)
+        built = build(collected, args.out, open_model(config, None, threading.Event()))
+    print(_told(built, proofs, as_json=args.json))  # noqa: T201
+    return 0
+
+
+def _located(collected: Collected, config: RunConfig, *, judge: bool) -> Collected:
+    """``collected`` with whole errors where a judge can be had."""
+    if not judge or not needs_locating(collected):
+        return collected
+    try:
+        with _compiler(config) as compiler:
+            return located(collected, compiler)
+    except JudgeError as error:
+        logger.warning("errors that were cut off stay so: %s", error)
+        return collected
+
+
+@contextmanager
+def _compiler(config: RunConfig) -> Iterator[Compiler]:
+    remote = config.use_remote_eval
+    with open_compiler(
+        config.compile_target,
+        url=config.remote_eval_url if remote else None,
+        token=read_environment(os.environ).judge_token if remote else None,
+    ) as compiler:
+        yield compiler
+
+
+def _verify(args: argparse.Namespace, config: RunConfig) -> int:
+    if not is_jsonl(args.verify):
+        raise UsageError(f"{args.verify} holds no proofs: --verify takes a memory that ends in .jsonl")
+    read_rules(args.verify)  # what cannot be read is said before a judge is started
+    with _compiler(config) as compiler:
+        found = verify_file(args.verify, compiler)
+    print(json.dumps(asdict(found), indent=2) if args.json else _page(found))  # noqa: T201
+    return 0
+
+
+def _told(built: Built, proofs: Proofs | None, *, as_json: bool) -> str:
+    figures = asdict(built) | ({} if proofs is None else {"proofs": asdict(proofs)})
+    if as_json:
+        return json.dumps(figures, indent=2)
+    lines = [
+        f"{built.failures} failures of {built.signatures} kinds "
+        f"({built.infrastructure} more were infrastructure), {built.model_calls} model calls",
+        f"{built.rules} rules; {built.explained:.0%} of the failures have a rule that recurred",
+    ]
+    if proofs is not None:
+        lines.append(
+            f"{proofs.reproducers} reproducers and {proofs.counterparts} counterparts for {proofs.rules} rules "
+            f"without, {proofs.compilations} compilations in {proofs.seconds:.0f} s"
+        )
+    return "\n".join(lines)
+
+
+def _page(found: Verification) -> str:
+    lines = [f"{found.hold} of {found.rules} rules hold with Triton {found.triton}, {found.retired} retired"]
+    lines += [f"- {checked.rule}\n  {checked.reason}" for checked in found.per_rule if not checked.holds]
+    return "\n".join(lines)

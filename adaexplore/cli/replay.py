@@ -1,0 +1,43 @@
+"""``adaexplore replay``: do a recorded run again, offline."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from adaexplore.cli.run import carry_out
+from adaexplore.core.errors import UsageError
+from adaexplore.records.layout import CONFIG
+from adaexplore.records.run_records import RunRecords
+from adaexplore.run.replay import recorded_tasks
+from adaexplore.settings.load import load_config
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("run_dir", type=Path, metavar="RUN", help="run directory")
+    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new run")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Search as the recorded run did, with its model's replies and its judge's verdicts from disk."""
+    recorded = RunRecords.existing(args.run_dir)
+    if args.out.resolve() == args.run_dir.resolve():
+        raise UsageError(f"--out: {args.out} is the recorded run itself; choose another directory")
+    settings = {
+        "server_type": "replay",
+        "replay_path": str(args.run_dir.resolve()),
+        "save_path": str(args.out),
+        "resume_from": None,
+        "memory_update": False,
+    }
+    config = load_config(
+        args.run_dir / CONFIG, [f"{key}={json.dumps(value)}" for key, value in settings.items()]
+    )
+    if config.parallel_steps > 1:
+        raise UsageError(
+            f"{args.run_dir} had {config.parallel_steps} steps of a task in flight (parallel_steps), which "
+            "end in an order of their own each time; only runs with one at a time can be replayed"
+        )
+    return carry_out(config, recorded_tasks(recorded, config.dtype_str), replayed=recorded)

@@ -1,0 +1,36 @@
+"""Signals that end a command in good order."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+logger = logging.getLogger(__name__)
+
+
+@contextmanager
+def stop_on_signals(kept: str) -> Iterator[threading.Event]:
+    """An event that SIGINT and SIGTERM set; a second signal ends the process at once.
+
+    Args:
+        kept: what of the work so far is kept, for the message.
+    """
+    stop = threading.Event()
+
+    def on_signal(number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+        logger.warning("stopping; %s are kept (again: stop at once)", kept)
+
+    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,168 @@
+"""``adaexplore synth``: make a set of problems, or have a judge look at one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+from tqdm.contrib.logging import logging_redirect_tqdm
+
+from adaexplore.cli.stopping import stop_on_signals
+from adaexplore.core.errors import StorageError, UsageError
+from adaexplore.core.files import write_json
+from adaexplore.run.build import open_judge, open_model
+from adaexplore.settings.config import RunConfig
+from adaexplore.settings.load import load_config
+from adaexplore.settings.paths import locate
+from synthesis.catalogue import Catalogue, read_catalogue
+from synthesis.checking import check_set
+from synthesis.journal import FOLDER
+from synthesis.prompts import Sizes, Style, seed_problems
+from synthesis.synthesiser import Order, Synthesiser
+from synthesis.validation import Limits
+
+SEEDS = Path("datasets/KernelBench_syn/seeds")
+
+logger = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("--config", type=Path, default=None, help="YAML file; without one, defaults")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key")
+    parser.add_argument("--count", type=_positive, default=200, help="problems the folder is to hold")
+    parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="folder of the set")
+    parser.add_argument(
+        "--style", action="append", choices=[style.value for style in Style], help="only these (repeatable)"
+    )
+    parser.add_argument(
+        "--elements",
+        type=_positive,
+        nargs=2,
+        default=(2**15, 2**18),
+        metavar=("LOW", "HIGH"),
+        help="size of first inputs (default: 32768 262144)",
+    )
+    parser.add_argument(
+        "--seeds",
+        type=Path,
+        default=SEEDS,
+        metavar="DIR",
+        help=f"problems shown as examples (default: {SEEDS})",
+    )
+    parser.add_argument("--catalogue", type=Path, default=None, help="another catalogue of operators")
+    parser.add_argument(
+        "--check", type=Path, default=None, metavar="DIR", help="make nothing, look at this set"
+    )
+    parser.add_argument(
+        "--report", type=Path, default=None, metavar="FILE", help="with --check: write it here"
+    )
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make or check a set; prints the account, and fails where problems are missing or cannot be used."""
+    config = load_config(args.config, args.set)
+    catalogue = read_catalogue(args.catalogue)
+    if args.check is not None:
+        return _check(args, config, catalogue)
+    if args.out is None:
+        raise UsageError("synth needs --out DIR, such as --out datasets/KernelBench_syn/my_set")
+    return _make(args, config, catalogue)
+
+
+def _make(args: argparse.Namespace, config: RunConfig, catalogue: Catalogue) -> int:
+    low, high = sorted(args.elements)
+    order = Order(
+        count=args.count,
+        styles=tuple(map(Style, args.style or Style)),
+        sizes=Sizes(low, high),
+        dtype=config.dtype_str,
+        seed=config.seed,
+        workers=config.num_processes,
+    )
+    if config.server_type == "replay":
+        raise UsageError("synth has no recording to replay; it goes on with the replies in the folder itself")
+    seeds = seed_problems(locate(args.seeds))
+    with stop_on_signals("finished problems") as stop, open_judge(config, _log(args.out), stop) as access:
+        model = open_model(config, None, stop)
+        synthesiser = Synthesiser(args.out, catalogue, seeds, model, access.of_worker(0))
+        before = synthesiser.account(order.count).written
+        with (
+            logging_redirect_tqdm(),
+            tqdm(
+                total=order.count, initial=min(before, order.count), unit="problem", dynamic_ncols=True
+            ) as bar,
+        ):
+            account = synthesiser.fill(order, stop, lambda done: bar.update(done - bar.n))
+    if args.json:
+        print(json.dumps(asdict(account)))  # noqa: T201
+    else:
+        print(f"{account.written} of {account.asked} problems in {args.out}")  # noqa: T201
+        print(f"operators: {account.operators}")  # noqa: T201
+        for reason, times in account.rejected.items():
+            print(f"rejected, {reason}: {times}")  # noqa: T201
+    return 0 if account.written >= account.asked else 1
+
+
+def _check(args: argparse.Namespace, config: RunConfig, catalogue: Catalogue) -> int:
+    with (
+        stop_on_signals("nothing") as stop,
+        tempfile.TemporaryDirectory(prefix="adaexplore-synth-") as folder,
+        open_judge(config, Path(folder) / "judge.log", stop) as access,
+        tqdm(unit="problem", dynamic_ncols=True) as names,
+    ):
+        report = check_set(
+            args.check,
+            catalogue,
+            access.of_worker(0),
+            dtype=config.dtype_str,
+            limits=Limits(margin=False),
+            workers=config.num_processes,
+            progress=lambda _: names.update(),
+        )
+        identity = access.identity
+    facts: dict[str, Any] = {
+        "set": str(args.check),
+        "device": identity.device,
+        "hardware": identity.hardware,
+        "versions": dict(identity.versions),
+        "dtype": config.dtype_str,
+        "distinct_operators": len(report.operators),
+        **asdict(report),
+    }
+    if args.report is not None:
+        write_json(args.report, facts)
+    if args.json:
+        print(json.dumps(facts))  # noqa: T201
+    else:
+        print(  # noqa: T201
+            f"{report.valid} of {report.tasks} problems can be used on {identity.hardware}; "
+            f"{len(report.operators)} operators, {len(report.duplicates)} duplicates"
+        )
+        for name, reason in report.invalid.items():
+            print(f"{name}: {reason}")  # noqa: T201
+    return 0 if report.valid == report.tasks and not report.duplicates else 1
+
+
+def _log(folder: Path) -> Path:
+    """Where the command's own judge writes, beside the set's journal."""
+    path = folder / FOLDER / "judge.log"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot use {folder}: {error.strerror}; choose another --out") from error
+    return path
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected a number from 1, got {text}")
+    return number

@@ -1,0 +1,75 @@
+"""The prompts of preset ``default``: all steps of a task begin alike, what they add comes last.
+
+A prompt is the fixed part of the run, the module of the task, the kernels in view from the oldest on, and
+at its end what to do now. So a service that keeps beginnings reads them from its cache: the first
+two parts in every request, the kernels where an earlier request of the step or of the lineage had them.
+"""
+
+from __future__ import annotations
+
+from adaexplore.core.task import Task
+from adaexplore.core.tunables import MAX_CHOICES, MAX_NAMES
+from adaexplore.prompts.blocks import (
+    JudgeFacts,
+    ShownKernel,
+    contract_block,
+    fence_for,
+    hardware_block,
+    kernel_block,
+    rules_block,
+)
+from adaexplore.prompts.profile import profile_text
+from adaexplore.prompts.prompt import Prompt
+from adaexplore.prompts.render import render
+from adaexplore.prompts.view import View
+
+
+def large_prompt(task: Task, facts: JudgeFacts, view: View) -> Prompt:
+    """Ask for a new kernel that differs in structure from those shown."""
+    best = max(range(len(view.kernels)), key=lambda index: _speedup(view.kernels[index]), default=None)
+    aim = render("aim_first" if best is None else "aim_other")
+    return _prompt(task, facts, view, _kernels(view, facts, best), render("now_large", aim=aim))
+
+
+def review_prompt(task: Task, facts: JudgeFacts, view: View) -> Prompt:
+    """Ask for the one to three most important changes to the last kernel; its chain is in view."""
+    last = len(view.kernels) - 1
+    return _prompt(task, facts, view, _kernels(view, facts, last), render("now_review", index=last))
+
+
+def small_prompt(task: Task, facts: JudgeFacts, view: View, guidance: str) -> Prompt:
+    """Ask for edits of the last kernel that follow ``guidance``."""
+    last = len(view.kernels) - 1
+    now = render("now_small", index=last, guidance=guidance)
+    return _prompt(task, facts, view, _kernels(view, facts, last), now)
+
+
+def _prompt(task: Task, facts: JudgeFacts, view: View, kernels: tuple[str, ...], now: str) -> Prompt:
+    tunables = ""
+    if facts.tunes:
+        tunables = render("tunables", names=MAX_NAMES, choices=MAX_CHOICES) + "\n\n"
+    fixed = render(
+        "shared",
+        contract=contract_block(facts),
+        tunables=tunables,
+        example=render("example") + "\n\n" if view.example else "",
+        rules=rules_block(view.rules),
+        hardware=hardware_block(facts),
+    )
+    module = render("module", fence=fence_for(task.reference), reference=task.reference.strip("\n"))
+    return Prompt(now, f"{fixed}\n\n", f"{module}\n\n", kernels)
+
+
+def _kernels(view: View, facts: JudgeFacts, profiled: int | None) -> tuple[str, ...]:
+    """The kernels in view, then the profile of one of them, so that what precedes it stays as it is."""
+    blocks = [f"{kernel_block(index, kernel, facts)}\n\n" for index, kernel in enumerate(view.kernels)]
+    if blocks:
+        blocks[0] = f"## Kernels so far\n{blocks[0]}"
+    profile = None if profiled is None else view.kernels[profiled].profile
+    if profiled is not None and profile is not None and view.profiled:
+        blocks.append(render("profile", index=profiled, profile=profile_text(profile)) + "\n\n")
+    return tuple(blocks)
+
+
+def _speedup(kernel: ShownKernel) -> float:
+    return 0.0 if kernel.verdict is None else kernel.verdict.speedup or 0.0

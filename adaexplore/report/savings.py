@@ -1,0 +1,81 @@
+"""What steps came to on the model's side, and which evaluations they did without."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from adaexplore.core.draft import DraftOutcome, RepairReason
+from adaexplore.records.step_reader import StepSummary
+
+_UNCHANGED = (DraftOutcome.UNCHANGED, DraftOutcome.EDIT_FAILED)
+_STOPPED = {DraftOutcome.LINT_STOPPED: "lint", DraftOutcome.GATE_STOPPED: "gate"}
+_SAVING_REPAIRS = {
+    RepairReason.UNCHANGED: "unchanged",
+    RepairReason.DUPLICATE: "duplicate",
+    RepairReason.LINT: "lint",
+    RepairReason.GATE: "gate",
+}
+
+
+@dataclass(frozen=True)
+class Savings:
+    """Counts over steps.
+
+    Attributes:
+        outcomes: steps by what came of the model's replies.
+        evaluations: verdicts that the judge was asked for, those of a second timing included.
+        saved: sources that were not sent to the judge, by why: ``duplicate`` (an equal program was judged
+            before), ``unchanged`` (of a small step), ``lint`` and ``gate`` (sure to fail). A source that was
+            sent back to the model for that reason counts too.
+        repairs: how often a reply was sent back within a step, by reason.
+    """
+
+    outcomes: Counter[str] = field(default_factory=Counter)
+    evaluations: int = 0
+    saved: Counter[str] = field(default_factory=Counter)
+    repairs: Counter[str] = field(default_factory=Counter)
+
+    def __add__(self, other: Savings) -> Savings:
+        return Savings(
+            self.outcomes + other.outcomes,
+            self.evaluations + other.evaluations,
+            self.saved + other.saved,
+            self.repairs + other.repairs,
+        )
+
+
+def count_savings(steps: Iterable[StepSummary]) -> Savings:
+    """The counts of ``steps``, none of which is the dummy root."""
+    outcomes: Counter[str] = Counter()
+    saved: Counter[str] = Counter()
+    repairs: Counter[str] = Counter()
+    evaluations = 0
+    for step in steps:
+        outcomes[step.outcome.value] += 1
+        repairs += step.repairs
+        evaluations += step.evaluated + step.retimed
+        if step.outcome in _STOPPED:
+            saved[_STOPPED[step.outcome]] += 1
+        elif step.verdict is not None and not step.evaluated:
+            saved["unchanged" if step.outcome in _UNCHANGED else "duplicate"] += 1
+    for reason, name in _SAVING_REPAIRS.items():
+        saved[name] += repairs[reason.value]
+    return Savings(outcomes, evaluations, +saved, repairs)
+
+
+def savings_line(savings: Savings) -> str:
+    """Evaluations, saved ones and repairs in one line."""
+    line = f"Judge evaluations: {savings.evaluations}"
+    if savings.saved:
+        line += f"; saved {savings.saved.total()} ({counts(savings.saved)})"
+    if savings.repairs:
+        line += f"; replies sent back: {savings.repairs.total()} ({counts(savings.repairs)})"
+    return line
+
+
+def counts(numbers: Mapping[str, int]) -> str:
+    """The most frequent first, names in order where they are equally frequent; ``-`` where there are none."""
+    ordered = sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{number} {name}" for name, number in ordered) or "-"

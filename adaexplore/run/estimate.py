@@ -1,0 +1,120 @@
+"""What a run would ask of a model, worked out without asking one.
+
+The real policy plans every step on made-up verdicts, and the real prompts are written for its plans around
+kernels of the usual length. Only the lengths of replies are assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from adaexplore.core.plan import Plan, StepKind
+from adaexplore.core.streams import stream
+from adaexplore.core.task import Task
+from adaexplore.core.tokens import BYTES_PER_TOKEN, estimate_tokens
+from adaexplore.core.usage import Usage
+from adaexplore.core.verdict import Score
+from adaexplore.llm.pricing import usd
+from adaexplore.prompts.blocks import JudgeFacts, ShownKernel
+from adaexplore.prompts.steps import StepPrompts
+from adaexplore.run.build import agent_options, search_knobs
+from adaexplore.search.build import build_policy
+from adaexplore.settings.config import RunConfig
+
+KERNEL_TOKENS = 1870
+"""Mean length of 1,364 kernels that models wrote for KernelBench, as bytes / 4."""
+EDIT_TOKENS = 600
+REVIEW_TOKENS = 400
+CORRECT_SHARE = 0.7
+REQUEST_S = 60.0
+"""Assumed for the time that a run takes."""
+FREE = ("offline", "replay")
+"""Servers that cost nothing."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Steps and requests of a run, and what they read and write.
+
+    Attributes:
+        steps: of all tasks.
+        requests: to the model, without repairs.
+        input_tokens: of the prompts, at full length: what a cache saves is left out.
+        least_output_tokens: of the replies without any reasoning.
+        most_output_tokens: of replies that all use up ``max_completion_tokens``.
+    """
+
+    steps: int
+    requests: int
+    input_tokens: int
+    least_output_tokens: int
+    most_output_tokens: int
+
+    def usd(self, model: str) -> tuple[float, float] | None:
+        """The least and the most at list prices; None for a model without a known price."""
+        found = [
+            usd(model, input_tokens=self.input_tokens, cached_input_tokens=0, output_tokens=written)
+            for written in (self.least_output_tokens, self.most_output_tokens)
+        ]
+        least, most = found
+        return None if least is None or most is None else (least, most)
+
+    def dearest_step(self, model: str) -> Usage:
+        """The most that one step may cost, by the mean of its requests."""
+        steps = max(self.steps, 1)
+        prices = self.usd(model)
+        return Usage(
+            input_tokens=self.input_tokens // steps,
+            output_tokens=self.most_output_tokens // steps,
+            usd=None if prices is None else prices[1] / steps,
+        )
+
+
+def estimate(config: RunConfig, tasks: Sequence[Task], facts: JudgeFacts, rules: tuple[str, ...]) -> Estimate:
+    """Play the search of every task without a model and a judge.
+
+    Args:
+        config: the run.
+        tasks: to be solved.
+        facts: what prompts say about the judge.
+        rules: the skill memory that they show.
+    """
+    parts = [_of_task(config, task, facts, rules) for task in tasks]
+    return Estimate(
+        steps=sum(part.steps for part in parts),
+        requests=sum(part.requests for part in parts),
+        input_tokens=sum(part.input_tokens for part in parts),
+        least_output_tokens=sum(part.least_output_tokens for part in parts),
+        most_output_tokens=sum(part.most_output_tokens for part in parts),
+    )
+
+
+def _of_task(config: RunConfig, task: Task, facts: JudgeFacts, rules: tuple[str, ...]) -> Estimate:
+    options = agent_options(config)
+    prompts = StepPrompts(
+        task, facts, rules, options.worked_example, options.layout, options.max_prompt_tokens
+    )
+    kernel = ShownKernel("#" * (KERNEL_TOKENS * BYTES_PER_TOKEN), None)
+    policy = build_policy(config.agent_type, search_knobs(config))
+    requests = read = written = 0
+    for step in range(1, config.total_steps + 1):
+        rng = stream(config.seed, task.key, "estimate", step)
+        plan = policy.plan(step, rng)
+        recent, elite = [kernel] * len(plan.context_ids), [kernel] * len(plan.elite_ids)
+        asked = [(prompts.large(recent, elite).text, KERNEL_TOKENS)]
+        if plan.kind is StepKind.SMALL:
+            asked = [(prompts.small(recent, "x" * REVIEW_TOKENS * BYTES_PER_TOKEN).text, EDIT_TOKENS)]
+            if options.reviewer:
+                asked.append((prompts.review(recent).text, REVIEW_TOKENS))
+        requests += len(asked)
+        read += sum(estimate_tokens(text) for text, _ in asked)
+        written += sum(tokens for _, tokens in asked)
+        policy.observe(plan, f"kernel {step}", _made_up(plan, rng.random(), rng.random()))
+    return Estimate(config.total_steps, requests, read, written, requests * config.max_completion_tokens)
+
+
+def _made_up(plan: Plan, luck: float, speed: float) -> Score:
+    """A score such as kernels get: wrong now and then, faster by the step."""
+    correct = luck < CORRECT_SHARE
+    return Score(True, correct, (0.5 + speed) * (1 + plan.step / 25) if correct else 0.0)

@@ -1,0 +1,95 @@
+"""Steps that a run begins with and did not make: taken over from another run, or a fork of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from adaexplore.core.errors import ConfigError, RecordError, UsageError
+from adaexplore.core.task import Task
+from adaexplore.records.run_records import RunRecords
+from adaexplore.records.task_records import TaskRecords
+from adaexplore.settings.config import RunConfig
+from adaexplore.settings.load import resolved_yaml
+
+_LASTING = ("agent_type: ", "dummy: ", "tier: ", "baseline: ")
+"""Keys that a run directory is bound to once it holds steps, as they begin their lines."""
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A recorded run to begin with: the first ``at`` steps of each of its tasks."""
+
+    run: Path
+    at: int
+
+
+def refuse_to_mix(records: RunRecords, config: RunConfig, otherwise: str) -> None:
+    """Keep steps of another agent, or with verdicts of another kind, out of a run.
+
+    Raises:
+        ConfigError: ``records`` holds such steps; ``otherwise`` is what to do instead.
+    """
+    now = resolved_yaml(config).splitlines()
+    for line in (records.config() or "").splitlines():
+        if line.startswith(_LASTING) and line not in now and records.tasks():
+            raise ConfigError(f"{records.folder} was begun with {line}; {otherwise}")
+
+
+def take_over(
+    records: RunRecords,
+    config: RunConfig,
+    tasks: Sequence[Task],
+    source: Path,
+    wanted_by: str,
+    within: int | None = None,
+) -> None:
+    """Copy the first ``within`` recorded steps of each task, where ``records`` has fewer.
+
+    Args:
+        records: the run that takes them.
+        config: its settings.
+        tasks: its tasks.
+        source: a run, or one task's folder where one task runs.
+        wanted_by: who asks for it, for messages.
+        within: how many steps; by default all.
+
+    Raises:
+        RecordError: ``source`` holds none of the tasks.
+        UsageError: no task of it has that many steps.
+        ConfigError: its steps are of another kind.
+    """
+    if not source.is_dir():
+        raise RecordError(f"{wanted_by}: there is no folder {source}")
+    if source.resolve() == records.folder.resolve():
+        return
+    found: list[tuple[TaskRecords, TaskRecords]] = []
+    for task in tasks:
+        folder = source / task.key
+        if not folder.is_dir() and len(tasks) == 1:
+            folder = source
+        if folder.is_dir():
+            run = RunRecords(folder.parent)
+            refuse_to_mix(run, config, f"{wanted_by} takes a run of the same kind")
+            agent = config.agent_type
+            found.append((records.task(task.key, agent), run.task(folder.name, agent)))
+    if not found:
+        raise RecordError(f"{wanted_by}: {source} holds none of this run's tasks")
+    most = max(theirs.step_count() for _, theirs in found)
+    if within is not None and most < within:
+        raise UsageError(f"{wanted_by}: {source} has at most {most} steps a task, not {within}")
+    for ours, theirs in found:
+        ours.copy_from(theirs, within)
+
+
+def origin(records: RunRecords, fork: Fork | None, replayed: RunRecords | None) -> dict[str, Any]:
+    """Where the run's steps come from, for ``environment.json``; a fork that goes on stays one."""
+    known = records.environment()
+    told: dict[str, Any] = {key: known[key] for key in ("forked_from", "replay_of") if key in known}
+    if fork is not None:
+        told["forked_from"] = {"run": str(fork.run.resolve()), "at": fork.at}
+    if replayed is not None:
+        told["replay_of"] = str(replayed.folder.resolve())
+    return told

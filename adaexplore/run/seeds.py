@@ -1,0 +1,63 @@
+"""Kernels that a search begins with: ``seed_kernel``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from adaexplore.core.errors import ConfigError
+from adaexplore.core.task import Task
+from adaexplore.settings.config import RunConfig
+from adaexplore.settings.paths import locate
+
+
+def load_seeds(config: RunConfig, tasks: Sequence[Task]) -> Mapping[str, tuple[str, ...]]:
+    """The kernels of ``seed_kernel`` by task, in the order of their names.
+
+    A file is for every task. Of a folder a task takes its file ``<key>.py`` and the files of its folder
+    ``<key>/``; where one task runs and neither is there, all ``*.py`` of the folder.
+
+    Raises:
+        ConfigError: none is there for any of the tasks, one is empty, or there are too few steps for them.
+    """
+    if config.seed_kernel is None:
+        return {}
+    given = locate(config.seed_kernel)
+    if given.is_file():
+        paths = {task.key: [given] for task in tasks}
+    elif given.is_dir():
+        paths = {task.key: _named(given, task.key) for task in tasks}
+        if len(tasks) == 1 and not paths[tasks[0].key]:
+            paths = {tasks[0].key: sorted(given.glob("*.py"))}
+    else:
+        raise ConfigError(f"seed_kernel: there is no file and no folder {given}")
+    if not any(paths.values()):
+        raise ConfigError(
+            f"seed_kernel: {given} holds no kernel for any task; name files <level>_<problem_id>.py, "
+            f"such as {tasks[0].key}.py"
+        )
+    most = max(len(listed) for listed in paths.values())
+    if most > config.total_steps:
+        raise ConfigError(
+            f"seed_kernel: {given} has {most} kernels for one task and each is a step; raise total_steps "
+            f"above {config.total_steps}"
+        )
+    return {key: tuple(_read(path) for path in listed) for key, listed in paths.items()}
+
+
+def _named(folder: Path, key: str) -> list[Path]:
+    """The files that the folder holds for one task."""
+    own = folder / f"{key}.py"
+    return [*([own] if own.is_file() else []), *sorted((folder / key).glob("*.py"))]
+
+
+def _read(path: Path) -> str:
+    try:
+        source = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"seed_kernel: cannot read {path}: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"seed_kernel: {path} is not UTF-8 text") from error
+    if not source.strip():
+        raise ConfigError(f"seed_kernel: {path} is empty")
+    return source

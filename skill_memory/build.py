@@ -1,0 +1,76 @@
+"""A memory out of recorded failures, all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from adaexplore.llm.protocol import ModelClient
+from skill_memory.failure import TaskFailures
+from skill_memory.sidecar import RECURS, read_sidecar
+from skill_memory.sources import Collected
+from skill_memory.store import read_rules
+from skill_memory.update import MemoryUpdater
+
+
+@dataclass(frozen=True)
+class Built:
+    """What came of it.
+
+    Attributes:
+        failures: those read, wrong values and infrastructure left out.
+        infrastructure: failing steps that were not the candidate's fault.
+        signatures: kinds of failure among them.
+        model_calls: requests made.
+        rules: rules in the memory now.
+        explained: share of the failures whose signature has a rule that recurred.
+    """
+
+    failures: int
+    infrastructure: int
+    signatures: int
+    model_calls: int
+    rules: int
+    explained: float
+
+
+def build(collected: Collected, path: Path, client: ModelClient) -> Built:
+    """Add the failures to the memory at ``path``, which is made where it does not exist.
+
+    Doing it again with the same failures changes nothing.
+
+    Raises:
+        ModelRequestError: the model's service refused; what was known by then is counted.
+        ConfigError, StorageError: the memory cannot be read or written.
+    """
+    update = MemoryUpdater(path, client, "build-memory").add(collected.tasks)
+    rules = read_rules(path) if path.exists() else []
+    return Built(
+        failures=collected.failures,
+        infrastructure=collected.infrastructure,
+        signatures=len(signatures(collected.tasks)),
+        model_calls=update.calls,
+        rules=len(rules),
+        explained=explained(collected, path),
+    )
+
+
+def explained(collected: Collected, path: Path) -> float:
+    """The share of the failures whose signature has a rule of count 2 or more in the memory at ``path``."""
+    state, rules = read_sidecar(path), read_rules(path) if path.exists() else []
+    counts = {rule.text: rule.count for rule in rules}
+    known = {key: rule.text for rule in rules for key in rule.signatures}
+    hits = 0
+    for task in collected.tasks:
+        for failure in task.failures:
+            signature = failure.signature
+            rule = None if signature is None else known.get(signature.key) or state.rule_of(signature.key)
+            hits += rule is not None and counts.get(rule, 0) >= RECURS
+    return hits / collected.failures if collected.failures else 0.0
+
+
+def signatures(tasks: Sequence[TaskFailures]) -> set[str]:
+    """The keys of all kinds of failure that teach a rule."""
+    found = (failure.signature for task in tasks for failure in task.failures)
+    return {signature.key for signature in found if signature is not None}

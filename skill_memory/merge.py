@@ -1,0 +1,71 @@
+"""Whether a new rule says what a known one says: by its words, and in doubt by a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from adaexplore.core.usage import Usage
+from adaexplore.llm.protocol import Finish, ModelClient, ModelRequest, Purpose
+from adaexplore.prompts.render import render
+
+SAME_RULE = 0.85
+"""Overlap of words (Jaccard) from which two rules are one without asking."""
+NEAR_RULE = 0.4
+"""Overlap below which they are two without asking."""
+
+_WORD = re.compile(r"[a-z_][\w.]*[\w]|\w")
+_YES = re.compile(r"same\W*", re.IGNORECASE)
+_FILLER = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and as at be by can cannot for from in inside instead is it must no not of on only or so that "
+        "the this to use using with you your",
+    )
+)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """The rule that stands for a new one, and what asking about it cost; no call where ``usage`` is None."""
+
+    text: str
+    usage: Usage | None
+
+
+def merge(rule: str, known: Iterable[str], client: ModelClient, key: str) -> Merged:
+    """The text in ``known`` that says the same as ``rule``, else ``rule``: at most one model call.
+
+    Raises:
+        ModelError: the model could not be asked.
+    """
+    near = nearest(rule, known)
+    if near is None or near == rule:
+        return Merged(rule, None)
+    if overlap(rule, near) >= SAME_RULE:
+        return Merged(near, None)
+    reply = client.complete(ModelRequest(render("merge", one=rule, other=near), Purpose.MERGE, key))
+    lines = [line.strip("*`. ") for line in reply.text.splitlines() if line.strip()]
+    same = reply.finish is Finish.COMPLETE and bool(lines) and _YES.fullmatch(lines[-1]) is not None
+    return Merged(near if same else rule, reply.usage)
+
+
+def nearest(rule: str, known: Iterable[str], least: float = NEAR_RULE) -> str | None:
+    """The text in ``known`` with most words in common with ``rule``; None where none has enough."""
+    best, best_overlap = None, least
+    for text in known:
+        value = overlap(rule, text)
+        if value >= best_overlap and (best is None or value > best_overlap):
+            best, best_overlap = text, value
+    return best
+
+
+def overlap(one: str, other: str) -> float:
+    """Jaccard index of the two texts' words, fillers left out; 0 to 1."""
+    a, b = _words(one), _words(other)
+    return len(a & b) / len(a | b) if a | b else 1.0
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.lower())) - _FILLER

@@ -1,0 +1,160 @@
+"""Reproducers and counterparts for rules that have none, found without a model."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from skill_memory.compiling import Compile, verdict_of
+from skill_memory.failure import Failure
+from skill_memory.rule import Rule
+from skill_memory.shrink import nearest_working, shrink
+from skill_memory.sidecar import locked
+from skill_memory.signature import signature_of
+from skill_memory.sources import Collected
+from skill_memory.store import read_rules, set_aside, write_rules
+from skill_memory.verify import PLAIN_PROBLEM
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Proofs:
+    """What was found, and the effort.
+
+    Attributes:
+        rules: rules that had no reproducer and a recorded candidate to shrink.
+        reproducers: those for which one was found.
+        counterparts: those that got a counterpart too.
+        cut_short: shrinkings that the time limit ended.
+        compilations: trials.
+        seconds: of wall clock.
+        lines_before: of the recorded candidates, the median.
+        lines_after: of the reproducers, the median.
+    """
+
+    rules: int = 0
+    reproducers: int = 0
+    counterparts: int = 0
+    cut_short: int = 0
+    compilations: int = 0
+    seconds: float = 0.0
+    lines_before: int = 0
+    lines_after: int = 0
+
+
+@dataclass(frozen=True)
+class _Proof:
+    reproducer: str
+    counterpart: str | None
+    problem: str | None
+    trials: int
+    seconds: float
+    cut_short: bool
+
+
+def prove(path: Path, collected: Collected, compile_: Compile, limit_s: float) -> Proofs:
+    """Give each rule at ``path`` that has no reproducer one, and a counterpart, as far as they are found.
+
+    Args:
+        path: a memory of JSON lines.
+        collected: the failures it was built from.
+        compile_: the compile stage.
+        limit_s: most seconds for one rule.
+
+    Raises:
+        JudgeError: the judge failed.
+        StorageError: the memory cannot be written.
+    """
+    failing = [failure for task in collected.tasks for failure in task.failures if failure.reference]
+    found: dict[str, _Proof] = {}
+    before, after, tried = [], [], 0
+    for rule in read_rules(path):
+        candidates = [] if rule.reproducer is not None else _candidates(rule, failing)
+        if not candidates:
+            continue
+        tried += 1
+        proof = _proof(candidates[0], compile_, limit_s)
+        if proof is None:
+            continue
+        found[rule.text] = proof
+        before.append(len(candidates[0].source.splitlines()))
+        after.append(len(proof.reproducer.splitlines()))
+        log.info("%s: %d lines from %d", rule.text[:60], after[-1], before[-1])
+    with locked(path):
+        rules = read_rules(path)  # others may have counted meanwhile
+        set_aside(path)
+        write_rules(path, [_with(rule, found.get(rule.text)) for rule in rules])
+    return Proofs(
+        rules=tried,
+        reproducers=len(found),
+        counterparts=sum(proof.counterpart is not None for proof in found.values()),
+        cut_short=sum(proof.cut_short for proof in found.values()),
+        compilations=sum(proof.trials for proof in found.values()),
+        seconds=round(sum(proof.seconds for proof in found.values()), 1),
+        lines_before=_median(before),
+        lines_after=_median(after),
+    )
+
+
+def _candidates(rule: Rule, failing: Sequence[Failure]) -> list[Failure]:
+    """The failures that the rule explains, the shortest candidate first."""
+    keys = set(rule.signatures)
+    own = [failure for failure in failing if (found := failure.signature) is not None and found.key in keys]
+    return sorted(own, key=lambda failure: len(failure.source))
+
+
+def _proof(failure: Failure, compile_: Compile, limit_s: float) -> _Proof | None:
+    """The proof that a failing candidate shrinks to; None where it does not fail now."""
+    wanted = failure.signature
+
+    def fails(source: str, problem: str) -> bool:
+        report = compile_(problem, source)
+        if wanted is None or report is None or report.ok:
+            return False
+        found = signature_of(verdict_of(report, source), source, report.line)
+        return found is not None and found.key == wanted.key
+
+    def works(source: str, problem: str) -> bool:
+        report = compile_(problem, source)
+        return report is not None and report.ok
+
+    if not fails(failure.source, failure.reference):
+        return None
+    small = shrink(failure.source, lambda source: fails(source, failure.reference), limit_s / 2)
+    problem, reproducer, trials, seconds = failure.reference, small.source, small.trials, small.seconds
+    plain = _for_plain_problem(reproducer)
+    if fails(plain, PLAIN_PROBLEM):
+        again = shrink(plain, lambda source: fails(source, PLAIN_PROBLEM), limit_s / 4)
+        problem, reproducer = PLAIN_PROBLEM, again.source
+        trials, seconds = trials + again.trials, seconds + again.seconds
+    counterpart = nearest_working(reproducer, lambda source: works(source, problem), limit_s / 4)
+    return _Proof(
+        reproducer=reproducer,
+        counterpart=None if counterpart is None else counterpart.source,
+        problem=None if problem == PLAIN_PROBLEM else problem,
+        trials=trials + (0 if counterpart is None else counterpart.trials),
+        seconds=seconds + (0.0 if counterpart is None else counterpart.seconds),
+        cut_short=small.cut_short,
+    )
+
+
+def _for_plain_problem(source: str) -> str:
+    """``source`` for a problem without constructor arguments and with one input."""
+    source = re.sub(r"(def __init__\(self)[^)]*\)", r"\1, *unused)", source)
+    return re.sub(r"(def forward\(self, \w+)[^)]*\)", r"\1, *unused)", source)
+
+
+def _with(rule: Rule, proof: _Proof | None) -> Rule:
+    if proof is None or rule.reproducer is not None:
+        return rule
+    return replace(
+        rule, reproducer=proof.reproducer, counterpart=proof.counterpart, problem=proof.problem, verified=()
+    )
+
+
+def _median(values: Sequence[int]) -> int:
+    return sorted(values)[len(values) // 2] if values else 0

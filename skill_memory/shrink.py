@@ -1,0 +1,145 @@
+"""Shrinks a failing candidate to a minimal one that fails in the same way: delta debugging on its AST."""
+
+from __future__ import annotations
+
+import ast
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from skill_memory import trees
+
+Test = Callable[[str], bool]
+"""Whether a source has the property that is wanted."""
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """The smallest candidate found, and the effort: trials made, seconds, whether time ran out."""
+
+    source: str
+    trials: int
+    seconds: float
+    cut_short: bool
+
+
+class _OutOfTime(Exception):
+    """The time is over."""
+
+
+class _Trials:
+    """Tests sources, each once, until the time is over; remembers the smallest that has the property."""
+
+    def __init__(self, test: Test, best: str, limit_s: float, clock: Clock) -> None:
+        self.best = best
+        self.began = clock()
+        self.clock = clock
+        self.known: dict[str, bool] = {}
+        self._test = test
+        self._end = self.began + limit_s
+
+    def __call__(self, tree: ast.Module) -> bool:
+        source = trees.unparsed(tree)
+        if source is None:
+            return False
+        if source not in self.known:
+            if self.clock() > self._end:
+                raise _OutOfTime
+            self.known[source] = self._test(source)
+            if self.known[source]:
+                self.best = source
+        return self.known[source]
+
+
+def shrink(source: str, fails: Test, limit_s: float = 60.0, clock: Clock = time.monotonic) -> Shrunk:
+    """The smallest source found within ``limit_s`` seconds for which ``fails`` is true.
+
+    Statements are left out in ever smaller chunks, and what remains is simplified expression by
+    expression, until nothing more can go. Without a change that fails, ``source`` itself comes back.
+
+    Args:
+        source: a candidate that fails.
+        fails: whether a candidate fails in the same way.
+        limit_s: time limit; the best so far is returned then.
+        clock: monotonic seconds.
+    """
+    trials = _Trials(fails, source, limit_s, clock)
+    cut_short = False
+    try:
+        tree = trees.parsed(source)
+        if trials(tree):
+            before = None
+            while before != trials.best:
+                before = trials.best
+                tree = _fewer_statements(tree, trials)
+                tree = _simpler(tree, trials)
+    except SyntaxError:
+        pass
+    except _OutOfTime:
+        cut_short = True
+    return Shrunk(trials.best, len(trials.known), clock() - trials.began, cut_short)
+
+
+def nearest_working(
+    source: str, works: Test, limit_s: float = 60.0, clock: Clock = time.monotonic
+) -> Shrunk | None:
+    """The source nearest to ``source`` that works: one change away, the smallest such change.
+
+    Returns:
+        None where no single change helps, or time ran out.
+    """
+    began, end = clock(), clock() + limit_s
+    tree = trees.parsed(source)
+    whole = trees.size(tree)
+    changed: dict[str, int] = {}
+    index = 0
+    while (simpler := trees.simplifications(tree, index)) is not None:
+        for tried in simpler:
+            text = trees.unparsed(tried)
+            if text is not None:
+                changed.setdefault(text, whole - trees.size(tried))
+        index += 1
+    for block in range(trees.block_count(tree)):
+        for position in range(trees.block_length(tree, block)):
+            tried = trees.without_statements(tree, block, position, 1)
+            text = trees.unparsed(tried)
+            if text is not None:
+                changed.setdefault(text, whole - trees.size(tried))
+    for number, text in enumerate(sorted(changed, key=lambda text: changed[text]), start=1):
+        if clock() > end:
+            return None
+        if works(text):
+            return Shrunk(text, number, clock() - began, False)
+    return None
+
+
+def _fewer_statements(tree: ast.Module, fails: _Trials) -> ast.Module:
+    """``tree`` with as few statements as possible: every block by halves, outer ones first."""
+    block = 0
+    while block < trees.block_count(tree):
+        chunk = trees.block_length(tree, block)
+        while chunk >= 1:
+            start = 0
+            while start < trees.block_length(tree, block):
+                tried = trees.without_statements(tree, block, start, chunk)
+                if trees.size(tried) < trees.size(tree) and fails(tried):
+                    tree = tried
+                else:
+                    start += chunk
+            chunk //= 2
+        block += 1
+    return tree
+
+
+def _simpler(tree: ast.Module, fails: _Trials) -> ast.Module:
+    """``tree`` with each expression and block as simple as possible, one change at a time."""
+    index = 0
+    while (simpler := trees.simplifications(tree, index)) is not None:
+        smaller = (tried for tried in simpler if trees.size(tried) < trees.size(tree))
+        found = next((tried for tried in smaller if fails(tried)), None)
+        if found is None:
+            index += 1
+        else:
+            tree = found
+    return tree

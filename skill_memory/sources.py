@@ -1,0 +1,150 @@
+"""Recorded failures: out of run directories, this project's or the release's, and of recorded trees."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from adaexplore.core.draft import DraftOutcome
+from adaexplore.core.errors import RecordError
+from adaexplore.core.plan import StepKind
+from adaexplore.core.verdict import Status, Verdict
+from adaexplore.records import layout
+from adaexplore.records.run_records import RunRecords
+from skill_memory.failure import Failure, TaskFailures, is_failure, is_infrastructure, lineages
+
+log = logging.getLogger(__name__)
+
+_WRONG_VALUES = "incorrect output"
+_TIMEOUT = "Subprocess timeout"
+_COMPILERS = "triton.compiler.errors."
+
+
+@dataclass(frozen=True)
+class Collected:
+    """Failures by task, and how many steps failed by what is nobody's lesson."""
+
+    tasks: tuple[TaskFailures, ...] = ()
+    infrastructure: int = 0
+    wrong_values: int = 0
+
+    def __add__(self, other: Collected) -> Collected:
+        return Collected(
+            self.tasks + other.tasks,
+            self.infrastructure + other.infrastructure,
+            self.wrong_values + other.wrong_values,
+        )
+
+    @property
+    def failures(self) -> int:
+        """The number of failures."""
+        return sum(len(task.failures) for task in self.tasks)
+
+
+def from_run(folder: Path) -> Collected:
+    """The failures in a run directory; a task whose records are damaged is named and left out.
+
+    Raises:
+        RecordError: ``folder`` is no run directory.
+    """
+    records = RunRecords.existing(folder)
+    found = Collected()
+    for key in records.tasks():
+        task = records.task(key)
+        try:
+            steps = task.steps()
+            reference = task.reference() if task.has_reference() else ""
+        except RecordError as error:
+            log.warning("left out: %s", error)
+            continue
+        heads = lineages((s.node.plan.step, s.node.plan.kind, s.node.plan.parent_id) for s in steps)
+        if task.agent_type == layout.IRS:
+            heads = dict.fromkeys(heads, 1)  # one chain
+        judged = (
+            Failure(
+                step.node.plan.step,
+                step.draft.source,
+                step.verdict,
+                lineage=heads[step.node.plan.step],
+                reference=reference,
+            )
+            for step in steps
+            if step.verdict is not None and step.evaluated and step.draft.outcome is not DraftOutcome.SEED
+        )
+        found += _sorted_out(f"{folder.resolve()}/{key}", judged)
+    return found
+
+
+def from_trees(folder: Path) -> Collected:
+    """The failures of the recorded trees in ``folder`` (``*.json``, one task each).
+
+    A file that is no such tree is named and left out.
+
+    Raises:
+        RecordError: there are no such files.
+    """
+    paths = sorted(folder.glob("*.json")) if folder.is_dir() else [folder] if folder.is_file() else []
+    found, read = Collected(), 0
+    for path in paths:
+        try:
+            tree = json.loads(path.read_bytes())
+            found += _sorted_out(path.stem, _tree_failures(tree))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            log.warning("left out: %s is no recorded tree (%s: %s)", path, type(error).__name__, error)
+        else:
+            read += 1
+    if not read:
+        raise RecordError(f"{folder} holds no recorded trees (*.json with 'steps')")
+    return found
+
+
+def _tree_failures(tree: dict[str, Any]) -> Iterator[Failure]:
+    steps = sorted(tree["steps"], key=lambda step: int(step["step"]))
+    heads = lineages((int(s["node_id"]), StepKind(s["created_by"]), s["parent_node_id"]) for s in steps)
+    for step in steps:
+        if step["code"]:
+            yield Failure(
+                int(step["step"]),
+                str(step["code"]),
+                _verdict(step),
+                lineage=heads[int(step["node_id"])],
+                reference=str(tree.get("reference_src") or ""),
+            )
+
+
+def _verdict(step: dict[str, Any]) -> Verdict:
+    """The verdict that a tree's last line of error stands for."""
+    score, error = step["score"], str(step.get("error") or "").rstrip()
+    if score["correct"]:
+        return Verdict(status=Status.PASSED)
+    if error == _WRONG_VALUES:
+        return Verdict(status=Status.WRONG_VALUE)
+    if error == _TIMEOUT:
+        return Verdict(status=Status.TIMEOUT, metadata={"error": error})
+    name, _, message = error.partition(": ")
+    if "." not in name or " " in name.strip():
+        return Verdict(status=Status.CRASH, metadata={})
+    metadata = {"runtime_error": message, "runtime_error_name": name}
+    if name.endswith(("SyntaxError", "IndentationError", "TabError")):
+        return Verdict(status=Status.SYNTAX, metadata=metadata)
+    if not score["compiled"]:
+        return Verdict(status=Status.LOAD, metadata=metadata)
+    return Verdict(status=Status.COMPILE if name.startswith(_COMPILERS) else Status.LAUNCH, metadata=metadata)
+
+
+def _sorted_out(task: str, judged: Iterable[Failure]) -> Collected:
+    failures, infrastructure, wrong = [], 0, 0
+    for each in judged:
+        if each.verdict.correct or each.verdict.status is Status.NOT_CHECKED:
+            continue
+        if is_infrastructure(each.verdict):
+            infrastructure += 1
+        elif is_failure(each.verdict):
+            failures.append(each)
+        else:
+            wrong += 1
+    return Collected((TaskFailures(task, tuple(failures)),), infrastructure, wrong)

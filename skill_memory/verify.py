@@ -1,0 +1,147 @@
+"""Does a rule hold? Its reproducer must fail as recorded, and its counterpart must work."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from adaexplore.preflight.lints import lint
+from adaexplore.preflight.triton_api import TritonApi, triton_api
+from skill_memory.compiler import Compiler
+from skill_memory.compiling import Compile, verdict_of
+from skill_memory.rule import Proof, Rule, Verified
+from skill_memory.sidecar import locked
+from skill_memory.signature import Signature, signature_of
+from skill_memory.store import read_rules, set_aside, write_rules
+
+log = logging.getLogger(__name__)
+
+PLAIN_PROBLEM = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * 2.0
+
+
+def get_inputs():
+    return [torch.rand(64, 64)]
+
+
+def get_init_inputs():
+    return []
+"""
+"""What reproducers and counterparts are compiled against where their rule names no problem of its own."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One rule's outcome; ``holds`` is None where it has no reproducer or counterpart to try."""
+
+    rule: str
+    holds: bool | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome for a memory: ``retired`` rules were tried and do not hold with this Triton."""
+
+    rules: int
+    hold: int
+    retired: int
+    triton: str
+    per_rule: tuple[Checked, ...]
+
+
+def verify_file(path: Path, compiler: Compiler) -> Verification:
+    """Try every rule in the file, and write down under which version it held or not; none is deleted.
+
+    Raises:
+        ConfigError: the file cannot be read.
+        StorageError: it cannot be written.
+        JudgeError: the judge failed.
+    """
+    checked = [check(rule, compiler) for rule in read_rules(path)]
+    outcomes = {found.rule: found.holds for found in checked if found.holds is not None}
+    api = triton_api(compiler.triton)
+    with locked(path):
+        rules = read_rules(path)  # others may have counted meanwhile
+        set_aside(path)
+        write_rules(path, [_noted(rule, outcomes.get(rule.text), compiler, api) for rule in rules])
+    return Verification(
+        rules=len(checked),
+        hold=sum(found.holds is True for found in checked),
+        retired=sum(found.holds is False for found in checked),
+        triton=compiler.triton,
+        per_rule=tuple(checked),
+    )
+
+
+def check(rule: Rule, compile_: Compile) -> Checked:
+    """Try one rule.
+
+    Raises:
+        JudgeError: the judge failed.
+    """
+    if rule.reproducer is None or rule.counterpart is None:
+        missing = " and ".join(name for name in ("reproducer", "counterpart") if getattr(rule, name) is None)
+        return Checked(rule.text, None, f"no {missing}")
+    problem = rule.problem or PLAIN_PROBLEM
+    for proof in rule.proofs:
+        fault = _fault(proof, rule.signatures, problem, compile_)
+        if fault:
+            return Checked(rule.text, False, fault)
+    return Checked(rule.text, True, "the reproducer fails as recorded, the counterpart works")
+
+
+def _fault(proof: Proof, signatures: Sequence[str], problem: str, compile_: Compile) -> str:
+    """Why a pair proves nothing, "" where it does."""
+    failed = compile_(problem, proof.reproducer)
+    if failed is None:
+        return "the problem itself fails"
+    if failed.ok:
+        return "the reproducer works"
+    found = signature_of(verdict_of(failed, proof.reproducer), proof.reproducer, failed.line)
+    if signatures and not matches(found, signatures):
+        return f"the reproducer fails otherwise: {failed.status if found is None else found.key}"
+    works = compile_(problem, proof.counterpart)
+    if works is None or not works.ok:
+        said = "" if works is None else f": {works.status} {works.message.strip().rpartition(chr(10))[2]}"
+        return f"the counterpart fails{said}"
+    return ""
+
+
+def matches(found: Signature | None, signatures: Sequence[str]) -> bool:
+    """Whether a failure is of one of the kinds: its signature, or its family and sort of construct."""
+    if found is None:
+        return False
+    if found.key in signatures:
+        return True
+    known = [signature for key in signatures if (signature := Signature.from_key(key)) is not None]
+    return any(
+        signature.family == found.family
+        and signature.construct.split(" ")[0] == found.construct.split(" ")[0]
+        for signature in known
+    )
+
+
+def lint_of(rule: Rule, api: TritonApi | None) -> str | None:
+    """The preflight's lint that finds the mistake in every reproducer and in no counterpart."""
+    found = [
+        {finding.rule for finding in lint(proof.reproducer, api)}
+        - {finding.rule for finding in lint(proof.counterpart, api)}
+        for proof in rule.proofs
+    ]
+    return min(set.intersection(*found), default=None) if found else None
+
+
+def _noted(rule: Rule, holds: bool | None, compiler: Compiler, api: TritonApi | None) -> Rule:
+    if holds is None:
+        return rule
+    place = (compiler.triton, compiler.target)
+    others = tuple(seen for seen in rule.verified if (seen.triton, seen.target) != place)
+    verified = (*others, Verified(compiler.triton, compiler.target, holds))
+    return replace(rule, verified=verified, lint=lint_of(rule, api))

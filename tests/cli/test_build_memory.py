@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from adaexplore.cli.main import main
+from skill_memory.store import read_rules
+from tests.skill_memory.test_sources import STEPS
+
+OFFLINE = ["--set", "server_type=offline"]
+
+
+@pytest.fixture
+def trees(tmp_path: Path) -> Path:
+    folder = tmp_path / "trees"
+    folder.mkdir()
+    (folder / "tree.json").write_text(json.dumps({"label": "t", "reference_src": "x", "steps": STEPS}))
+    return folder
+
+
+@pytest.mark.parametrize("name", ["memory.jsonl", "memory.txt"])
+def test_a_memory_is_built_and_its_figures_are_printed(
+    trees: Path, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / name
+    command = ["build-memory", "--traces", str(trees), *OFFLINE, "--out", str(out), "--no-judge", "--json"]
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "failures": 5,
+        "infrastructure": 2,
+        "signatures": 1,
+        "model_calls": 1,
+        "rules": 1,
+        "explained": 0.6,
+    }
+    (rule,) = read_rules(out)
+    assert rule.text.startswith("You cannot call a dtype")
+    assert rule.count == 2
+    assert main([*command[:-1]]) == 0
+    assert "60% of the failures" in capsys.readouterr().out
+    assert read_rules(out) == [rule]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "--runs or --traces"),
+        (["--traces", "x"], "--out"),
+        (["--verify", "m.txt"], ".jsonl"),
+        (["--verify", "m.jsonl", "--out", "y"], "leave out"),
+        (["--verify", "absent.jsonl"], "absent.jsonl"),
+        (["--traces", "x", "--out", "m.txt", "--prove"], ".jsonl"),
+        (["--traces", "nowhere", "--out", "m.jsonl"], "no recorded trees"),
+        (["--runs", "nowhere", "--out", "m.jsonl"], "nowhere"),
+    ],
+)
+def test_a_wrong_command_is_one_line_that_says_what_to_type(
+    arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["build-memory", *OFFLINE, *arguments]) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert "Traceback" not in error

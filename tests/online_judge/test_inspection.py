@@ -1,0 +1,50 @@
+"""What a player shows of a candidate's calls when it is profiled."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from online_judge import inspection
+from online_judge.evaluation.kernel_share import KernelShare, KernelTime
+from online_judge.evaluation.launches import LaunchMeter, Resources
+
+
+class Stopwatch:
+    """Counts what it is asked for."""
+
+    def __init__(self) -> None:
+        self.flushed = 0
+        self.blocks: list[int] = []
+
+    def flush(self) -> None:
+        self.flushed += 1
+
+    def block(self, call: Any, arguments: Any, places: Any, *, marked: bool) -> Any:
+        assert not marked
+        self.blocks.append(len(arguments))
+        return SimpleNamespace(go=lambda: None)
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_every_call_meets_a_cold_cache_and_a_silent_profiler_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, seen: bool
+) -> None:
+    share = KernelShare(1.0, 0.5, 1, (KernelTime("mine", 0.5, 1),))
+    calls: list[str] = []
+
+    def profile(call: Any, names: Any) -> KernelShare | None:
+        assert watch.flushed == calls.count("profiled") + 1
+        calls.append("profiled")
+        return share if seen else None
+
+    monkeypatch.setattr("online_judge.evaluation.kernel_share.profile_share", profile)
+    meter = LaunchMeter(cuda=False)
+    monkeypatch.setattr(meter, "resources", lambda: {"mine": Resources(1, 0, 0, 4, 9)})
+    watch: Any = Stopwatch()
+    found = inspection.inspect(lambda: calls.append("called"), lambda: None, [], meter, watch)
+    assert found["shares"] == ([share.to_json()] * 3 if seen else [])
+    assert found["resources"] == {"mine": [1, 0, 0, 4, 9]}
+    assert found["wall_ms"] > 0
+    assert calls == ["called", "profiled", "profiled", "profiled", "called"]
+    assert watch.blocks == [50]

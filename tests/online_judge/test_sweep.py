@@ -1,0 +1,320 @@
+"""A sweep against a player that is a thread: the referee's side and the player's, without a GPU."""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from adaexplore.core.verdict import Status
+from adaexplore.core.wire import EvaluationRequest
+from online_judge import contest
+from online_judge.contest import Contest, ContextLost
+from online_judge.device_lock import Hold
+from online_judge.evaluation import trees
+from online_judge.evaluation.arenas import Window
+from online_judge.evaluation.findings import Failure, Stage
+from online_judge.evaluation.match import Terms
+from online_judge.evaluation.problem import Problem
+from online_judge.evaluation.reference import Reference, Seeds
+from online_judge.evaluation.sweep import Sweep
+from online_judge.orders import Choose, Enter, Equip, Forward, Rate
+from online_judge.sweeps import DECLARED, SweepTerms, Swept
+
+from .scripted import scripted
+from .sources import REFERENCE
+
+CANDIDATE = """
+import torch
+import torch.nn as nn
+
+COST = 8.0
+class ModelNew(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.linear = nn.Linear(features, features)
+    cost = COST
+    def forward(self, x):
+        return torch.relu(self.linear(x))BODY
+"""
+
+
+class Clock:
+    """Says that a call takes what the model's ``cost`` is, with a little noise."""
+
+    def __init__(self) -> None:
+        self.calls: dict[float, int] = {}
+        self._rng = random.Random(1)
+
+    def block(self, call: Any, arguments: Any, places: Any, *, flushes: int = 0) -> Any:
+        cost, count = call.cost, len(arguments)
+        if cost < 0:
+            raise RuntimeError("it fails when it is timed")
+        self.calls[cost] = self.calls.get(cost, 0) + count
+        times = [cost * self._rng.uniform(0.99, 1.01) for _ in range(count)]
+        return SimpleNamespace(go=lambda: None, times=lambda: SimpleNamespace(calls=times))
+
+    def cover(self, call_ms: float) -> int:
+        return 1
+
+
+class Lock:
+    """Remembers how it was held."""
+
+    def __init__(self) -> None:
+        self.held: list[str] = []
+
+    @contextmanager
+    def hold(self, *, exclusive: bool) -> Iterator[Hold]:
+        self.held.append("exclusive" if exclusive else "shared")
+        yield Hold(exclusive, 0.0)
+        self.held.append("free")
+
+    @contextmanager
+    def course(self) -> Iterator[None]:
+        yield
+
+    @contextmanager
+    def stoppable(self, root: int) -> Iterator[None]:
+        self.held.append("stoppable")
+        yield
+        self.held.append("free")
+
+    def stopped_s(self) -> float:
+        return 0.0
+
+
+class Result:
+    """A sweep, and how it went."""
+
+    def __init__(self, found: Swept, clock: Clock, lock: Lock, asked: list[Any]) -> None:
+        self.found, self.clock, self.lock, self.asked = found, clock, lock, asked
+
+
+def configuration(cost: float, body: str = "") -> str:
+    return CANDIDATE.replace("8.0", str(cost)).replace("BODY", body)
+
+
+def swept(folder: Path, sources: list[str], *, budget_s: float = 60.0, careful: bool = False) -> Result:
+    """Sweep these configurations; the first is the declared one."""
+    problem = Problem(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
+    clock, lock = Clock(), Lock()
+    state: dict[str, Any] = {}
+
+    def reply(order: Any, fds: list[int]) -> list[bytes]:
+        answer: dict[str, Any] = {}
+        try:
+            match order:
+                case Equip():
+                    state["contest"] = Contest(folder, order, fds, clock, cuda=False)
+                case Enter():
+                    answer = state["contest"].enter(order.sources, order.threads, order.limit_s)
+                case Rate():
+                    answer = state["contest"].rate(order.calls, order.rounds)
+                case Choose():
+                    state["model"] = state["contest"].chosen(order.number)
+                case Forward():
+                    answer = called(state["model"], order, fds)
+        except ContextLost as lost:
+            answer = {"failed": lost.failure.to_json()}
+        return [json.dumps(answer).encode()]
+
+    terms = Terms(
+        request=EvaluationRequest(custom_model_src=sources[0]),
+        source=sources[0],
+        build_dir=None,
+        recorded_ms=None,
+        facts={},
+        folder=str(folder),
+        visible_devices="",
+        keeper=1,
+        alone=False,
+        job="j",
+    )
+    with scripted(reply) as player:
+        wanted = SweepTerms(tuple(enumerate(sources)), budget_s, careful)
+        sweep = Sweep(player.dialogue, problem, terms, wanted, lock)
+        try:
+            found = sweep.run(lambda: pytest.fail("no clock is needed without a GPU"))
+        finally:
+            sweep.free()
+        assert set(player.clock) <= {("none", ""), *((w, s.value) for w in WHOSE for s in Stage)}
+        return Result(Swept.from_json(json.loads(json.dumps(found.to_json()))), clock, lock, player.asked)
+
+
+WHOSE = ("tuning", "reference", "candidate")
+
+
+@pytest.fixture(autouse=True)
+def many_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("online_judge.evaluation.sweep.os.cpu_count", lambda: 16)
+
+
+def called(model: Any, order: Forward, fds: list[int]) -> dict[str, Any]:
+    """What an honest player makes of a call."""
+    with Window(order.inputs, fds[:1]) as inputs, Window(order.outputs, fds[1:]) as outputs:
+        tree = trees.take_apart(model(*trees.map_leaves(inputs.tree(), lambda leaf: leaf.clone())).detach())
+        leaves = []
+        for leaf, place in zip(tree.leaves, outputs.leaves, strict=True):
+            place.copy_(leaf)
+            leaves.append([list(leaf.shape), str(leaf.dtype), "cpu", list(leaf.stride())])
+        return {"structure": tree.signature(), "leaves": leaves}
+
+
+def test_fastest_wins_and_weak_ones_are_timed_less(tmp_path: Path) -> None:
+    costs = [8.0, *(1.0 + 0.5 * step for step in range(14))]
+    result = swept(tmp_path, [configuration(cost) for cost in costs])
+    assert result.found.ranking[0] == costs.index(1.0)
+    assert result.found.finished
+    assert set(result.found.ms) == set(range(15))
+    assert result.found.ms[DECLARED] == pytest.approx(8.0, rel=0.02)
+    calls = result.clock.calls
+    assert calls[1.0] > 3 * calls[7.5]
+    assert calls[8.0] > calls[7.5], "the declared one is in the final"
+
+
+def test_declared_one_stays_unless_another_is_faster_by_more_than_noise(tmp_path: Path) -> None:
+    result = swept(tmp_path, [configuration(cost) for cost in (2.0, 1.99, 2.5, 3.0)])
+    assert result.found.ranking[0] == DECLARED
+
+
+def test_those_that_fail_drop_out_with_their_reason(tmp_path: Path) -> None:
+    broken = configuration(1.0).replace(
+        "return torch", "raise ValueError('no such block')\n        return torch"
+    )
+    misspelt = configuration(1.0).replace("COST = 1.0", "COST = tl.constexpr(1.0)")
+    fails = [broken, misspelt, configuration(-1.0), configuration(3.0, ".double()"), configuration(2.0)]
+    result = swept(tmp_path, [configuration(8.0), *fails])
+    failed = result.found.failed
+    assert failed[1] == "ValueError: no such block"
+    assert failed[2].startswith("NameError: ")
+    assert failed[3] == "it failed while it was timed"
+    assert result.found.ranking[0] == 5
+
+
+def test_fast_and_wrong_is_no_winner(tmp_path: Path) -> None:
+    wrong, right = configuration(1.0, " + 1.0"), configuration(2.0)
+    result = swept(tmp_path, [configuration(8.0), wrong, right])
+    assert result.found.ranking[0] == 2
+    assert result.found.failed == {1: "its outputs are wrong"}
+
+
+def test_working_numbers_win_where_the_declared_ones_do_not_run(tmp_path: Path) -> None:
+    broken = configuration(1.0).replace(
+        "return torch", "raise ValueError('out of resources')\n        return torch"
+    )
+    result = swept(tmp_path, [broken, configuration(2.0)])
+    assert result.found.ranking == [1]
+    assert DECLARED not in result.found.ms
+
+
+def test_check_says_nothing_where_the_declared_one_is_wrong_with_given_weights(tmp_path: Path) -> None:
+    result = swept(tmp_path, [configuration(cost, " + 1.0") for cost in (8.0, 1.0, 4.0)])
+    assert result.found.ranking[0] == 1
+    assert result.found.failed == {}
+
+
+def test_device_is_held_alone_for_timing_and_never_for_compiling(tmp_path: Path) -> None:
+    result = swept(tmp_path, [configuration(cost) for cost in (2.0, 1.0, 3.0)])
+    held = result.lock.held
+    assert held.count("stoppable") == 1
+    assert "exclusive" not in held[: held.index("stoppable") + 2]
+    rates = [order for order in result.asked if isinstance(order, Rate)]
+    assert held.count("exclusive") == len(rates) >= 2
+
+
+def test_long_calls_let_others_in_between(tmp_path: Path) -> None:
+    costs = (200.0, 210.0, 220.0, 230.0)
+    result = swept(tmp_path, [configuration(cost) for cost in costs])
+    # what a call takes on the wall is nothing here, so only later ratings know how long the calls are
+    later = [order for order in result.asked if isinstance(order, Rate)][1:]
+    assert all(len(order.calls) == 1 for order in later)
+
+
+def test_spent_budget_ends_a_sweep_with_what_is_known(tmp_path: Path) -> None:
+    result = swept(tmp_path, [configuration(cost) for cost in (2.0, 1.0, 3.0)], budget_s=1e-6)
+    assert result.found.ready == {}
+    assert result.found.ranking == []
+    assert result.found.spent_s > 0
+
+
+def test_one_that_breaks_the_process_is_found_when_all_are_tried_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def describe(error: BaseException, stage: Stage, *rest: Any, **more: Any) -> Failure:
+        return Failure(Status.ILLEGAL_ACCESS, stage, "RuntimeError", "an illegal memory access")
+
+    monkeypatch.setattr("online_judge.contest.classification.describe", describe)
+    breaking = configuration(1.0).replace("return torch", "raise RuntimeError\n        return torch")
+    sources = [configuration(8.0), configuration(2.0), breaking, configuration(3.0)]
+    together = swept(tmp_path, sources).found
+    assert (together.finished, together.suspects, together.ranking) == (False, [0, 1, 2, 3], [])
+    alone = swept(tmp_path, sources, careful=True).found
+    assert (alone.finished, alone.suspects) == (False, [2])
+    assert set(alone.ready) == {0, 1}
+
+
+@pytest.mark.parametrize("autotuned", [False, True])
+def test_first_calls_run_side_by_side_unless_candidates_time_kernels_themselves(
+    tmp_path: Path, autotuned: bool
+) -> None:
+    note = "# triton.autotune\n" if autotuned else ""
+    result = swept(tmp_path, [note + configuration(cost) for cost in (2.0, 1.0)])
+    entered = [order for order in result.asked if isinstance(order, Enter)]
+    assert (entered[0].threads == 1) == autotuned
+
+
+def test_all_share_the_weights_of_the_reference(tmp_path: Path) -> None:
+    """Half a gigabyte of them would not fit sixty-four times."""
+    problem = Problem(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
+    seen: list[int] = []
+    original: Callable[..., Any] = Contest._construct
+
+    def construct(held: Contest, number: int, source: bytes) -> Any:
+        entrant = original(held, number, source)
+        seen.append(entrant.model.linear.weight.data_ptr())
+        return entrant
+
+    assert problem.reference.weights
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Contest, "_construct", construct)
+        swept(tmp_path, [configuration(cost) for cost in (2.0, 1.0)])
+    assert len(seen) == 2
+    assert len(set(seen)) == 1
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [None, 3, [1, 2], [[0, "fast"]], [[0, -1.0]], [[0, float("nan")]], [["0", 1.0]], [[77, 1.0]], [[0, 1e9]]],
+)
+def test_times_that_cannot_be_are_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claim: Any
+) -> None:
+    monkeypatch.setattr(Contest, "enter", lambda held, *order: {"ready": claim})
+    found = swept(tmp_path, [configuration(2.0)]).found
+    assert found.ready == {}
+    assert found.ranking == []
+
+
+def test_kernels_that_compile_long_after_all_others_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contest, "_LEAST_S", 0.2)
+    waiting = "import time\n        time.sleep(2)\n        return torch"
+    slow = configuration(1.0).replace("return torch", waiting)
+    result = swept(tmp_path, [configuration(cost) for cost in (8.0, 2.0, 3.0)] + [slow])
+    assert result.found.failed == {3: contest.LATE}
+    assert result.found.ranking[0] == 1
+    assert result.found.parts_s["compile"] < 1.5
+
+
+def test_compiling_ends_in_time_for_the_rest(tmp_path: Path) -> None:
+    waiting = "import time\n        time.sleep(2)\n        return torch"
+    slow = [configuration(cost).replace("return torch", waiting) for cost in (8.0, 2.0)]
+    result = swept(tmp_path, [*slow, configuration(3.0)], budget_s=1.0)
+    assert set(result.found.failed) == {0, 1}
+    assert result.found.ranking == [2]

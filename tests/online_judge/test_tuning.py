@@ -1,0 +1,150 @@
+"""What becomes of a sweep: which text is judged, what is told of it, what happens when something breaks."""
+
+import threading
+from typing import Any
+
+import pytest
+
+from adaexplore.core.tunables import with_values
+from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.wire import EvaluationRequest
+from online_judge.sweeps import DECLARED, SweepTerms, Swept
+from online_judge.tuning import MOST, evaluate_tuned
+
+SOURCE = "BLOCK = 64\nTUNABLES = {'BLOCK': [32, 64, 128, 256]}\n"
+
+
+class Slot:
+    """Answers sweeps in turn; candidates with a block that is listed do not pass."""
+
+    def __init__(self, *sweeps: Swept | None, executes: bool = True, failing: tuple[int, ...] = ()) -> None:
+        self.executes = executes
+        self.judged: list[str] = []
+        self.asked: list[SweepTerms] = []
+        self._sweeps = list(sweeps)
+        self._failing = failing
+
+    def evaluate(self, request: EvaluationRequest, recorded_ms: Any, cancelled: Any) -> Verdict:
+        self.judged.append(request.custom_model_src)
+        if any(f"BLOCK = {block}\n" in request.custom_model_src for block in self._failing):
+            return Verdict(status=Status.WRONG_VALUE, metadata={"feedback": "wrong_value: f\nNext: g"})
+        return Verdict(status=Status.PASSED, metadata={"tier": "strict"}, runtime_stats={"fast_p": 2.0})
+
+    def sweep(self, request: EvaluationRequest, wanted: SweepTerms, cancelled: Any) -> Swept | None:
+        self.asked.append(wanted)
+        return self._sweeps.pop(0)
+
+
+def judged(slot: Slot, source: str = SOURCE, **fields: Any) -> Verdict:
+    given: dict[str, Any] = {"custom_model_src": source, "measure_performance": True, "tune_s": 10.0} | fields
+    return evaluate_tuned(slot, EvaluationRequest(**given), None, threading.Event())
+
+
+def ranked(*numbers: int, **more: Any) -> Swept:
+    ms = {number: 1.0 + place for place, number in enumerate(numbers)}
+    return Swept(
+        ready=dict(ms), ms=ms, ranking=list(numbers), finished=True, parts_s={"compile": 2.0}, **more
+    )
+
+
+def test_winner_is_judged_as_the_text_that_is_recorded() -> None:
+    slot = Slot(ranked(2, DECLARED, 1, failed={3: "OutOfResources: shared memory"}))
+    verdict = judged(slot)
+    tuned = verdict.metadata["tuned"]
+    assert slot.judged == [slot.asked[0].sources[2][1]]
+    assert with_values(SOURCE, tuned["values"]) == slot.judged[0]
+    assert tuned["declared"] == {"BLOCK": 64}
+    assert (tuned["tried"], tuned["failed"]) == (4, 1)
+    assert tuned["reasons"] == {"OutOfResources: shared memory": 1}
+    assert (tuned["best_ms"], tuned["declared_ms"]) == (1.0, 2.0)
+    assert tuned["seconds"] >= 0
+    assert tuned["spent_s"] == {"compile": 2.0}
+    assert verdict.tuned == tuned["values"]
+
+
+def test_declared_values_are_a_configuration_and_the_first() -> None:
+    slot = Slot(ranked(DECLARED, 1))
+    assert judged(slot).tuned == {"BLOCK": 64}
+    assert slot.asked[0].sources[DECLARED] == (DECLARED, SOURCE)
+    assert len(slot.asked[0].sources) == 4
+    assert slot.asked[0].budget_s == 10.0
+
+
+def test_winner_that_does_not_pass_gives_way_to_the_declared_one() -> None:
+    slot = Slot(ranked(1, DECLARED), failing=(32, 128, 256))
+    verdict = judged(slot)
+    assert verdict.correct
+    assert slot.judged[1:] == [SOURCE]
+    assert verdict.tuned == {"BLOCK": 64}
+    assert verdict.metadata["tuned"]["reasons"] == {"wrong_value": 1}
+
+
+def test_declared_one_that_fails_tells_why_when_nothing_works() -> None:
+    slot = Slot(Swept(failed=dict.fromkeys(range(4), "it raises"), finished=True), failing=(64,))
+    verdict = judged(slot)
+    assert verdict.status is Status.WRONG_VALUE
+    assert slot.judged == [SOURCE]
+    assert verdict.metadata["tuned"]["declared_ms"] is None
+
+
+def test_breaker_is_searched_for_one_by_one_and_left_out() -> None:
+    first = Swept(ready={0: 1.0, 1: 1.0}, suspects=[0, 1, 2, 3], parts_s={"compile": 1.0})
+    second = Swept(ready={0: 1.0, 1: 1.0}, suspects=[2], parts_s={"compile": 1.0})
+    slot = Slot(first, second, ranked(3, 0, 1))
+    verdict = judged(slot)
+    assert [terms.careful for terms in slot.asked] == [False, True, True]
+    assert [len(terms.sources) for terms in slot.asked] == [4, 4, 3]
+    assert [terms.budget_s for terms in slot.asked] == [10.0, 9.0, 8.0]
+    assert slot.judged == [slot.asked[0].sources[3][1]]
+    assert verdict.metadata["tuned"]["reasons"] == {"it breaks the process that it runs in": 1}
+
+
+def test_sweep_that_used_its_budget_up_is_not_repeated() -> None:
+    partial = Swept(
+        ready={0: 1.0, 1: 1.0}, ms={0: 2.0, 1: 1.0}, ranking=[1, 0], suspects=[2], parts_s={"compile": 9.9}
+    )
+    slot = Slot(partial)
+    judged(slot)
+    assert slot.judged == [slot.asked[0].sources[1][1]]
+
+
+def test_sweep_that_the_judge_failed_at_leaves_the_declared_one() -> None:
+    slot = Slot(None)
+    verdict = judged(slot)
+    assert slot.judged == [SOURCE]
+    assert verdict.tuned == {"BLOCK": 64}
+
+
+def test_without_a_gpu_the_declared_values_are_judged_and_nothing_is_claimed() -> None:
+    slot = Slot(executes=False)
+    assert judged(slot).metadata["tuned"] == {"values": {"BLOCK": 64}, "timing": "interpreter"}
+    assert slot.judged == [SOURCE]
+
+
+def test_nothing_is_swept_where_nothing_is_declared_or_timed() -> None:
+    plain, untimed = Slot(), Slot()
+    assert "tuned" not in judged(plain, "BLOCK = 64\n").metadata
+    assert "tuned" not in judged(untimed, measure_performance=False).metadata
+    assert plain.asked == untimed.asked == []
+
+
+@pytest.mark.parametrize("failing", [(), (64,)])
+def test_tunables_that_cannot_be_used_are_one_line_of_feedback(failing: tuple[int, ...]) -> None:
+    slot = Slot(failing=failing)
+    source = SOURCE.replace("'BLOCK'", "'BLOCKS'")
+    verdict = judged(slot, source)
+    lines = verdict.feedback.splitlines()
+    problem = "line 2: BLOCKS is assigned nowhere at the top level; write BLOCKS = <literal> once"
+    assert lines[0] == f"TUNABLES was not used: {problem}"
+    assert lines[1:] == (["wrong_value: f", "Next: g"] if failing else [])
+    assert verdict.metadata["tuned"] == {"problem": problem}
+    assert verdict.tuned is None
+    assert slot.judged == [source]
+
+
+def test_number_of_configurations_is_bounded() -> None:
+    many = "".join(f"A{n} = 1\n" for n in range(6))
+    table = ", ".join(f"'A{n}': {list(range(12))}" for n in range(6))
+    slot = Slot(ranked(5, 0))
+    judged(slot, f"{many}TUNABLES = {{{table}}}\n")
+    assert len(slot.asked[0].sources) == MOST

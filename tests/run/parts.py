@@ -1,0 +1,82 @@
+"""A solver made of stubs: a search of steps that cost nothing."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+from adaexplore.agent.agent import Agent
+from adaexplore.core.errors import ProblemError
+from adaexplore.core.profile import Profile
+from adaexplore.core.step import StepRecord
+from adaexplore.core.task import Task
+from adaexplore.core.verdict import Status, Verdict
+from adaexplore.judge_client.protocol import JudgeIdentity
+from adaexplore.prompts.blocks import JudgeFacts
+from adaexplore.records.task_records import TaskRecords
+from adaexplore.run.solve import Solver, solve
+from adaexplore.run.verdicts import Verdicts
+from adaexplore.search.build import build_policy
+from adaexplore.search.knobs import SearchKnobs
+from tests.stub_model import StubModel
+
+TASK = Task(1, "1", "1_x", "class Model: ...\n", "fp32", Path("1_x.py"))
+FACTS = JudgeFacts("NVIDIA H200", "Hopper", "fp32", "off", 1e-3, 5, 100, 10)
+STEPS = 12
+
+
+class StubJudge:
+    """Every third source is wrong; the others' speedup depends on the source alone."""
+
+    def __init__(self, problem: str | None = None) -> None:
+        self.judged: list[str] = []
+        self.judged_again: list[str] = []
+        self.profiled: list[str] = []
+        self._problem = problem
+
+    def identity(self) -> JudgeIdentity:
+        return JudgeIdentity("cpu", "stub")
+
+    def check_problem(self, task: Task) -> None:
+        if self._problem is not None:
+            raise ProblemError(self._problem)
+
+    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+        (self.judged_again if force else self.judged).append(source)
+        value = sum(source.encode())
+        if value % 3 == 0:
+            return Verdict(status=Status.COMPILE, metadata={"feedback": "no"})
+        stats = {"mean": 1.0, "fast_p": 0.5 + value % 7}
+        return Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats=stats)
+
+    def profile(self, task: Task, source: str) -> Profile | None:
+        self.profiled.append(source)
+        return Profile((), float(len(source)), 10.0, 8, 0.0, 0.5, "memory", "stub")
+
+
+def solver(folder: Path, agent_type: str = "MCTS", *, total_steps: int = STEPS, **parts: Any) -> Solver:
+    judge = parts.get("judge") or StubJudge()
+    return Solver(
+        agent=Agent(parts.get("model") or StubModel(), TASK, FACTS),
+        policy=parts.get("policy") or build_policy(agent_type, SearchKnobs()),
+        verdicts=Verdicts(judge if isinstance(judge, list) else [judge], TASK),
+        records=TaskRecords(folder, agent_type),
+        seed=3,
+        total_steps=total_steps,
+        parallel_steps=parts.get("parallel_steps", 1),
+        seeds=parts.get("seeds", ()),
+        profiles=parts.get("profiles", False),
+    )
+
+
+def run_all(folder: Path, agent_type: str = "MCTS", **parts: Any) -> list[StepRecord]:
+    return list(solve(solver(folder, agent_type, **parts), threading.Event()))
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        path.name: path.read_text()
+        for path in sorted(folder.iterdir())
+        if not path.name.endswith("_usage.json")
+    }

@@ -1,0 +1,210 @@
+"""What the loop asks of the judge besides a first verdict: a second timing, profiles, tuned sources."""
+
+from __future__ import annotations
+
+import json
+import threading
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaexplore.agent.agent import Agent
+from adaexplore.core.draft import Draft
+from adaexplore.core.plan import Plan
+from adaexplore.core.task import Task
+from adaexplore.core.verdict import Score, Status, Verdict
+from adaexplore.llm.protocol import ModelRequest
+from adaexplore.records.task_records import TaskRecords
+from adaexplore.run.solve import solve
+from adaexplore.search.knobs import SearchKnobs
+from adaexplore.search.mcts import Mcts
+from tests.run.parts import STEPS, StubJudge, contents, run_all, solver
+from tests.stub_model import StubModel
+
+
+class Careful(Mcts):
+    """Wants what is at least as fast as the best to be timed twice."""
+
+    def __init__(self) -> None:
+        super().__init__(SearchKnobs())
+
+    def wants_retiming(self, score: Score) -> bool:
+        return score > self.tree.best.score
+
+
+class Noisy(StubJudge):
+    """The second timing of a kernel is half the first."""
+
+    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+        verdict = super().evaluate(task, source, force=force)
+        if not force or not verdict.correct:
+            return verdict
+        stats = verdict.runtime_stats | {"fast_p": verdict.runtime_stats["fast_p"] / 4}
+        return verdict.model_copy(update={"runtime_stats": stats, "runtime_ms": 4.0})
+
+
+@pytest.mark.parametrize("parallel_steps", [1, 3])
+def test_a_new_best_is_timed_twice_before_it_counts(tmp_path: Path, parallel_steps: int) -> None:
+    judge = Noisy()
+    records = run_all(tmp_path, policy=Careful(), judge=judge, parallel_steps=parallel_steps)
+    twice = [record for record in records if record.timings]
+    assert [record.draft.source for record in twice] == judge.judged_again
+    assert 0 < len(twice) < STEPS
+    for record in twice:
+        first, second = record.timings
+        assert record.verdict is not None
+        assert record.verdict.speedup == pytest.approx(((first.speedup or 0) * (second.speedup or 0)) ** 0.5)
+        assert record.node.score.speedup == record.verdict.speedup
+    assert TaskRecords(tmp_path, "MCTS").steps()[1:] == records
+
+
+@pytest.mark.parametrize("stopped_after", range(1, STEPS))
+def test_a_resumed_run_remembers_both_timings(tmp_path: Path, stopped_after: int) -> None:
+    run_all(tmp_path / "whole", policy=Careful(), judge=Noisy())
+    begun = solver(tmp_path / "resumed", policy=Careful(), judge=Noisy())
+    list(islice(solve(begun, threading.Event()), stopped_after))
+    run_all(tmp_path / "resumed", policy=Careful(), judge=Noisy())
+    assert contents(tmp_path / "whole") == contents(tmp_path / "resumed")
+
+
+def test_the_paper_times_once(tmp_path: Path) -> None:
+    judge = StubJudge()
+    run_all(tmp_path, judge=judge)
+    assert judge.judged_again == []
+    assert not list(tmp_path.glob("*_timings.json"))
+
+
+def test_kernels_that_steps_build_on_are_profiled_once_if_correct_and_the_model_sees_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[str] = []
+    draft = Agent.draft
+
+    def watched(self: Agent, plan: Plan, recent: Any, elite: Any, known: Any) -> Draft:
+        shown.extend(kernel.source for kernel in [*elite, *recent] if kernel.profile is not None)
+        return draft(self, plan, recent, elite, known)
+
+    monkeypatch.setattr(Agent, "draft", watched)
+    judge = StubJudge()
+    records = run_all(tmp_path, judge=judge, profiles=True)
+    correct = {r.draft.source for r in records if r.verdict is not None and r.verdict.correct}
+    assert judge.profiled
+    assert len(judge.profiled) == len(set(judge.profiled))
+    assert set(judge.profiled) <= correct
+    assert list(dict.fromkeys(shown)) == judge.profiled
+    kept = TaskRecords(tmp_path, "MCTS").profiles()
+    sources = {record.node.plan.step: record.draft.source for record in records}
+    assert {sources[step] for step in kept} == set(judge.profiled)
+
+
+def test_a_small_step_has_the_kernel_profiled_that_it_edits(tmp_path: Path) -> None:
+    judge = StubJudge()
+    records = run_all(tmp_path, "IRS", judge=judge, profiles=True)
+    sources = {record.node.plan.step: record for record in records}
+    edited = [sources[record.node.plan.context_ids[-1]] for record in records[1:]]
+    correct = [r.draft.source for r in edited if r.verdict is not None and r.verdict.correct]
+    assert judge.profiled == list(dict.fromkeys(correct))
+
+
+@pytest.mark.parametrize("stopped_after", [2, 5, STEPS - 1])
+def test_a_resumed_run_asks_for_no_profile_again(tmp_path: Path, stopped_after: int) -> None:
+    first, second = StubJudge(), StubJudge()
+    begun = solve(solver(tmp_path / "resumed", judge=first, profiles=True), threading.Event())
+    list(islice(begun, stopped_after))
+    run_all(tmp_path / "resumed", judge=second, profiles=True)
+    assert set(first.profiled).isdisjoint(second.profiled)
+    run_all(tmp_path / "whole", profiles=True)
+    assert contents(tmp_path / "whole") == contents(tmp_path / "resumed")
+
+
+def test_without_profiles_none_is_asked_for(tmp_path: Path) -> None:
+    judge = StubJudge()
+    run_all(tmp_path, judge=judge)
+    assert judge.profiled == []
+    assert not list(tmp_path.glob("*_profile.json"))
+
+
+DECLARED = 'class ModelNew: ...\nBLOCK = 64\nTUNABLES = {"BLOCK": [32, 64, 128]}\n'
+TUNED = DECLARED.replace("BLOCK = 64", "BLOCK = 128")
+
+
+class Tuning(StubJudge):
+    """Finds 128 best."""
+
+    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+        self.judged.append(source)
+        return Verdict(
+            status=Status.PASSED,
+            metadata={"tuned": {"values": {"BLOCK": 128}}},
+            runtime_ms=1.0,
+            runtime_stats={"fast_p": 2.0},
+        )
+
+
+def test_the_tuned_source_is_recorded_beside_the_written_one_and_both_are_known(tmp_path: Path) -> None:
+    texts = {1: DECLARED, 2: DECLARED, 3: TUNED, 4: DECLARED.replace("128]", "256]")}
+
+    def answer(request: ModelRequest) -> str:
+        return f"```python\n{texts[int(request.key.split('/')[1])]}```"
+
+    judge = Tuning()
+    parts: dict[str, Any] = {"judge": judge, "model": StubModel(answer), "total_steps": 3}
+    records = run_all(tmp_path, "PS", **parts)
+    assert judge.judged == [DECLARED]
+    assert [record.evaluated for record in records] == [True, False, False]
+    assert {record.draft.source for record in records} == {TUNED}
+    assert [record.written for record in records] == [DECLARED, DECLARED, None]
+    assert (tmp_path / "proposal_1.py").read_text() == TUNED
+    assert (tmp_path / "proposal_1_written.py").read_text() == DECLARED
+    assert json.loads((tmp_path / "proposal_1_log.json").read_text())["tuned"] is True
+    assert TaskRecords(tmp_path, "PS").steps() == records
+    again = Tuning()
+    records = run_all(tmp_path, "PS", **(parts | {"judge": again, "total_steps": 4}))
+    assert again.judged == [texts[4]]
+    assert records[-1].draft.source == texts[4].replace("BLOCK = 64", "BLOCK = 128")
+
+
+def test_a_verdict_that_tuned_what_is_not_there_leaves_the_source(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    run_all(tmp_path, "PS", judge=Tuning(), total_steps=1)
+    assert "does not declare" in caplog.text
+    assert (tmp_path / "proposal_1.py").read_text() == "class ModelNew:\n    number = 1\n"
+
+
+SEEDS = ("class ModelNew:\n    number = 901\n", "class ModelNew:\n    number = 902\n")
+
+
+@pytest.mark.parametrize("agent_type", ["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"])
+@pytest.mark.parametrize("parallel_steps", [1, 3])
+def test_seeds_are_the_first_steps_judged_and_cost_no_model_call(
+    tmp_path: Path, agent_type: str, parallel_steps: int
+) -> None:
+    model, judge = StubModel(), StubJudge()
+    parts: dict[str, Any] = {"seeds": SEEDS, "parallel_steps": parallel_steps}
+    records = run_all(tmp_path, agent_type, model=model, judge=judge, **parts)
+    steps = {record.node.plan.step: record for record in records}
+    assert [steps[step].draft.source for step in (1, 2)] == list(SEEDS)
+    assert all(steps[step].evaluated and steps[step].node.plan.parent_id == 0 for step in (1, 2))
+    assert set(judge.judged[:2]) == set(SEEDS)
+    assert {int(request.key.split("/")[1]) for request in model.requests} == set(range(3, STEPS + 1))
+    assert sorted(steps) == list(range(1, STEPS + 1))
+    assert {record.node.plan.step for record in records[:2]} == {1, 2}
+    if agent_type == "IRS":
+        assert "number = 902" in model.requests[0].prompt
+
+
+def test_equal_seeds_are_judged_once(tmp_path: Path) -> None:
+    judge = StubJudge()
+    run_all(tmp_path, judge=judge, seeds=(SEEDS[0], SEEDS[0] + "# twin\n"), total_steps=2)
+    assert judge.judged == [SEEDS[0]]
+
+
+@pytest.mark.parametrize("stopped_after", [1, 2, 3])
+def test_a_run_with_seeds_goes_on(tmp_path: Path, stopped_after: int) -> None:
+    run_all(tmp_path / "whole", seeds=SEEDS)
+    list(islice(solve(solver(tmp_path / "resumed", seeds=SEEDS), threading.Event()), stopped_after))
+    run_all(tmp_path / "resumed", seeds=SEEDS)
+    assert contents(tmp_path / "whole") == contents(tmp_path / "resumed")

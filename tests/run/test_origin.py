@@ -1,0 +1,246 @@
+"""Forks and replays of a run with random verdicts."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from adaexplore.cli.main import main
+from adaexplore.core.errors import ProblemError
+from adaexplore.core.task import Task
+from adaexplore.records.run_records import RunRecords
+from adaexplore.run.session import open_session
+from adaexplore.settings.config import RunConfig
+
+ROOT = Path(__file__).parents[2]
+STEPS = 8
+
+
+def settings(**more: object) -> list[str]:
+    chosen = {
+        "dummy": "true",
+        "server_type": "offline",
+        "problem_root": str(ROOT / "datasets/quickstart"),
+        "total_steps": STEPS,
+        **more,
+    }
+    return [text for key, value in chosen.items() for text in ("--set", f"{key}={value}")]
+
+
+@pytest.fixture(scope="module")
+def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("lists") / "two.txt"
+    path.write_text("1 1,3\n")
+    return path
+
+
+@pytest.fixture
+def run(tmp_path: Path, tasks: Path) -> Path:
+    folder = tmp_path / "run"
+    assert main(["run", *settings(save_path=folder, test_list_path=tasks)]) == 0
+    return folder
+
+
+def contents(run: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(run)): path.read_text()
+        for path in sorted(run.glob("*/*"))
+        if not path.name.endswith("_usage.json")
+    }
+
+
+def sources(run: Path, key: str) -> list[str]:
+    return [record.draft.source for record in RunRecords(run).task(key).steps()]
+
+
+@pytest.mark.parametrize("at", [1, 5, STEPS])
+def test_a_fork_under_the_same_settings_is_the_same_run(run: Path, tmp_path: Path, at: int) -> None:
+    before = contents(run)
+    fork = tmp_path / "fork"
+    assert main(["run", "--fork", str(run), "--at", str(at), "--set", f"save_path={fork}"]) == 0
+    assert contents(fork) == before
+    assert contents(run) == before
+    told = json.loads((fork / "environment.json").read_text())["forked_from"]
+    assert told == {"run": str(run.resolve()), "at": at}
+
+
+def test_a_fork_shares_the_first_steps_and_goes_its_own_way(run: Path, tmp_path: Path) -> None:
+    fork = tmp_path / "fork"
+    arguments = ["run", "--fork", str(run), "--at", "3", "--set", f"save_path={fork}", "--set", "seed=9"]
+    assert main(arguments) == 0
+    for key in ("1_1", "1_3"):
+        assert sources(fork, key)[:4] == sources(run, key)[:4]
+        assert len(sources(fork, key)) == STEPS + 1
+    assert contents(fork) != contents(run)
+    once = contents(fork)
+    assert main(arguments) == 0
+    assert contents(fork) == once
+
+
+def test_a_fork_takes_the_tasks_of_a_list(run: Path, tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("1 3\n")
+    chosen = ["--set", f"save_path={tmp_path / 'fork'}", "--set", f"test_list_path={tmp_path / 'one.txt'}"]
+    assert main(["run", "--fork", str(run), "--at", "2", *chosen]) == 0
+    assert RunRecords(tmp_path / "fork").tasks() == ["1_3"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--at", "3"], "go together"),
+        (["--fork", "RUN"], "go together"),
+        (["--fork", "RUN", "--at", "0"], "--at must be at least 1"),
+        (["--fork", "RUN", "--at", "9", "--set", "save_path=TMP/new"], "at most 8 steps a task, not 9"),
+        (["--fork", "RUN", "--at", "3", "--set", "save_path=RUN"], "cannot be forked into itself"),
+        (["--fork", "TMP/none", "--at", "3"], "is no folder"),
+        (
+            ["--fork", "RUN", "--at", "3", "--set", "save_path=TMP/new", "--set", "agent_type=PS"],
+            "--fork takes a run of the same kind",
+        ),
+    ],
+)
+def test_a_fork_that_cannot_be_says_why(
+    run: Path, tmp_path: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [text.replace("RUN", str(run)).replace("TMP", str(tmp_path)) for text in arguments]
+    assert main(["run", *given]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_replay_ends_in_the_same_bytes_without_model_and_judge(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nobody(*_: object, **__: object) -> None:
+        raise AssertionError("a replay asks nobody")
+
+    monkeypatch.setattr("adaexplore.judge_client.dummy.DummyJudge.evaluate", nobody)
+    monkeypatch.setattr("adaexplore.llm.offline.writer.OfflineWriter.complete", nobody)
+    monkeypatch.setattr("adaexplore.run.session.open_judge", nobody)
+    assert main(["replay", str(run), "--out", str(tmp_path / "again")]) == 0
+    assert contents(tmp_path / "again") == contents(run)
+    told = json.loads((tmp_path / "again" / "environment.json").read_text())
+    assert told["replay_of"] == str(run.resolve())
+    assert told["judge"] == json.loads((run / "environment.json").read_text())["judge"]
+
+
+def test_a_replay_holds_its_own_rules_and_problems(
+    tmp_path: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = tmp_path / "memory.txt"
+    memory.write_text("You cannot fly.||9\n")
+    run, again = tmp_path / "run", tmp_path / "again"
+    chosen = settings(save_path=run, test_list_path=tasks, general_memory_path=memory, total_steps=3)
+    assert main(["run", *chosen]) == 0
+    memory.write_text("You cannot swim.||9\n")
+    tasks_gone = monkeypatch.setattr("adaexplore.cli.run.load_tasks", lambda *_: [])
+    assert tasks_gone is None
+    assert main(["replay", str(run), "--out", str(again)]) == 0
+    assert contents(again) == contents(run)
+    assert "You cannot fly." in (again / "1_1" / "step_1_prompt.txt").read_text()
+
+
+def test_a_replay_of_a_run_that_was_stopped_ends_where_it_did(run: Path, tmp_path: Path) -> None:
+    for path in [*(run / "1_3").glob("step_[678]*"), *(run / "1_3").glob("global_best_*")]:
+        path.unlink()
+    for name in ("tree_stats.json", "tree_structure.txt"):
+        (run / "1_3" / name).unlink()
+    assert main(["replay", str(run), "--out", str(tmp_path / "again")]) == 0
+    assert contents(tmp_path / "again") == contents(run)
+
+
+def test_a_task_that_could_not_be_run_cannot_be_replayed_either(
+    tmp_path: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object, task: Task) -> None:
+        if task.key == "1_3":
+            raise ProblemError(f"{task.path}: too large")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("adaexplore.judge_client.dummy.DummyJudge.check_problem", refuse)
+        assert main(["run", *settings(save_path=tmp_path / "run", test_list_path=tasks)]) == 4
+    assert main(["replay", str(tmp_path / "run"), "--out", str(tmp_path / "again")]) == 4
+    assert contents(tmp_path / "again") == contents(tmp_path / "run")
+
+
+def test_a_replay_that_asks_something_else_says_what(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = run / "1_1" / "step_3_exchanges.json"
+    exchanges = json.loads(path.read_text())
+    exchanges[0]["prompt"] += "?"
+    path.write_text(json.dumps(exchanges))
+    assert main(["replay", str(run), "--out", str(tmp_path / "again")]) == 3
+    assert "the prompt of 1_1/3/" in capsys.readouterr().err
+
+
+def test_a_replay_with_seeds_needs_no_seed_file(tmp_path: Path, tasks: Path) -> None:
+    seed = tmp_path / "seed.py"
+    seed.write_text("class ModelNew: ...\n")
+    run = tmp_path / "run"
+    assert (
+        main(
+            ["run", *settings(save_path=run, test_list_path=tasks, seed_kernel=seed, total_steps=4)],
+        )
+        == 0
+    )
+    log = json.loads((run / "1_1" / "step_1_log.json").read_text())
+    assert (log["outcome"], log["parent_node_id"], log["created_by"]) == ("seed", 0, "large_step")
+    seed.unlink()
+    assert main(["replay", str(run), "--out", str(tmp_path / "again")]) == 0
+    assert contents(tmp_path / "again") == contents(run)
+
+
+def test_a_run_with_several_in_flight_is_not_replayed(
+    tmp_path: Path, tasks: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = tmp_path / "run"
+    chosen = settings(save_path=run, test_list_path=tasks, parallel_steps=3, total_steps=3)
+    assert main(["run", *chosen]) == 0
+    assert main(["replay", str(run), "--out", str(tmp_path / "again")]) == 2
+    assert "parallel_steps" in capsys.readouterr().err
+
+
+def test_a_replay_does_not_write_over_its_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", str(run), "--out", str(run)]) == 2
+    assert "choose another directory" in capsys.readouterr().err
+
+
+def test_a_task_keeps_its_rules_until_the_memory_settings_change(tmp_path: Path, tasks: Path) -> None:
+    memory = tmp_path / "memory.txt"
+    memory.write_text("You cannot fly.||9\nYou cannot swim.||5\n")
+    run = tmp_path / "run"
+
+    def go(steps: int, **more: object) -> str:
+        chosen = settings(
+            save_path=run, test_list_path=tasks, general_memory_path=memory, total_steps=steps, **more
+        )
+        assert main(["run", *chosen]) == 0
+        return (run / "1_1" / f"step_{steps}_prompt.txt").read_text()
+
+    assert "You cannot swim." in go(1)
+    memory.write_text("You cannot walk.||9\n")
+    assert "You cannot walk." not in go(2)
+    assert "You cannot walk." in go(3, knowledge_1_threshold=4)
+    assert json.loads((run / "1_1" / "rules.json").read_text()) == ["You cannot walk."]
+
+
+def test_seeds_are_for_the_beginning(
+    run: Path, tmp_path: Path, tasks: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "seed.py").write_text("class ModelNew: ...\n")
+    chosen = settings(
+        save_path=run, test_list_path=tasks, seed_kernel=tmp_path / "seed.py", total_steps=STEPS + 1
+    )
+    assert main(["run", *chosen]) == 0
+    assert "was begun without seed_kernel" in caplog.text
+    assert json.loads((run / "1_1" / f"step_{STEPS + 1}_log.json").read_text())["outcome"] != "seed"
+
+
+def test_a_session_of_a_replay_has_the_judge_of_the_recording(run: Path, tmp_path: Path) -> None:
+    config = RunConfig.model_validate({"dummy": True, "server_type": "offline"})
+    replayed = RunRecords(run)
+    with open_session(config, [], tmp_path / "again", threading.Event(), replayed=replayed) as session:
+        assert session.access.identity.hardware == "dummy (random metrics)"

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adaexplore.core.verdict import Status, Verdict
+from adaexplore.run.retiming import combine
+
+
+def timed(speedup: float, low: float | None = None, high: float | None = None) -> Verdict:
+    stats = {"mean": 2.0 / speedup, "fast_p": speedup, "baseline_time": 2.0}
+    if low is not None:
+        stats |= {"ci_low": low, "ci_high": high}
+    return Verdict(status=Status.PASSED, runtime_ms=2.0 / speedup, runtime_stats=stats)
+
+
+def test_a_failure_outweighs_a_pass_in_either_order() -> None:
+    wrong = Verdict(status=Status.NONDETERMINISTIC)
+    assert combine(timed(2.0), wrong) is wrong
+    assert combine(wrong, timed(2.0)) is wrong
+
+
+def test_agreeing_timings_narrow_the_interval() -> None:
+    both = combine(timed(2.0, 1.9, 2.1), timed(2.0, 1.9, 2.1))
+    assert both.speedup_interval is not None
+    assert abs((both.speedup or 0) - 2.0) < 1e-9
+    assert 1.9 < both.speedup_interval.low < 2.0 < both.speedup_interval.high < 2.1
+
+
+def test_disagreeing_timings_widen_it_over_both() -> None:
+    both = combine(timed(2.0, 1.99, 2.01), timed(1.0, 0.99, 1.01))
+    assert both.speedup_interval is not None
+    assert both.speedup_interval.low <= 1.0 + 1e-9
+    assert both.speedup_interval.high >= 2.0 - 1e-9
+
+
+def test_the_surer_timing_weighs_more() -> None:
+    both = combine(timed(2.0, 1.99, 2.01), timed(1.5, 1.0, 2.25))
+    assert 1.95 < (both.speedup or 0) <= 2.0
+
+
+def test_without_intervals_both_weigh_the_same() -> None:
+    both = combine(timed(1.0), timed(4.0))
+    assert abs((both.speedup or 0) - 2.0) < 1e-9
+    assert abs((both.runtime_ms or 0) - 1.0) < 1e-9
+
+
+def test_under_the_interpreter_there_is_nothing_to_combine() -> None:
+    found = Verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, "timing": "interpreter"})
+    assert combine(found, found) is found
+
+
+speedups = st.floats(0.01, 100)
+errors = st.floats(1e-4, 0.5)
+
+
+@given(speedups, errors, speedups, errors)
+def test_the_combined_speedup_lies_between_and_its_interval_covers_both(
+    first: float, first_error: float, second: float, second_error: float
+) -> None:
+    both = combine(
+        timed(first, first * (1 - first_error), first * (1 + first_error)),
+        timed(second, second * (1 - second_error), second * (1 + second_error)),
+    )
+    interval = both.speedup_interval
+    assert interval is not None
+    slack = 1e-9
+    assert min(first, second) * (1 - slack) <= (both.speedup or 0) <= max(first, second) * (1 + slack)
+    assert interval.low <= min(first, second) * (1 + slack)
+    assert interval.high >= max(first, second) * (1 - slack)
+    assert Verdict.from_metrics(both.to_metrics()) == both

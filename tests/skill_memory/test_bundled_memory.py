@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("triton")
+
+from adaexplore.prompts.blocks import rules_block
+from skill_memory.compiler import Compiler, open_compiler
+from skill_memory.merge import SAME_RULE, overlap
+from skill_memory.rule import Rule
+from skill_memory.store import injected, read_rules
+from skill_memory.verify import check
+
+FOLDER = Path(__file__).parents[2] / "results" / "memory"
+RULES = read_rules(FOLDER / "general_memory_v1.jsonl")
+RUN_TIME_ERRORS = re.compile(r"timeout|disk|network|worker|judge|subprocess", re.IGNORECASE)
+
+
+@pytest.fixture(scope="module")
+def compiler() -> Iterator[Compiler]:
+    with open_compiler("sm_90") as compiler:
+        yield compiler
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.text[11:50])
+def test_each_bundled_rule_holds_with_the_installed_triton(rule: Rule, compiler: Compiler) -> None:
+    found = check(rule, compiler)
+    assert found.holds, found.reason
+
+
+def test_every_bundled_rule_was_recorded_and_verified_with_both_versions() -> None:
+    assert len(RULES) >= 40
+    for rule in RULES:
+        assert rule.count == len(rule.tasks) >= 1, rule.text
+        assert rule.evidence, rule.text
+        assert rule.signatures, rule.text
+        assert {(seen.triton, seen.target, seen.holds) for seen in rule.verified} == {
+            ("3.6.0", "sm_90", True),
+            ("3.7.1", "sm_90", True),
+        }, rule.text
+
+
+def test_no_bundled_rule_is_about_infrastructure_or_one_program() -> None:
+    for rule in RULES:
+        assert rule.text.startswith("You cannot "), rule.text
+        assert not RUN_TIME_ERRORS.search(rule.text), rule.text
+        assert not re.search(r"\bline \d|\bat \d+:|\.py\b|\w+_kernel\b", rule.text), rule.text
+
+
+def test_the_text_holds_the_same_rules_sorted_and_without_duplicates() -> None:
+    text = read_rules(FOLDER / "general_memory_v1_200.txt")
+    assert [(rule.text, rule.count) for rule in text] == [(rule.text, rule.count) for rule in RULES]
+    assert [rule.count for rule in text] == sorted((rule.count for rule in text), reverse=True)
+    pairs = [(a.text, b.text) for a in text for b in text if a is not b]
+    assert max(overlap(a, b) for a, b in pairs) < SAME_RULE
+
+
+def test_the_block_in_a_prompt_is_small() -> None:
+    shown = injected(RULES, 3)
+    assert len(shown) >= 20
+    assert len(rules_block(shown).encode()) / 4 <= 1800
+    assert len(rules_block(injected(RULES, 1)).encode()) / 4 <= 1800

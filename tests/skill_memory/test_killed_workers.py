@@ -1,0 +1,85 @@
+"""Eight processes add to one memory, and each is killed once at a random moment."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from skill_memory.sidecar import Sidecar, sidecar_path
+from skill_memory.store import read_rules
+
+WORKERS = 8
+TASKS = 8
+RULES = {
+    "You cannot call tl.tanh in a kernel.",
+    "You cannot slice blocks by ranges.",
+    "You cannot break out of loops early.",
+}
+
+WORKER = """
+import sys
+from adaexplore.core.usage import Usage
+from adaexplore.core.verdict import Status, Verdict
+from adaexplore.llm.protocol import Finish, ModelReply
+from pathlib import Path
+from skill_memory.failure import Failure
+from skill_memory.update import MemoryUpdater
+import re, time
+
+path, worker, tasks = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+
+
+class Model:
+    def complete(self, request):
+        time.sleep(0.01)
+        if request.purpose == "merge":
+            return ModelReply("different", Finish.COMPLETE, Usage(), "model")
+        rule = sorted(sys.argv[4:])["abc".index(re.search(r"mistake (\\w+)", request.prompt)[1])]
+        return ModelReply(rule, Finish.COMPLETE, Usage(), "model")
+
+
+updater = MemoryUpdater(path, Model(), "run")
+print("ready", flush=True)
+for task in range(tasks):
+    updater.task_finished(f"{worker}_{task}", [
+        Failure(step, "", Verdict(status=Status.LAUNCH, metadata={
+            "runtime_error": f"ValueError: mistake {'abc'[step]}"}), lineage=step)
+        for step in range(3)
+    ])
+"""
+
+
+@pytest.mark.parametrize("name", ["memory.txt", "memory.jsonl"])
+def test_no_count_is_lost_or_doubled_and_the_file_is_valid_at_any_time(tmp_path: Path, name: str) -> None:
+    path, rng = tmp_path / name, random.Random(name)
+
+    def start(worker: int) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", WORKER, str(path), str(worker), str(TASKS), *RULES]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    first = [start(worker) for worker in range(WORKERS)]
+    for process in first:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    killed = 0
+    for process in rng.sample(first, WORKERS):
+        time.sleep(rng.uniform(0, 0.1))
+        killed += process.poll() is None
+        process.send_signal(signal.SIGKILL)
+        if path.exists():
+            assert {rule.text for rule in read_rules(path)} <= RULES
+    for process in first:
+        process.communicate()
+    assert killed >= WORKERS // 2, "the workers were done before they could be killed"
+    for process in [start(worker) for worker in range(WORKERS)]:
+        _, told = process.communicate(timeout=120)
+        assert process.returncode == 0, told
+    assert {rule.text: rule.count for rule in read_rules(path)} == dict.fromkeys(RULES, WORKERS * TASKS)
+    state = Sidecar.model_validate_json(sidecar_path(path).read_bytes())
+    assert {len(kind.occurrences) for kind in state.kinds.values()} == {WORKERS * TASKS}

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from adaexplore.core.wire import CompileReport
+from skill_memory.compiling import verdict_of
+from skill_memory.failure import Failure, TaskFailures
+from skill_memory.proofs import prove
+from skill_memory.rule import Proof, Rule, Verified
+from skill_memory.shrink import nearest_working, shrink
+from skill_memory.sources import Collected
+from skill_memory.store import injected, read_rules, write_rules
+from skill_memory.verify import check, verify_file
+
+CANDIDATE = '''
+import torch
+
+
+def helper(a):
+    """A docstring."""
+    return a * 2
+
+
+def kernel(x, n):
+    total = 0
+    for k in range(n):
+        if k > 3:
+            total = total + helper(k)
+    y = total + bad(x, 1 + 2, key=n)
+    return y
+
+
+class ModelNew:
+    def __init__(self, a, b):
+        self.a = a
+
+    def forward(self, x):
+        return kernel(x, 7)
+'''
+MESSAGE = "at 1:1:\n{line}\n{caret}\nTypeError: bad is not callable"
+
+
+class Fake:
+    """Fails where ``bad(`` is called, at its place."""
+
+    triton = "3.7.1"
+    target = "sm_90"
+
+    def __call__(self, reference: str, source: str) -> CompileReport | None:
+        try:
+            ast.parse(source)
+        except SyntaxError as error:
+            return CompileReport(ok=False, status="syntax", message=str(error))
+        if "class ModelNew" not in source:
+            return CompileReport(ok=False, status="load", message="AttributeError: no class ModelNew")
+        for number, line in enumerate(source.splitlines(), 1):
+            if "bad(" in line:
+                text = MESSAGE.format(line=line, caret=" " * line.index("bad(") + "^")
+                return CompileReport(ok=False, status="compile", line=number, message=text)
+        return CompileReport(ok=True, status="passed")
+
+
+def fails(source: str) -> bool:
+    report = Fake()("", source)
+    return report is not None and report.status == "compile"
+
+
+def test_a_candidate_shrinks_to_what_fails() -> None:
+    small = shrink(CANDIDATE, fails)
+    assert fails(small.source)
+    assert len(small.source.splitlines()) <= 5
+    assert not small.cut_short
+    assert small.trials > 10
+
+
+def test_a_candidate_that_does_not_fail_comes_back_as_it_is() -> None:
+    assert shrink("x = 1\n", fails).source == "x = 1\n"
+    assert shrink("x = (\n", fails).source == "x = (\n"
+
+
+def test_the_time_limit_leaves_the_best_so_far() -> None:
+    now = iter(range(10_000))
+    small = shrink(CANDIDATE, fails, limit_s=8, clock=lambda: next(now))
+    assert small.cut_short
+    assert fails(small.source)
+    assert small.trials <= 8
+
+
+def test_the_counterpart_is_one_small_change_away() -> None:
+    source = "y = 1 + bad(x, 2) * 3\nz = 4\n\nclass ModelNew:\n    pass\n"
+    found = nearest_working(source, lambda text: bool((report := Fake()("", text)) and report.ok))
+    assert found is not None
+    assert "bad(" not in found.source
+    assert "* 3" in found.source
+    assert "z = 4" in found.source
+
+
+def collected() -> Collected:
+    report = Fake()("", CANDIDATE)
+    assert report is not None
+    failure = Failure(
+        1, CANDIDATE, verdict_of(report, CANDIDATE), 1, report.line, reference="class Model: ..."
+    )
+    return Collected((TaskFailures("run/1", (failure,)),))
+
+
+def test_a_rule_without_proof_gets_one_that_holds(tmp_path: Path) -> None:
+    path, failures = tmp_path / "m.jsonl", collected()
+    signature = failures.tasks[0].failures[0].signature
+    assert signature is not None
+    write_rules(
+        path, [Rule("You cannot call bad.", 2, signatures=(signature.key,)), Rule("You cannot x.", 1)]
+    )
+    proofs = prove(path, failures, Fake(), 60.0)
+    assert (proofs.rules, proofs.reproducers, proofs.counterparts) == (1, 1, 1)
+    assert proofs.lines_after < proofs.lines_before
+    proven, other = read_rules(path)
+    assert proven.reproducer is not None
+    assert "bad(" in proven.reproducer
+    assert check(proven, Fake()).holds
+    assert check(other, Fake()) == type(check(other, Fake()))(
+        other.text, None, "no reproducer and counterpart"
+    )
+
+
+BAD = "y = bad(1)\n\nclass ModelNew:\n    pass\n"
+GOOD = "y = 1\n\nclass ModelNew:\n    pass\n"
+KEY = "compile | TypeError | bad is not callable | call _"
+
+
+@pytest.mark.parametrize(
+    ("rule", "reason"),
+    [
+        (Rule("r", 1, signatures=(KEY,), reproducer=GOOD, counterpart=GOOD), "the reproducer works"),
+        (Rule("r", 1, signatures=(KEY,), reproducer=BAD, counterpart=BAD), "the counterpart fails"),
+        (Rule("r", 1, signatures=("load | E | m | c",), reproducer=BAD, counterpart=GOOD), "fails otherwise"),
+        (
+            Rule("r", 1, signatures=(KEY,), reproducer=BAD, counterpart=GOOD, others=(Proof(GOOD, GOOD),)),
+            "the reproducer works",
+        ),
+    ],
+)
+def test_a_rule_whose_proof_fails_does_not_hold_and_the_reason_is_told(rule: Rule, reason: str) -> None:
+    found = check(rule, Fake())
+    assert found.holds is False
+    assert reason in found.reason
+
+
+def test_a_retired_rule_stays_in_the_file_and_out_of_prompts_of_that_version(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    holds = Rule("You cannot a", 9, signatures=(KEY,), reproducer=BAD, counterpart=GOOD)
+    fails_now = Rule("You cannot b", 8, signatures=(KEY,), reproducer=GOOD, counterpart=GOOD)
+    unknown = Rule("You cannot c", 7)
+    earlier = Verified("3.6.0", "sm_90", True)
+    write_rules(path, [holds, Rule(**{**fails_now.__dict__, "verified": (earlier,)}), unknown])
+    found = verify_file(path, Fake())  # type: ignore[arg-type]
+    assert (found.rules, found.hold, found.retired, found.triton) == (3, 1, 1, "3.7.1")
+    assert [checked.holds for checked in found.per_rule] == [True, False, None]
+    rules = read_rules(path)
+    assert injected(rules, 3, "3.7.1") == ("You cannot a", "You cannot c")
+    assert injected(rules, 3, "3.6.0") == ("You cannot a", "You cannot b", "You cannot c")
+    assert [seen.holds for seen in rules[1].verified] == [True, False]
+    assert verify_file(path, Fake()).retired == 1  # type: ignore[arg-type]
+    assert read_rules(path) == rules

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from adaexplore.core.errors import RecordError
+from adaexplore.core.verdict import Verdict
+from adaexplore.core.wire import CompileReport
+from skill_memory.build import build, explained
+from skill_memory.compiling import located
+from skill_memory.failure import is_infrastructure
+from skill_memory.sources import Collected, from_run, from_trees
+from skill_memory.store import read_rules
+from tests.skill_memory.test_update import Model
+
+CODE = "import triton.language as tl\n\n\ndef kernel(n):\n    v = tl.float32(n)\n"
+
+
+def step(number: int, error: str | None, *, parent: int = 0, small: bool = False, correct: bool = False,
+         compiled: bool = True) -> dict[str, Any]:  # fmt: skip
+    return {
+        "step": number,
+        "node_id": number,
+        "parent_node_id": parent,
+        "created_by": "small_step" if small else "large_step",
+        "score": {"compiled": compiled, "correct": correct, "fast_p": 0.0},
+        "error": error,
+        "code": CODE,
+    }
+
+
+DTYPE = "triton.compiler.errors.CompilationError: TypeError(\"'dtype' object is not callable\")"
+STEPS = [
+    {**step(0, None), "created_by": "dummy_root", "code": "", "parent_node_id": None},
+    step(1, DTYPE),
+    step(2, DTYPE, parent=1, small=True),
+    step(3, DTYPE),
+    step(4, "incorrect output"),
+    step(5, None, correct=True),
+    step(6, "Subprocess timeout", compiled=False),
+    step(7, "triton.compiler.errors.CompilationError:         ^"),
+    step(8, "builtins.OSError: OSError: [Errno 28] No space left on device"),
+    step(9, "Subprocess failed", compiled=False),
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    tree = {"label": "a tree", "reference_src": "class Model: ...", "steps": STEPS}
+    (tmp_path / "tree.json").write_text(json.dumps(tree))
+    return tmp_path
+
+
+def test_trees_give_failures_by_lineage_and_leave_wrong_values_and_infrastructure_out(folder: Path) -> None:
+    found = from_trees(folder)
+    assert (found.failures, found.infrastructure, found.wrong_values) == (5, 2, 1)
+    (task,) = found.tasks
+    assert [(failure.step, task.occurrence(failure)) for failure in task.failures] == [
+        (1, "tree#1"),
+        (2, "tree#1"),
+        (3, "tree#3"),
+        (7, "tree#7"),
+        (9, "tree#9"),
+    ]
+    assert task.failures[-1].signature is None
+
+
+def test_a_file_that_is_no_tree_is_named_and_left_out(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (folder / "other.json").write_text('{"steps": [{}]}')
+    (folder / "broken.json").write_text("{")
+    assert from_trees(folder).failures == 5
+    assert "other.json" in caplog.text
+    assert "broken.json" in caplog.text
+
+
+def test_a_folder_without_trees_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="no recorded trees"):
+        from_trees(tmp_path)
+
+
+def test_errors_that_were_cut_off_are_told_by_compiling_again(folder: Path) -> None:
+    reason = "TypeError(\"'dtype' object is not callable\")"
+    message = f"at 2:4:\ndef kernel(n):\n    v = tl.float32(n)\n        ^\n{reason}"
+    report = CompileReport(
+        ok=False, status="compile", line=5, message=message, error_name="x.CompilationError"
+    )
+    found = located(from_trees(folder), lambda reference, source: report)
+    keys = [failure.signature and failure.signature.key for task in found.tasks for failure in task.failures]
+    assert keys == ["compile | TypeError | 'dtype' object is not callable | call tl.<dtype>"] * 4 + [None]
+    passes = CompileReport(ok=True, status="passed")
+    assert located(from_trees(folder), lambda reference, source: passes) == from_trees(folder)
+    assert located(from_trees(folder), lambda reference, source: None) == from_trees(folder)
+
+
+def test_a_memory_is_built_with_its_figures_and_building_again_changes_nothing(folder: Path) -> None:
+    path, model = folder / "memory.jsonl", Model()
+    built = build(from_trees(folder), path, model)
+    assert (built.failures, built.infrastructure, built.model_calls, built.rules) == (5, 2, 1, 0)
+    assert built.explained == 0.0  # the model answered: no rule
+    assert build(from_trees(folder), path, model).model_calls == 0
+
+    class Answering(Model):
+        def complete(self, request: Any) -> Any:
+            return super().complete(type(request)(request.prompt + "tanh ", request.purpose, request.key))
+
+    other = folder / "other.jsonl"
+    built = build(from_trees(folder), other, Answering())
+    assert (built.rules, built.explained) == (1, 0.6)
+    before = other.read_bytes()
+    assert build(from_trees(folder), other, Answering()).model_calls == 0
+    assert other.read_bytes() == before
+    assert [rule.count for rule in read_rules(other)] == [2]
+    assert explained(Collected(), other) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("metadata", "infrastructure"),
+    [
+        ({"error": "Subprocess timeout", "timeout": 300}, True),
+        ({"error": "Failed to parse result", "stdout": "hello"}, True),
+        ({"error": "HTTP 503", "attempts": 3}, True),
+        ({"compilation_error": "PermissionError: [Errno 13] denied"}, True),
+        ({"error": "Subprocess failed", "returncode": -11}, False),
+        ({"compilation_error": "ImportError: no module named x"}, False),
+    ],
+)
+def test_what_the_release_recorded_of_its_own_trouble_is_no_failure(
+    metadata: dict[str, Any], infrastructure: bool
+) -> None:
+    verdict = Verdict.from_metrics({"compiled": False, "correctness": False, "metadata": metadata})
+    assert is_infrastructure(verdict) is infrastructure
+
+
+def test_a_folder_that_is_no_run_is_one_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(RecordError, match="save_path"):
+        from_run(tmp_path)

@@ -1,0 +1,96 @@
+import random
+
+import pytest
+
+from adaexplore.core.verdict import Score
+from adaexplore.search.build import build_policy
+from adaexplore.search.knobs import SearchKnobs
+from adaexplore.search.linear import IndependentSampling
+from tool_scripts.search_bench.clock import Prices, Simulation
+from tool_scripts.search_bench.contestants import PAPER_L2
+from tool_scripts.search_bench.environment import Outcome
+from tool_scripts.search_bench.landscapes import landscapes
+
+FIXED = Prices(call_s=60.0, call_sigma=0.0, evaluation_s=4.0, call_usd=1.0, gpu_hour_usd=900.0)
+
+
+class Climb:
+    """Every candidate is a tenth faster than the one before."""
+
+    name, top = "climb", 10.0
+
+    def root(self, rng):
+        return None
+
+    def small(self, parent, rng):
+        return Outcome(True, True, parent.speedup + 0.1)
+
+    def large(self, parent, context, rng):
+        return Outcome(True, True, 1.1)
+
+    def retime(self, candidate, rng):
+        return Outcome(True, True, candidate.speedup / 1.21)
+
+
+def simulate(in_flight, prices=FIXED, steps=8, environment=None, policy=None):
+    policy = build_policy("MCTS", PAPER_L2) if policy is None else policy
+    return Simulation(policy, environment or Climb(), 1, prices, in_flight).run(steps)
+
+
+def test_one_at_a_time_takes_a_call_and_an_evaluation_a_step():
+    run = simulate(1)
+    assert [point.time_s for point in run] == pytest.approx([64.0 * step for step in range(1, 9)])
+    assert run[-1].usd == pytest.approx(8 * (1.0 + 1.0))
+
+
+def test_calls_overlap_and_evaluations_queue_for_the_gpu():
+    assert [point.time_s for point in simulate(4, steps=4)] == pytest.approx([64.0, 68.0, 72.0, 76.0])
+    two = Prices(call_s=60.0, call_sigma=0.0, evaluation_s=4.0, gpus=2)
+    assert [point.time_s for point in simulate(4, two, steps=4)] == pytest.approx([64.0, 64.0, 68.0, 68.0])
+
+
+def test_a_straggler_does_not_hold_up_the_others():
+    class Straggling(Climb):
+        def large(self, parent, context, rng):
+            calls = 1.0 if self.first else 100.0
+            self.first = True
+            return Outcome(True, True, 1.1, calls=calls)
+
+        first = False
+
+    run = simulate(2, steps=9, environment=Straggling(), policy=IndependentSampling(PAPER_L2))
+    assert run[7].time_s < 700
+    assert run[8].time_s > 6000
+
+
+def test_steps_are_counted_as_they_come_back_and_the_best_never_falls():
+    run = simulate(3, Prices(), steps=30, environment=landscapes()[0])
+    assert [point.time_s for point in run] == sorted(point.time_s for point in run)
+    assert len(run) == 30
+
+
+def test_the_same_seed_is_the_same_search():
+    environment = landscapes()[1]
+    assert simulate(4, Prices(), 40, environment) == simulate(4, Prices(), 40, environment)
+
+
+def test_a_second_timing_takes_the_gpu_once_more_and_counts_as_the_mean_of_both():
+    class Again(IndependentSampling):
+        def wants_retiming(self, score: Score) -> bool:
+            return True
+
+    policy = Again(SearchKnobs())
+    run = simulate(1, steps=1, policy=policy)
+    assert run[0].time_s == pytest.approx(68.0)
+    assert policy.tree[1].score.speedup == pytest.approx(1.0)  # of 1.1 and 1.1 / 1.21
+
+
+@pytest.mark.parametrize("landscape", landscapes(), ids=lambda item: item.name)
+def test_designed_landscapes_stay_within_their_top(landscape):
+    rng = random.Random(2)
+    found = [landscape.large(landscape.root(rng), [], rng) for _ in range(5)]
+    for _ in range(300):
+        found.append(landscape.small(rng.choice(found), rng))
+        found.append(landscape.large(None, [item for item in found if item.correct][-3:], rng))
+    assert max(item.truth for item in found) <= landscape.top + 1e-9
+    assert {item.correct for item in found} == {True, False}

@@ -1,0 +1,170 @@
+import json
+import math
+import random
+
+import pytest
+
+from adaexplore.core.errors import ConfigError
+from tool_scripts.search_bench.moves import recorded_moves, stall_hazard, timing_noise
+from tool_scripts.search_bench.recorded import RecordedProblem
+from tool_scripts.search_bench.suites import usable
+from tool_scripts.search_bench.traces import read_tree, read_trees, reads_no_input
+
+from .conftest import CONSTANT, READS, bundle, step
+
+
+def written(path, steps):
+    path.write_text(json.dumps(bundle("2_9", steps)), encoding="utf-8")
+    return read_tree(path)
+
+
+def test_trees_are_named_after_their_run_and_sorted(trees):
+    assert [tree.name for tree in read_trees(trees)] == ["2_1", "2_2", "2_3"]
+    assert read_trees(trees)[0].top == pytest.approx(math.log(3.0))
+
+
+def test_a_curve_is_the_share_of_the_log_gain_and_holds_at_its_end(tmp_path):
+    tree = written(
+        tmp_path / "a.json",
+        [
+            step(1, 0, "large", 0.0),
+            step(2, 0, "large", 2.0),
+            step(3, 2, "small", 1.5),
+            step(4, 2, "small", 4.0),
+        ],
+    )
+    assert tree.curve(6) == pytest.approx([0.0, 0.5, 0.5, 1.0, 1.0, 1.0])
+
+
+def test_a_problem_with_constant_output_is_left_out_and_said_so(trees):
+    said = []
+    assert [tree.name for tree in usable(read_trees(trees), [], said.append)] == ["2_1", "2_2"]
+    assert said == ["2_3: left out, its output is constant (step 2 is correct and reads no input)"]
+
+
+def test_trees_can_be_left_out_by_name_of_run_or_file(trees):
+    kept = usable(read_trees(trees), ["2_1"], lambda line: None)
+    assert [tree.name for tree in kept] == ["2_2"]
+    assert usable(read_trees(trees), ["p2_1"], lambda line: None) == kept
+    with pytest.raises(ConfigError, match="--leave-out 2_7: no such tree, there are 2_1, 2_2, 2_3"):
+        usable(read_trees(trees), ["2_7"], lambda line: None)
+
+
+@pytest.mark.parametrize(
+    ("source", "constant"),
+    [
+        (CONSTANT, True),
+        (READS, False),
+        ("class ModelNew:\n    def forward(self, x, y):\n        return f(x.shape, y)\n", False),
+        (
+            "class ModelNew:\n    def forward(self, x):\n        return f(x.size(0), x.sum())\n",
+            False,
+        ),
+        ("class ModelNew:\n    def forward(self):\n        return 1\n", False),
+        ("def broken(:", False),
+        ("", False),
+    ],
+)
+def test_a_kernel_that_asks_for_shape_and_place_only_reads_no_input(source, constant):
+    assert reads_no_input(source) is constant
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not a recorded tree"),
+        ("[]", "is not a recorded tree"),
+        ('{"steps": [{"created_by": "small_step"}]}', "is not a recorded tree"),
+        (json.dumps(bundle("x", [step(1, 7, "large", 2.0)])), "step 1 names node 7, which is not before it"),
+        (
+            json.dumps(bundle("x", [step(1, 0, "large", 0.9)])),
+            "no kernel in it is correct and faster than 1x",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path, text, message):
+    file = tmp_path / "bad.json"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=message) as raised:
+        read_tree(file)
+    assert str(file) in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_steps_are_sorted_by_kind_and_start(tmp_path):
+    tree = written(
+        tmp_path / "a.json",
+        [
+            step(1, 0, "large", 2.0),
+            step(2, 1, "small", 0.0, [1]),
+            step(3, 1, "small", 4.0, [1]),
+            step(4, 1, "large", 3.0, [3]),
+            step(5, 0, "large", 0.0),
+            step(6, 5, "small", 1.0, [5]),
+            step(7, 3, "small", 3.9, [1, 3]),
+        ],
+    )
+    moves = recorded_moves(tree)
+    assert [(move.start, move.end) for move in moves.small] == [
+        (math.log(2), None),
+        (math.log(2), math.log(4)),
+        (math.log(4), math.log(3.9)),
+    ]
+    assert [move.stuck for move in moves.small] == [False, False, True]
+    assert [(move.start, move.end) for move in moves.large] == [(math.log(4), math.log(3))]
+    assert moves.fresh == (math.log(2), None)
+    assert (moves.first_repairs, moves.repaired) == ((0.0,), (True,))
+    assert moves.lineages == ((math.log(2), math.log(4)),)
+
+
+def test_noise_is_read_off_repeated_sources(tmp_path):
+    same = READS.format("same")
+    steps = [step(1, 0, "large", 2.0, code=same), step(2, 1, "small", 2.0 * math.exp(0.1), [1], same)]
+    assert timing_noise([written(tmp_path / "a.json", steps)]) == pytest.approx(0.1 / math.sqrt(2))
+
+
+def test_stalled_lineages_are_told_from_fresh_ones(tmp_path):
+    steps = [step(1, 0, "large", 1.0), step(2, 1, "small", 1.2, [1])]
+    steps += [step(number, 2, "small", 1.0, [1, 2]) for number in range(3, 9)]
+    steps += [step(9, 0, "large", 8.0)]
+    # fresh: step 2 advances, step 3 does not; stalled for 4 and 5 attempts: two that do not
+    assert stall_hazard([written(tmp_path / "a.json", steps)]) == (0.5, 0.0)
+
+
+def problem(trees, share):
+    tree = read_trees(trees)[1]
+    return RecordedProblem(tree.name, tree.top, recorded_moves(tree), share, 0.02, 0.5)
+
+
+def test_a_simulated_problem_never_passes_its_top_and_repeats_with_its_seed(trees):
+    def search(seed):
+        rng, environment = random.Random(seed), problem(trees, 0.5)
+        found = [environment.large(environment.root(rng), [], rng)]
+        for _ in range(60):
+            if rng.random() < 0.2:
+                shown = [item for item in found if item.correct]
+                found.append(environment.large(found[-1], shown[-5:], rng))
+            else:
+                found.append(environment.small(found[-1], rng))
+        return found
+
+    found = search(3)
+    assert found == search(3)
+    assert any(item.correct for item in found)
+    assert any(not item.correct for item in found)
+    assert max(item.truth for item in found) <= 6.0 + 1e-9
+
+
+def test_lineages_with_a_ceiling_stop_below_the_top(trees):
+    def best(share):
+        rng, environment = random.Random(5), problem(trees, share)
+        tops = []
+        for _ in range(40):
+            node = environment.large(environment.root(rng), [], rng)
+            for _ in range(40):
+                step = environment.small(node, rng)
+                node = step if step.truth >= node.truth else node
+            tops.append(node.truth)
+        return sum(tops) / len(tops)
+
+    assert best(0.9) < 0.8 * best(0.0)

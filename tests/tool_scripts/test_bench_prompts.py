@@ -1,0 +1,123 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.prompt_cache import Hit, MarkedCache, PrefixCache
+from tool_scripts.bench_prompts import main
+from tool_scripts.prompt_bench import command
+from tool_scripts.prompt_bench.command import Bill, replay
+from tool_scripts.prompt_bench.searches import offline_search, recorded_search
+
+PROBLEM = Path(__file__).resolve().parents[2] / "datasets/quickstart/level2/3_scaled_masked_softmax.py"
+
+
+def test_a_search_is_replayed_in_both_layouts_and_dialects(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "figures.json"
+    monkeypatch.setattr(command, "SELECTIONS", ("uct",))
+    assert command.main(["--problems", str(PROBLEM), "--steps", "4", "--out", str(out)]) == 0
+    figures = json.loads(capsys.readouterr().out)
+    assert json.loads(out.read_text(encoding="utf-8")) == figures
+    found = figures["offline_uct"]
+    for dialect in ("openai", "anthropic"):
+        paper, shared = found[dialect]["paper_per_step"], found[dialect]["shared_per_step"]
+        assert paper["requests"] == shared["requests"]
+        assert shared["read_from_cache"] > paper["read_from_cache"]
+        assert shared["billed"] == pytest.approx(shared["sent"] - 0.9 * shared["read_from_cache"], abs=0.02)
+        assert found[dialect]["fewer"] == pytest.approx(1 - shared["billed"] / paper["billed"], abs=1e-3)
+    assert found["anthropic"]["paper_per_step"]["read_from_cache"] == 0
+    assert found["anthropic"]["shared_per_step"]["written_to_cache"] > 0
+    assert found["anthropic"]["fewer_with_writes"] < found["anthropic"]["fewer"]
+
+
+def test_every_step_of_a_search_is_sent_with_what_it_had_in_view() -> None:
+    search = offline_search(PROBLEM, 3, 0)
+    bill = replay(search, "paper", "openai", 0)
+    assert (bill.steps, bill.requests) == (3, sum(len(step.replies) for step in search.steps))
+
+
+def test_no_searches_are_an_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert main(["--problems", str(PROBLEM), "--steps", "1", "--traces", str(tmp_path)]) != 0
+    assert "no searches to measure" in caplog.text
+
+
+def test_recorded_trees_are_read(tmp_path: Path) -> None:
+    kernel = "class ModelNew:\n    size = {}\n"
+    root = {
+        "step": 0,
+        "node_id": 0,
+        "parent_node_id": None,
+        "context_node_ids": [],
+        "created_by": "dummy_root",
+    }
+    nothing = {"code": "", "error": None, "runtime_us": None, "score": {"correct": 0, "fast_p": 0.0}}
+    passed = {"error": None, "runtime_us": 0.5, "score": {"correct": 1, "fast_p": 2.0}}
+    large = {"step": 1, "node_id": 1, "parent_node_id": 0, "context_node_ids": [], "created_by": "large_step"}
+    small = {
+        "step": 2,
+        "node_id": 2,
+        "parent_node_id": 1,
+        "context_node_ids": [1],
+        "created_by": "small_step",
+    }
+    steps = [
+        {**root, **nothing},
+        {**large, **passed, "code": kernel.format(1)},
+        {**small, **passed, "code": kernel.format(2)},
+    ]
+    path = tmp_path / "tree.json"
+    path.write_text(json.dumps({"reference_src": "class Model: ...", "steps": steps}))
+    search = recorded_search(path, 50)
+    assert [len(step.replies) for step in search.steps] == [1, 2]
+    assert search.steps[1].shown[0].source == kernel.format(1)
+    assert replay(search, "shared", "anthropic", 0).requests == 3
+
+
+def test_a_bill_counts_cached_tokens_at_a_tenth_and_written_ones_at_five_quarters() -> None:
+    bill = Bill(1, 1, 1000, 400, 200)
+    assert (bill.billed, bill.billed_with_writes) == (640.0, 690.0)
+
+
+def body(*blocks: tuple[str, bool]) -> dict[str, object]:
+    content = [
+        {"type": "text", "text": text, **({"cache_control": {"type": "ephemeral"}} if marked else {})}
+        for text, marked in blocks
+    ]
+    return {"messages": [{"role": "user", "content": content}]}
+
+
+def test_a_marked_cache_reads_what_was_written_and_begins_its_life_anew() -> None:
+    cache, a, b = MarkedCache(), "a" * 8000, "b" * 4000
+    assert cache.look_up(body((a, True), (b, True), ("x", False)), 0.0) == Hit(0, 3000)
+    assert cache.look_up(body((a, True), (b, True), ("y", False)), 299.0) == Hit(3000, 0)
+    assert cache.look_up(body((a, True), ("y", False)), 598.0) == Hit(2000, 0)
+    assert cache.look_up(body((a, True), (b, True)), 599.5) == Hit(2000, 1000)
+    assert cache.look_up(body((a, False), (b, True)), 900.0) == Hit(0, 3000)
+
+
+def test_a_marked_cache_looks_back_twenty_blocks_and_refuses_a_fifth_mark() -> None:
+    a, block = "a" * 8000, ("b" * 40, False)
+    for between, read in ((18, 2000), (19, 0)):
+        cache = MarkedCache()
+        cache.look_up(body((a, True)), 0.0)
+        assert cache.look_up(body((a, False), *[block] * between, ("c", True)), 1.0).read == read
+    with pytest.raises(ValueError, match="maximum of 4"):
+        cache.look_up(body(*[("a", True)] * 5), 0.0)
+
+
+def test_short_beginnings_are_not_cached() -> None:
+    marked, prefix = MarkedCache(), PrefixCache()
+    for _ in range(2):
+        assert marked.look_up(body(("a" * 4000, True)), 0.0) == Hit(0, 0)
+        assert prefix.look_up(body(("a" * 4000, False)), 0.0) == Hit(0)
+
+
+def test_a_prefix_cache_counts_in_steps_of_128_tokens() -> None:
+    cache = PrefixCache()
+    cache.look_up(body(("a" * 9000, False)), 0.0)
+    assert cache.look_up(body(("a" * 8999 + "x", False)), 300.0) == Hit(2176)
+    assert cache.look_up(body(("a" * 9000, False)), 601.0) == Hit(0)

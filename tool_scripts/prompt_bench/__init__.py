@@ -1,0 +1,1 @@
+"""What the prompts of a search cost."""

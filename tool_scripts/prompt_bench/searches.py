@@ -1,0 +1,134 @@
+"""Searches whose prompts are to be measured: what each step had in view, and what was answered."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from adaexplore.agent.agent import Agent
+from adaexplore.core.plan import Plan, StepKind
+from adaexplore.core.streams import stream
+from adaexplore.core.task import Task
+from adaexplore.core.verdict import NO_SCORE, Status, Verdict
+from adaexplore.judge_client.dummy import DummyJudge
+from adaexplore.llm.offline import OfflineWriter
+from adaexplore.llm.offline.patches import edits_between
+from adaexplore.prompts.blocks import JudgeFacts, ShownKernel
+from adaexplore.prompts.steps import Layout
+from adaexplore.search.build import build_policy
+from adaexplore.search.knobs import SearchKnobs, Selection
+from adaexplore.settings.config import BUNDLED_MEMORY, RunConfig
+from adaexplore.settings.paths import locate
+from adaexplore.tasks.sources import task_from_file
+from skill_memory.store import injected, read_rules
+
+WORDS_OF_A_REVIEW = 90
+CONFIG = RunConfig(preset="default")
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step: its plan, the kernels in view, and the replies in order."""
+
+    plan: Plan
+    shown: tuple[ShownKernel, ...]
+    replies: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Search:
+    """All steps of one search."""
+
+    name: str
+    task: Task
+    steps: tuple[Step, ...]
+
+
+def facts_of(layout: Layout) -> JudgeFacts:
+    """What the prompts of a preset say about a judge with a GPU."""
+    ours = layout == "shared"
+    return JudgeFacts(
+        gpu_name="NVIDIA H200",
+        gpu_architecture="Hopper",
+        dtype="fp32",
+        tf32="off",
+        tolerance=CONFIG.tolerance,
+        trials=5,
+        timed_runs=100,
+        warmup_runs=10,
+        tier="strict",
+        shows_flags=ours,
+        tunes=ours,
+    )
+
+
+def rules() -> tuple[str, ...]:
+    """The bundled skill memory's, as prompts show them."""
+    return injected(read_rules(locate(BUNDLED_MEMORY)), CONFIG.knowledge_1_threshold)
+
+
+def knobs_of(selection: Selection) -> SearchKnobs:
+    """Preset ``default``'s, with one way of selecting nodes."""
+    known = {
+        each.name: getattr(CONFIG, each.name) for each in fields(SearchKnobs) if hasattr(CONFIG, each.name)
+    }
+    return SearchKnobs(**{**known, "selection": selection})
+
+
+def offline_search(problem: Path, steps: int, seed: int, selection: Selection = "uct") -> Search:
+    """A search of the offline writer with preset ``default``'s knobs and random verdicts."""
+    task, judge, nodes = task_from_file(problem, "fp32"), DummyJudge(seed), dict[int, ShownKernel]()
+    policy = build_policy(CONFIG.agent_type, knobs_of(selection))
+    agent = Agent(OfflineWriter(seed), task, facts_of("paper"), rules())
+    made = []
+    for number in range(1, steps + 1):
+        plan = policy.plan(number, stream(seed, task.key, "search", number))
+        shown = tuple(nodes[node] for node in plan.context_ids)
+        draft = agent.draft(plan, shown)
+        verdict = judge.evaluate(task, draft.source) if draft.source.strip() else None
+        nodes[number] = ShownKernel(draft.source, verdict)
+        policy.observe(plan, draft.source, NO_SCORE if verdict is None else verdict.score)
+        made.append(Step(plan, shown, tuple(exchange.reply for exchange in draft.exchanges)))
+    return Search("/".join(problem.with_suffix("").parts[-2:]), task, tuple(made))
+
+
+def recorded_search(path: Path, steps: int) -> Search:
+    """The first steps of a recorded tree; reviews were not recorded, as many words stand for each."""
+    tree = json.loads(path.read_text(encoding="utf-8"))
+    task = Task(2, path.stem, path.stem, tree["reference_src"], "fp32", path)
+    nodes: dict[int, ShownKernel] = {}
+    made = []
+    for row in tree["steps"]:
+        nodes[row["node_id"]] = ShownKernel(row["code"] or "", _verdict(row))
+        kind = StepKind(row["created_by"])
+        plan = Plan(row["step"], kind, row["parent_node_id"] or 0, tuple(row["context_node_ids"]))
+        shown = tuple(nodes[node] for node in plan.context_ids)
+        if 0 < plan.step <= steps and (shown or kind is not StepKind.SMALL):
+            replies = _small(shown, row["code"] or "") if kind is StepKind.SMALL else (_large(row["code"]),)
+            made.append(Step(plan, shown, replies))
+    return Search(path.stem, task, tuple(made))
+
+
+def _verdict(row: dict[str, Any]) -> Verdict:
+    score = row["score"]
+    if not score["correct"]:
+        return Verdict(status=Status.COMPILE, metadata={"feedback": str(row["error"] or "")})
+    stats = {"mean": row["runtime_us"], "fast_p": score["fast_p"]}  # milliseconds, whatever the key says
+    return Verdict(status=Status.PASSED, runtime_ms=row["runtime_us"], runtime_stats=stats)
+
+
+def _large(code: str | None) -> str:
+    return f"```python\n{code or 'pass'}\n```"
+
+
+def _small(shown: Sequence[ShownKernel], code: str) -> tuple[str, ...]:
+    """The review, where there would have been one, and edits that make ``code`` of the last kernel."""
+    parent = shown[-1].source
+    line = next(line for line in parent.split("\n") if line.strip() and parent.count(line) == 1)
+    nothing = f"<old_str_1>\n{line}\n</old_str_1>\n<new_str_1>\n{line}\n</new_str_1>"
+    edits = edits_between(parent, code) or nothing
+    reviewed = any(kernel.verdict is not None and kernel.verdict.correct for kernel in shown)
+    return (" ".join(["word"] * WORDS_OF_A_REVIEW), edits) if reviewed else (edits,)

@@ -1,0 +1,163 @@
+"""Tier C: landscapes designed to mislead a policy, one family for each way to be misled.
+
+A landscape has kinds of structure. A structure starts at some level (the logarithm of a speedup),
+climbs by small steps with some probability and size, and ends at a ceiling. A large step in sight of
+other kernels keeps the best one's kind of structure more often than not, else it draws one afresh.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from tool_scripts.search_bench.environment import Outcome
+
+JITTER = 0.01
+SLIP = 0.15
+"""Scales of changes that mean nothing, and of those for the worse, in levels."""
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A way to write the kernel.
+
+    Attributes:
+        share: weight with which a large step draws it.
+        start: level of a first kernel of it.
+        ceiling: level that it cannot pass.
+        rise: probability that a small step climbs.
+        height: mean levels that it climbs then.
+    """
+
+    share: float
+    start: float
+    ceiling: float
+    rise: float
+    height: float
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a candidate stands; ``ceiling`` is its own lineage's, at most its structure's."""
+
+    structure: Structure
+    ceiling: float
+    level: float | None
+    base: float
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """An environment of tier C.
+
+    Attributes:
+        name: the family.
+        structures: what large steps draw from.
+        failure: probability that a step's candidate fails.
+        worse: probability that a small step that does not climb loses speed.
+        keep: probability that a large step keeps the structure of the best kernel shown.
+        spread: lineages of one structure have ceilings from (1 - spread) of its ceiling to all of it.
+        noise: standard deviation of the logarithm of a measured speedup.
+        lost: probability that a step comes to nothing, whatever it tried.
+        straggler: probability that a model call takes eight times as long.
+    """
+
+    name: str
+    structures: tuple[Structure, ...]
+    failure: float = 0.3
+    worse: float = 0.35
+    keep: float = 0.7
+    spread: float = 0.3
+    noise: float = 0.01
+    lost: float = 0.0
+    straggler: float = 0.0
+
+    @property
+    def top(self) -> float:
+        """The greatest speedup that any structure allows."""
+        return math.exp(max(structure.ceiling for structure in self.structures))
+
+    def root(self, rng: Random) -> Any:
+        """The empty root."""
+        return None
+
+    def small(self, parent: Outcome, rng: Random) -> Outcome:
+        """Edit ``parent``, or repair it where it failed."""
+        place: Place = parent.state
+        structure = place.structure
+        level = place.base if place.level is None else place.level
+        if rng.random() < self.failure:
+            return self._outcome(structure, place.ceiling, None, level, rng)
+        if place.level is not None and rng.random() < structure.rise:
+            level += structure.height * rng.uniform(0.5, 1.5)
+        elif rng.random() < self.worse:
+            level -= rng.expovariate(1 / SLIP)
+        else:
+            level += rng.gauss(0, JITTER)
+        level = min(level, place.ceiling)
+        return self._outcome(structure, place.ceiling, level, level, rng)
+
+    def large(self, parent: Any, context: Sequence[Outcome], rng: Random) -> Outcome:
+        """Found a lineage: of the best shown kernel's structure, a little below it, or of another one."""
+        best = max(context, key=lambda item: item.truth, default=None)
+        if best is not None and rng.random() < self.keep:
+            structure = best.state.structure
+            start = best.state.level - rng.expovariate(1 / SLIP)
+        else:
+            structure = rng.choices(self.structures, [item.share for item in self.structures])[0]
+            start = structure.start + rng.gauss(0, 5 * JITTER)
+        room = structure.ceiling - structure.start
+        ceiling = max(structure.ceiling - self.spread * rng.random() * room, start)
+        failed = rng.random() < self.failure
+        return self._outcome(structure, ceiling, None if failed else start, start, rng)
+
+    def retime(self, candidate: Outcome, rng: Random) -> Outcome:
+        """Measure ``candidate`` once more."""
+        place: Place = candidate.state
+        return self._measured(place, rng, candidate.calls)
+
+    def _outcome(
+        self, structure: Structure, ceiling: float, level: float | None, base: float, rng: Random
+    ) -> Outcome:
+        calls = 8.0 if rng.random() < self.straggler else 1.0
+        if rng.random() < self.lost:
+            level = None
+        return self._measured(Place(structure, ceiling, level, base), rng, calls)
+
+    def _measured(self, place: Place, rng: Random, calls: float) -> Outcome:
+        if place.level is None:
+            return Outcome(True, False, state=place, calls=calls)
+        measured = math.exp(place.level + rng.gauss(0, self.noise))
+        low, high = (measured * math.exp(sign * 1.96 * self.noise) for sign in (-1, 1))
+        return Outcome(True, True, measured, math.exp(place.level), low, high, place, calls)
+
+
+def landscapes() -> list[Landscape]:
+    """The families of tier C."""
+    return [
+        Landscape("plateau", (Structure(1.0, 0.0, 2.0, 0.08, 0.6),), worse=0.2, spread=0.5),
+        Landscape(
+            "deceptive",
+            (Structure(0.8, 0.6, 0.9, 0.2, 0.1), Structure(0.2, -0.3, 2.2, 0.35, 0.4)),
+            keep=0.8,
+            worse=0.2,
+        ),
+        Landscape(
+            "late breakthrough",
+            (Structure(0.75, 0.0, 0.1, 0.1, 0.05), Structure(0.25, 0.0, 2.5, 0.1, 1.2)),
+            keep=0.5,
+        ),
+        Landscape("noise", (Structure(1.0, 0.0, 1.0, 0.3, 0.15),), worse=0.2, noise=0.15, spread=0.5),
+        Landscape(
+            "failing infrastructure",
+            (Structure(1.0, 0.0, 1.8, 0.25, 0.4),),
+            failure=0.2,
+            worse=0.2,
+            spread=0.5,
+            lost=0.4,
+            straggler=0.05,
+        ),
+    ]

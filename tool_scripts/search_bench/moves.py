@@ -1,0 +1,163 @@
+"""What recorded trees say about steps: where one began, where it ended, and what its lineage came to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, variance
+
+from adaexplore.core.plan import StepKind
+from tool_scripts.search_bench.traces import RecordedTree
+
+ADVANCE = 0.05
+"""Levels by which a lineage's best has to grow to count as progress; timing noise is well below."""
+TRIED = 3
+"""Nodes from which on a lineage's best level says something about its ceiling."""
+DEFAULT_NOISE = 0.01
+
+
+@dataclass(frozen=True)
+class Move:
+    """A step from ``start`` to ``end`` (levels; None where it failed).
+
+    ``stuck`` says that the step's lineage never advanced again, this step included.
+    """
+
+    start: float
+    end: float | None
+    stuck: bool = False
+
+
+@dataclass(frozen=True)
+class Moves:
+    """The steps of one tree or of several.
+
+    Attributes:
+        small: edits of correct kernels.
+        large: new kernels in sight of others; they start from the best of these.
+        fresh: ends of new kernels in sight of none.
+        first_repairs: ends of edits of failed kernels that descend from no correct one.
+        repaired: of edits of failed kernels, whether they worked.
+        lineages: the first and the best level of each lineage that was tried.
+    """
+
+    small: tuple[Move, ...]
+    large: tuple[Move, ...]
+    fresh: tuple[float | None, ...]
+    first_repairs: tuple[float | None, ...]
+    repaired: tuple[bool, ...]
+    lineages: tuple[tuple[float, float], ...]
+
+    def scaled(self, factor: float) -> Moves:
+        """The same in levels ``factor`` times as great."""
+
+        def times(level: float | None) -> float | None:
+            return None if level is None else level * factor
+
+        return Moves(
+            tuple(Move(move.start * factor, times(move.end), move.stuck) for move in self.small),
+            tuple(Move(move.start * factor, times(move.end), move.stuck) for move in self.large),
+            tuple(times(level) for level in self.fresh),
+            tuple(times(level) for level in self.first_repairs),
+            self.repaired,
+            tuple((first * factor, best * factor) for first, best in self.lineages),
+        )
+
+
+def recorded_moves(tree: RecordedTree) -> Moves:
+    """Sort the steps of ``tree``."""
+    level = {step.id: step.level for step in tree.steps}
+    founder = _founders(tree)
+    best: dict[int, float] = {}
+    first: dict[int, float] = {}
+    size: dict[int, int] = {}
+    advanced: dict[int, int] = {}
+    for step in tree.steps:
+        key = founder[step.id]
+        size[key] = size.get(key, 0) + 1
+        if step.level is not None:
+            first.setdefault(key, step.level)
+            if step.level > best.get(key, -math.inf) + ADVANCE:
+                advanced[key] = step.id
+            best[key] = max(best.get(key, step.level), step.level)
+    small, large = [], []
+    fresh, first_repairs, repaired = [], [], []
+    for step in tree.steps:
+        shown = [known for node in step.context_ids if (known := level[node]) is not None]
+        start = level.get(step.parent_id)
+        if step.kind is StepKind.LARGE and shown:
+            large.append(Move(max(shown), step.level))
+        elif step.kind is StepKind.LARGE:
+            fresh.append(step.level)
+        elif start is not None:
+            small.append(Move(start, step.level, step.id > advanced.get(founder[step.id], 0)))
+        else:
+            repaired.append(step.level is not None)
+            if not shown:
+                first_repairs.append(step.level)
+    lineages = tuple((first[key], best[key]) for key in best if size[key] >= TRIED)
+    return Moves(tuple(small), tuple(large), tuple(fresh), tuple(first_repairs), tuple(repaired), lineages)
+
+
+def pooled_moves(trees: Sequence[RecordedTree], top: float) -> Moves:
+    """The steps of ``trees`` as if the greatest level of each were ``top``."""
+    parts = [recorded_moves(tree).scaled(top / tree.top) for tree in trees]
+    return Moves(
+        tuple(move for part in parts for move in part.small),
+        tuple(move for part in parts for move in part.large),
+        tuple(level for part in parts for level in part.fresh),
+        tuple(level for part in parts for level in part.first_repairs),
+        tuple(worked for part in parts for worked in part.repaired),
+        tuple(pair for part in parts for pair in part.lineages),
+    )
+
+
+def repair_rate(trees: Sequence[RecordedTree]) -> float:
+    """Share of edits of failed kernels that worked, over all ``trees``: one tree alone has too few."""
+    results = [worked for tree in trees for worked in recorded_moves(tree).repaired]
+    return fmean(results) if results else 0.5
+
+
+def timing_noise(trees: Sequence[RecordedTree]) -> float:
+    """Standard deviation of the logarithm of a speedup, from sources that were measured repeatedly."""
+    variances: list[float] = []
+    for tree in trees:
+        by_source: dict[str, list[float]] = {}
+        for step in tree.steps:
+            if step.level is not None and step.source.strip():
+                by_source.setdefault(step.source, []).append(step.level)
+        variances += [variance(levels) for levels in by_source.values() if len(levels) > 1]
+    return math.sqrt(fmean(variances)) if variances else DEFAULT_NOISE
+
+
+def stall_hazard(trees: Sequence[RecordedTree]) -> tuple[float, float]:
+    """How often a small step advances a lineage with room: right after it advanced, and stalled 4 times on.
+
+    A lineage has room while its best is half a level below the tree's. Without hidden ceilings both
+    would be alike.
+    """
+    results: tuple[list[bool], list[bool]] = ([], [])
+    for tree in trees:
+        founder = _founders(tree)
+        best: dict[int, float] = {}
+        stalled: dict[int, int] = {}
+        for step in tree.steps:
+            key = founder[step.id]
+            before = best.get(key)
+            advances = step.level is not None and (before is None or step.level > before + ADVANCE)
+            if before is not None and before < tree.top - 0.5 and stalled[key] in (0, 4, 5, 6, 7, 8, 9):
+                results[stalled[key] > 0].append(advances)
+            stalled[key] = 0 if advances else stalled.get(key, 0) + 1
+            if step.level is not None:
+                best[key] = max(best.get(key, step.level), step.level)
+    return tuple(fmean(part) if part else 0.0 for part in results)  # type: ignore[return-value]
+
+
+def _founders(tree: RecordedTree) -> dict[int, int]:
+    """The large step that founded the lineage of each step."""
+    founder: dict[int, int] = {}
+    for step in tree.steps:
+        small = step.kind is StepKind.SMALL and step.parent_id in founder
+        founder[step.id] = founder[step.parent_id] if small else step.id
+    return founder
