@@ -7,6 +7,8 @@ import re
 import textwrap
 from collections.abc import Iterator
 
+from adaexplore.core.syntax import parse
+
 _CARETS = re.compile(r"([ \t]*)[\^~]+[\^~\s]*")
 _MODULES = frozenset({"tl", "triton", "torch", "F", "nn", "libdevice", "math"})
 _DTYPES = re.compile(
@@ -202,7 +204,7 @@ _BUILTINS = frozenset({"float", "int", "bool", "len", "max", "min", "abs", "rang
 
 def _parsed(source: str) -> ast.Module | None:
     try:
-        return ast.parse(textwrap.dedent(source))
+        return parse(textwrap.dedent(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 

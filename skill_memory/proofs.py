@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from adaexplore.core.syntax import parse
+from adaexplore.core.wire import CompileReport
 from skill_memory.compiling import Compile, verdict_of
+from skill_memory.construct import offending_line
 from skill_memory.failure import Failure
 from skill_memory.rule import Rule
 from skill_memory.shrink import nearest_working, shrink
@@ -131,7 +135,15 @@ def _proof(failure: Failure, compile_: Compile, limit_s: float) -> _Proof | None
         again = shrink(plain, lambda source: fails(source, PLAIN_PROBLEM), limit_s / 4)
         problem, reproducer = PLAIN_PROBLEM, again.source
         trials, seconds = trials + again.trials, seconds + again.seconds
-    counterpart = nearest_working(reproducer, lambda source: works(source, problem), limit_s / 4)
+    report = compile_(problem, reproducer)
+    faulty = None if report is None else function_at_fault(reproducer, report)
+    around = _without_body(reproducer, faulty)
+    counterpart = nearest_working(
+        reproducer,
+        # a kernel that is not launched any more would work too
+        lambda source: _without_body(source, faulty) == around and works(source, problem),
+        limit_s / 4,
+    )
     return _Proof(
         reproducer=reproducer,
         counterpart=None if counterpart is None else counterpart.source,
@@ -140,6 +152,31 @@ def _proof(failure: Failure, compile_: Compile, limit_s: float) -> _Proof | None
         seconds=seconds + (0.0 if counterpart is None else counterpart.seconds),
         cut_short=small.cut_short,
     )
+
+
+def function_at_fault(source: str, report: CompileReport) -> str | None:
+    """The innermost function that holds the offending line, in the kernel where the compiler shows it."""
+    pointed = offending_line(report.message)
+    lines = [
+        number for number, line in enumerate(source.splitlines(), 1) if pointed and line.strip() == pointed
+    ]
+    line = lines[0] if lines else report.line
+    functions = [
+        node
+        for node in ast.walk(parse(source))
+        if isinstance(node, ast.FunctionDef) and line and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    return max(functions, key=lambda node: node.lineno).name if functions else None
+
+
+def _without_body(source: str, function: str | None) -> str:
+    """``source`` but for what stands in a function: what a counterpart must leave as it is."""
+    tree = parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == function:
+            node.body = [ast.Pass()]
+            node.args = ast.arguments([], [], None, [], [], None, [])
+    return ast.unparse(tree) if function is not None else ""
 
 
 def _for_plain_problem(source: str) -> str:

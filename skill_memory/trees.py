@@ -6,6 +6,8 @@ import ast
 import copy
 from collections.abc import Iterator
 
+from adaexplore.core.syntax import parse
+
 _OPTIONAL_LISTS = frozenset({"decorator_list", "keywords", "args", "bases", "elts"})
 _OPTIONAL = frozenset({"returns", "annotation"})
 _WRAPPERS = (ast.If, ast.For, ast.While, ast.With, ast.Try)
@@ -17,7 +19,7 @@ def parsed(source: str) -> ast.Module:
     Raises:
         SyntaxError: it is not Python.
     """
-    tree = ast.parse(source)
+    tree = parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.Module) and len(node.body) > 1:
             first = node.body[0]
@@ -30,7 +32,7 @@ def unparsed(tree: ast.Module) -> str | None:
     """The source of ``tree``; None where a change left no Python."""
     try:
         source = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
-        ast.parse(source)
+        parse(source)
     except (AttributeError, TypeError, ValueError, SyntaxError, RecursionError):
         return None
     return source

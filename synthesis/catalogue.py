@@ -14,6 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from adaexplore.core.errors import UsageError
+from adaexplore.core.syntax import parse
 from adaexplore.tasks.operators import Operator
 
 WEIGHTS: Mapping[str, float] = {
@@ -102,7 +103,7 @@ def _parsed(text: str) -> Catalogue:
 def _called(source: str) -> Iterator[str]:
     """Dotted names of what is called, ``.name`` for methods, torch's names for arithmetic."""
     aliases = {"F": "torch.nn.functional", "nn": "torch.nn", "torch": "torch"}
-    tree = ast.parse(source)
+    tree = parse(source)
     methods = [
         method
         for node in ast.walk(tree)

@@ -154,7 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--problems", type=Path, default=locate(SYN_ROOT), help="folder of 1.py, 2.py, ...")
     parser.add_argument("--learn", default="1-100", help="tasks to learn from")
     parser.add_argument("--test", default="101-200", help="tasks to test on")
-    parser.add_argument("--steps", type=int, default=2, help="kernels for each task to learn from")
+    parser.add_argument("--steps", type=int, default=4, help="kernels for each task to learn from")
     parser.add_argument("--seed", type=int, default=0, help="of the writer")
     parser.add_argument("--device", default="auto", choices=("auto", "cuda", "cpu"), help="of the judge")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="tasks at a time")

@@ -133,8 +133,8 @@ def _told(built: Built, proofs: Proofs | None, *, as_json: bool) -> str:
     ]
     if proofs is not None:
         lines.append(
-            f"{proofs.reproducers} reproducers and {proofs.counterparts} counterparts for {proofs.rules} rules "
-            f"without, {proofs.compilations} compilations in {proofs.seconds:.0f} s"
+            f"{proofs.reproducers} reproducers and {proofs.counterparts} counterparts for {proofs.rules} "
+            f"rules without, {proofs.compilations} compilations in {proofs.seconds:.0f} s"
         )
     return "\n".join(lines)
 

@@ -6,6 +6,8 @@ import ast
 import re
 import textwrap
 
+from adaexplore.core.syntax import parse
+
 _FENCE = re.compile(r"(?P<indentation>^[ \t]+)?(?P<ticks>`{3,})", re.MULTILINE)
 _LANGUAGE_LINE = re.compile(r"[ \t]*[\w+#.-]*[ \t\r]*(?:\n|\Z)")
 _LANGUAGE_WORD = re.compile(r"[ \t]*(?:python3?|py|cpp|c\+\+|cuda|triton)\s+", re.IGNORECASE)
@@ -54,7 +56,7 @@ def _is_code(text: str) -> bool:
     if _MODEL_NEW.search(text):
         return True
     try:
-        module = ast.parse(text)
+        module = parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return any(isinstance(node, ast.ClassDef) for node in module.body)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import hashlib
 
+from adaexplore.core.syntax import parse
+
 
 def source_identity(source: str) -> str:
     """A hash that two sources share when they are the same program.
@@ -13,7 +15,7 @@ def source_identity(source: str) -> str:
     A text that does not parse is identified by its lines without trailing blanks.
     """
     try:
-        tree = ast.parse(source)
+        tree = parse(source)
         for node in ast.walk(tree):
             _drop_docstring(node)
         text = ast.dump(tree)

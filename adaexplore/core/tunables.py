@@ -17,6 +17,8 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from adaexplore.core.syntax import parse
+
 TUNABLES = "TUNABLES"
 MAX_NAMES = 6
 MAX_CHOICES = 12
@@ -113,7 +115,7 @@ def _declarations(source: str) -> list[tuple[Tunable, _Literal]]:
     if TUNABLES not in source:
         return []
     try:
-        module = ast.parse(source)
+        module = parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     bindings = _bindings(module)

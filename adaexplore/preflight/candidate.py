@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from adaexplore.core.syntax import parse
 from adaexplore.preflight.bindings import argument, assigned, bound_names, imports, statements
 from adaexplore.preflight.constants import UNKNOWN, compare, operate
 
@@ -79,7 +80,7 @@ class Candidate:
         self.source = source
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            self.tree = tree = ast.parse(source)
+            self.tree = tree = parse(source)
         self.star_import = any(
             isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)
         )

@@ -13,6 +13,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from adaexplore.core.syntax import parse
+
 _IMPLICIT = {"_semantic", "_generator", "_builder"}
 _LANGUAGE = "triton.language"
 _MODULES = {
@@ -171,7 +173,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 def _parse(path: Path) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return ast.parse(path.read_text(encoding="utf-8"))
+        return parse(path.read_text(encoding="utf-8"))
 
 
 def _names(tree: ast.Module) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.plan import StepKind
+from adaexplore.core.syntax import literal
 from adaexplore.core.verdict import Verdict
 from adaexplore.records import content
 
@@ -78,9 +78,9 @@ def from_text(text: str) -> dict[str, Any]:
         return {
             "compiled": compiled == "True",
             "correctness": correctness == "True",
-            "metadata": ast.literal_eval(metadata),
+            "metadata": literal(metadata),
             "runtime": float(runtime),
-            "runtime_stats": ast.literal_eval(stats),
+            "runtime_stats": literal(stats),
         }
     except (SyntaxError, ValueError) as error:
         raise ValueError(f"its metrics are no Python literals ({error})") from error

@@ -44,7 +44,7 @@ class SearchKnobs:
     geometric_p: float = 0.5
     max_memory_round: int = 5
     selection: Selection = "uct"
-    lineage_patience: int = 8
+    lineage_patience: int = 5
     lineage_reach: float = 0.5
 
     def __post_init__(self) -> None:

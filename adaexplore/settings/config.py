@@ -167,8 +167,8 @@ class RunConfig(BaseModel):
     )
     max_prompt_tokens: CountOrZero | None = Field(
         default=None,
-        description="most tokens of a prompt, estimated as bytes / 4; prompts.md says what is left out first; "
-        "null or 0: no limit",
+        description="most tokens of a prompt, estimated as bytes / 4; prompts.md says what is left out "
+        "first; null or 0: no limit",
     )
 
     max_concurrent_requests: Count | None = Field(
@@ -185,9 +185,7 @@ class RunConfig(BaseModel):
         description="dollars at list prices after which no step begins, those in flight counted "
         "beforehand; all sessions of a run together",
     )
-    max_total_tokens: Count | None = Field(
-        default=None, description="the same in tokens read and written"
-    )
+    max_total_tokens: Count | None = Field(default=None, description="the same in tokens read and written")
     max_wall_s: Annotated[float, Field(gt=0)] | None = Field(
         default=None, description="seconds of one session after which no step begins"
     )
@@ -240,8 +238,9 @@ class RunConfig(BaseModel):
         "`lineages` uses of the keys above `pool_size` and `max_memory_round` only",
     )
     lineage_patience: CountOrZero = Field(
-        default=8,
-        description="`lineages`: attempts without improvement after which the leading lineage yields to a large step",
+        default=5,
+        description="`lineages`: attempts without improvement after which the leading lineage yields "
+        "to a large step",
     )
     lineage_reach: Annotated[float, Field(gt=0)] = Field(
         default=0.5,

@@ -6,6 +6,8 @@ import ast
 import warnings
 from collections.abc import Iterable, Iterator
 
+from adaexplore.core.syntax import parse
+
 REQUIRED_NAMES = ("Model", "get_inputs", "get_init_inputs")
 
 
@@ -14,7 +16,7 @@ def module_problem(source: str) -> str | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tree = ast.parse(source)
+            tree = parse(source)
     except SyntaxError as error:
         return f"line {error.lineno or 1}: not valid Python: {error.msg}"
     except (ValueError, RecursionError) as error:

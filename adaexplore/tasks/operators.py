@@ -16,6 +16,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from adaexplore.core.syntax import parse_expression
+
 Shape = tuple[int, ...]
 Number = int | float
 Bindings = dict[str, Any]
@@ -153,7 +155,7 @@ def evaluate(text: str, bound: Mapping[str, Any]) -> Any:
         RuleError: it is no such expression, or has names that are not bound.
     """
     try:
-        return _value(ast.parse(text.strip(), mode="eval").body, bound)
+        return _value(parse_expression(text.strip()).body, bound)
     except (SyntaxError, KeyError, TypeError, ArithmeticError) as error:
         raise RuleError(f"cannot evaluate '{text}': {error}") from error
 
@@ -181,8 +183,8 @@ def _value(node: ast.expr, bound: Mapping[str, Any]) -> Any:
 
 def written(expression: str, names: Mapping[str, str]) -> str:
     """``expression`` with names replaced by what they stand for in a program."""
-    tree = ast.parse(expression.strip(), mode="eval")
-    known = {name: ast.parse(text, mode="eval").body for name, text in names.items() if name != "*"}
+    tree = parse_expression(expression.strip())
+    known = {name: parse_expression(text).body for name, text in names.items() if name != "*"}
 
     class Replace(ast.NodeTransformer):
         def visit_Name(self, node: ast.Name) -> ast.expr:

@@ -165,3 +165,23 @@ def test_a_retired_rule_stays_in_the_file_and_out_of_prompts_of_that_version(tmp
     assert [seen.holds for seen in rules[1].verified] == [True, False]
     assert verify_file(path, Fake()).retired == 1  # type: ignore[arg-type]
     assert read_rules(path) == rules
+
+
+def test_a_counterpart_still_reaches_the_kernel_at_fault(tmp_path: Path) -> None:
+    path, failures = tmp_path / "m.jsonl", collected()
+    signature = failures.tasks[0].failures[0].signature
+    assert signature is not None
+    write_rules(path, [Rule("You cannot call bad.", 2, signatures=(signature.key,))])
+
+    class Calling(Fake):
+        """Fails only while ``forward`` calls the kernel, as a launch that is left out hides the mistake."""
+
+        def __call__(self, reference: str, source: str) -> CompileReport | None:
+            reached = "return kernel(" in source or "class ModelNew" not in source
+            return super().__call__(reference, source if reached else source.replace("bad(", "good("))
+
+    assert prove(path, failures, Calling(), 60.0).counterparts == 1
+    (rule,) = read_rules(path)
+    assert rule.counterpart is not None
+    assert "return kernel(" in rule.counterpart
+    assert "bad(" not in rule.counterpart

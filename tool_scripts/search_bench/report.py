@@ -22,6 +22,7 @@ def table(result: Mapping[str, Any]) -> str:
     for part in result.get("splits", []):
         lines.append(f"fitted to {' '.join(part['fitted'])}, run on {' '.join(part['run_on'])}:")
         lines += ["  " + line for line in _comparisons(part)]
+        lines += ["  all steps transferred: " + line for line in _comparisons(part["transferred"])]
     return "\n".join(lines)
 
 

@@ -120,13 +120,23 @@ def hold_out(folder: Path, leave_out: Sequence[str], splits: int, call: Call) ->
 def _held_out(fitted: Sequence[RecordedTree], others: Sequence[RecordedTree], call: Call) -> dict[str, Any]:
     found = calibrate(fitted)
     fit = Fit(tuple(fitted), found.ceiling_share)
-    simulated = simulate(fit, others)
-    result = compare(transferred_problems(fit, others), replace(call, in_flight=1))
+    alone = replace(call, in_flight=1)
+    own = compare(recorded_problems(fit, others), alone)
+    transferred = compare(transferred_problems(fit, others), alone)
     return {
         "fitted": [tree.name for tree in fitted],
         "run_on": [tree.name for tree in others],
         "ceiling_share": found.ceiling_share,
-        "curve_error": round(curve_error(mean_curve(others), simulated.curve), 4),
+        **_brief(own),
+        "transferred": {
+            "curve_error": round(curve_error(mean_curve(others), simulate(fit, others).curve), 4),
+            **_brief(transferred),
+        },
+    }
+
+
+def _brief(result: dict[str, Any]) -> dict[str, Any]:
+    return {
         "share@50": {name: figures["share@50"] for name, figures in result["policies"].items()},
         "default_vs_paper_l2": result["default_vs_paper_l2"],
         "default_vs_paper_l3": result["default_vs_paper_l3"],

@@ -87,12 +87,15 @@ class Fit:
     ceiling_share: float
 
 
-def recorded_problems(fit: Fit) -> list[RecordedProblem]:
-    """One environment a tree, each with its own recorded steps."""
+def recorded_problems(fit: Fit, others: Sequence[RecordedTree] | None = None) -> list[RecordedProblem]:
+    """One environment a tree of ``others`` (by default of the fit), each with its own recorded steps.
+
+    What is shared (ceilings, noise, repairs) comes from the fit.
+    """
     noise, repairs = timing_noise(fit.trees), repair_rate(fit.trees)
     return [
         RecordedProblem(tree.name, tree.top, recorded_moves(tree), fit.ceiling_share, noise, repairs)
-        for tree in fit.trees
+        for tree in (fit.trees if others is None else others)
     ]
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import ast
 from dataclasses import dataclass
 
+from adaexplore.core.syntax import literal
 from adaexplore.llm.offline import build
 from adaexplore.llm.offline.graph import (
     Axes,
@@ -45,7 +45,7 @@ class Call:
         if isinstance(value, Constant):
             return value.number
         if isinstance(value, Host) and value.text[:1] in "'\"":
-            return ast.literal_eval(value.text)
+            return literal(value.text)
         return value
 
 

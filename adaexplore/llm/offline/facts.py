@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from adaexplore.core.syntax import parse
 from adaexplore.llm.offline.graph import HostKind, Number, ScalarType
 
 _MATH = {"math.pi": math.pi, "math.e": math.e, "math.inf": math.inf, "torch.pi": math.pi}
@@ -125,7 +126,7 @@ def read_module(source: str) -> ModuleFacts:
     Raises:
         SyntaxError: ``source`` is not Python.
     """
-    tree = ast.parse(source)
+    tree = parse(source)
     facts = ModuleFacts(tree, _aliases(tree), {})
     for statement in tree.body:
         if isinstance(statement, ast.Assign):

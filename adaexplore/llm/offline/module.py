@@ -7,6 +7,7 @@ import copy
 import re
 from dataclasses import dataclass, field
 
+from adaexplore.core.syntax import parse
 from adaexplore.llm.offline.body import Names
 from adaexplore.llm.offline.choices import FUSION, GEMM, NUMBERS, ROWS, Choices, header
 from adaexplore.llm.offline.facts import ClassFacts, Kind, ModuleFacts, function, read_module
@@ -89,7 +90,7 @@ def translate(source: str, choices: Choices) -> str:
         forward = function(owner.node, "forward")
         if forward is not None:
             forwards[owner.node.name] = _Forward(facts, owner, forward, choices, kernels).rewritten()
-    tree = ast.parse(source)
+    tree = parse(source)
     for item in tree.body:
         if isinstance(item, ast.ClassDef) and item.name in forwards:
             item.body = [
@@ -269,7 +270,7 @@ class _Forward:
             pairs = {name: text for name, text in pairs.items() if name != text}
             if pairs:
                 lines.append(f"{', '.join(pairs)} = {', '.join(pairs.values())}")
-        return ast.parse("\n".join(lines)).body
+        return parse("\n".join(lines)).body
 
     def _read_elsewhere(self, statements: list[ast.stmt], looping: bool) -> set[str]:
         """Names that code outside ``statements`` may read."""

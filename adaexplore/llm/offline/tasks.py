@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from pydantic import ValidationError
 
+from adaexplore.core.syntax import parse
 from adaexplore.tasks.operators import Bindings, Operator, Shape, written
 
 _BLOCK = re.compile(r"^```jsonl\n(.*?)^```$", re.M | re.S)
@@ -88,7 +89,7 @@ class _Program:
 
     def calls(self) -> int:
         """How many operators are called, those within one entry's expression counted apart."""
-        nodes = [node for line in self.lines for node in ast.walk(ast.parse(line))]
+        nodes = [node for line in self.lines for node in ast.walk(parse(line))]
         return sum(isinstance(node, ast.Call | ast.BinOp) for node in nodes)
 
     def source(self) -> str:
