@@ -10,7 +10,7 @@ from adaexplore.llm.protocol import ModelClient
 from skill_memory.failure import TaskFailures
 from skill_memory.sidecar import RECURS, read_sidecar
 from skill_memory.sources import Collected
-from skill_memory.store import read_rules
+from skill_memory.store import make_memory, read_rules
 from skill_memory.update import MemoryUpdater
 
 
@@ -44,14 +44,14 @@ def build(collected: Collected, path: Path, client: ModelClient) -> Built:
         ModelRequestError: the model's service refused; what was known by then is counted.
         ConfigError, StorageError: the memory cannot be read or written.
     """
+    make_memory(path)
     update = MemoryUpdater(path, client, "build-memory").add(collected.tasks)
-    rules = read_rules(path) if path.exists() else []
     return Built(
         failures=collected.failures,
         infrastructure=collected.infrastructure,
         signatures=len(signatures(collected.tasks)),
         model_calls=update.calls,
-        rules=len(rules),
+        rules=len(read_rules(path)),
         explained=explained(collected, path),
     )
 

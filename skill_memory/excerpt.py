@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skill_memory.construct import offending_line
+from skill_memory.signature import writable
 
 _SHORT_CHARS = 300
 _ERROR_CHARS = 400
@@ -15,7 +16,7 @@ def shortest_excerpt(source: str, error: str, line: int | None = None) -> str:
         return pointed[:_SHORT_CHARS]
     lines = source.splitlines()
     if line is not None and 1 <= line <= len(lines):
-        return lines[line - 1].strip()[:_SHORT_CHARS]
+        return writable(lines[line - 1].strip())[:_SHORT_CHARS]
     first = error.strip().partition("\n")[0].strip()
     return first[:_SHORT_CHARS] if any(text.strip() == first for text in lines) else ""
 

@@ -16,7 +16,7 @@ from skill_memory.construct import offending_line
 from skill_memory.failure import Failure
 from skill_memory.rule import Rule
 from skill_memory.shrink import nearest_working, shrink
-from skill_memory.sidecar import locked
+from skill_memory.sidecar import finish_pending, locked, read_sidecar
 from skill_memory.signature import signature_of
 from skill_memory.sources import Collected
 from skill_memory.store import read_rules, set_aside, write_rules
@@ -89,6 +89,7 @@ def prove(path: Path, collected: Collected, compile_: Compile, limit_s: float) -
         after.append(len(proof.reproducer.splitlines()))
         log.info("%s: %d lines from %d", rule.text[:60], after[-1], before[-1])
     with locked(path):
+        finish_pending(path, read_sidecar(path))
         rules = read_rules(path)  # others may have counted meanwhile
         set_aside(path)
         write_rules(path, [_with(rule, found.get(rule.text)) for rule in rules])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
@@ -116,12 +116,9 @@ def rule_from_json(data: object) -> Rule:
     text = data.get("rule")
     if not isinstance(text, str) or not text.strip():
         raise ValueError("no text under 'rule'")
-    count = data.get("count", 1)
-    if isinstance(count, bool) or not isinstance(count, int | float) or not math.isfinite(count) or count < 0:
-        raise ValueError(f"the count {count!r} is not a count")
     return Rule(
         text=" ".join(text.split()),
-        count=float(count),
+        count=_count(data.get("count", 1)),
         tasks=_texts(data, "tasks"),
         signatures=tuple(dict.fromkeys([*_main_signature(data), *_texts(data, "signatures")])),
         evidence=_records(data, "evidence", Evidence),
@@ -137,6 +134,12 @@ def rule_from_json(data: object) -> Rule:
 
 _Record = TypeVar("_Record", Evidence, Proof, Verified)
 _KEYS = frozenset(rule_to_json(Rule("", 0)))
+
+
+def _count(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
+        raise ValueError(f"the count {str(value)[:20]!r} is not a count")
+    return float(value)
 
 
 def _main_signature(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -161,7 +164,14 @@ def _texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
 def _records(data: Mapping[str, Any], key: str, kind: type[_Record]) -> tuple[_Record, ...]:
     value = data.get(key) or []
     try:
-        return tuple(kind(**item) for item in value)
+        found = tuple(kind(**item) for item in value)
+        if all(
+            isinstance(each, bool if name == "holds" else str)
+            for one in found
+            for name, each in vars(one).items()
+        ):
+            return found
     except TypeError:
-        names = ", ".join(kind.__dataclass_fields__)
-        raise ValueError(f"'{key}' is not a list of objects with {names}") from None
+        pass
+    names = ", ".join(kind.__dataclass_fields__)
+    raise ValueError(f"'{key}' is not a list of objects with {names}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -158,6 +159,34 @@ def locked(memory: Path) -> Iterator[None]:
     with handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+def finish_pending(memory: Path, state: Sidecar) -> str:
+    """Do what a killed process had decided and not written; for who holds the lock, before any rewrite.
+
+    Returns:
+        The memory file's digest.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    found = _file_digest(memory)
+    if state.pending is not None and state.pending.before == found:
+        write_text(memory, state.pending.after)
+        found = _file_digest(memory)
+    return found
+
+
+def digest(data: bytes) -> str:
+    """SHA-256 in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def _file_digest(path: Path) -> str:
+    try:
+        return digest(path.read_bytes())
+    except FileNotFoundError:
+        return ""
 
 
 def _family(key: str) -> str:

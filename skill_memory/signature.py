@@ -95,8 +95,13 @@ def error_text(verdict: Verdict) -> str:
     for key in ("compilation_error", "runtime_error", "feedback"):
         text = str(verdict.metadata.get(key) or "").strip()
         if text:
-            return text
+            return writable(text)
     return ""
+
+
+def writable(text: str) -> str:
+    """``text`` with halves of surrogate pairs, which no file can hold, as their escapes."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def signature_of(verdict: Verdict, source: str = "", line: int | None = None) -> Signature | None:
@@ -148,7 +153,7 @@ def normalise(message: str) -> str:
 def _exception(verdict: Verdict, named: str) -> str:
     """The class that the message names, else the one that the judge names."""
     declared = verdict.metadata.get("compilation_error_name") or verdict.metadata.get("runtime_error_name")
-    return named or str(declared or "").rpartition(".")[2]
+    return named or writable(str(declared or "")).rpartition(".")[2]
 
 
 def _quoted(match: re.Match[str]) -> str:

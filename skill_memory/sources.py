@@ -93,7 +93,7 @@ def from_trees(folder: Path) -> Collected:
         try:
             tree = json.loads(path.read_bytes())
             found += _sorted_out(path.stem, _tree_failures(tree))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             log.warning("left out: %s is no recorded tree (%s: %s)", path, type(error).__name__, error)
         else:
             read += 1

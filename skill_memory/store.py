@@ -7,11 +7,13 @@ import logging
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from adaexplore.core.errors import ConfigError, StorageError
 from adaexplore.core.files import write_text
 from skill_memory.rule import Rule, rule_from_json, rule_to_json
+from skill_memory.sidecar import locked
 
 SEPARATOR = "||"
 JSONL = ".jsonl"
@@ -33,7 +35,7 @@ class Memory:
 def read_rules(path: Path) -> list[Rule]:
     """Read a memory file: JSONL where its name ends so, else text, in which a missing count is 1.
 
-    Lines that are no rule are skipped, and one warning names them.
+    Lines that are no rule are skipped, and one warning names them, once for a file as long as they stay.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -45,9 +47,14 @@ def read_rules(path: Path) -> list[Rule]:
         elif found is not None:
             faults.append(f"line {number} ({found})")
     if faults:
-        form = _JSON_FORM if is_jsonl(path) else _TEXT_FORM
-        log.warning("memory %s: skipped %s; write %s", path, ", ".join(faults), form)
+        _warn_once(path, ", ".join(faults))
     return rules
+
+
+@lru_cache(maxsize=64)
+def _warn_once(path: Path, faults: str) -> None:
+    """Name the faults of a file; a run reads its memory again for every task."""
+    log.warning("memory %s: skipped %s; write %s", path, faults, _JSON_FORM if is_jsonl(path) else _TEXT_FORM)
 
 
 def set_aside(path: Path) -> None:
@@ -77,6 +84,18 @@ def write_rules(path: Path, rules: Sequence[Rule]) -> None:
         StorageError: the file cannot be written.
     """
     write_text(path, format_rules(rules, jsonl=is_jsonl(path)))
+
+
+def make_memory(path: Path) -> None:
+    """Make an empty memory at ``path`` unless there is one.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    if not path.exists():
+        with locked(path):
+            if not path.exists():  # another process may have made and filled it meanwhile
+                write_rules(path, ())
 
 
 def format_rules(rules: Sequence[Rule], *, jsonl: bool = False) -> str:
@@ -121,7 +140,7 @@ def memory_for_run(path: Path | None, update: bool, bundled: Path) -> Memory:
         return Memory(None, ())
     if not path.exists():
         if update:
-            write_rules(path, ())
+            make_memory(path)
         elif bundled.exists():
             log.warning("general_memory_path %s does not exist; using the bundled memory %s", path, bundled)
             path = bundled
@@ -196,4 +215,8 @@ def _parse_json(text: str) -> Rule:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"not JSON: {getattr(error, 'msg', error)}") from None
+    try:
+        json.dumps(data, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("half of a surrogate pair, which no file can hold") from None
     return rule_from_json(data)

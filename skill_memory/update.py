@@ -7,7 +7,6 @@ reports the same task, or when one is killed. The model is asked while nothing i
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,8 @@ from skill_memory.sidecar import (
     Kind,
     Pending,
     Sidecar,
+    digest,
+    finish_pending,
     locked,
     open_groups,
     read_sidecar,
@@ -114,7 +115,7 @@ class MemoryUpdater:
             group = still_open.get(key)
             if group is None:
                 continue  # another worker has answered meanwhile
-            name = f"{self.run_id}/rule/{_digest(group.key.encode())[:16]}"
+            name = f"{self.run_id}/rule/{digest(group.key.encode())[:16]}"
             try:
                 found = distil(group.members, _evidence(state, group.members), self.client, name)
                 calls, usage, text = calls + 1, usage + found.usage, found.rule
@@ -135,7 +136,7 @@ class MemoryUpdater:
         """Take the state through ``change`` and bring the memory file up to it, under the lock."""
         with locked(self.path):
             state = read_sidecar(self.path)
-            before = _finish_pending(self.path, state)
+            before = finish_pending(self.path, state)
             rules = joined(self._rules())
             changed = change(state, rules)
             after = format_rules(_counted(rules, state, changed), jsonl=is_jsonl(self.path))
@@ -218,23 +219,3 @@ def _evidence(state: Sidecar, keys: Sequence[str]) -> tuple[Evidence, ...]:
     by_kind = [state.kinds[key].evidence for key in keys]
     turns = [item for turn in range(MOST_EVIDENCE) for kind in by_kind for item in kind[turn : turn + 1]]
     return tuple(turns[: 2 * MOST_EVIDENCE])
-
-
-def _finish_pending(path: Path, state: Sidecar) -> str:
-    """Do what a killed process had decided and not written; returns the memory file's digest."""
-    digest = _file_digest(path)
-    if state.pending is not None and state.pending.before == digest:
-        write_text(path, state.pending.after)
-        digest = _file_digest(path)
-    return digest
-
-
-def _file_digest(path: Path) -> str:
-    try:
-        return _digest(path.read_bytes())
-    except FileNotFoundError:
-        return ""
-
-
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()

@@ -12,7 +12,7 @@ from adaexplore.preflight.triton_api import TritonApi, triton_api
 from skill_memory.compiler import Compiler
 from skill_memory.compiling import Compile, verdict_of
 from skill_memory.rule import Proof, Rule, Verified
-from skill_memory.sidecar import locked
+from skill_memory.sidecar import finish_pending, locked, read_sidecar
 from skill_memory.signature import Signature, signature_of
 from skill_memory.store import read_rules, set_aside, write_rules
 
@@ -68,6 +68,7 @@ def verify_file(path: Path, compiler: Compiler) -> Verification:
     outcomes = {found.rule: found.holds for found in checked if found.holds is not None}
     api = triton_api(compiler.triton)
     with locked(path):
+        finish_pending(path, read_sidecar(path))
         rules = read_rules(path)  # others may have counted meanwhile
         set_aside(path)
         write_rules(path, [_noted(rule, outcomes.get(rule.text), compiler, api) for rule in rules])

@@ -85,7 +85,7 @@ def read_catalogue(path: Path | None = None) -> Catalogue:
         return _own()
     try:
         return _parsed(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError, ValidationError) as error:
+    except (OSError, ValueError, KeyError, TypeError, ValidationError) as error:
         reason = str(error).splitlines()[0]
         raise UsageError(f"cannot read the catalogue of operators {path}: {reason}") from error
 
@@ -103,7 +103,10 @@ def _parsed(text: str) -> Catalogue:
 def _called(source: str) -> Iterator[str]:
     """Dotted names of what is called, ``.name`` for methods, torch's names for arithmetic."""
     aliases = {"F": "torch.nn.functional", "nn": "torch.nn", "torch": "torch"}
-    tree = parse(source)
+    try:
+        tree = parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
     methods = [
         method
         for node in ast.walk(tree)

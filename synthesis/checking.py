@@ -62,7 +62,8 @@ def check_set(
     )
     if not paths:
         raise TaskError(f"no problems in {folder}; name a folder that holds 1.py, 2.py, ...")
-    sources = {path.name: path.read_text(encoding="utf-8") for path in paths}
+    # what is no UTF-8 is then no Python either, and reported as such
+    sources = {path.name: path.read_text(encoding="utf-8", errors="surrogateescape") for path in paths}
 
     def look(name: str) -> Finding:
         found = examine(judge, sources[name], dtype, limits)

@@ -62,8 +62,14 @@ class Journal:
 
         Raises:
             UsageError: another one holds it.
+            StorageError: the lock file cannot be made.
         """
-        with self.path.with_name("lock").open("a") as handle:
+        path = self.path.with_name("lock")
+        try:
+            handle = path.open("a")
+        except OSError as error:
+            raise StorageError(f"cannot lock {path}: {error.strerror}; choose another folder") from error
+        with handle:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -99,9 +105,12 @@ class Journal:
     def _append(self, data: dict[str, Any]) -> None:
         line = json.dumps(data, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
         with self._lock:
+            rest = b"\n" + line if self._torn else line
+            self._torn = True  # until the whole line stands: a full disk takes a part without an error
             try:
                 with self.path.open("ab", buffering=0) as out:
-                    out.write(b"\n" + line if self._torn else line)
+                    while rest:
+                        rest = rest[out.write(rest) :]
                     os.fsync(out.fileno())
                 self._torn = False
             except OSError as error:

@@ -89,8 +89,9 @@ class Manifest:
 
 def _lines(path: Path) -> list[str]:
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        text = path.read_bytes().decode("utf-8", "backslashreplace")  # which is no JSON, and can be kept
     except FileNotFoundError:
         return []
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise UsageError(f"cannot read {path}: {error}; mend it or choose another folder") from error
+    return text.removesuffix("\n").split("\n") if text else []

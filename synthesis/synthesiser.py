@@ -195,7 +195,7 @@ class Synthesiser:
         for entry in self._present():
             if entry.graph == attempt.finding.graph:
                 return entry.id
-            if source_identity(_file(self._folder, entry.id).read_text(encoding="utf-8")) == identity:
+            if source_identity(_read(_file(self._folder, entry.id))) == identity:
                 return entry.id
         return None
 
@@ -204,7 +204,7 @@ class Synthesiser:
         listed = {entry.id for entry in self._manifest.entries}
         number = 1
         while (path := _file(self._folder, number)).exists() or number in listed:
-            if number not in listed and path.read_text(encoding="utf-8") == source:
+            if number not in listed and _read(path) == source:
                 return number
             number += 1
         return number
@@ -212,3 +212,8 @@ class Synthesiser:
 
 def _file(folder: Path, number: int) -> Path:
     return folder / f"{number}.py"
+
+
+def _read(path: Path) -> str:
+    """The file; one that is no UTF-8 text is no problem of this program, and equals none."""
+    return path.read_text(encoding="utf-8", errors="surrogateescape")

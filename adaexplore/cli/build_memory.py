@@ -73,7 +73,8 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("say what to learn from (--runs or --traces) and where to write it (--out)")
     if args.prove is not None and (args.no_judge or not is_jsonl(args.out)):
         raise UsageError("--prove needs a judge and an --out that ends in .jsonl")
-    collected = sum((from_run(folder) for folder in args.runs), Collected())
+    runs = {folder.resolve(): folder for folder in args.runs}  # one that is named twice is read once
+    collected = sum(map(from_run, runs.values()), Collected())
     if args.traces is not None:
         collected += from_trees(args.traces)
     proofs = None

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from adaexplore.cli import build_memory
 from adaexplore.cli.main import main
+from skill_memory.sources import Collected, from_run
 from skill_memory.store import read_rules
 from tests.skill_memory.test_sources import STEPS
 
@@ -63,3 +65,24 @@ def test_a_wrong_command_is_one_line_that_says_what_to_type(
     error = capsys.readouterr().err
     assert says in error
     assert "Traceback" not in error
+
+
+def test_a_run_named_twice_is_read_once_and_one_without_failures_gives_an_empty_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, out = tmp_path / "run", tmp_path / "memory.jsonl"
+    run.mkdir()
+    (tmp_path / "link").symlink_to(run)
+    (run / "config.yaml").write_text("{}")
+    read: list[Path] = []
+
+    def counted(folder: Path) -> Collected:
+        read.append(folder)
+        return from_run(folder)
+
+    monkeypatch.setattr(build_memory, "from_run", counted)
+    command = ["build-memory", "--runs", str(run), str(tmp_path / "link"), "--out", str(out)]
+    assert main([*command, *OFFLINE, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["rules"] == 0
+    assert len(read) == 1
+    assert read_rules(out) == []

@@ -109,3 +109,22 @@ def test_killed_at_any_time_it_goes_on_to_the_same_set(tmp_path: Path) -> None:
         for line in (tmp_path / "torn" / "manifest.jsonl").read_text().splitlines()
     ]
     assert attempts == sorted(set(attempts))
+
+
+def test_a_file_that_is_no_python_or_no_text_is_an_unusable_problem(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["synth", *OFFLINE, "--count", "1", "--out", str(tmp_path)]) == 0
+    (tmp_path / "2.py").write_text("class Model(:\n")
+    (tmp_path / "3.py").write_bytes((tmp_path / "1.py").read_bytes() + b"# \xff\n")
+    capsys.readouterr()
+    assert main(["synth", *OFFLINE, "--check", str(tmp_path), "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert (report["tasks"], report["valid"], set(report["invalid"])) == (3, 1, {"2.py", "3.py"})
+
+
+def test_a_catalogue_of_another_form_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "list.json").write_text("[]")
+    chosen = ["--catalogue", str(tmp_path / "list.json"), "--out", str(tmp_path / "set")]
+    assert main(["synth", *OFFLINE, *chosen]) == 2
+    assert "cannot read the catalogue" in capsys.readouterr().err

@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from adaexplore.core.errors import ConfigError
+from skill_memory import store
 from skill_memory.rule import Rule, Verified
+from skill_memory.sidecar import locked
 from skill_memory.store import injected, memory_for_run, read_rules, write_rules
 
 
@@ -156,3 +160,50 @@ def test_a_text_memory_knows_what_the_json_lines_beside_it_say_of_its_rules(tmp_
     rules = memory_for_run(tmp_path / "general_v1_200.txt", False, tmp_path / "none").rules
     assert injected(rules, 3, "3.7.1") == ("You cannot b",)
     assert injected(rules, 3, "3.6.0") == ("You cannot a", "You cannot b")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"rule": "You cannot b", "count": 1' + "0" * 400 + "}",
+        r'{"rule": "You cannot \ud800", "count": 3}',
+        r'{"rule": "You cannot b", "note": "\ud800"}',
+        '{"rule": "You cannot b", "verified": [{"triton": null, "target": "sm_90", "holds": true}]}',
+        '{"rule": "You cannot b", "verified": [{"triton": "3.7.1", "target": "sm_90", "holds": "no"}]}',
+        '{"rule": "You cannot b", "evidence": [{"occurrence": 1, "error": null, "excerpt": 7}]}',
+    ],
+)
+def test_a_line_that_would_stop_a_run_later_is_skipped_when_it_is_read(
+    tmp_path: Path, line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "m.jsonl"
+    path.write_text('{"rule": "You cannot a", "count": 3}\n' + line + "\n")
+    assert [rule.text for rule in read_rules(path)] == ["You cannot a"]
+    assert f"{path}: skipped line 2 (" in caplog.text
+
+
+def test_a_memory_that_another_run_makes_meanwhile_is_not_emptied(
+    tmp_path: Path, bundled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "new.jsonl"
+
+    @contextmanager
+    def slow(memory: Path) -> Iterator[None]:
+        with locked(memory):
+            write_rules(path, [Rule("You cannot a", 2.0)])  # what the other run wrote while this one waited
+            yield
+
+    monkeypatch.setattr(store, "locked", slow)
+    assert [rule.text for rule in memory_for_run(path, True, bundled).rules] == ["You cannot a"]
+
+
+def test_faults_are_named_once_until_they_change(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "m.txt"
+    path.write_text("||4\n")
+    for _ in range(3):
+        read_rules(path)
+    assert len(caplog.records) == 1
+    path.write_text("||4\n||5\n")
+    read_rules(path)
+    assert "line 2 " in caplog.records[-1].getMessage()
+    assert len(caplog.records) == 2

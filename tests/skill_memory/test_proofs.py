@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from skill_memory.failure import Failure, TaskFailures
 from skill_memory.proofs import prove
 from skill_memory.rule import Proof, Rule, Verified
 from skill_memory.shrink import nearest_working, shrink
+from skill_memory.sidecar import Pending, Sidecar, digest, write_sidecar
 from skill_memory.sources import Collected
-from skill_memory.store import injected, read_rules, write_rules
+from skill_memory.store import format_rules, injected, read_rules, write_rules
 from skill_memory.verify import check, verify_file
 
 CANDIDATE = '''
@@ -185,3 +187,16 @@ def test_a_counterpart_still_reaches_the_kernel_at_fault(tmp_path: Path) -> None
     assert rule.counterpart is not None
     assert "return kernel(" in rule.counterpart
     assert "bad(" not in rule.counterpart
+
+
+def test_verifying_finishes_what_a_killed_worker_had_counted(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    rule = Rule("You cannot a", 2, signatures=(KEY,), reproducer=BAD, counterpart=GOOD)
+    write_rules(path, [rule])
+    pending = Pending(
+        before=digest(path.read_bytes()), after=format_rules([replace(rule, count=3)], jsonl=True)
+    )
+    write_sidecar(path, Sidecar(pending=pending))
+    verify_file(path, Fake())  # type: ignore[arg-type]
+    (kept,) = read_rules(path)
+    assert (kept.count, [seen.holds for seen in kept.verified]) == (3, [True])

@@ -71,7 +71,9 @@ def test_trees_give_failures_by_lineage_and_leave_wrong_values_and_infrastructur
 def test_a_file_that_is_no_tree_is_named_and_left_out(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (folder / "other.json").write_text('{"steps": [{}]}')
     (folder / "broken.json").write_text("{")
+    (folder / "deep.json").write_text("[" * 100_000)
     assert from_trees(folder).failures == 5
+    assert "deep.json" in caplog.text
     assert "other.json" in caplog.text
     assert "broken.json" in caplog.text
 

@@ -289,3 +289,16 @@ def test_the_prompt_holds_construct_error_and_stage_and_stays_bounded(path: Path
     assert "ValueError: tanh $ {y}" in prompt
     assert '"compile"' in prompt
     assert len(prompt) < 7000
+
+
+def test_half_of_a_surrogate_pair_in_an_error_or_a_candidate_is_kept_as_its_escape(tmp_path: Path) -> None:
+    path = tmp_path / "memory.jsonl"
+    metadata = {"runtime_error": "f()\nNameError: tanh \ud800", "runtime_error_name": "\ud800Error"}
+    verdict = Verdict(status=Status.LOAD, metadata=metadata)
+    failures = [Failure(step, 'f("\ud800")', verdict, lineage=step, line=1) for step in (1, 2)]
+    MemoryUpdater(path, Model(), "run").task_finished("2_1", failures)
+    assert rules(path) == {RULES["tanh"]: 2}
+    (rule,) = read_rules(path)
+    assert {(item.excerpt, item.error) for item in rule.evidence} == {
+        (r'f("\ud800")', r"NameError: tanh \ud800")
+    }

@@ -3,18 +3,20 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import resource
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from adaexplore.core.errors import Interrupted, JudgeError, ModelUnavailableError, UsageError
+from adaexplore.core.errors import Interrupted, JudgeError, ModelUnavailableError, StorageError, UsageError
 from adaexplore.core.wire import DtypeName, ProblemReport
 from adaexplore.judge_client.dummy import DummyJudge
 from adaexplore.llm.offline import OfflineWriter
 from adaexplore.llm.protocol import ModelReply, ModelRequest, Purpose
 from synthesis.catalogue import read_catalogue
+from synthesis.journal import Journal, Reply
 from synthesis.prompts import Style
 from synthesis.synthesiser import Account, Order, Synthesiser
 from synthesis.validation import Limits
@@ -281,3 +283,34 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
 def test_limits_are_the_orders(tmp_path: Path) -> None:
     judge = Judge(lambda _: {"elements": 500})
     assert fill(tmp_path, 1, judge=judge, limits=Limits(elements=499)).written == 0
+
+
+def test_a_manifest_line_that_is_no_utf8_is_named_and_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(tmp_path, 2)
+    path = tmp_path / "manifest.jsonl"
+    path.write_bytes(path.read_bytes() + b'{"id": 3, "style": "\xff"}\n')
+    assert fill(tmp_path, 3).written == 3
+    assert f"{path}:3: left out:" in caplog.text
+    assert len(path.read_text().splitlines()) == 4
+
+
+def test_a_line_that_a_full_disk_cut_is_an_error_and_spoils_no_other_line(tmp_path: Path) -> None:
+    journal = Journal(tmp_path)
+    journal.reply(1, Reply("one", "m"))
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (journal.path.stat().st_size + 9, limits[1]))
+    try:
+        with pytest.raises(StorageError, match="cannot write"):
+            journal.reply(2, Reply("two", "m"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    journal.reply(3, Reply("three", "m"))
+    assert set(Journal(tmp_path).replies) == {1, 3}
+
+
+def test_a_lock_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / ".synth" / "lock").mkdir(parents=True)
+    with pytest.raises(StorageError, match="choose another folder"):
+        fill(tmp_path, 1)
