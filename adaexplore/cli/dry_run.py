@@ -29,7 +29,7 @@ def dry_run(config: RunConfig, tasks: Sequence[Task]) -> str:
         f"tokens: {_thousands(found.input_tokens)} read, {_thousands(found.least_output_tokens)} written "
         f"without reasoning, at most {_thousands(found.most_output_tokens)}",
         f"cost: {_cost(config, found)}",
-        f"time: about {_hours(config, len(tasks), found)}, at {REQUEST_S:.0f} s a request",
+        f"time: {_time(config, len(tasks), found)}",
     ]
     limits = [
         f"{name} {getattr(config, name):g}"
@@ -59,14 +59,15 @@ def _cost(config: RunConfig, found: Estimate) -> str:
     )
 
 
-def _hours(config: RunConfig, tasks: int, found: Estimate) -> str:
+def _time(config: RunConfig, tasks: int, found: Estimate) -> str:
     if config.server_type in FREE:
-        return "the judge's"
+        return "what the judge takes"
     at_a_time = min(config.num_processes, tasks) * config.parallel_steps
     if config.max_concurrent_requests is not None:
         at_a_time = min(at_a_time, config.max_concurrent_requests)
     hours = found.requests * REQUEST_S / max(at_a_time, 1) / 3600
-    return f"{hours:.1f} h" if hours >= 1 else f"{hours * 60:.0f} min"
+    told = f"{hours:.1f} h" if hours >= 1 else f"{hours * 60:.0f} min"
+    return f"about {told}, at {REQUEST_S:.0f} s a request"
 
 
 def _thousands(tokens: int) -> str:

@@ -31,12 +31,12 @@ def run(args: argparse.Namespace) -> int:
     if api is None:
         raise UsageError(f"no table for Triton {args.triton}; leave --triton out, or give 3.6 or 3.7")
     reference = None if args.task is None else _bytes(args.task).decode("utf-8", "replace")
-    told = {str(file): _findings(file, api, reference) for file in args.files}
+    told = [(str(file), _findings(file, api, reference)) for file in args.files]
     if args.json:
-        files = [{"file": file, "findings": [vars(each) for each in found]} for file, found in told.items()]
+        files = [{"file": file, "findings": [vars(each) for each in found]} for file, found in told]
         print(json.dumps(files, indent=2))  # noqa: T201
         return 0
-    for file, found in told.items():
+    for file, found in told:
         for each in found:
             print(f"{file}:{each.line}: {each.message} [{each.rule}]")  # noqa: T201
         if not found:

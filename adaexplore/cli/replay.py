@@ -13,6 +13,16 @@ from adaexplore.records.run_records import RunRecords
 from adaexplore.run.replay import recorded_tasks
 from adaexplore.settings.load import load_config
 
+_LIMITS = (
+    "max_cost_usd",
+    "max_total_tokens",
+    "max_wall_s",
+    "max_concurrent_requests",
+    "requests_per_minute",
+    "tokens_per_minute",
+)
+"""Keys that hold for a service that is paid; a replay asks none."""
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
@@ -31,6 +41,7 @@ def run(args: argparse.Namespace) -> int:
         "save_path": str(args.out),
         "resume_from": None,
         "memory_update": False,
+        **dict.fromkeys(_LIMITS),
     }
     config = load_config(
         args.run_dir / CONFIG, [f"{key}={json.dumps(value)}" for key, value in settings.items()]

@@ -100,7 +100,7 @@ def carry_out(
     failed, spent = 0, None
     try:
         with (
-            stop_on_signals("finished steps are kept") as stop,
+            stop_on_signals("finished steps") as stop,
             open_session(config, tasks, folder, stop, fork=fork, replayed=replayed) as session,
         ):
             failed = _follow(session)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from adaexplore.core.errors import ModelRequestError
 from adaexplore.core.usage import Usage
@@ -19,16 +19,18 @@ class RecordedReply:
         text: what was answered.
         finish: how the reply ended.
         prompt: what was asked; None where that was not kept, and then it is not compared.
+        usage: what the answer is said to cost.
     """
 
     purpose: Purpose
     text: str
     finish: Finish = Finish.COMPLETE
     prompt: str | None = None
+    usage: Usage = field(default_factory=Usage)
 
 
 class ReplayClient:
-    """Answers each request with the reply recorded under its key, at no cost."""
+    """Answers each request with the reply recorded under its key."""
 
     def __init__(self, replies: Mapping[str, RecordedReply], model_name: str = "replay") -> None:
         self._replies = dict(replies)
@@ -56,7 +58,7 @@ class ReplayClient:
                 f"the prompt of {request.key} differs from the recorded one {where}; "
                 "replay with the settings and the version it was made with"
             )
-        return ModelReply(recorded.text, recorded.finish, Usage(), self._model_name)
+        return ModelReply(recorded.text, recorded.finish, recorded.usage, self._model_name)
 
 
 def _where(recorded: str, asked: str) -> str:

@@ -38,6 +38,25 @@ def refuse_to_mix(records: RunRecords, config: RunConfig, otherwise: str) -> Non
             raise ConfigError(f"{records.folder} was begun with {line}; {otherwise}")
 
 
+def refuse_other_origin(records: RunRecords, fork: Fork | None, replayed: RunRecords | None) -> None:
+    """Keep a fork or a replay out of a directory that holds another run; its own it goes on with.
+
+    Raises:
+        UsageError: ``records`` holds steps that do not come from there.
+    """
+    wanted = {key: told for key, told in _origin(fork, replayed).items() if told is not None}
+    known = records.environment()
+    if known and records.tasks() and any(known.get(key) != told for key, told in wanted.items()):
+        raise UsageError(f"{records.folder} holds another run already; choose another directory")
+
+
+def _origin(fork: Fork | None, replayed: RunRecords | None) -> dict[str, Any]:
+    return {
+        "forked_from": None if fork is None else {"run": str(fork.run.resolve()), "at": fork.at},
+        "replay_of": None if replayed is None else str(replayed.folder.resolve()),
+    }
+
+
 def take_over(
     records: RunRecords,
     config: RunConfig,
@@ -74,7 +93,9 @@ def take_over(
             run = RunRecords(folder.parent)
             refuse_to_mix(run, config, f"{wanted_by} takes a run of the same kind")
             agent = config.agent_type
-            found.append((records.task(task.key, agent), run.task(folder.name, agent)))
+            theirs = run.task(folder.name, agent)
+            if folder != source or theirs.has_reference() or theirs.step_count():
+                found.append((records.task(task.key, agent), theirs))
     if not found:
         raise RecordError(f"{wanted_by}: {source} holds none of this run's tasks")
     most = max(theirs.step_count() for _, theirs in found)
@@ -87,9 +108,6 @@ def take_over(
 def origin(records: RunRecords, fork: Fork | None, replayed: RunRecords | None) -> dict[str, Any]:
     """Where the run's steps come from, for ``environment.json``; a fork that goes on stays one."""
     known = records.environment()
-    told: dict[str, Any] = {key: known[key] for key in ("forked_from", "replay_of") if key in known}
-    if fork is not None:
-        told["forked_from"] = {"run": str(fork.run.resolve()), "at": fork.at}
-    if replayed is not None:
-        told["replay_of"] = str(replayed.folder.resolve())
-    return told
+    now = _origin(fork, replayed)
+    told = {key: now[key] or known.get(key) for key in now}
+    return {key: run for key, run in told.items() if run is not None}

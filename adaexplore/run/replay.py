@@ -10,6 +10,7 @@ from adaexplore.core.errors import ConfigError, ProblemError, RecordError
 from adaexplore.core.identity import source_identity
 from adaexplore.core.profile import Profile
 from adaexplore.core.task import Task
+from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import DtypeName, ProblemReport
 from adaexplore.judge_client.protocol import CompileFinding, JudgeIdentity, Sandbox
@@ -21,8 +22,10 @@ from adaexplore.run.verdicts import recorded_findings
 T = TypeVar("T")
 
 
-def recorded_replies(run: RunRecords) -> dict[str, RecordedReply]:
+def recorded_replies(run: RunRecords, *, paid: bool = False) -> dict[str, RecordedReply]:
     """Replies of a recorded run by request key, for ``server_type: replay``.
+
+    They cost nothing, or where ``paid`` the first of a step what the whole step once did.
 
     Raises:
         RecordError: a record is damaged.
@@ -34,9 +37,10 @@ def recorded_replies(run: RunRecords) -> dict[str, RecordedReply]:
             purposes: list[str] = []
             for exchange in record.draft.exchanges:
                 name = f"{key}/{record.node.plan.step}/{request_name(exchange.purpose, purposes)}"
+                usage = record.draft.usage if paid and not purposes else Usage()
                 purposes.append(exchange.purpose)
                 replies[name] = RecordedReply(
-                    Purpose(exchange.purpose), exchange.reply, Finish(exchange.finish), exchange.prompt
+                    Purpose(exchange.purpose), exchange.reply, Finish(exchange.finish), exchange.prompt, usage
                 )
     if not any(reply.text for reply in replies.values()):
         raise ConfigError(f"{run.folder} holds no recorded replies; name a run of this version")

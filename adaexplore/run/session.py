@@ -31,7 +31,7 @@ from adaexplore.run.build import (
 )
 from adaexplore.run.estimate import FREE, estimate
 from adaexplore.run.memory import RunMemory, open_memory
-from adaexplore.run.origin import Fork, origin, refuse_to_mix, take_over
+from adaexplore.run.origin import Fork, origin, refuse_other_origin, refuse_to_mix, take_over
 from adaexplore.run.provenance import provenance
 from adaexplore.run.replay import RecordedJudge, recorded_replies, recorded_seeds
 from adaexplore.run.seeds import load_seeds
@@ -157,6 +157,7 @@ def open_session(
     records = RunRecords(folder)
     with records.lock():
         refuse_to_mix(records, config, "choose another save_path")
+        refuse_other_origin(records, fork, replayed)
         _note_changes(records, config)
         begun = records if fork is None or records.tasks() else RunRecords(fork.run)
         rules_of = replayed or (records if _same_memory(begun, config) else None)
@@ -166,7 +167,9 @@ def open_session(
             take_over(records, config, tasks, fork.run, "--fork", fork.at)
         replies = None
         if config.replay_path is not None:
-            replies = recorded_replies(RunRecords.existing(locate(config.replay_path)))
+            replies = recorded_replies(
+                RunRecords.existing(locate(config.replay_path)), paid=replayed is not None
+            )
         client = open_model(config, replies, stop)
         with _judge(config, folder, stop, replayed) as access:
             records.write_config(resolved_yaml(config))
@@ -203,7 +206,8 @@ def _budget(
     if limits == Limits():
         return None
     steps = [summary for key in records.tasks() for summary in records.task(key).summaries()]
-    paid = [step.usage for step in steps if step.kind is not StepKind.DUMMY_ROOT and step.usage is not None]
+    asked = [step for step in steps if step.kind is not StepKind.DUMMY_ROOT]
+    paid = [step.usage for step in asked if step.outcome is not DraftOutcome.SEED and step.usage is not None]
     expected = Usage()
     if config.server_type not in FREE:
         expected = estimate(config, tasks, facts, rules).dearest_step(config.model_name)

@@ -57,3 +57,20 @@ def test_dry_run_asks_nobody_and_writes_nothing(tmp_path: Path, capsys: pytest.C
     assert "cost: $" in told
     assert "max_cost_usd 3" in told
     assert not folder.exists()
+
+
+def test_seeds_do_not_make_a_step_look_cheap_when_a_run_goes_on(tmp_path: Path) -> None:
+    folder, seeds = tmp_path / "run", tmp_path / "seeds"
+    seeds.mkdir()
+    for number in range(5):
+        (seeds / f"{number}.py").write_text(f"VALUE = {number}\n")
+    one = ("test_list_path=null", "level=1", "problem_id=3", f"seed_kernel={seeds}", "num_processes=1")
+    assert run(folder, *one, "total_steps=6") == 0
+    (spent,) = [
+        step.usage.input_tokens + step.usage.output_tokens
+        for step in RunRecords(folder).task("1_3").summaries()
+        if step.usage is not None and step.usage.input_tokens
+    ]
+    limit = f"max_total_tokens={spent * 3 // 2}"
+    assert run(folder, *one, "total_steps=8", limit) == BudgetReached.exit_code
+    assert steps(folder) == 6

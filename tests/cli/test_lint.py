@@ -52,6 +52,11 @@ def test_each_file_has_its_findings_and_the_exit_code_is_0(
     assert "tl.tanh" in found["message"]
 
 
+def test_a_file_that_is_named_twice_is_told_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good = written(tmp_path, "good.py", GOOD)
+    assert [each["file"] for each in linted(capsys, good, good)] == [good, good]
+
+
 def test_people_read_a_line_for_each_finding(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bad, good = written(tmp_path, "bad.py", BAD), written(tmp_path, "good.py", GOOD)
     assert main(["lint", bad, good]) == 0

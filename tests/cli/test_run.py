@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -24,3 +26,15 @@ def test_a_stopped_run_says_how_to_go_on(
     said = capsys.readouterr().err
     assert ("the same command goes on" in said) is named
     assert ("--set save_path=outputs/MCTS_" in said) is not named
+
+
+def test_a_signal_says_once_what_is_kept(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def signalled(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise Interrupted("stopped")
+
+    monkeypatch.setattr(run, "open_session", signalled)
+    assert main(["run", "--task", str(PROBLEM), "--set", f"save_path={tmp_path}"]) == 130
+    assert "stopping; finished steps are kept (again" in caplog.text

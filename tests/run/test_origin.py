@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -45,11 +46,7 @@ def run(tmp_path: Path, tasks: Path) -> Path:
 
 
 def contents(run: Path) -> dict[str, str]:
-    return {
-        str(path.relative_to(run)): path.read_text()
-        for path in sorted(run.glob("*/*"))
-        if not path.name.endswith("_usage.json")
-    }
+    return {str(path.relative_to(run)): path.read_text() for path in sorted(run.glob("*/*"))}
 
 
 def sources(run: Path, key: str) -> list[str]:
@@ -96,6 +93,7 @@ def test_a_fork_takes_the_tasks_of_a_list(run: Path, tmp_path: Path) -> None:
         (["--fork", "RUN", "--at", "9", "--set", "save_path=TMP/new"], "at most 8 steps a task, not 9"),
         (["--fork", "RUN", "--at", "3", "--set", "save_path=RUN"], "cannot be forked into itself"),
         (["--fork", "TMP/none", "--at", "3"], "is no folder"),
+        (["--fork", "RUN", "--at", "3", "--task", "PROBLEM"], "holds none of this run's tasks"),
         (
             ["--fork", "RUN", "--at", "3", "--set", "save_path=TMP/new", "--set", "agent_type=PS"],
             "--fork takes a run of the same kind",
@@ -105,7 +103,9 @@ def test_a_fork_takes_the_tasks_of_a_list(run: Path, tmp_path: Path) -> None:
 def test_a_fork_that_cannot_be_says_why(
     run: Path, tmp_path: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    given = [text.replace("RUN", str(run)).replace("TMP", str(tmp_path)) for text in arguments]
+    other = str(ROOT / "datasets/quickstart/level1/2_row_sum.py")
+    names = {"RUN": str(run), "TMP": str(tmp_path), "PROBLEM": other}
+    given = [reduce(lambda text, name: text.replace(name, names[name]), names, text) for text in arguments]
     assert main(["run", *given]) == 2
     assert said in capsys.readouterr().err
 
@@ -206,6 +206,38 @@ def test_a_run_with_several_in_flight_is_not_replayed(
 def test_a_replay_does_not_write_over_its_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", str(run), "--out", str(run)]) == 2
     assert "choose another directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [["replay", "RUN", "--out", "OTHER"], ["run", "--fork", "RUN", "--at", "2", "--set", "save_path=OTHER"]],
+)
+def test_neither_a_replay_nor_a_fork_writes_into_another_run(
+    run: Path, tmp_path: Path, tasks: Path, asked: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other"
+    assert main(["run", *settings(save_path=other, test_list_path=tasks, seed=5)]) == 0
+    before = {path: path.read_bytes() for path in other.rglob("*") if path.is_file()}
+    assert main([text.replace("RUN", str(run)).replace("OTHER", str(other)) for text in asked]) == 2
+    assert "holds another run already" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in other.rglob("*") if path.is_file()} == before
+
+
+def test_a_fork_and_a_replay_go_on_where_they_were(run: Path, tmp_path: Path) -> None:
+    for asked in (
+        ["run", "--fork", str(run), "--at", "2", "--set", f"save_path={tmp_path / 'fork'}"],
+        ["replay", str(run), "--out", str(tmp_path / "again")],
+    ):
+        assert [main(asked), main(asked)] == [0, 0]
+
+
+def test_a_replay_keeps_no_limits(tmp_path: Path, tasks: Path) -> None:
+    run, again = tmp_path / "run", tmp_path / "again"
+    limits = {"requests_per_minute": 1000, "max_total_tokens": 10**9, "max_cost_usd": 5}
+    assert main(["run", *settings(save_path=run, test_list_path=tasks, total_steps=2, **limits)]) == 0
+    assert main(["replay", str(run), "--out", str(again)]) == 0
+    told = (again / "config.yaml").read_text()
+    assert [f"{key}: null" in told for key in limits] == [True] * 3
 
 
 def test_a_task_keeps_its_rules_until_the_memory_settings_change(tmp_path: Path, tasks: Path) -> None:

@@ -7,7 +7,8 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +27,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
     options = _parser().parse_args(arguments)
     try:
-        result = run(options)
+        with _stdout_kept():
+            result = run(options)
     except AdaExploreError as error:
         logger.error("bench_search: %s", error)
         return 2
     text = json.dumps(result, indent=1)
     if options.out is not None:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(text + "\n", encoding="utf-8")
+        try:
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            options.out.write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            logger.error("bench_search: cannot write %s: %s", options.out, error.strerror or error)
+            return 2
     sys.stdout.write((text if options.json else table(result)) + "\n")
     return 0
+
+
+@contextmanager
+def _stdout_kept() -> Iterator[None]:
+    """What an environment of the user's prints goes to standard error, also from other processes."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:

@@ -31,8 +31,8 @@ def summary(race: Race, steps: int) -> dict[str, float | None]:
 def gain(ours: Race, theirs: Race, groups: Sequence[int], step: int = AT) -> dict[str, float | None]:
     """Relative difference of the mean shares after ``step`` steps, with its paired 95 % bootstrap interval.
 
-    Seeds are drawn anew within each of ``groups`` (the environment of each seed), both policies' together.
-    None where the other policy gained nothing.
+    Seeds are drawn anew within each of ``groups`` (the environment of each seed), those of groups with a
+    single one among each other; both policies' together. None where the other policy gained nothing.
     """
     mine, other = ours.shares(step), theirs.shares(step)
     if not sum(other) > 0:
@@ -40,10 +40,12 @@ def gain(ours: Race, theirs: Race, groups: Sequence[int], step: int = AT) -> dic
     members: dict[int, list[int]] = {}
     for index, group in enumerate(groups):
         members.setdefault(group, []).append(index)
+    alone = [group[0] for group in members.values() if len(group) == 1]
+    drawn_from = [group for group in members.values() if len(group) > 1] + ([alone] if alone else [])
     rng = random.Random(0)
     found = []
     for _ in range(RESAMPLES):
-        drawn = [index for group in members.values() for index in rng.choices(group, k=len(group))]
+        drawn = [index for group in drawn_from for index in rng.choices(group, k=len(group))]
         total = sum(other[index] for index in drawn)
         if total > 0:
             found.append(sum(mine[index] for index in drawn) / total - 1)
@@ -64,6 +66,6 @@ def in_flight_figures(alone: Race, several: Race, count: int, steps: int) -> dic
         for _ in range(40):
             middle = (low + high) / 2
             low, high = (low, middle) if several.mean_share_at(middle) >= target else (middle, high)
-        faster = round(alone_s / high, 3)
+        faster = round(alone_s / high, 3) if high > 0 else None
     loss = round(1 - several.mean_share(step) / target, 4) if target > 0 else None
     return {"in_flight": count, "times_faster": faster, "loss_per_sample": loss}

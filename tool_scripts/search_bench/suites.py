@@ -45,7 +45,7 @@ class PluggedEnvironment:
     def _call(self, function: str, *arguments: Any) -> Any:
         try:
             return getattr(self._source, function)(*arguments)
-        except Exception as error:  # whatever a file of the user's raises
+        except (Exception, SystemExit) as error:  # whatever a file of the user's raises
             raise ConfigError(f"{self.name}: {function} raised {type(error).__name__}: {error}") from error
 
     def __getattr__(self, name: str) -> Any:
@@ -69,7 +69,7 @@ def load_environment(file: Path) -> Environment:
     try:
         spec.loader.exec_module(module)
         source = module if hasattr(module, "root") else module.Environment()
-    except Exception as error:  # noqa: BLE001 - whatever a file of the user's raises
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a file of the user's raises
         raise ConfigError(f"{file} cannot be loaded: {type(error).__name__}: {error}") from None
     missing = [name for name in NEEDED if not callable(getattr(source, name, None))]
     if missing:
@@ -116,7 +116,7 @@ def transferred_problems(fit: Fit, others: Sequence[RecordedTree]) -> list[Recor
 def usable(
     trees: Sequence[RecordedTree], leave_out: Sequence[str], say: Callable[[str], None]
 ) -> list[RecordedTree]:
-    """``trees`` without those named in ``leave_out`` and those whose problem has a constant output.
+    """``trees`` without those named in ``leave_out``, without a gain, or with a constant output.
 
     Raises:
         ConfigError: a name fits no tree, or none is left.
@@ -130,12 +130,14 @@ def usable(
         step = tree.proof_of_constant_output()
         if any(_fits(name, tree) for name in leave_out):
             say(f"{tree.name}: left out")
+        elif not tree.top > 0:
+            say(f"{tree.name}: left out, no kernel in it is correct and faster than 1x")
         elif step is not None:
             say(f"{tree.name}: left out, its output is constant (step {step} is correct and reads no input)")
         else:
             kept.append(tree)
     if not kept:
-        raise ConfigError("no recorded tree is left to fit to")
+        raise ConfigError("no recorded tree is left to fit to (a line above for each says why)")
     return kept
 
 

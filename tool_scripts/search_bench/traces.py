@@ -36,7 +36,8 @@ class RecordedStep:
 class RecordedTree:
     """One problem's search, steps in the order in which they were made, the root left out.
 
-    ``top`` is the level that counts as the whole gain, ``file`` the stem of the file's name.
+    ``top`` is the level that counts as the whole gain, 0 where nothing in it is correct and beats 1x;
+    ``file`` is the stem of the file's name.
     """
 
     name: str
@@ -66,7 +67,7 @@ def read_trees(folder: Path) -> list[RecordedTree]:
     """All trees of ``folder`` by name.
 
     Raises:
-        ConfigError: the folder holds no tree, or a file that is none, or a tree without a gain.
+        ConfigError: the folder holds no tree, or a file that is none.
     """
     files = sorted(folder.glob("*.json")) if folder.is_dir() else []
     if not files:
@@ -78,7 +79,7 @@ def read_tree(file: Path) -> RecordedTree:
     """The tree in ``file``.
 
     Raises:
-        ConfigError: it is not a tree in that format, or nothing in it beats 1x.
+        ConfigError: it is not a tree in that format.
     """
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
@@ -90,9 +91,7 @@ def read_tree(file: Path) -> RecordedTree:
         ) from None
     _check_parents(file, steps)
     top = max((step.level for step in steps if step.level is not None), default=0.0)
-    if not top > 0:
-        raise ConfigError(f"{file}: no kernel in it is correct and faster than 1x, nothing can be fitted")
-    return RecordedTree(name, steps, top, file.stem)
+    return RecordedTree(name, steps, max(top, 0.0), file.stem)
 
 
 def reads_no_input(source: str) -> bool:
@@ -122,8 +121,8 @@ def reads_no_input(source: str) -> bool:
 
 def _step(item: dict[str, Any]) -> RecordedStep:
     score = item["score"]
-    speedup = float(score["fast_p"])
-    correct = bool(score["correct"]) and speedup > 0
+    speedup = float(score["fast_p"] or 0.0)
+    correct = bool(score["correct"]) and 0 < speedup < math.inf
     return RecordedStep(
         id=int(item["node_id"]),
         parent_id=int(item["parent_node_id"]),

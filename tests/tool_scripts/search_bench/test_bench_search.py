@@ -115,6 +115,17 @@ def test_an_environment_may_be_a_class(capsys, tmp_path):
     check(answer(capsys, "--env", file, "--seeds", 3))
 
 
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_what_an_environment_prints_stays_out_of_the_json(capfd, tmp_path, jobs):
+    file = environment_file(tmp_path, "(print('small'), os.system('echo large'), 1.5)[-1]")
+    file.write_text("import os\nprint('loaded')\n" + file.read_text(encoding="utf-8"), encoding="utf-8")
+    asked = ["--env", str(file), "--seeds", "1", "--steps", "3", "--jobs", jobs, "--json"]
+    assert main(asked) == 0
+    told = capfd.readouterr()
+    assert set(json.loads(told.out)["policies"]) == POLICIES
+    assert "loaded" in told.err
+
+
 def test_the_table_is_for_people(capsys):
     assert main(["--tier", "c", "--seeds", "5", "--steps", "50", "--jobs", "1"]) == 0
     text = capsys.readouterr().out
@@ -136,8 +147,24 @@ def test_what_cannot_be_used_is_one_line(caplog, tmp_path):
         (["--env", str(environment_file(tmp_path, "'fast'"))], "the environment returned 'fast'"),
         (["--env", str(environment_file(tmp_path, "(True, True, -1.0)"))], "speedup -1.0: give one above 0"),
         (["--env", str(environment_file(tmp_path, "parent['x']"))], "small raised KeyError: 'x'"),
+        (["--env", str(environment_file(tmp_path, "exit(3)"))], "small raised SystemExit: 3"),
     ):
         caplog.clear()
         assert main([*arguments, "--seeds", "2", "--jobs", "1"]) == 2
         assert message in caplog.text
         assert len(caplog.records) == 1
+
+
+def test_json_that_cannot_be_written_is_one_line(caplog, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("", encoding="utf-8")
+    asked = ["--tier", "c", "--seeds", "1", "--steps", "2", "--jobs", "1"]
+    assert main([*asked, "--out", str(blocked / "result.json")]) == 2
+    assert "cannot write" in caplog.text
+
+
+def test_a_clock_that_stands_still_is_no_error(capsys):
+    still = [part for name in ("call-s", "call-sigma", "evaluation-s") for part in (f"--{name}", 0)]
+    assert (
+        answer(capsys, "--tier", "c", "--seeds", 5, "--steps", 50, *still)["parallel"]["times_faster"] is None
+    )

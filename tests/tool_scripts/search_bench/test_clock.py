@@ -6,10 +6,12 @@ from adaexplore.core.verdict import Score
 from adaexplore.search.build import build_policy
 from adaexplore.search.knobs import SearchKnobs
 from adaexplore.search.linear import IndependentSampling
-from tool_scripts.search_bench.clock import Prices, Simulation
+from tool_scripts.search_bench.clock import Prices, Reached, Simulation
 from tool_scripts.search_bench.contestants import PAPER_L2
 from tool_scripts.search_bench.environment import Outcome
+from tool_scripts.search_bench.figures import gain
 from tool_scripts.search_bench.landscapes import landscapes
+from tool_scripts.search_bench.races import Race
 
 FIXED = Prices(call_s=60.0, call_sigma=0.0, evaluation_s=4.0, call_usd=1.0, gpu_hour_usd=900.0)
 
@@ -94,3 +96,11 @@ def test_designed_landscapes_stay_within_their_top(landscape):
         found.append(landscape.large(None, [item for item in found if item.correct][-3:], rng))
     assert max(item.truth for item in found) <= landscape.top + 1e-9
     assert {item.correct for item in found} == {True, False}
+
+
+def test_environments_with_a_single_seed_leave_an_interval_of_some_width():
+    def race(*speedups):
+        return Race(tuple((Reached(1.0, 1.0, speedup),) for speedup in speedups), (1.0,) * len(speedups))
+
+    found = gain(race(1.2, 1.5, 2.0), race(1.5, 1.2, 1.3), groups=[0, 1, 2], step=1)
+    assert found["low"] < found["gain"] < found["high"]

@@ -42,6 +42,22 @@ def test_a_problem_with_constant_output_is_left_out_and_said_so(trees):
     assert said == ["2_3: left out, its output is constant (step 2 is correct and reads no input)"]
 
 
+def test_a_failed_step_may_have_no_speedup(tmp_path):
+    failed = step(1, 0, "large", 0.0)
+    failed["score"]["fast_p"] = None
+    assert written(tmp_path / "a.json", [failed, step(2, 0, "large", 2.0)]).curve(2) == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("speedup", [0.0, 0.9, math.inf])
+def test_a_tree_without_a_gain_is_left_out_and_said_so(trees, speedup):
+    tree = written(trees / "a.json", [step(1, 0, "large", speedup)])
+    said = []
+    assert tree not in usable(read_trees(trees), [], said.append)
+    assert said[0] == "2_9: left out, no kernel in it is correct and faster than 1x"
+    with pytest.raises(ConfigError, match="no recorded tree is left"):
+        usable([tree], [], said.append)
+
+
 def test_trees_can_be_left_out_by_name_of_run_or_file(trees):
     kept = usable(read_trees(trees), ["2_1"], lambda line: None)
     assert [tree.name for tree in kept] == ["2_2"]
@@ -76,10 +92,6 @@ def test_a_kernel_that_asks_for_shape_and_place_only_reads_no_input(source, cons
         ("[]", "is not a recorded tree"),
         ('{"steps": [{"created_by": "small_step"}]}', "is not a recorded tree"),
         (json.dumps(bundle("x", [step(1, 7, "large", 2.0)])), "step 1 names node 7, which is not before it"),
-        (
-            json.dumps(bundle("x", [step(1, 0, "large", 0.9)])),
-            "no kernel in it is correct and faster than 1x",
-        ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path, text, message):
