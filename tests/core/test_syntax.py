@@ -9,13 +9,13 @@ import pytest
 from adaexplore.core.syntax import literal, parse, parse_expression
 
 NESTED = "x = " + "[" * 40 + "1" + "]" * 40 + "\n"
-SOURCE = NESTED * 200
+SOURCE = NESTED * 60
 
 
 def test_threads_do_not_disturb_each_other() -> None:
     with ThreadPoolExecutor(8) as pool:
-        trees = list(pool.map(lambda _: parse(SOURCE), range(80)))
-    assert {len(tree.body) for tree in trees} == {200}
+        trees = list(pool.map(lambda _: parse(SOURCE), range(60)))
+    assert {len(tree.body) for tree in trees} == {60}
 
 
 def test_expressions_and_literals() -> None:
