@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
+import gc
+import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from adaexplore.core.syntax import literal, parse, parse_expression
 
-NESTED = "x = " + "[" * 40 + "1" + "]" * 40 + "\n"
-SOURCE = NESTED * 60
+SOURCE = ("x = " + "[" * 40 + "1" + "]" * 40 + "\n") * 8
 
 
+@pytest.fixture
+def threads_that_switch_while_a_tree_is_built() -> Iterator[None]:
+    def switch(_phase: str, _info: dict[str, int]) -> None:
+        time.sleep(0)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(switch)
+    gc.set_threshold(100)
+    yield
+    gc.set_threshold(*before)
+    gc.callbacks.remove(switch)
+
+
+@pytest.mark.usefixtures("threads_that_switch_while_a_tree_is_built")
 def test_threads_do_not_disturb_each_other() -> None:
-    with ThreadPoolExecutor(8) as pool:
-        trees = list(pool.map(lambda _: parse(SOURCE), range(60)))
-    assert {len(tree.body) for tree in trees} == {60}
+    with ThreadPoolExecutor(4) as pool:
+        trees = list(pool.map(lambda _: parse(SOURCE), range(100)))
+    assert {len(tree.body) for tree in trees} == {8}
 
 
 def test_expressions_and_literals() -> None:
