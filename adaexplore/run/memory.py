@@ -45,11 +45,19 @@ class RunMemory:
             rules = read_rules(self.updater.path)
         return injected(rules, self.threshold, self.triton)
 
-    def task_finished(self, task: Task, steps: Sequence[StepRecord]) -> None:
-        """Let the failures of a finished task enter the memory, where that is wanted."""
+    def task_finished(self, task: Task, steps: Sequence[StepRecord], taken: int = 0) -> None:
+        """Let the failures of a finished task enter the memory, where that is wanted.
+
+        Args:
+            task: which one.
+            steps: all of its steps.
+            taken: how many of them, the first observed, are those of a forked run, which counted them.
+        """
         if self.updater is None:
             return
-        update = self.updater.task_finished(task.key, failures_in(steps))
+        copied = {step.node.plan.step for step in steps if step.node.total_nodes <= taken + 1}
+        failures = [failure for failure in failures_in(steps) if failure.step not in copied]
+        update = self.updater.task_finished(task.key, failures)
         if update.added or update.raised or update.calls:
             cost = "unknown" if update.usage.usd is None else f"${update.usage.usd:.4f}"
             logger.info(

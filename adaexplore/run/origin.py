@@ -111,3 +111,10 @@ def origin(records: RunRecords, fork: Fork | None, replayed: RunRecords | None) 
     now = _origin(fork, replayed)
     told = {key: now[key] or known.get(key) for key in now}
     return {key: run for key, run in told.items() if run is not None}
+
+
+def forked_at(records: RunRecords) -> int:
+    """How many steps of each task were those of the run that this one is a fork of; 0 where it is none."""
+    told = records.environment().get("forked_from")
+    at = told.get("at") if isinstance(told, dict) else None
+    return at if isinstance(at, int) else 0

@@ -31,7 +31,7 @@ from adaexplore.run.build import (
 )
 from adaexplore.run.estimate import FREE, estimate
 from adaexplore.run.memory import RunMemory, open_memory
-from adaexplore.run.origin import Fork, origin, refuse_other_origin, refuse_to_mix, take_over
+from adaexplore.run.origin import Fork, forked_at, origin, refuse_other_origin, refuse_to_mix, take_over
 from adaexplore.run.provenance import provenance
 from adaexplore.run.replay import RecordedJudge, recorded_replies, recorded_seeds
 from adaexplore.run.seeds import load_seeds
@@ -86,7 +86,7 @@ class Session:
         except ProblemError as problem:
             records.write_failure(problem)
             raise
-        self.memory.task_finished(task, steps)
+        self.memory.task_finished(task, steps, forked_at(self.records))
 
     def _steps(self, task: Task, worker: int) -> Iterator[StepRecord]:
         """The steps of a task: read where it is finished, else made."""

@@ -25,7 +25,7 @@ TASK = Task(1, "2", "2_x", "", "fp32", Path("2_x.py"))
 
 def failed(step: int, message: str, evaluated: bool = True, parent: int = 0) -> StepRecord:
     kind = StepKind.SMALL if parent else StepKind.LARGE
-    node = NodeState(Plan(step, kind, parent), 1, 1, 0.0, 0.0, NO_SCORE, 2, 0, NO_SCORE)
+    node = NodeState(Plan(step, kind, parent), 1, 1, 0.0, 0.0, NO_SCORE, step + 1, 0, NO_SCORE)
     verdict = Verdict(status=Status.COMPILE, metadata={"compilation_error": f"TypeError: {message}"})
     return StepRecord(node, Draft(DraftOutcome.WRITTEN, "x = 1\n", (), Usage()), verdict, evaluated)
 
@@ -48,6 +48,15 @@ def test_failures_that_the_judge_saw_become_rules_and_their_cost_is_told(
     assert [rule.count for rule in read_rules(tmp_path / "m.txt")] == [2]
     assert len(model.requests) == 1
     assert "task 1_3 brought 1 new rules and raised 0; 1 requests, cost $0.0000" in caplog.text
+
+
+def test_steps_of_a_forked_run_are_not_counted_again(tmp_path: Path) -> None:
+    config = RunConfig.model_validate({"memory_update": True, "general_memory_path": str(tmp_path / "m.txt")})
+    steps = [failed(1, "not callable"), failed(2, "not callable")]
+    for run, taken in (("run", 0), ("fork", 1)):
+        memory = open_memory(config, StubModel(lambda _: RULE), tmp_path / run)
+        memory.task_finished(TASK, steps, taken)
+    assert [rule.count for rule in read_rules(tmp_path / "m.txt")] == [3]  # the fork made step 2 itself
 
 
 def test_a_run_warns_of_a_memory_verified_elsewhere_and_leaves_retired_rules_out(
