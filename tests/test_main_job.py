@@ -69,6 +69,23 @@ def steps_done(run: Path) -> int:
     return len(list(run.glob("*/step_[1-9]*_log.json")))
 
 
+def begun(run: Path, task_list: Path, steps: int, *overrides: str) -> subprocess.Popen[bytes]:
+    """A run that goes on, with so many steps done."""
+    process = subprocess.Popen(
+        command(run, task_list, *overrides),
+        cwd=ROOT,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 200
+    while steps_done(run) < steps:
+        assert process.poll() is None, "the run ended before it was stopped"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return process
+
+
 def orphans(run: Path) -> list[str]:
     """Processes that still work for a run: its judge is told the run's log by its standard streams."""
     found = []
@@ -116,18 +133,7 @@ def test_stopped_half_way_and_resumed_ends_in_the_same_bytes(
     whole: Path, tmp_path: Path, task_list: Path, number: signal.Signals
 ) -> None:
     run = tmp_path / "run"
-    process = subprocess.Popen(
-        command(run, task_list),
-        cwd=ROOT,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 200
-    while steps_done(run) < 5:
-        assert process.poll() is None, "the run ended before it was stopped"
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    process = begun(run, task_list, 5)
     process.send_signal(number)
     code = process.wait(60)
     assert code == (130 if number is signal.SIGINT else -signal.SIGKILL)
@@ -178,18 +184,7 @@ def test_a_fork_goes_on_where_the_run_was(whole: Path, tmp_path: Path) -> None:
 def test_four_steps_in_flight_are_killed_and_gone_on_with(tmp_path: Path, task_list: Path) -> None:
     run = tmp_path / "run"
     wide = ("parallel_steps=4", "total_steps=5")
-    process = subprocess.Popen(
-        command(run, task_list, *wide),
-        cwd=ROOT,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    deadline = time.monotonic() + 200
-    while steps_done(run) < 4:
-        assert process.poll() is None, "the run ended before it was stopped"
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    process = begun(run, task_list, 4, *wide)
     process.kill()
     process.wait(60)
     kept = {path: path.read_text() for path in run.glob("*/step_*_log.json")}

@@ -2,15 +2,13 @@
 
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from online_judge.evaluation.flags import SEVERITIES, Severity
-from tests.online_judge.live import LiveJudge, running_judge
+from tests.online_judge.live import LiveJudge
 from tests.online_judge.sources import HONEST, with_forward
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
@@ -103,16 +101,6 @@ class ModelNew(nn.Module):
         return c
 """
 TIMED = {"measure_performance": True, "num_correct_trials": 5, "num_perf_trials": 100}
-
-
-@pytest.fixture(scope="module")
-def gpu_judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveJudge]:
-    question = "import sys, torch; sys.exit(not torch.cuda.is_available())"
-    if subprocess.run([sys.executable, "-c", question], capture_output=True).returncode != 0:
-        pytest.skip("no CUDA device")
-    folder = tmp_path_factory.mktemp("judge")
-    with running_judge(folder, JUDGE_DEVICE="cuda", MAX_CONCURRENT_EVALS="2") as live:
-        yield live
 
 
 def status_of(judge: LiveJudge, candidate: str, **fields: object) -> str:

@@ -1,8 +1,5 @@
 """Profiles of candidates on a real GPU."""
 
-import subprocess
-import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,20 +8,9 @@ import pytest
 from adaexplore.core.tunables import with_values
 from tests.gpu.measure_sweep import job
 from tests.gpu.tunable_kernels import GELU, MATMUL, SOFTMAX, Case
-from tests.online_judge.live import LiveJudge, running_judge
+from tests.online_judge.live import LiveJudge
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
-
-
-@pytest.fixture(scope="module")
-def gpu_judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveJudge]:
-    question = "import sys, torch; sys.exit(not torch.cuda.is_available())"
-    if subprocess.run([sys.executable, "-c", question], capture_output=True).returncode != 0:
-        pytest.skip("no CUDA device")
-    with running_judge(
-        tmp_path_factory.mktemp("judge"), JUDGE_DEVICE="cuda", MAX_CONCURRENT_EVALS="2"
-    ) as live:
-        yield live
 
 
 def profile(judge: LiveJudge, case: Case) -> dict[str, Any]:

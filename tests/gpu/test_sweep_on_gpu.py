@@ -1,9 +1,6 @@
 """Sweeps of tunables on a real GPU."""
 
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
@@ -13,20 +10,9 @@ import pytest
 from adaexplore.core.tunables import read_tunables, with_values
 from tests.gpu.measure_sweep import job
 from tests.gpu.tunable_kernels import GELU, MATMUL, ROW_SUM, SOFTMAX, Case
-from tests.online_judge.live import LiveJudge, running_judge
+from tests.online_judge.live import LiveJudge
 
 pytestmark = [pytest.mark.gpu, pytest.mark.timeout(600)]
-
-
-@pytest.fixture(scope="module")
-def gpu_judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveJudge]:
-    question = "import sys, torch; sys.exit(not torch.cuda.is_available())"
-    if subprocess.run([sys.executable, "-c", question], capture_output=True).returncode != 0:
-        pytest.skip("no CUDA device")
-    with running_judge(
-        tmp_path_factory.mktemp("judge"), JUDGE_DEVICE="cuda", MAX_CONCURRENT_EVALS="2"
-    ) as live:
-        yield live
 
 
 def passed(judge: LiveJudge, case: Case, **fields: Any) -> dict[str, Any]:
