@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import math
 import statistics
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -206,12 +204,7 @@ class Contest:
     def _construct(self, number: int, source: bytes) -> _Entrant:
         file = self._file(number)
         file.write_bytes(source)
-        spec = importlib.util.spec_from_file_location(_MODULE, file)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[_MODULE] = module
-        spec.loader.exec_module(module)
+        module = modules.load_file(file, _MODULE)
         modules.seed_everything(self._order.construct_seed)
         model = module.ModelNew(*self._order.init_inputs)
         if isinstance(model, torch.nn.Module):

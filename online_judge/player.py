@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import os
 import pickle
 import socket
@@ -121,12 +120,7 @@ class Player:
             compile(order.source, self._file, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             return classification.syntax_failure(error, order.source.decode("utf-8", "replace"))
-        spec = importlib.util.spec_from_file_location(MODULE, self._file)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[MODULE] = module
-        spec.loader.exec_module(module)
+        module = modules.load_file(self._file, MODULE)
         self._class = getattr(module, "ModelNew", None)
         if self._class is None:
             empty = (

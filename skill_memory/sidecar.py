@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import logging
@@ -13,7 +12,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from adaexplore.core.errors import StorageError
+from adaexplore.core import files
 from adaexplore.core.files import write_text
 from skill_memory.rule import Evidence
 from skill_memory.signature import Signature
@@ -149,15 +148,7 @@ def locked(memory: Path) -> Iterator[None]:
     Raises:
         StorageError: the lock file cannot be made.
     """
-    path = memory.with_name(f"{memory.name}.lock")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = path.open("a")
-    except OSError as error:
-        reason = error.strerror or error
-        raise StorageError(f"cannot lock {path}: {reason}; choose another general_memory_path") from error
-    with handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with files.locked(memory.with_name(f"{memory.name}.lock"), "choose another general_memory_path"):
         yield
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
@@ -14,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adaexplore.core.errors import StorageError, UsageError
+from adaexplore.core.errors import StorageError
+from adaexplore.core.files import locked
 
 logger = logging.getLogger(__name__)
 
@@ -64,18 +64,8 @@ class Journal:
             UsageError: another one holds it.
             StorageError: the lock file cannot be made.
         """
-        path = self.path.with_name("lock")
-        try:
-            handle = path.open("a")
-        except OSError as error:
-            raise StorageError(f"cannot lock {path}: {error.strerror}; choose another folder") from error
-        with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise UsageError(
-                    f"another process is writing to {self.path.parent.parent}; wait for it"
-                ) from error
+        busy = f"another process is writing to {self.path.parent.parent}; wait for it"
+        with locked(self.path.with_name("lock"), "choose another folder", busy):
             yield
 
     def reply(self, attempt: int, reply: Reply) -> None:

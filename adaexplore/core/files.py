@@ -3,12 +3,44 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from adaexplore.core.errors import StorageError
+from adaexplore.core.errors import StorageError, UsageError
+
+
+@contextlib.contextmanager
+def locked(path: Path, advice: str, busy: str | None = None) -> Iterator[None]:
+    """Hold the lock file ``path``, made with its folder, against other threads and processes.
+
+    The lock is advisory and ends with the process.
+
+    Args:
+        path: the lock file.
+        advice: what to do where it cannot be made, for the message.
+        busy: the message where another one holds it; None waits for that one.
+
+    Raises:
+        UsageError: another one holds it, and ``busy`` is given.
+        StorageError: it cannot be made or locked.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = path.open("a")
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}; {advice}") from error
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX if busy is None else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UsageError(busy or "") from error
+        except OSError as error:
+            raise StorageError(f"cannot lock {path}: {error.strerror or error}; {advice}") from error
+        yield
 
 
 def write_text(path: Path, text: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from adaexplore.core.errors import RecordError, StorageError, UsageError
+from adaexplore.core.errors import RecordError
+from adaexplore.core.files import locked
 from adaexplore.records import content, layout
 from adaexplore.records.task_records import TaskRecords
 
@@ -110,23 +110,6 @@ class RunRecords:
             UsageError: another process holds it.
             StorageError: the lock file cannot be made.
         """
-        path = self.folder / layout.LOCK
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            handle = path.open("a")
-        except OSError as error:
-            raise StorageError(
-                f"cannot write {path}: {error.strerror or error}; choose another save_path"
-            ) from error
-        with handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise UsageError(
-                    f"another process is writing to {self.folder}; wait for it or choose another save_path"
-                ) from error
-            except OSError as error:
-                raise StorageError(
-                    f"cannot lock {path}: {error.strerror or error}; choose another save_path"
-                ) from error
+        busy = f"another process is writing to {self.folder}; wait for it or choose another save_path"
+        with locked(self.folder / layout.LOCK, "choose another save_path", busy):
             yield

@@ -115,12 +115,7 @@ class CompilePlayer:
 
 def _load(file: str, *, empty: bool) -> Any:
     """The candidate's class."""
-    spec = importlib.util.spec_from_file_location(_MODULE, file)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[_MODULE] = module
-    spec.loader.exec_module(module)
+    module = modules.load_file(file, _MODULE)
     if not hasattr(module, "ModelNew"):
         raise AttributeError("the source is empty" if empty else "the source defines no class ModelNew")
     return module.ModelNew

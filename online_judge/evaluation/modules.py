@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import linecache
 import random
 import sys
 import types
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -33,6 +35,17 @@ def apply_precision(policy: Tf32Policy) -> None:
     """
     torch.backends.cuda.matmul.allow_tf32 = policy == "on"
     torch.backends.cudnn.allow_tf32 = policy == "on"
+
+
+def load_file(file: str | Path, name: str) -> types.ModuleType:
+    """Import ``file`` as the module ``name``, in place of one of that name; raises whatever it raises."""
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
 
 
 def load_source(source: str, name: str) -> types.ModuleType:
