@@ -105,6 +105,8 @@ class Player:
         except BaseException as error:  # noqa: BLE001 - sys.exit in a candidate is its failure too
             outcome = classification.describe(error, stage, self._file, cuda=self._cuda)
         failed = isinstance(outcome, Failure)
+        if failed:
+            _flush()  # with this answer the player may be ended at any moment
         answer = {"failed": outcome.to_json()} if isinstance(outcome, Failure) else outcome
         self._channel.send_json(answer)
         return not failed
@@ -379,15 +381,20 @@ def _arm() -> timing.Stopwatch:
     return stopwatch
 
 
+def _flush() -> None:
+    """Hand over what was printed; a candidate may have put anything in place of the streams."""
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
 def main(sock: socket.socket, spec: PlayerSpec) -> NoReturn:
     """Be the player behind ``sock``; runs in a fresh process that ends here."""
     try:
         with _device(spec), contextlib.suppress(ChannelClosed):
             Player(Channel(sock), spec).play()
     finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
+        _flush()
         os._exit(0)
 
 
