@@ -2,7 +2,8 @@
 
 A block queues, for each of its calls: L2 flushes, an event, the call, an event, and a copy of the outputs
 into a place of their own. Nothing waits in between, so the launches of a call are hidden behind the work
-before it, and each output leaves the caller's hands before the next call begins.
+before it (those of the first one behind flushes, however long the calls are), and each output leaves the
+caller's hands before the next call begins.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _FALLBACK_L2_BYTES = 64 * 2**20
 _LAUNCH_COVER_MS = 0.1
 _LAUNCH_COVER = 1.5
 _MOST_COVER_MS = 0.5
+_FIRST_COVER_MS = 0.3
 
 Call = Callable[..., object]
 
@@ -131,6 +133,7 @@ class Stopwatch:
         self._now = time.perf_counter
         self._take_apart = trees.take_apart
         self.flush_ms = self._time_flush()
+        self._first_flushes = max(1, math.ceil(_FIRST_COVER_MS / max(self.flush_ms, 1e-3)))
 
     def warm_up(self, call: Call, arguments: Sequence[Sequence[Any]], least_s: float) -> tuple[int, float]:
         """Call until ``least_s`` have passed and the last calls took about as long as the fastest.
@@ -187,7 +190,7 @@ class Stopwatch:
         def go() -> float:
             with self._no_grad():
                 for number, (given, put) in enumerate(zip(arguments, places, strict=True)):
-                    for _ in range(flushes):
+                    for _ in range(flushes if number else max(flushes, self._first_flushes)):
                         self._zero(self._flush)
                     if reseed is not None:
                         reseed()
