@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+
+from adaexplore.core.tunables import MAX_NAMES, TUNABLES
 
 FUSION = "FUSION"  # full: a reduction's kernel also reads later operands; split: it does not
 GEMM = "GEMM"  # library: torch's own product; triton: a tiled kernel with its epilogue inside
@@ -31,12 +35,19 @@ NUMBERS: dict[str, tuple[int, ...]] = {
 }
 
 
+_DECLARED = re.compile(rf"^{TUNABLES} = (?P<table>.*)$", re.M)
+
+
 @dataclass(frozen=True)
 class Choices:
-    """One point of the design space; the first value of everything is the usual one."""
+    """One point of the design space; the first value of everything is the usual one.
+
+    ``swept`` kernels leave their numbers to the judge.
+    """
 
     structure: dict[str, str] = field(default_factory=lambda: {k: v[0] for k, v in STRUCTURE.items()})
     numbers: dict[str, int] = field(default_factory=lambda: {k: v[0] for k, v in NUMBERS.items()})
+    swept: bool = False
 
     def with_structure(self, name: str, value: str) -> Choices:
         """The same with one structural choice changed."""
@@ -49,7 +60,7 @@ class Choices:
 
 def read_choices(source: str) -> Choices | None:
     """The choices a kernel of this writer was made with; None where it is another's."""
-    found = Choices()
+    found = Choices(swept=_DECLARED.search(source) is not None)
     header = re.search(r'^"""Triton kernels, (.*)\."""$', source, re.M)
     if header is None:
         return None
@@ -66,6 +77,18 @@ def header(structure: dict[str, str]) -> str:
     """The first line of a generated module, from which its structure can be read."""
     parts = ", ".join(f"{name.lower()}={value}" for name, value in sorted(structure.items()))
     return f'"""Triton kernels, {parts}."""'
+
+
+def tunables(names: Iterable[str]) -> str:
+    """The line that leaves the numbers ``names`` to the judge; where these are too many, the last ones."""
+    table = {name: sorted(NUMBERS[name]) for name in list(names)[-MAX_NAMES:]}
+    return f"{TUNABLES} = {json.dumps(table)}"
+
+
+def is_swept(name: str, source: str) -> bool:
+    """Whether a kernel leaves that number to the judge."""
+    declared = _DECLARED.search(source)
+    return declared is not None and f'"{name}"' in declared["table"]
 
 
 def draw_numbers(choices: Choices, names: list[str], rng: random.Random, share: float) -> Choices:

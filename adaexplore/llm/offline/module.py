@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from adaexplore.core.syntax import parse
 from adaexplore.llm.offline.body import Names
-from adaexplore.llm.offline.choices import FUSION, GEMM, NUMBERS, ROWS, Choices, header
+from adaexplore.llm.offline.choices import FUSION, GEMM, NUMBERS, ROWS, Choices, header, tunables
 from adaexplore.llm.offline.facts import ClassFacts, Kind, ModuleFacts, function, read_module
 from adaexplore.llm.offline.graph import (
     Constant,
@@ -125,9 +125,10 @@ def _assemble(tree: ast.Module, kernels: list[Kernel], choices: Choices) -> str:
         for item in tree.body
         if isinstance(item, ast.Import | ast.ImportFrom) and ast.unparse(item) not in imports
     ]
-    constants = "\n".join(f"{name} = {choices.numbers[name]}" for name in numbers)
+    constants = [f"{name} = {choices.numbers[name]}" for name in numbers]
+    constants += [tunables(numbers)] if numbers and choices.swept else []
     parts = [header(choices.structure), "\n".join(dict.fromkeys(imports))]
-    parts += [constants] if constants else []
+    parts += ["\n".join(constants)] if constants else []
     text = ""
     for item, line in zip(kept, kept_text, strict=True):
         short = isinstance(item, ast.Assign | ast.AnnAssign)

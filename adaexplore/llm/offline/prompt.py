@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from adaexplore.core.tunables import TUNABLES
 from adaexplore.core.verdict import Status
 
 _FENCE = re.compile(r"^(?P<ticks>`{3,})(?:python)?[ \t]*\n(?P<source>.*?)^(?P=ticks)[ \t]*$", re.M | re.S)
@@ -31,17 +32,24 @@ class Shown:
 
 @dataclass(frozen=True)
 class Reading:
-    """A prompt taken apart; ``reference`` is None where no module to replace is shown."""
+    """A prompt taken apart.
+
+    Attributes:
+        reference: None where no module to replace is shown.
+        sweeps: whether numbers may be left to the judge.
+    """
 
     reference: str | None
     kernels: tuple[Shown, ...]
     rules: tuple[str, ...]
+    sweeps: bool = False
 
 
 def read_prompt(prompt: str) -> Reading:
     """Take ``prompt`` apart by its fences, verdict lines and rules."""
     references: list[str] = []
     kernels: list[Shown] = []
+    sweeps = False
     for block in _FENCE.finditer(prompt):
         source = block["source"]
         verdict = _VERDICT.match(prompt, block.end())
@@ -54,6 +62,8 @@ def read_prompt(prompt: str) -> Reading:
             kernels.append(Shown(source, verdict["status"], None, verdict["rest"].strip()))
         elif re.search(r"^class Model\b", source, re.M):
             references.append(source)
+        else:
+            sweeps = sweeps or re.search(rf"^{TUNABLES} = ", source, re.M) is not None
     whole = [source for source in references if "def get_inputs" in source]
     reference = next(reversed(whole or references), None)
-    return Reading(reference, tuple(kernels), tuple(_RULE.findall(prompt)))
+    return Reading(reference, tuple(kernels), tuple(_RULE.findall(prompt)), sweeps)

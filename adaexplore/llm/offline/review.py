@@ -6,6 +6,7 @@ import random
 import re
 
 from adaexplore.core.verdict import Status
+from adaexplore.llm.offline.choices import is_swept
 from adaexplore.llm.offline.mistakes import rule_for
 from adaexplore.llm.offline.prompt import Shown
 
@@ -24,6 +25,8 @@ _FAILURES = {
     Status.NONFINITE.value: "Keep masked lanes out of reductions and shift exponents by the row's maximum.",
 }
 
+_NO_IDEA = "The kernel is right; divide the work among kernels in another way, or change the block size."
+
 
 def review(kernel: Shown, rng: random.Random) -> str:
     """One to three numbered suggestions."""
@@ -40,6 +43,7 @@ def _faster(source: str, rng: random.Random) -> list[str]:
     ideas = [
         f"{name} is {value}, try {'half' if int(value) > 4 and rng.random() < 0.5 else 'twice'} as much."
         for name, value in re.findall(r"^([A-Z][A-Z_]+) = (\d+)$", source, re.M)
+        if not is_swept(name, source)
     ]
     if "_loop_kernel" in source:
         ideas.append("Rows that fit one block should stay in registers instead of being read once a pass.")
@@ -48,4 +52,4 @@ def _faster(source: str, rng: random.Random) -> list[str]:
             "The matrix product goes to the library; its epilogue could run inside a tiled tl.dot kernel."
         )
     rng.shuffle(ideas)
-    return ideas[: rng.choice((1, 2))] or ["The kernel is right; change num_warps or the block size."]
+    return ideas[: rng.choice((1, 2))] or [_NO_IDEA]

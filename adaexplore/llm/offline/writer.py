@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 from itertools import product
 
 from adaexplore.core.errors import ModelRequestError
 from adaexplore.core.streams import stream
 from adaexplore.core.tokens import estimate_tokens
 from adaexplore.core.usage import Usage
-from adaexplore.llm.offline.choices import NUMBERS, STRUCTURE, Choices, draw_numbers, read_choices
+from adaexplore.llm.offline.choices import (
+    NUMBERS,
+    STRUCTURE,
+    Choices,
+    draw_numbers,
+    is_swept,
+    read_choices,
+)
 from adaexplore.llm.offline.mistakes import blunder
 from adaexplore.llm.offline.module import translate
 from adaexplore.llm.offline.patches import edits_between
@@ -97,6 +105,7 @@ class OfflineWriter:
         else:
             sound = [choices for kernel, choices in known if not kernel.failed]
             base = rng.choice(sound or designs)
+        base = replace(base, swept=reading.sweeps)
         source = ""
         for attempt in range(_ATTEMPTS):
             share = 0.15 if not known and attempt == 0 else 0.35
@@ -152,12 +161,16 @@ def _numbers_in(source: str) -> list[str]:
 
 
 def _neighbour(reference: str, choices: Choices, last: Shown, rng: random.Random) -> Choices:
-    """One or two numbers changed; another structure after a failure that no number explains."""
-    if last.failed or rng.random() < 0.15:
+    """One or two numbers changed; another structure after a failure that no number explains.
+
+    Where the judge has chosen the numbers there is little left to gain from them.
+    """
+    if last.failed or rng.random() < (0.6 if choices.swept else 0.15):
         others = [design for design in possible_designs(reference) if design.structure != choices.structure]
         if others:
-            return Choices(rng.choice(others).structure, choices.numbers)
+            return replace(choices, structure=rng.choice(others).structure)
     names = _numbers_in(last.source)
+    names = [name for name in names if not is_swept(name, last.source)] or names
     for name in rng.sample(names, min(len(names), rng.choice((1, 1, 2)))):
         others_here = [value for value in NUMBERS[name] if value != choices.numbers[name]]
         choices = choices.with_number(name, rng.choice(others_here))

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from adaexplore.core.edits import apply_edits, parse_edits
 from adaexplore.core.errors import ModelRequestError
 from adaexplore.core.streams import stream
 from adaexplore.core.task import Task
+from adaexplore.core.tunables import read_tunables, with_values
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.llm.offline import OfflineWriter
 from adaexplore.llm.offline.choices import Choices, read_choices
@@ -237,3 +239,34 @@ def test_prompts_of_both_layouts_are_read(layout: Layout) -> None:
         assert reading.rules == ("You cannot x.",)
     assert read_prompt(prompts.large(()).text).kernels == ()
     assert read_prompt(prompts.review((first, second)).text).kernels[-1].source == second.source
+
+
+SWEEPS = "```python\nBLOCK_M = 64\nTUNABLES = {\"BLOCK_M\": [32, 64]}\n```\n"
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_numbers_are_left_to_the_judge_where_the_prompt_says_that_it_chooses_them(name: str) -> None:
+    code = large(SWEEPS + prompt(MODULES[name]))
+    tunables = read_tunables(code)
+    assert bool(tunables) == bool(re.search(r"^[A-Z_]+ = \d+$", code, re.M))
+    assert all(tunable.declared in tunable.choices for tunable in tunables)
+    assert not read_tunables(large(prompt(MODULES[name])))
+
+
+def test_numbers_of_a_product_come_first_where_there_are_more_than_a_sweep_takes() -> None:
+    design = next(each for each in possible_designs(LINEAR) if each.structure["GEMM"] == "triton")
+    declared = [each.name for each in read_tunables(translate(LINEAR, replace(design, swept=True)))]
+    assert declared == ["TILE_M", "TILE_N", "TILE_K", "GROUP_M", "GEMM_WARPS", "STAGES"]
+
+
+def test_edits_of_a_tuned_kernel_change_what_no_sweep_can() -> None:
+    tuned = large(SWEEPS + prompt(SOFTMAX))
+    tuned = with_values(tuned, {each.name: each.choices[-1] for each in read_tunables(tuned)})
+    edited = {
+        small(SWEEPS + prompt(SOFTMAX, (tuned, "passed, 1.200x")), tuned, f"1_1/{key}") for key in range(12)
+    }
+    assert all(read_tunables(each) for each in edited)
+    structures = [read_choices(each).structure for each in edited]
+    assert any(each != read_choices(tuned).structure for each in structures)
+    advice = answer(SWEEPS + prompt(SOFTMAX, (tuned, "passed, 1.200x")), Purpose.REVIEW)
+    assert not any(each.name in advice for each in read_tunables(tuned))
