@@ -17,21 +17,28 @@ class SweepTerms:
         sources: of the configurations, by number; the declared one has :data:`DECLARED`.
         budget_s: seconds for all of it, waiting for the device left out.
         careful: whether they are tried one by one, so that it is known which one breaks the process.
+        screened: whether the sweep ends at once where the declared one runs and its outputs are wrong.
     """
 
     sources: tuple[tuple[int, str], ...]
     budget_s: float
     careful: bool = False
+    screened: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that :meth:`from_json` reads."""
-        return {"sources": self.sources, "budget_s": self.budget_s, "careful": self.careful}
+        return {
+            "sources": self.sources,
+            "budget_s": self.budget_s,
+            "careful": self.careful,
+            "screened": self.screened,
+        }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> SweepTerms:
         """What :meth:`to_json` wrote."""
         sources = tuple((number, source) for number, source in data["sources"])
-        return cls(sources, data["budget_s"], data["careful"])
+        return cls(sources, data["budget_s"], data["careful"], data["screened"])
 
 
 @dataclass
@@ -46,6 +53,7 @@ class Swept:
         suspects: those of which one broke the process, where one did.
         parts_s: seconds of the budget by part: ``compile`` (and call once), ``time``, ``check``.
         finished: whether it came to its end.
+        wrong: whether that was because the declared one's outputs are wrong, with the reference's weights.
     """
 
     ready: dict[int, float] = field(default_factory=dict)
@@ -55,6 +63,7 @@ class Swept:
     suspects: list[int] = field(default_factory=list)
     parts_s: dict[str, float] = field(default_factory=dict)
     finished: bool = False
+    wrong: bool = False
 
     @property
     def spent_s(self) -> float:
@@ -75,6 +84,7 @@ class Swept:
             "suspects": self.suspects,
             "parts_s": self.parts_s,
             "finished": self.finished,
+            "wrong": self.wrong,
         }
 
     @classmethod
@@ -88,4 +98,5 @@ class Swept:
             suspects=data["suspects"],
             parts_s=data["parts_s"],
             finished=data["finished"],
+            wrong=data["wrong"],
         )

@@ -55,6 +55,7 @@ class _Outcome:
         ranking: the best first.
         failed: why others did not run.
         parts_s: seconds of the budget by part.
+        wrong: whether it ended because the declared values give wrong outputs.
     """
 
     ready: set[int] = field(default_factory=set)
@@ -62,6 +63,7 @@ class _Outcome:
     ranking: list[int] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
     parts_s: dict[str, float] = field(default_factory=dict)
+    wrong: bool = False
 
 
 def evaluate_tuned(
@@ -70,7 +72,8 @@ def evaluate_tuned(
     """Judge a candidate with the best values of its tunables that a sweep of ``request.tune_s`` finds.
 
     The text that is judged is the candidate's with these values in it, and ``metadata["tuned"]`` names them.
-    Where it does not pass, the candidate is judged as declared.
+    Where it does not pass, the candidate is judged as declared. One whose outputs are wrong as declared is
+    not swept, unless the evaluation finds them right: its own weights may be what is wanted.
 
     Raises:
         ProblemError, JudgeError, Cancelled: as the slot's methods do.
@@ -88,8 +91,17 @@ def evaluate_tuned(
         return _with(verdict, {"values": declared, "timing": INTERPRETER})
     begin = time.monotonic()
     tried = combinations(tunables, MOST)
-    outcome = _sweep(slot, request, [with_values(source, values) for values in tried], cancelled)
+    sources = [with_values(source, values) for values in tried]
+    outcome = _sweep(slot, request, sources, cancelled, screened=True)
     seconds = time.monotonic() - begin
+    if outcome.wrong:
+        verdict = slot.evaluate(request, recorded_ms, cancelled)
+        if not verdict.correct:
+            outcome.failed[DECLARED] = verdict.status.value
+            return _with(verdict, _account(tunables, tried, DECLARED, outcome, seconds))
+        begin = time.monotonic()
+        outcome = _sweep(slot, request, sources, cancelled, screened=False)
+        seconds += time.monotonic() - begin
     best = outcome.ranking[0] if outcome.ranking else DECLARED
     chosen = request.model_copy(update={"custom_model_src": with_values(source, tried[best])})
     verdict = slot.evaluate(chosen, recorded_ms, cancelled)
@@ -102,7 +114,12 @@ def evaluate_tuned(
 
 
 def _sweep(
-    slot: Judging, request: EvaluationRequest, sources: list[str], cancelled: threading.Event
+    slot: Judging,
+    request: EvaluationRequest,
+    sources: list[str],
+    cancelled: threading.Event,
+    *,
+    screened: bool,
 ) -> _Outcome:
     """Sweep, with another player where a configuration has broken the last one."""
     total = _Outcome()
@@ -112,7 +129,8 @@ def _sweep(
         budget_s = request.tune_s - sum(total.parts_s.values())
         if not left or budget_s < _LEAST_S:
             break
-        swept = slot.sweep(request, SweepTerms(tuple(left), budget_s, careful), cancelled)
+        terms = SweepTerms(tuple(left), budget_s, careful, screened and not total.ready)
+        swept = slot.sweep(request, terms, cancelled)
         if swept is None:
             break
         for part, spent_s in swept.parts_s.items():
@@ -120,6 +138,7 @@ def _sweep(
         total.failed |= swept.failed
         total.ready |= swept.ready.keys()
         total.ms |= swept.ms
+        total.wrong = swept.wrong
         if swept.ranking or not total.ranking:
             total.ranking = swept.ranking
         if swept.finished or not swept.suspects:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from adaexplore.core.errors import JudgeUnavailableError, StorageError
 from adaexplore.core.streams import derive_seed
@@ -20,6 +20,7 @@ from adaexplore.core.streams import derive_seed
 _NEEDED = ("fastapi", "numpy", "prometheus_client", "torch", "triton", "uvicorn")
 _START_LIMIT_S = 180.0
 _STOP_LIMIT_S = 20.0
+_GPU_SLOTS = 4
 _SECRETS = ("_API_KEY", "_TOKEN", "_SECRET")
 
 
@@ -42,8 +43,8 @@ def embedded_judge(
         device: ``auto``, ``cuda`` or ``cpu``.
         compile_target: architecture the CPU path compiles for, such as ``sm_90``.
         gpu_ids: GPUs it may use; empty for all.
-        workers: tasks in flight; on the CPU as many evaluations run side by side as cores allow,
-            on a GPU one at a time.
+        workers: evaluations that may be wanted at a time; as many run side by side, on the CPU up to the
+            number of cores, on a GPU up to four, which share it but for timing.
         seed: on the CPU path the judge's hidden inputs derive from it, so that equal runs are
             equal to the byte; where times are measured the judge keeps a random secret.
         log_path: takes the judge's output.
@@ -63,7 +64,7 @@ def embedded_judge(
     environment |= {
         "JUDGE_DEVICE": device,
         "COMPILE_TARGET": compile_target,
-        "MAX_CONCURRENT_EVALS": str(min(workers, os.cpu_count() or 1) if on_cpu else 1),
+        "MAX_CONCURRENT_EVALS": str(min(workers, (os.cpu_count() or 1) if on_cpu else _GPU_SLOTS)),
         "GPU_ALLOCATION_MODE": "auto",
         "ADAEXPLORE_JUDGE_TOKEN": token,
         "JUDGE_STATE": "",  # it ends with the run, which has records of its own
@@ -72,38 +73,42 @@ def embedded_judge(
         environment["AVAILABLE_GPUS"] = ",".join(map(str, gpu_ids))
     if on_cpu:
         environment["ADAEXPLORE_JUDGE_SECRET"] = str(derive_seed(seed, "judge"))
-    with tempfile.TemporaryDirectory(prefix="adaexplore-judge-") as folder:
-        announcement = Path(folder) / "announcement.json"
+    try:
+        log = log_path.open("ab")
+    except OSError as error:
+        raise StorageError(f"cannot write {log_path}: {error.strerror}") from error
+    read, write = os.pipe()
+    with log, open(read, encoding="utf-8") as announcement:
         command = [sys.executable, "-m", "online_judge", "--host", "127.0.0.1", "--port", "0"]
-        command += ["--announce", str(announcement), "--die-with-parent"]
+        command += ["--announce-fd", str(write), "--die-with-parent"]
         try:
-            log = log_path.open("ab")
-        except OSError as error:
-            raise StorageError(f"cannot write {log_path}: {error.strerror}") from error
-        with log:
             process = subprocess.Popen(
                 command,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                pass_fds=[write],
                 start_new_session=True,
             )
+        finally:
+            os.close(write)
         try:
-            yield f"http://127.0.0.1:{_port(process, announcement, log_path)}"
+            yield f"http://127.0.0.1:{_port(announcement, log_path)}"
         finally:
             _stop(process)
 
 
-def _port(process: subprocess.Popen[bytes], announcement: Path, log_path: Path) -> int:
-    deadline = time.monotonic() + _START_LIMIT_S
-    while time.monotonic() < deadline:
-        if announcement.exists():
-            return int(json.loads(announcement.read_text())["port"])
-        if process.poll() is not None:
-            raise JudgeUnavailableError(f"the embedded judge did not start: {_last_line(log_path)}")
-        time.sleep(0.05)
-    raise JudgeUnavailableError(f"the embedded judge was not ready in {_START_LIMIT_S:.0f} s; see {log_path}")
+def _port(announcement: TextIO, log_path: Path) -> int:
+    """What the judge announces when it is ready; the end of the pipe is its own."""
+    if not select.select([announcement], [], [], _START_LIMIT_S)[0]:
+        raise JudgeUnavailableError(
+            f"the embedded judge was not ready in {_START_LIMIT_S:.0f} s; see {log_path}"
+        )
+    told = announcement.read()
+    if not told:
+        raise JudgeUnavailableError(f"the embedded judge did not start: {_last_line(log_path)}")
+    return int(json.loads(told)["port"])
 
 
 def _last_line(path: Path) -> str:

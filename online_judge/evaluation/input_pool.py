@@ -47,7 +47,7 @@ class InputPool:
         self.arena = Arena(count * self.set_bytes, cuda=True)
         self.rows = rows(self.arena, places, count, self.set_bytes)
         self._donors = [
-            torch.stack([_in_memory_order(tree.leaves[leaf], place) for tree in trees])
+            [_in_memory_order(tree.leaves[leaf], place) for tree in trees]
             for leaf, place in enumerate(places)
         ]
         everywhere = [tuple(place.moved(row * self.set_bytes) for place in places) for row in range(count)]
@@ -86,9 +86,9 @@ class InputPool:
         for held, donors in zip(self.rows, self._donors, strict=True):
             count, size = held.shape
             if not held.is_floating_point():
-                held.copy_(
-                    donors[torch.randint(len(donors), (count,), generator=self._generator, device="cuda")]
-                )
+                drawn = torch.randint(len(donors), (count,), generator=self._generator, device="cuda")
+                for row, number in zip(held, drawn.tolist(), strict=True):
+                    row.copy_(donors[number])
                 continue
             length = min(size, max(int(size * share), 256))
             start = self._rng.randrange(size - length + 1)
@@ -98,8 +98,8 @@ class InputPool:
                 one, other = self._rng.sample(range(len(donors)), 2)
                 mask = torch.empty(part.shape, dtype=torch.bool, device="cuda")
                 mask.random_(generator=self._generator)
-                stretch = donors[:, start : start + length]
-                part.copy_(torch.where(mask, stretch[one], stretch[other]))
+                stretch = [donor[start : start + length] for donor in (donors[one], donors[other])]
+                part.copy_(torch.where(mask, *stretch))
         torch.cuda.synchronize()
 
 
@@ -128,7 +128,10 @@ def _shifted(shape: Any, by: int) -> Any:
 
 
 def _in_memory_order(leaf: Any, place: Place) -> Any:
-    """A tensor's elements, laid out as at ``place``, in the order of memory."""
+    """A tensor's elements, laid out as at ``place``, in the order of memory; itself where it lies so."""
+    elements = place.nbytes // place.dtype.itemsize
+    if leaf.stride() == place.strides and leaf.numel() == elements:
+        return torch.as_strided(leaf, (elements,), (1,), leaf.storage_offset())
     laid = torch.empty_strided(place.shape, place.strides, dtype=place.dtype, device="cuda")
     laid.copy_(leaf)
-    return torch.as_strided(laid, (place.nbytes // place.dtype.itemsize,), (1,))
+    return torch.as_strided(laid, (elements,), (1,))

@@ -370,6 +370,7 @@ class Match:
             for leaf in self._found.last.expected.leaves
         ]
         strides = self._found.last.strides
+        self._found.last = None  # its memory is the race's now
         self._dialogue.clock("none", "")
         self._kept.enter_context(self._lock.course())
         stopwatch = self._stopwatch()
@@ -381,7 +382,8 @@ class Match:
             self._course = Course(self._problem, name, call, stopwatch, expected, rng, shared=True)
             self._share = self._profile()
             gpu_state.snapshot(self._terms.visible_devices)  # the first one takes longer
-        race = Race(self._dialogue, self._problem, self._course, name, rng, self._request.num_perf_trials)
+        trials, tolerance = self._request.num_perf_trials, self._request.tolerance
+        race = Race(self._dialogue, self._problem, self._course, name, rng, trials, tolerance)
         with self._holding(exclusive=True) as hold:
             quiet = stopwatch.wait_for_quiet()
             before = gpu_state.snapshot(self._terms.visible_devices)
@@ -391,7 +393,7 @@ class Match:
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)
             extra = copy_extra_ms(expected, strides, stopwatch)
-            race.audit(outcome, self._request.tolerance)
+            race.audit(outcome)
             self._observe()
         return measured(
             outcome,

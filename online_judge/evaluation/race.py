@@ -3,7 +3,7 @@
 In each round the player gets ready, the referee writes fresh contents into the shared inputs, says go, and
 takes its own time until the answer. Every output of the block lies in the referee's memory by then; elements
 of each at hidden places, and some whole outputs, are held against what the reference makes of the same inputs
-in its own block. Comparing waits until the GPU is free again.
+in its own block. Comparing waits until the GPU is free again, unless the outputs are too large to be kept.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ ENOUGH_MS = 120.0
 TARGET_SPREAD = 0.002
 _SAMPLED = 4096
 _AUDITS = 3
+_KEPT_BYTES = 4 * 2**30
+"""Most of whole outputs that are kept until the GPU is free again; larger ones are compared at once."""
 _PLAIN_ROUNDS = 2
 _GRAPH_ROUNDS = 3
 
@@ -131,15 +133,28 @@ class Race:
         name: str,
         rng: random.Random,
         trials: int,
+        tolerance: float,
     ) -> None:
-        """``name`` is that of the hidden inputs, ``trials`` the number of timed calls that is enough."""
+        """Prepare.
+
+        Args:
+            dialogue: with the player.
+            problem: the reference and what is known of it.
+            course: shared with the player.
+            name: of the hidden inputs.
+            rng: of the referee's hidden choices.
+            trials: the number of timed calls that is enough.
+            tolerance: of timed outputs.
+        """
         self._dialogue = dialogue
         self._reference = problem.reference
         self._course = course
         self._name = name
         self._rng = rng
         self._trials = max(trials, MIN_SAMPLES)
+        self._tolerance = tolerance
         self._audits: list[_Audit] = []
+        self._large = 2 * _AUDITS * course.output_bytes > _KEPT_BYTES
 
     def run(self) -> Outcome:
         """Race; the device is held exclusively.
@@ -186,19 +201,22 @@ class Race:
             spent("graph")
         return outcome
 
-    def audit(self, outcome: Outcome, tolerance: float) -> None:
+    def audit(self, outcome: Outcome) -> None:
         """Compare the outputs that were kept; the device need not be held any more."""
         for kept in self._audits:
-            for got, want in zip(kept.got, kept.want, strict=True):
-                found = comparison.difference(got, want, tolerance)
-                if found is not None:
-                    evidence = (
-                        f"{found.wrong} of {found.total} elements of {kept.where} are wrong, "
-                        f"largest error {found.largest:.4g}"
-                    )
-                    outcome.flags.append(Flag("timed_output_wrong", evidence))
-                    break
+            self._compare(outcome, kept)
         self._audits.clear()
+
+    def _compare(self, outcome: Outcome, kept: _Audit) -> None:
+        for got, want in zip(kept.got, kept.want, strict=True):
+            found = comparison.difference(got, want, self._tolerance)
+            if found is not None:
+                evidence = (
+                    f"{found.wrong} of {found.total} elements of {kept.where} are wrong, "
+                    f"largest error {found.largest:.4g}"
+                )
+                outcome.flags.append(Flag("timed_output_wrong", evidence))
+                return
 
     def _warm_candidate_up(self) -> tuple[int, float]:
         """How many calls that took, and the fastest one's wall milliseconds, as the player claims them."""
@@ -263,8 +281,8 @@ class Race:
         places = self._hidden_places(ours)
         rows = torch.tensor(sets, device="cuda")
         got = [held[rows[:, None], some] for held, some in zip(course.received_rows, places, strict=True)]
-        whole = self._rng.choice(sets) if number < _AUDITS else None
-        got_whole = [] if whole is None else [held[whole].clone() for held in course.received_rows]
+        whole = self._rng.choice(sets) if number < (1 if self._large else _AUDITS) else None
+        got_whole = [] if whole is None else [self._kept(held[whole]) for held in course.received_rows]
         self._dialogue.clock("reference", Stage.TIMING.value)
         if not written and not course.pool.is_unchanged(guarded, copies[guarded]):
             outcome.flags.append(Flag("inputs_written", f"timed call {guarded} changed its inputs"))
@@ -279,8 +297,16 @@ class Race:
         want = [held[:ours].gather(1, some) for held, some in zip(course.own_rows, places, strict=True)]
         self._audits.append(_Audit(f"the timed calls of round {number}", got, want))
         if whole is not None:
-            want_whole = [held[sets.index(whole)].clone() for held in course.own_rows]
-            self._audits.append(_Audit(f"timed call {whole} of round {number}", got_whole, want_whole))
+            want_whole = [self._kept(held[sets.index(whole)]) for held in course.own_rows]
+            audit = _Audit(f"timed call {whole} of round {number}", got_whole, want_whole)
+            if self._large:
+                self._compare(outcome, audit)
+            else:
+                self._audits.append(audit)
+
+    def _kept(self, output: Any) -> Any:
+        """An output as it is now; a large one's memory itself, which the next block writes again."""
+        return output if self._large else output.clone()
 
     def _hidden_places(self, calls: int) -> list[Any]:
         """Indices into each call's outputs, drawn anew for each round."""

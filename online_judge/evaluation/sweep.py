@@ -35,7 +35,7 @@ _MOST_THREADS = 8
 _ENTER_SHARE = 0.7  # of the budget, for compiling
 _FIRST_MS = 4.0
 _FINAL_MS = 40.0
-_CALLS = (2, 100)  # fewest and most in a block
+_CALLS = (1, 100)  # fewest and most in a block
 _MOST_MS = 1e7
 _MAX_REASON = 200
 _ROUNDS = 2
@@ -92,9 +92,10 @@ class Sweep:
         try:
             if self._cuda:  # before any candidate of the problem is loaded
                 self._problem.measure_clean(self._terms.request, self._lock, stopwatch, self._dialogue.clock)
-            self._enter()
-            self._halve()
-            self._check()
+            self._found.wrong = not self._enter()
+            if not self._found.wrong:
+                self._halve()
+                self._check()
             self._found.finished = True
         except (CandidateFailed, PlayerGone):
             pass  # what is known so far counts
@@ -110,10 +111,13 @@ class Sweep:
             arena.free()
         self._arenas.clear()
 
-    def _enter(self) -> None:
+    def _enter(self) -> bool:
         """Have configurations compiled and called, as many as most of the budget allows.
 
         The player is stopped while others have the device alone.
+
+        Returns:
+            False where the declared one's outputs are wrong, and the others were left for that reason.
         """
         equip = self._equipment()
         # a candidate that times its kernels itself is to do so undisturbed
@@ -121,17 +125,28 @@ class Sweep:
         threads = 1 if alone else max(2, min((os.cpu_count() or 1) // 2, _MOST_THREADS))
         limit_s = _ENTER_SHARE * self._wanted.budget_s
         waiting = list(self._wanted.sources)
-        size = 1 if alone else len(waiting)
+
+        def admit(most: int) -> None:
+            nonlocal waiting
+            batch, waiting = waiting[:most], waiting[most:]
+            sources = tuple((number, source.encode("utf-8", "surrogatepass")) for number, source in batch)
+            numbers = [number for number, _ in batch]
+            answer = self._ask(Stage.FORWARD, Enter(sources, threads, limit_s), numbers)
+            self._found.ready |= _times(answer.get("ready"), numbers)
+            self._found.failed |= _reasons(answer.get("refused"), numbers)
+
         self._dialogue.clock("none", "")
         with self._lock.stoppable(self._terms.keeper):
             self._ask(Stage.LOAD, equip, (), self._arenas)
+            if self._wanted.screened:
+                admit(1)
+        if DECLARED in self._found.ready and not self._is_right(DECLARED):
+            return False
+        self._dialogue.clock("none", "")
+        with self._lock.stoppable(self._terms.keeper):
             while waiting and self._found.spent_s < limit_s:
-                batch, waiting = waiting[:size], waiting[size:]
-                sources = tuple((number, source.encode("utf-8", "surrogatepass")) for number, source in batch)
-                numbers = [number for number, _ in batch]
-                answer = self._ask(Stage.FORWARD, Enter(sources, threads, limit_s), numbers)
-                self._found.ready |= _times(answer.get("ready"), numbers)
-                self._found.failed |= _reasons(answer.get("refused"), numbers)
+                admit(1 if alone else len(waiting))
+        return True
 
     def _equipment(self) -> Equip:
         reference = self._problem.reference
@@ -235,7 +250,7 @@ class Sweep:
                     self._trials.free()
                     return False
                 self._found.failed[number] = failed.status.value
-                self._found.ranking.remove(number)
+                self._found.ranking = [each for each in self._found.ranking if each != number]
                 raise
         return True
 

@@ -375,6 +375,30 @@ HABITS: dict[str, tuple[str, str, str, str]] = {
 }  # fmt: skip
 
 
+HUGE = "[torch.randn(2**14, 2**14)]"
+"""1 GiB: outputs that are compared at once instead of being kept."""
+
+
+def test_huge_outputs_can_be_timed(gpu_judge: LiveJudge) -> None:
+    answer = gpu_judge.evaluate(
+        module("return gated(args[0])", HUGE, "ModelNew", GATE), module(SILU, HUGE), **TIMED
+    )
+    assert answer["correctness"], answer
+    assert answer["runtime_stats"]["fast_p"] > 1.2
+
+
+def test_huge_timed_outputs_are_compared_whole(gpu_judge: LiveJudge) -> None:
+    """Four elements of 2**28 are left out, which no sample finds."""
+    lazy = (
+        "self.n = getattr(self, 'n', 0) + 1\nx = args[0]\ny = torch.empty_like(x)\n"
+        "end = -4 if self.n > 20 else None\n"
+        "gated(x.view(-1)[:end], y.view(-1)[:end])\nreturn y"
+    )
+    answer = gpu_judge.evaluate(module(lazy, HUGE, "ModelNew", GATE), module(SILU, HUGE), **TIMED)
+    assert not answer["correctness"], answer
+    assert "timed_output_wrong" in answer["metadata"]["integrity"]
+
+
 @pytest.mark.parametrize("habit", HABITS)
 def test_honest_candidate_is_not_rejected(gpu_judge: LiveJudge, habit: str) -> None:
     inputs, reference, forward, init = HABITS[habit]

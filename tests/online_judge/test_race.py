@@ -5,10 +5,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from online_judge.evaluation import race as race_module
 from online_judge.evaluation.dialogue import BlockRefused, PlayerGone
-from online_judge.evaluation.race import MAX_ROUNDS, MIN_ROUNDS, MIN_SAMPLES, Outcome, Race, Side
+from online_judge.evaluation.race import MAX_ROUNDS, MIN_ROUNDS, MIN_SAMPLES, Outcome, Race, Side, _Audit
 from online_judge.evaluation.timing import Block
 from online_judge.evaluation.witness import Observed
 from online_judge.orders import Block as BlockOrder
@@ -35,7 +36,8 @@ def both(rounds: int, calls: int, call_ms: float, noise: float = 0.0) -> Outcome
 
 def race(trials: int = 100, reference: Any = None, course: Any = None, dialogue: Any = None) -> Race:
     problem: Any = SimpleNamespace(reference=reference)
-    return Race(dialogue, problem, course, "race", random.Random(1), trials)
+    course = course or SimpleNamespace(output_bytes=4)
+    return Race(dialogue, problem, course, "race", random.Random(1), trials, 1e-3)
 
 
 def enough(outcome: Outcome, rounds: int, claimed_ms: float = 1.0, trials: int = 100) -> bool:
@@ -98,7 +100,7 @@ class Refusing:
 def refused(monkeypatch: pytest.MonkeyPatch) -> Race:
     monkeypatch.setattr(race_module.torch.cuda, "synchronize", lambda: None)
     pool = SimpleNamespace(refresh=lambda whole: None, copy_of=lambda place: [])
-    course = SimpleNamespace(pool=pool, poison=lambda: None)
+    course = SimpleNamespace(pool=pool, poison=lambda: None, output_bytes=4)
     return race(reference=SimpleNamespace(writes_inputs=False), course=course, dialogue=Refusing())
 
 
@@ -118,6 +120,28 @@ def test_work_that_nobody_waits_for_is_a_side_stream(refused: Race) -> None:
 def test_warm_up_times_that_cannot_be_are_not_taken(best: Any) -> None:
     dialogue = SimpleNamespace(ask=lambda *order: {"best_ms": best})
     reference = SimpleNamespace(call_seed=lambda name: 1, stochastic=False)
-    course = SimpleNamespace(outputs="parcel", pool=SimpleNamespace(parcel="parcel"), arenas=[])
+    course = SimpleNamespace(
+        outputs="parcel", pool=SimpleNamespace(parcel="parcel"), arenas=[], output_bytes=4
+    )
     with pytest.raises(PlayerGone, match="times that cannot be"):
         race(reference=reference, course=course, dialogue=dialogue)._warm_candidate_up()
+
+
+@pytest.mark.parametrize(("output_bytes", "kept"), [(2**20, True), (8 * 2**30, False)])
+def test_outputs_that_are_too_large_are_not_kept(output_bytes: int, kept: bool) -> None:
+    output = torch.ones(3)
+    held = race(course=SimpleNamespace(output_bytes=output_bytes))._kept(output)
+    assert torch.equal(held, output)
+    assert (held.data_ptr() != output.data_ptr()) == kept
+
+
+def test_audit_compares_what_was_kept_and_forgets_it() -> None:
+    outcome, subject = Outcome(), race()
+    subject._audits = [
+        _Audit("the first call", [torch.ones(4)], [torch.ones(4)]),
+        _Audit("another call", [torch.ones(4)], [torch.tensor([1.0, 1.0, 1.0, 2.0])]),
+    ]
+    subject.audit(outcome)
+    subject.audit(outcome)
+    assert [flag.id for flag in outcome.flags] == ["timed_output_wrong"]
+    assert outcome.flags[0].evidence.startswith("1 of 4 elements of another call are wrong")

@@ -99,7 +99,14 @@ def configuration(cost: float, body: str = "") -> str:
     return CANDIDATE.replace("8.0", str(cost)).replace("BODY", body)
 
 
-def swept(folder: Path, sources: list[str], *, budget_s: float = 60.0, careful: bool = False) -> Result:
+def swept(
+    folder: Path,
+    sources: list[str],
+    *,
+    budget_s: float = 60.0,
+    careful: bool = False,
+    screened: bool = False,
+) -> Result:
     """Sweep these configurations; the first is the declared one."""
     problem = Problem(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
     clock, lock = Clock(), Lock()
@@ -136,7 +143,7 @@ def swept(folder: Path, sources: list[str], *, budget_s: float = 60.0, careful: 
         job="j",
     )
     with scripted(reply) as player:
-        wanted = SweepTerms(tuple(enumerate(sources)), budget_s, careful)
+        wanted = SweepTerms(tuple(enumerate(sources)), budget_s, careful, screened)
         sweep = Sweep(player.dialogue, problem, terms, wanted, lock)
         try:
             found = sweep.run(lambda: pytest.fail("no clock is needed without a GPU"))
@@ -212,6 +219,22 @@ def test_working_numbers_win_where_the_declared_ones_do_not_run(tmp_path: Path) 
     assert DECLARED not in result.found.ms
 
 
+@pytest.mark.parametrize("wrong", [False, True])
+def test_screened_sweep_ends_where_the_declared_one_is_wrong(tmp_path: Path, wrong: bool) -> None:
+    declared = configuration(8.0, " + 1.0" if wrong else "")
+    result = swept(tmp_path, [declared, configuration(1.0), configuration(2.0)], screened=True)
+    assert (result.found.wrong, result.found.finished) == (wrong, True)
+    assert set(result.found.ready) == ({0} if wrong else {0, 1, 2})
+    assert result.found.ranking[:1] == ([] if wrong else [1])
+    assert any(isinstance(order, Rate) for order in result.asked) is not wrong
+
+
+def test_screened_sweep_goes_on_where_the_declared_one_does_not_run(tmp_path: Path) -> None:
+    broken = configuration(1.0).replace("return torch", "raise ValueError\n        return torch")
+    result = swept(tmp_path, [broken, configuration(2.0)], screened=True)
+    assert result.found.ranking == [1]
+
+
 def test_check_says_nothing_where_the_declared_one_is_wrong_with_given_weights(tmp_path: Path) -> None:
     result = swept(tmp_path, [configuration(cost, " + 1.0") for cost in (8.0, 1.0, 4.0)])
     assert result.found.ranking[0] == 1
@@ -221,7 +244,7 @@ def test_check_says_nothing_where_the_declared_one_is_wrong_with_given_weights(t
 def test_device_is_held_alone_for_timing_and_never_for_compiling(tmp_path: Path) -> None:
     result = swept(tmp_path, [configuration(cost) for cost in (2.0, 1.0, 3.0)])
     held = result.lock.held
-    assert held.count("stoppable") == 1
+    assert held.count("stoppable") == 2
     assert "exclusive" not in held[: held.index("stoppable") + 2]
     rates = [order for order in result.asked if isinstance(order, Rate)]
     assert held.count("exclusive") == len(rates) >= 2

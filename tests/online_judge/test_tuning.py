@@ -87,12 +87,31 @@ def test_declared_one_that_fails_tells_why_when_nothing_works() -> None:
     assert verdict.metadata["tuned"]["declared_ms"] is None
 
 
+def test_candidate_that_is_wrong_as_declared_is_not_swept() -> None:
+    slot = Slot(Swept(ready={0: 1.0}, finished=True, wrong=True), failing=(64,))
+    verdict = judged(slot)
+    assert verdict.status is Status.WRONG_VALUE
+    assert slot.judged == [SOURCE]
+    assert [terms.screened for terms in slot.asked] == [True]
+    assert (verdict.metadata["tuned"]["tried"], verdict.metadata["tuned"]["failed"]) == (1, 1)
+
+
+def test_candidate_that_needs_weights_of_its_own_is_swept_after_it_passed() -> None:
+    slot = Slot(Swept(ready={0: 1.0}, finished=True, wrong=True), ranked(2, DECLARED, 1, 3))
+    verdict = judged(slot)
+    assert [terms.screened for terms in slot.asked] == [True, False]
+    assert slot.judged == [SOURCE, slot.asked[1].sources[2][1]]
+    assert verdict.tuned is not None
+    assert with_values(SOURCE, verdict.tuned) == slot.judged[1]
+
+
 def test_breaker_is_searched_for_one_by_one_and_left_out() -> None:
     first = Swept(ready={0: 1.0, 1: 1.0}, suspects=[0, 1, 2, 3], parts_s={"compile": 1.0})
     second = Swept(ready={0: 1.0, 1: 1.0}, suspects=[2], parts_s={"compile": 1.0})
     slot = Slot(first, second, ranked(3, 0, 1))
     verdict = judged(slot)
     assert [terms.careful for terms in slot.asked] == [False, True, True]
+    assert [terms.screened for terms in slot.asked] == [True, False, False]
     assert [len(terms.sources) for terms in slot.asked] == [4, 4, 3]
     assert [terms.budget_s for terms in slot.asked] == [10.0, 9.0, 8.0]
     assert slot.judged == [slot.asked[0].sources[3][1]]
