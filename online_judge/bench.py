@@ -28,6 +28,7 @@ from online_judge.nursery import Nursery, ZygoteLost
 from online_judge.player_handle import Report
 from online_judge.pool import Armed, Pool
 from online_judge.referee_handle import RefereeHandle
+from online_judge.room import Cancelled, NoRoom, Room
 from online_judge.sandbox import DeviceKind, PlayerSpec
 from online_judge.settings import Settings
 from online_judge.sweeps import SweepTerms, Swept
@@ -55,14 +56,6 @@ class Device:
     kind: DeviceKind
     visible_devices: str
     hardware: str
-
-
-class Cancelled(Exception):
-    """Nobody waits for the result any more."""
-
-
-class _NoRoom(Exception):
-    """The device had too little memory for this job beside others."""
 
 
 class _RefereeLost(Exception):
@@ -100,13 +93,16 @@ class _Played:
 class Bench:
     """One slot; its methods block and are called from one thread at a time."""
 
-    def __init__(self, nursery: Nursery, device: Device, slot: int, settings: Settings, pool: Pool) -> None:
-        """Start nothing yet; ``pool`` is the device's, shared by its slots."""
+    def __init__(
+        self, nursery: Nursery, device: Device, slot: int, settings: Settings, pool: Pool, room: Room
+    ) -> None:
+        """Start nothing yet; ``pool`` and ``room`` are the device's, shared by its slots."""
         self.device = device
         self.stage_seconds: dict[str, float] = {}  # of the latest job
         self._nursery = nursery
         self._settings = settings
         self._pool = pool
+        self._room = room
         self._lock = DeviceLock(lock_file(nursery, device))
         self._referee = RefereeHandle(
             nursery, self._lock, partial(_referee_config, nursery, device, slot, settings)
@@ -128,17 +124,10 @@ class Bench:
         """
         limit_s = self._limit_s(request.timeout)
         lost: _RefereeLost | None = None
-        alone = False
-        attempt = 0
-        while attempt < _ATTEMPTS:
-            attempt += 1
+        once = partial(self._evaluate_once, request, recorded_ms, limit_s, cancelled)
+        for attempt in range(1, _ATTEMPTS + 1):
             try:
-                verdict = self._evaluate_once(request, recorded_ms, limit_s, cancelled, alone)
-            except _NoRoom:
-                log.warning("there was too little memory beside others: the job is tried again alone")
-                alone = True
-                attempt -= 1
-                continue
+                verdict = self._room.use(request.original_model_src, cancelled, once)
             except (_RefereeLost, ZygoteLost) as error:
                 log.error("%s: attempt %d of %d", error, attempt, _ATTEMPTS)
                 lost = error if isinstance(error, _RefereeLost) else None
@@ -169,10 +158,14 @@ class Bench:
         Raises:
             ProblemError, Cancelled: as :meth:`evaluate`.
         """
-        more = {"sweep": wanted.to_json()}
+        limit_s, more = math.ceil(wanted.budget_s) + 1, {"sweep": wanted.to_json()}
+
+        def once(alone: bool) -> _Played:
+            return self._play("sweep", request, None, limit_s, cancelled, alone=alone, more=more)
+
         try:
-            played = self._play("sweep", request, None, math.ceil(wanted.budget_s) + 1, cancelled, more=more)
-        except (_NoRoom, _RefereeLost, ZygoteLost) as error:
+            played = self._room.use(request.original_model_src, cancelled, once)
+        except (NoRoom, _RefereeLost, ZygoteLost) as error:
             log.warning("a sweep ended early: %s", str(error) or "too little memory")
             return None
         result = played.result or played.late
@@ -189,11 +182,15 @@ class Bench:
                 status=Status.NOT_CHECKED.value, profile=None, message="profiles need a judge with a GPU"
             )
         limit_s = self._limit_s(request.timeout)
-        for alone in (False, True):
+
+        def once(alone: bool) -> _Played:
+            return self._play("profile", request, None, limit_s, cancelled, alone=alone)
+
+        for _ in range(_ATTEMPTS):
             try:
-                played = self._play("profile", request, None, limit_s, cancelled, alone=alone)
-            except (_NoRoom, _RefereeLost, ZygoteLost) as error:
-                log.warning("a profile failed: %s", str(error) or "too little memory")
+                played = self._room.use(request.original_model_src, cancelled, once)
+            except (_RefereeLost, ZygoteLost) as error:
+                log.warning("a profile failed: %s", error)
                 continue
             if played.timed_out is not None:
                 why = f"not done after {limit_s} s during {played.timed_out.value}"
@@ -216,27 +213,35 @@ class Bench:
             JudgeError, Cancelled: as :meth:`evaluate`.
         """
         limit_s = self._limit_s(request.timeout)
-        order = {"op": "problem", "request": request.model_dump(mode="json")}
+        once = partial(self._check_once, request, limit_s, cancelled)
         lost: _RefereeLost | None = None
         for _ in range(_ATTEMPTS):
             try:
-                result = self._converse(self._referee.ready(), order, [], limit_s, cancelled)
+                result = self._room.use(request.original_model_src, cancelled, once)
             except (_RefereeLost, ZygoteLost) as error:
                 log.error("%s", error)
                 lost = error if isinstance(error, _RefereeLost) else None
                 continue
-            except ReferenceTimeout as timeout:
-                self._referee.drop()
-                raise ProblemError(f"the reference was not done after {timeout}") from None
-            except Cancelled:
-                self._referee.drop()
-                raise
-            self._referee.release()
-            self._raise_for_reference(result)
             traits = result.get("traits")
             return None if traits is None else ProblemTraits.model_validate(traits)
         self._raise_for_lost(lost)
         raise JudgeError("the judge's own processes died twice before they ran the reference; try again")
+
+    def _check_once(
+        self, request: ProblemRequest, limit_s: int, cancelled: threading.Event, alone: bool
+    ) -> dict[str, Any]:
+        order = {"op": "problem", "request": request.model_dump(mode="json"), "alone": alone}
+        try:
+            result = self._converse(self._referee.ready(), order, [], limit_s, cancelled)
+        except ReferenceTimeout as timeout:
+            self._referee.drop()
+            raise ProblemError(f"the reference was not done after {timeout}") from None
+        except Cancelled:
+            self._referee.drop()
+            raise
+        self._referee.release()
+        self._raise_for_reference(result)
+        return result
 
     def close(self) -> None:
         """Let the referee go."""
@@ -286,14 +291,14 @@ class Bench:
         limit_s: int,
         cancelled: threading.Event,
         *,
-        alone: bool = False,
+        alone: bool,
         more: dict[str, Any] | None = None,
     ) -> _Played:
         """Bring the referee and a fresh player together; afterwards nothing of the player is left.
 
         Raises:
             ProblemError: the reference fails or takes too long.
-            Cancelled, _NoRoom, _RefereeLost, ZygoteLost: there is no result.
+            Cancelled, NoRoom, _RefereeLost, ZygoteLost: there is no result.
         """
         referee = self._referee.ready()
         armed = self._take_player(request, cancelled)
@@ -328,8 +333,6 @@ class Bench:
             if result is None:
                 late = self._referee.settle()
             self._referee.release()
-        if result is not None and result["kind"] == "no_room":
-            raise _NoRoom
         if result is not None:
             self._raise_for_reference(result)
         return _Played(str(armed.folder), report, result, gone, timed_out, sandbox, late)
@@ -388,6 +391,8 @@ class Bench:
             raise ProblemError("the process that ran the reference died twice")
 
     def _raise_for_reference(self, result: dict[str, Any]) -> None:
+        if result["kind"] == "no_room":
+            raise NoRoom
         if result["kind"] != "reference_failed":
             return
         if result["broken"]:

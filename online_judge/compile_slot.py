@@ -13,13 +13,14 @@ from typing import Any
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import CompileReport, EvaluationRequest
-from online_judge.bench import Cancelled, Device
+from online_judge.bench import Device
 from online_judge.channel import Channel, ChannelClosed, FrameError
 from online_judge.compile_reports import compile_report
 from online_judge.evaluation.findings import Failure, Stage
 from online_judge.nursery import Nursery, ZygoteLost
 from online_judge.player_handle import Report
 from online_judge.pool import Armed, Pool
+from online_judge.room import Cancelled
 from online_judge.sandbox import PlayerSpec
 from online_judge.settings import Settings
 from online_judge.watch import CandidateTimeout, ReferenceTimeout, Watch

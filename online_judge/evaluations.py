@@ -18,11 +18,12 @@ from adaexplore.core.wire import (
     ProfileReport,
 )
 from online_judge import baselines
-from online_judge.bench import Bench, Cancelled
+from online_judge.bench import Bench
 from online_judge.cache import Question
 from online_judge.compile_slot import CompileSlot
 from online_judge.devices import Machine
 from online_judge.metrics import Metrics
+from online_judge.room import Cancelled
 from online_judge.scheduler import Work
 from online_judge.settings import Settings
 from online_judge.tuning import evaluate_tuned

@@ -27,7 +27,7 @@ from adaexplore.core.wire import (
 )
 from online_judge import devices, job_endpoints, linux
 from online_judge.access import Door, client_of
-from online_judge.bench import Bench, Cancelled, pool_of
+from online_judge.bench import Bench, pool_of
 from online_judge.cache import ResultCache
 from online_judge.compile_slot import compile_slots
 from online_judge.evaluations import Evaluations, NoSuchDevice
@@ -38,6 +38,7 @@ from online_judge.journal import Journal
 from online_judge.metrics import Metrics
 from online_judge.nursery import Nursery
 from online_judge.pool import Pool
+from online_judge.room import Cancelled, Room
 from online_judge.scheduler import Job, QueueFull, Scheduler, Work
 from online_judge.settings import Settings
 from online_judge.store import Store
@@ -77,8 +78,9 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(nursery.start)
         machine = await asyncio.to_thread(devices.find, nursery, settings)
         pools |= {device.id: pool_of(nursery, device, settings) for device in machine.devices}
+        rooms = {device.id: Room() for device in machine.devices}
         benches = [
-            Bench(nursery, device, slot, settings, pools[device.id])
+            Bench(nursery, device, slot, settings, pools[device.id], rooms[device.id])
             for slot in range(settings.max_concurrent_evals)
             for device in machine.devices
         ]

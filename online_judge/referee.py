@@ -9,7 +9,7 @@ configuration, then orders:
   which tell whose time is running, and one ``{"result": {...}}``;
 - ``{"op": "sweep", ..., "sweep": {...}}`` (see :class:`online_judge.sweeps.SweepTerms`) and
   ``{"op": "profile", ...}``: the same for other questions about a candidate;
-- ``{"op": "problem", "request": {...}}``: the same without a player;
+- ``{"op": "problem", "request": {...}, "alone": bool}``: the same without a player;
 - ``{"op": "release"}``: the player is gone, its memory can go; answered by ``{"released": true}``.
 
 A module keeps the mode it is constructed in, on both sides: the reference's own ``eval()`` counts,
@@ -146,10 +146,8 @@ class Referee:
                 match = self._guest = Match(dialogue, problem, terms, self._lock, self._stopwatch)
                 verdict = match.run()
         except ReferenceFailed as error:
-            self._problems.clear()
-            if isinstance(error, NoRoom) and not order["alone"]:
-                return {"kind": "no_room"}
-            return {"kind": "reference_failed", "reason": str(error), "broken": self._context_lost()}
+            # a sweep that finds no room, even alone, is no reason to refuse the problem
+            return self._failed(error, alone=order["alone"] and order["op"] != "sweep")
         except PlayerGone as gone:
             return {"kind": "player_gone", "stage": gone.stage.value, "why": gone.why}
         finally:
@@ -157,6 +155,12 @@ class Referee:
         if self._cuda and verdict.status is Status.OUT_OF_MEMORY and not order["alone"]:
             return {"kind": "no_room"}
         return {"kind": "verdict", "verdict": verdict.model_dump(mode="json")}
+
+    def _failed(self, error: ReferenceFailed, *, alone: bool) -> dict[str, Any]:
+        self._problems.clear()
+        if isinstance(error, NoRoom) and not alone:
+            return {"kind": "no_room"}
+        return {"kind": "reference_failed", "reason": str(error), "broken": self._context_lost()}
 
     def _sweep(
         self, dialogue: Dialogue, problem: Problem, terms: Terms, wanted: SweepTerms
@@ -192,8 +196,7 @@ class Referee:
                     reference = problem.reference
                     reference.outputs(reference.inputs("problem"), "problem")
         except ReferenceFailed as error:
-            self._problems.clear()
-            return {"kind": "reference_failed", "reason": str(error), "broken": self._context_lost()}
+            return self._failed(error, alone=order["alone"])
         return {"kind": "ok"}
 
     def _problem(self, source: str, seed_num: int, request: EvaluationRequest | ProblemRequest) -> Problem:
@@ -242,6 +245,8 @@ class Referee:
         if self._guest is not None:
             self._guest.free()
             self._guest = None
+        if self._is_tight():
+            self._problems.clear()  # who needs the memory may be another's referee
         if self._cuda:
             torch.cuda.empty_cache()
 

@@ -1,0 +1,92 @@
+"""Who is on a device: jobs side by side, or one that needs all of its memory."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+Result = TypeVar("Result")
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 0.25
+_REMEMBERED = 8
+"""Jobs of a problem that go in alone at once after one of them found too little memory."""
+
+
+class Cancelled(Exception):
+    """Nobody waits for the result any more."""
+
+
+class NoRoom(Exception):
+    """The device had too little memory for this job beside others."""
+
+
+class Room:
+    """One device, shared by the threads of its slots."""
+
+    def __init__(self) -> None:
+        """Nobody is in it."""
+        self._condition = threading.Condition()
+        self._inside = 0
+        self._alone = False
+        self._waiting = 0
+        self._large: dict[str, int] = {}
+
+    def use(self, problem: str, cancelled: threading.Event, work: Callable[[bool], Result]) -> Result:
+        """Do a job beside others, and once more alone where it finds too little memory.
+
+        A job that is alone begins when all that are inside have ended, and no other begins before its end.
+
+        Args:
+            problem: what the job's need of memory depends on.
+            cancelled: ends the waiting.
+            work: is told whether it is alone; raises :class:`NoRoom` where there is too little memory.
+
+        Raises:
+            Cancelled: ``cancelled`` was set.
+            NoRoom: there is too little memory even alone.
+        """
+        if not self._is_large(problem):
+            try:
+                with self._entered(cancelled, alone=False):
+                    return work(False)
+            except NoRoom:
+                log.warning("there was too little memory beside others: the job is tried again alone")
+                with self._condition:
+                    self._large[problem] = _REMEMBERED
+        with self._entered(cancelled, alone=True):
+            return work(True)
+
+    def _is_large(self, problem: str) -> bool:
+        """Whether a job of the problem found too little memory lately."""
+        with self._condition:
+            left = self._large.pop(problem, 0)
+            if left > 1:
+                self._large[problem] = left - 1
+            return left > 0
+
+    @contextmanager
+    def _entered(self, cancelled: threading.Event, *, alone: bool) -> Iterator[None]:
+        with self._condition:
+            self._waiting += alone
+            try:
+                while self._alone or (self._inside if alone else self._waiting):
+                    if cancelled.is_set():
+                        raise Cancelled
+                    self._condition.wait(_LOOK_S)
+            finally:
+                self._waiting -= alone
+                self._condition.notify_all()
+            self._inside += 1
+            self._alone = alone
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._inside -= 1
+                self._alone = False
+                self._condition.notify_all()

@@ -1,0 +1,110 @@
+"""Jobs beside each other on a device, and the one that needs it alone."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from online_judge.room import Cancelled, NoRoom, Room
+
+NEVER = threading.Event()
+
+
+def small(alone: bool) -> str:
+    return "alone" if alone else "beside"
+
+
+def large(alone: bool) -> str:
+    if not alone:
+        raise NoRoom
+    return "alone"
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def test_jobs_run_side_by_side() -> None:
+    room, together = Room(), threading.Barrier(3)
+
+    def meet(alone: bool) -> bool:
+        together.wait(10)
+        return alone
+
+    with ThreadPoolExecutor(3) as threads:
+        jobs = [threads.submit(room.use, "p", NEVER, meet) for _ in range(3)]
+    assert [job.result() for job in jobs] == [False] * 3
+
+
+def test_job_that_finds_no_room_waits_for_all_others_and_keeps_new_ones_out() -> None:
+    room, end, inside, order = Room(), threading.Event(), threading.Event(), []
+
+    def long(alone: bool) -> None:
+        inside.set()
+        end.wait(10)
+        order.append("long")
+
+    def needing(alone: bool) -> None:
+        large(alone)
+        order.append("large")
+
+    def late(alone: bool) -> None:
+        order.append("late")
+
+    with ThreadPoolExecutor(3) as threads:
+        threads.submit(room.use, "a", NEVER, long)
+        assert inside.wait(10)
+        threads.submit(room.use, "b", NEVER, needing)
+        wait_for(lambda: room._waiting == 1)
+        threads.submit(room.use, "c", NEVER, late)
+        end.set()
+    assert order == ["long", "large", "late"]
+    assert room.use("c", NEVER, small) == "beside"
+
+
+def test_problem_that_was_too_large_goes_in_alone_for_a_while() -> None:
+    room = Room()
+    assert room.use("p", NEVER, large) == "alone"
+    seen = [room.use("p", NEVER, small) for _ in range(10)]
+    assert seen == ["alone"] * 8 + ["beside"] * 2
+    assert room.use("q", NEVER, small) == "beside"
+
+
+@pytest.mark.parametrize("error", [NoRoom, ValueError])
+def test_failing_job_leaves_the_room_open(error: type[Exception]) -> None:
+    room = Room()
+
+    def fail(alone: bool) -> None:
+        raise error
+
+    with pytest.raises(error):
+        room.use("p", NEVER, fail)
+    assert room.use("q", NEVER, small) == "beside"
+
+
+@pytest.mark.parametrize("waits_to_be_alone", [True, False])
+def test_waiting_ends_when_nobody_wants_the_result(waits_to_be_alone: bool) -> None:
+    room, end, inside, cancelled = Room(), threading.Event(), threading.Event(), threading.Event()
+
+    def long(alone: bool) -> None:
+        if alone is not waits_to_be_alone:
+            inside.set()
+            end.wait(10)
+        else:
+            large(alone)
+
+    with ThreadPoolExecutor(2) as threads:
+        held = threads.submit(room.use, "a", NEVER, long)
+        assert inside.wait(10)
+        waiting = threads.submit(room.use, "b", cancelled, large if waits_to_be_alone else small)
+        cancelled.set()
+        with pytest.raises(Cancelled):
+            waiting.result(10)
+        end.set()
+        held.result(10)
+    assert room.use("c", NEVER, small) == "beside"
