@@ -19,6 +19,7 @@ are put back before each.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import hmac
 import logging
@@ -58,6 +59,8 @@ _ANSWER_BYTES = 2**20
 """Most that an answer of a player may have."""
 _PROBLEMS = 8
 """References that are kept loaded."""
+_IDLE_BYTES = 2 * 2**30
+"""Most that a referee holds between jobs where the GPU's memory is scarce."""
 
 
 @dataclass(frozen=True)
@@ -245,8 +248,9 @@ class Referee:
         if self._guest is not None:
             self._guest.free()
             self._guest = None
-        if self._is_tight():
-            self._problems.clear()  # who needs the memory may be another's referee
+        if self._cuda and self._is_tight() and torch.cuda.memory_allocated() > _IDLE_BYTES:
+            self._problems.clear()  # another slot's job may need the memory
+            gc.collect()  # what failed may hold tensors in its frames
         if self._cuda:
             torch.cuda.empty_cache()
 

@@ -290,9 +290,14 @@ class Reference:
 
     def _make_inputs(self, seed: int) -> list[Any]:
         if self.cuda:  # large inputs are made on the GPU where the module lets them
-            with contextlib.suppress(Exception), torch.device("cuda"):
-                modules.seed_everything(seed)
-                return list(self._module.get_inputs())
+            try:
+                with torch.device("cuda"):
+                    modules.seed_everything(seed)
+                    return list(self._module.get_inputs())
+            except torch.OutOfMemoryError:
+                raise  # made elsewhere they would be others, and have no more room
+            except Exception:  # noqa: BLE001 - a module that wants its inputs on the CPU
+                pass
         modules.seed_everything(seed)
         return list(self._module.get_inputs())
 

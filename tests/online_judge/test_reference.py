@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from online_judge.evaluation import costs, oracles, reference, tiers, variants
-from online_judge.evaluation.reference import Reference, ReferenceFailed, Seeds
+from online_judge.evaluation.reference import NoRoom, Reference, ReferenceFailed, Seeds
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 SMALL = {
@@ -338,3 +338,14 @@ def test_recorded_problems_have_oracles_variants_and_other_weights(source: str) 
     assert torch.isfinite(of.outputs(oracles.copied(inputs), 0).leaves[0]).all()
     of.restore_weights()
     assert torch.equal(of.outputs(inputs, 0).leaves[0], want[0])
+
+
+def test_inputs_that_find_no_room_on_the_gpu_are_not_made_elsewhere() -> None:
+    """Under one seed the CPU makes others: a second call would be another problem."""
+    source = TEMPLATE.format(body="return x", layers="pass", inputs="torch.zeros(3)")
+    full = "calls = []\ndef get_inputs():\n    calls.append(1)\n    if len(calls) == 1:\n        "
+    full += "raise torch.OutOfMemoryError('CUDA out of memory')"
+    of = Reference(source.replace("def get_inputs():", full), "key", Seeds(b"key"), "fp32", cuda=False)
+    of.cuda = True
+    with pytest.raises(NoRoom, match="out of memory"):
+        of.inputs(0)
