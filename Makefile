@@ -10,6 +10,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# over the cores, each file in one process
+SPREAD := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 TORCH := $(shell grep '^torch==' requirements.txt)
 
 .PHONY: quickstart test install lint format clean
@@ -19,7 +21,7 @@ quickstart: install
 	env -u KERNELBENCH_ROOT $(BIN)/adaexplore run --config config/quickstart.yaml
 
 test: lint
-	$(BIN)/python -m pytest -m "not gpu and not live"
+	$(BIN)/python -m pytest -m "not gpu and not live" $(SPREAD)
 
 lint: install
 	$(BIN)/ruff check .

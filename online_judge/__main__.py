@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import logging
 import os
 import socket
@@ -28,7 +29,9 @@ _LOOK_S = 0.5
 class _Server(uvicorn.Server):
     """A server that tells when it is ready and ends with its parent."""
 
-    def __init__(self, config: uvicorn.Config, port: int, announce: Path | None, parent: int | None) -> None:
+    def __init__(
+        self, config: uvicorn.Config, port: int, announce: Path | int | None, parent: int | None
+    ) -> None:
         super().__init__(config)
         self._port = port
         self._announce = announce
@@ -37,8 +40,15 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then write the announcement."""
         await super().startup(sockets)
-        if self.started and self._announce is not None:
-            write_json(self._announce, {"port": self._port, "pid": os.getpid()})
+        if not self.started:
+            return
+        announcement = {"port": self._port, "pid": os.getpid()}
+        match self._announce:
+            case int(descriptor):
+                with open(descriptor, "w", encoding="utf-8") as pipe:
+                    json.dump(announcement, pipe)
+            case Path() as file:
+                write_json(file, announcement)
 
     async def main_loop(self) -> None:
         """Serve until told to stop, or until the parent is gone."""
@@ -65,6 +75,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--host", help="address to listen on (HOST, else 127.0.0.1)")
     parser.add_argument("--port", type=int, help="port, 0 for a free one (PORT, else 12017)")
     parser.add_argument("--announce", type=Path, help='file that gets {"port": N, "pid": N} when ready')
+    parser.add_argument("--announce-fd", type=int, help="open descriptor that gets the same")
     parser.add_argument("--die-with-parent", action="store_true", help="end when the starting process ends")
     options = parser.parse_args(argv)
     debug = os.environ.get("DEBUG", "").lower() == "true"
@@ -106,7 +117,7 @@ def main(argv: list[str] | None = None) -> int:
             server = _Server(
                 config,
                 listener.getsockname()[1],
-                options.announce,
+                options.announce if options.announce_fd is None else options.announce_fd,
                 parent if options.die_with_parent else None,
             )
             server.run(sockets=[listener])

@@ -11,13 +11,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from pathlib import Path
 from typing import Any
 
 from adaexplore.core.errors import JudgeError
-from online_judge import channel, readback
+from online_judge import channel, homes, readback
 from online_judge.channel import Channel, ChannelClosed
 from online_judge.sandbox import PlayerSpec, zygote_environment
 
@@ -42,6 +41,7 @@ class Nursery:
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._closed = False
+        self._home_lock: int | None = None
         self._weaknesses: set[tuple[str, ...]] = set()
         self.home = Path()
         self.versions: dict[str, str] = {}
@@ -71,6 +71,7 @@ class Nursery:
                     self._process.wait()
             if self.home != Path():
                 shutil.rmtree(self.home, ignore_errors=True)
+            self._release_home()
 
     def fork_referee(self, control: int) -> int:
         """A new referee that serves the socket ``control``; gives its process id."""
@@ -135,6 +136,11 @@ class Nursery:
                 raise ZygoteLost(str(error)) from error
             return int(answer["pid"])
 
+    def _release_home(self) -> None:
+        if self._home_lock is not None:
+            os.close(self._home_lock)
+            self._home_lock = None
+
     def _ensure(self) -> None:
         if self._closed:
             raise ZygoteLost("the judge is closing")
@@ -145,12 +151,15 @@ class Nursery:
         if self._channel is not None:
             self._channel.close()
         if self.home == Path() or not self.home.is_dir():
-            self.home = Path(tempfile.mkdtemp()).resolve()  # as a candidate's getcwd() says it
+            self._release_home()
+            homes.sweep()
+            self.home, self._home_lock = homes.make()
+        assert self._home_lock is not None
         ours, theirs = channel.pair()
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "online_judge.zygote", str(theirs.fileno()), str(self.home)],
-                pass_fds=[theirs.fileno()],
+                pass_fds=[theirs.fileno(), self._home_lock],
                 env=zygote_environment(os.environ, self.home),
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 TASKS = "1 1,3\n2 1\n"
 STEPS = 4
@@ -130,9 +131,11 @@ def test_equal_runs_are_equal_to_the_byte(whole: Path, tmp_path: Path, task_list
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_stopped_half_way_and_resumed_ends_in_the_same_bytes(
-    whole: Path, tmp_path: Path, task_list: Path, number: signal.Signals
+    whole: Path, tmp_path: Path, task_list: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = tmp_path / "run"
+    run, temporary = tmp_path / "run", tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     process = begun(run, task_list, 5)
     process.send_signal(number)
     code = process.wait(60)
@@ -142,6 +145,7 @@ def test_stopped_half_way_and_resumed_ends_in_the_same_bytes(
             break
         time.sleep(0.1)
     assert orphans(run) == []
+    assert list(temporary.iterdir()) == []
     assert steps_done(run) < len(KEYS) * STEPS
     assert run_whole(run, task_list).returncode == 0
     assert contents(run) == contents(whole)

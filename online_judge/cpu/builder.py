@@ -49,36 +49,45 @@ class CpuBuilder(triton_access.InterpreterBuilder):  # type: ignore[misc]
     def create_masked_load(
         self, ptrs: Handle, mask: Handle, other: Handle, *policy: Any, **named: Any
     ) -> Handle:
-        """Load after checking the addresses."""
+        """Load from checked addresses."""
         mask = self._mask(mask)
-        self.memory.check(ptrs.data, mask.data, _itemsize(ptrs), "load")
+        ptrs = self._located(ptrs, mask.data, "load")
         return super().create_masked_load(ptrs, mask, other, *policy, **named)
 
     def create_masked_store(
         self, ptrs: Handle, value: Handle, mask: Handle, *policy: Any, **named: Any
     ) -> Handle:
-        """Store after checking the addresses."""
+        """Store to checked addresses."""
         mask = self._mask(mask)
-        self.memory.check(ptrs.data, mask.data, _itemsize(ptrs), "store")
+        ptrs = self._located(ptrs, mask.data, "store")
         return super().create_masked_store(ptrs, value, mask, *policy, **named)
 
     def create_atomic_cas(self, ptr: Handle, cmp: Handle, val: Handle, *policy: Any) -> Handle:
-        """Compare and swap after checking the addresses."""
-        self.memory.check(ptr.data, True, _itemsize(ptr), "atomic")
-        return super().create_atomic_cas(ptr, cmp, val, *policy)
+        """Compare and swap at checked addresses."""
+        return super().create_atomic_cas(self._located(ptr, True, "atomic"), cmp, val, *policy)
 
     def create_atomic_rmw(
         self, operation: Any, ptr: Handle, val: Handle, mask: Handle, *policy: Any
     ) -> Handle:
-        """Read-modify-write after checking the addresses."""
+        """Read-modify-write at checked addresses."""
         mask = self._mask(mask)
-        self.memory.check(ptr.data, mask.data, _itemsize(ptr), "atomic")
+        ptr = self._located(ptr, mask.data, "atomic")
         return super().create_atomic_rmw(operation, ptr, val, mask, *policy)
+
+    def create_ptr_to_int(self, src: Handle, dst_type: Any) -> Handle:
+        """Give a pointer's bits: the machine's address, which other launches understand too."""
+        actual = self._handle(self.memory.actual(src.data), src.dtype)
+        return self.create_bitcast(actual, dst_type)
 
     def create_int_to_ptr(self, src: Handle, dst_type: Any) -> Handle:
         """Reinterpret an integer as a pointer; from here on unknown addresses prove nothing."""
         self.memory.foreign_pointers = True
         return self.create_bitcast(src, dst_type)
+
+    def _located(self, pointers: Handle, mask: Any, action: str) -> Handle:
+        """The machine's pointers for an access by the kernel's; raises where one may not be followed."""
+        itemsize = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
+        return self._handle(self.memory.locate(pointers.data, mask, itemsize, action), pointers.dtype)
 
     def _mask(self, mask: Any) -> Handle:
         return (
@@ -213,11 +222,6 @@ class CpuBuilder(triton_access.InterpreterBuilder):  # type: ignore[misc]
 
     def _handle(self, data: Any, scalar: Any) -> Handle:
         return triton_access.TensorHandle(data, scalar)
-
-
-def _itemsize(pointer: Handle) -> int:
-    bits: int = pointer.get_element_ty().primitive_bitwidth
-    return max(1, bits // 8)
 
 
 def _fit(output: Any, scalar: Any) -> Any:

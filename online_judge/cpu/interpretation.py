@@ -97,13 +97,19 @@ class Interpreter:
         if signature == "constexpr":
             return value.value if isinstance(value, tl.constexpr) else value
         if not isinstance(signature, str) or signature.startswith(("tensordesc", "nvTmaDesc")):
-            return triton_access.implicit_convert(value)
+            return self._placed(triton_access.implicit_convert(value))
         scalar = triton_access.string_to_type(signature)
         if hasattr(value, "data_ptr"):
-            data = np.array([value.data_ptr()], dtype=np.uint64)
+            data = np.array([self._builder.memory.place(value.data_ptr())], dtype=np.uint64)
         else:
             data = encode(np.array([value]), scalar)
         return tl.tensor(triton_access.TensorHandle(data, scalar), scalar)
+
+    def _placed(self, converted: Any) -> Any:
+        """A tuple or a descriptor with the kernel's addresses in place of the machine's."""
+        for handle in triton_access.pointer_handles(converted):
+            handle.data = np.array([self._builder.memory.place(int(handle.data[0]))], dtype=np.uint64)
+        return converted
 
     @contextmanager
     def _patched_language(self) -> Iterator[None]:

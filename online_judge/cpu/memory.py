@@ -1,7 +1,8 @@
-"""Which addresses a kernel launch may touch."""
+"""The addresses that a kernel sees, and which of them it may touch."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,49 +11,83 @@ import torch
 
 from online_judge.cpu.errors import IllegalAccessError, NotCheckedError
 
+_FIRST = 1 << 60  # above every address of the machine
+_WINDOW = 1 << 44
+_ALIGNMENT = 64
+
 
 class LaunchMemory:
-    """The storages of a launch's tensor arguments, as sorted address ranges."""
+    """The storages of a launch's tensor arguments, each in the middle of a wide window of its own.
+
+    A kernel gets addresses in these windows in place of the machine's. So what lies past the end of a
+    tensor is the same in every process, and never another tensor. Integers made of pointers hold the
+    machine's addresses, and so do pointers made of integers.
+
+    Attributes:
+        foreign_pointers: the kernel made pointers of integers: the known storages are not all that it
+            may touch.
+    """
 
     def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
-        ranges = set()
-        for tensor in tensors:
-            storage = tensor.untyped_storage()
-            ranges.add((storage.data_ptr(), storage.data_ptr() + storage.nbytes()))
-        ordered = sorted(ranges)
-        self._starts = np.array([start for start, _ in ordered], dtype=np.uint64)
-        self._ends = np.array([end for _, end in ordered], dtype=np.uint64)
+        storages = [tensor.untyped_storage() for tensor in tensors]
+        spans = [(storage.data_ptr(), storage.data_ptr() + storage.nbytes()) for storage in storages]
+        self._blocks = _merged(spans)
+        in_order = dict.fromkeys(self._block_of(begin) for begin, _ in spans)
+        self._bases = {
+            block: _FIRST + number * _WINDOW + _WINDOW // 2 + self._blocks[block][0] % _ALIGNMENT
+            for number, block in enumerate(in_order)
+        }
+        known = [(begin, end, 0) for begin, end in self._blocks]
+        for block, base in self._bases.items():
+            begin, end = self._blocks[block]
+            known.append((base, base + end - begin, (begin - base) % 2**64))
+        self._starts, self._ends, self._shifts = np.array(known, dtype=np.uint64).reshape(-1, 3).T
         self.foreign_pointers = False
 
-    def check(self, addresses: Any, mask: Any, itemsize: int, action: str) -> None:
-        """Refuse an access whose active lanes leave every known storage.
+    def place(self, pointer: int) -> int:
+        """The kernel's address for the machine's; unchanged where no storage is."""
+        block = self._block_of(pointer)
+        if block < 0 or pointer > self._blocks[block][1]:
+            return pointer
+        return self._bases[block] + pointer - self._blocks[block][0]
+
+    def actual(self, addresses: Any) -> Any:
+        """The machine's addresses for the kernel's, an array of uint64, in bounds or not."""
+        windows = (addresses - np.uint64(_FIRST)) // np.uint64(_WINDOW)
+        count = len(self._blocks)
+        if not count:
+            return addresses
+        rows = count + np.minimum(windows, np.uint64(count - 1)).astype(np.int64)
+        return np.where(windows < count, addresses + self._shifts[rows], addresses)
+
+    def locate(self, addresses: Any, mask: Any, itemsize: int, action: str) -> Any:
+        """The machine's addresses for an access, which is refused if an active lane leaves every storage.
 
         Args:
-            addresses: uint64 array of byte addresses.
+            addresses: uint64 array of the kernel's byte addresses.
             mask: bool array that broadcasts to ``addresses``; False lanes are not accessed.
             itemsize: bytes of one element.
             action: "load", "store" or "atomic", for the message.
 
         Raises:
             IllegalAccessError: an active lane is outside.
-            NotCheckedError: the same, but the kernel made pointers of integers, so that the known
-                storages are not all that it may touch.
+            NotCheckedError: the same, but the kernel made pointers of integers.
         """
         active = (
             addresses if mask is True or mask.all() else addresses[np.broadcast_to(mask, addresses.shape)]
         )
         if active.size == 0:
-            return
+            return addresses
         low, high = active.min(), active.max()
         slot = int(np.searchsorted(self._starts, low, side="right")) - 1
         if slot >= 0 and high + np.uint64(itemsize) <= self._ends[slot]:
-            return
+            return addresses + self._shifts[slot]
         slots = np.searchsorted(self._starts, active, side="right").astype(np.int64) - 1
         outside = slots < 0
         if len(self._ends):
             outside |= active + np.uint64(itemsize) > self._ends[np.maximum(slots, 0)]
         if not outside.any():
-            return
+            return self.actual(addresses)
         if self.foreign_pointers:
             raise NotCheckedError("pointers made of integers cannot be followed without a GPU")
         raise IllegalAccessError(
@@ -60,10 +95,26 @@ class LaunchMemory:
             f"outside the tensors of this launch{self._distance(int(active[outside].min()))}"
         )
 
+    def _block_of(self, pointer: int) -> int:
+        return bisect_right(self._blocks, pointer, key=lambda block: block[0]) - 1
+
     def _distance(self, address: int) -> str:
-        slot = int(np.searchsorted(self._starts, np.uint64(address), side="right")) - 1
-        if slot < 0:
+        row = len(self._blocks) + (address - _FIRST) // _WINDOW
+        if not len(self._blocks) <= row < len(self._starts):
             return ""
-        beyond = address - int(self._ends[slot])
-        size = int(self._ends[slot]) - int(self._starts[slot])
-        return f"; the first is {beyond} bytes past the end of a tensor of {size} bytes"
+        start, end = int(self._starts[row]), int(self._ends[row])
+        away = f"{address - end} bytes past the end"
+        if address < start:
+            away = f"{start - address} bytes before the start"
+        return f"; the first is {away} of a tensor of {end - start} bytes"
+
+
+def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Disjoint ranges that cover ``spans``, in order."""
+    merged: list[tuple[int, int]] = []
+    for begin, end in sorted(spans):
+        if merged and (begin < merged[-1][1] or begin == merged[-1][0]):
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((begin, end))
+    return merged

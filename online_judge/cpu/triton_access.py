@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -114,3 +114,15 @@ def numpy_type(triton_type: Any) -> Any:
 def implicit_convert(value: Any) -> Any:
     """The interpreter's own conversion, for tuples and tensor descriptors."""
     return interpreter._implicit_cvt(value)
+
+
+def pointer_handles(converted: Any) -> Iterator[Any]:
+    """The handles of all pointers in what :func:`implicit_convert` gave."""
+    if isinstance(converted, tuple):
+        for item in converted:
+            yield from pointer_handles(item)
+        return
+    handle = getattr(converted, "handle", None)
+    handle = getattr(handle, "base", handle)  # a descriptor's is that of its base
+    if isinstance(handle, TensorHandle) and handle.dtype.is_ptr():
+        yield handle

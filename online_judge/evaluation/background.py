@@ -26,7 +26,7 @@ class Background:
 
     def __init__(self) -> None:
         """Remember the Python threads that are here before the candidate."""
-        self._here = {thread.ident for thread in threading.enumerate()}
+        self._here = set(sys._current_frames())
         self._settled: int | None = None
 
     def settle(self) -> None:

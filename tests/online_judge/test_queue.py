@@ -1,22 +1,31 @@
 """Bursts against a small queue."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+import pytest
 
-from .live import LiveJudge, wait_until
-from .sources import HONEST, REFERENCE, with_forward
-
-SLOW = {"original_model_src": REFERENCE, "custom_model_src": with_forward("time.sleep(1)\n" + HONEST)}
+from .live import LiveJudge, running_judge, wait_until
+from .sources import PASSING, REFERENCE
 
 
-def test_burst_is_bounded_and_the_rest_refused(own_judge: Callable[..., LiveJudge]) -> None:
-    judge = own_judge(MAX_QUEUE_SIZE="2")
+def slow(seconds: float) -> dict[str, object]:
+    candidate = f"import time\ntime.sleep({seconds})\n{PASSING}"
+    return {"original_model_src": REFERENCE, "custom_model_src": candidate, "num_correct_trials": 1}
+
+
+@pytest.fixture(scope="module")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveJudge]:
+    with running_judge(tmp_path_factory.mktemp("judge"), MAX_QUEUE_SIZE="2") as live:
+        yield live
+
+
+def test_burst_is_bounded_and_the_rest_refused(judge: LiveJudge) -> None:
     seen = []
     with ThreadPoolExecutor(12) as pool:
-        futures = [pool.submit(judge.post, "/evaluate", SLOW) for _ in range(12)]
+        futures = [pool.submit(judge.post, "/evaluate", slow(1.5)) for _ in range(12)]
         wait_until(lambda: judge.client.get("/queue/status").json()["total_queued"] == 2)
         seen.append(judge.client.get("/queue/status").json())
         responses = [future.result() for future in futures]
@@ -32,12 +41,11 @@ def test_burst_is_bounded_and_the_rest_refused(own_judge: Callable[..., LiveJudg
     assert judge.client.get("/queue/status").json()["total_processing"] == 0
 
 
-def test_waiting_too_long_for_a_slot_is_408(own_judge: Callable[..., LiveJudge]) -> None:
-    judge = own_judge()
+def test_waiting_too_long_for_a_slot_is_408(judge: LiveJudge) -> None:
     with ThreadPoolExecutor(1) as pool:
-        running = pool.submit(judge.post, "/evaluate", SLOW | {"num_correct_trials": 2})
+        running = pool.submit(judge.post, "/evaluate", slow(3))
         wait_until(lambda: judge.client.get("/queue/status").json()["total_processing"] == 1)
-        response: httpx.Response = judge.post("/evaluate", SLOW | {"timeout": 1})
+        response: httpx.Response = judge.post("/evaluate", slow(3) | {"timeout": 1})
         assert response.status_code == 408
         assert response.json()["detail"] == "Request timeout: No available GPU slot within 1s"
         assert running.result().json()["correctness"] is True

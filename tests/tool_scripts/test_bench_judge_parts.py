@@ -117,8 +117,10 @@ def test_throughput_takes_what_the_naive_runs_ended_with(tmp_path: Path) -> None
         Candidate(f"p/{name}", "p", REFERENCE, source, correct=correct)
         for name, (source, correct) in sources.items()
     ]
-    asked = plan(tmp_path, recorded=recorded, count=3, child_limit_s=12.0)
-    assert verdict_parts.naive(asked, Ledger(tmp_path, "cpu", "naive")) == 0
+    asked = plan(tmp_path, recorded=recorded, count=3)
+    impatient = replace(asked, recorded=recorded[2:], count=1, child_limit_s=0.5)
+    for each in (impatient, asked):
+        assert verdict_parts.naive(each, Ledger(tmp_path, "cpu", "naive")) == 0
     runs = {run.candidate: run.outcome for run in Ledger(tmp_path, "cpu", "naive").of(NaiveRun)}
     assert runs == {"p/good": "passed", "p/bad": "wrong", "p/slow": "timeout"}
     ledger = Ledger(tmp_path, "cpu", "throughput")

@@ -65,6 +65,7 @@ def worker(mode: str, order: Mapping[str, Any], tmp_path: Path, **variables: str
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
+@pytest.mark.slow
 def test_templates_compile_for_an_h200_and_bad_warps_and_blocks_do_not(tmp_path: Path) -> None:
     right = [
         next(p for p in shown(name) if p.structure == f.structures[-1].name) for name, f in FAMILIES.items()
@@ -75,6 +76,7 @@ def test_templates_compile_for_an_h200_and_bad_warps_and_blocks_do_not(tmp_path:
     assert len(list(tmp_path.rglob("*.cubin"))) >= len(right)
 
 
+@pytest.mark.slow
 def test_every_structure_is_right_and_its_slips_are_caught(tmp_path: Path) -> None:
     right = [Point(name, TINY[name], p.structure, p.choices) for name in FAMILIES for p in shown(name)]
     baselines = [Point(name, TINY[name], "eager", {"slip": "none"}) for name in FAMILIES]

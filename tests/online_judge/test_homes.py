@@ -1,0 +1,73 @@
+"""What killed judges leave is removed by the next one, and nobody else's."""
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from online_judge import homes
+
+KEEPER = (
+    "import os, sys\nfrom online_judge import homes\nhome, lock = homes.make()\n"
+    "if os.fork():\n    print(home, flush=True)\n"  # as gateway and zygote
+    "sys.stdin.read()\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    return tmp_path
+
+
+def test_folder_is_removed_when_no_process_of_its_judge_is_left(temporary: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", KEEPER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as judge:
+        assert judge.stdout is not None
+        assert judge.stdin is not None
+        home = Path(judge.stdout.readline().strip())
+        (home / "job-1").mkdir()
+        homes.sweep()
+        assert (home / "job-1").is_dir()
+        judge.send_signal(signal.SIGKILL)
+        judge.wait()
+        homes.sweep()
+        assert (home / "job-1").is_dir()  # the second process still runs
+        judge.stdin.close()
+    with (home / homes.LOCK).open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # waits for its end
+    homes.sweep()
+    assert list(temporary.iterdir()) == []
+
+
+def test_folders_without_a_lock_of_others_and_links_are_left_alone(temporary: Path) -> None:
+    kept = [temporary / "tmpstarting", temporary / "other"]
+    for folder in kept:
+        folder.mkdir()
+    (kept[1] / homes.LOCK).touch()
+    (temporary / "tmplink").symlink_to(kept[1])
+    foreign = temporary / "tmpforeign"
+    foreign.mkdir()
+    (foreign / homes.LOCK).touch()
+    if os.getuid() == 0:
+        os.chown(foreign, 65534, 65534)
+        kept.append(foreign)
+    homes.sweep()
+    assert all(folder.is_dir() for folder in kept)
+    assert (kept[1] / homes.LOCK).exists()
+
+
+def test_folder_of_a_living_judge_is_locked_from_its_first_moment() -> None:
+    home, lock = homes.make()
+    homes.sweep()
+    assert [path.name for path in home.iterdir()] == [homes.LOCK]
+    os.close(lock)
+    homes.sweep()
+    assert not home.exists()
