@@ -45,7 +45,7 @@ def build(collected: Collected, path: Path, client: ModelClient) -> Built:
         ConfigError, StorageError: the memory cannot be read or written.
     """
     make_memory(path)
-    update = MemoryUpdater(path, client, "build-memory").add(collected.tasks)
+    update = MemoryUpdater(path, client).add(collected.tasks)
     return Built(
         failures=collected.failures,
         infrastructure=collected.infrastructure,

@@ -54,29 +54,36 @@ def from_run(folder: Path) -> Collected:
     records = RunRecords.existing(folder)
     found = Collected()
     for key in records.tasks():
-        task = records.task(key)
         try:
-            steps = task.steps()
-            reference = task.reference() if task.has_reference() else ""
+            found += from_task(records, key)
         except RecordError as error:
             log.warning("left out: %s", error)
-            continue
-        heads = lineages((s.node.plan.step, s.node.plan.kind, s.node.plan.parent_id) for s in steps)
-        if task.agent_type == layout.IRS:
-            heads = dict.fromkeys(heads, 1)  # one chain
-        judged = (
-            Failure(
-                step.node.plan.step,
-                step.draft.source,
-                step.verdict,
-                lineage=heads[step.node.plan.step],
-                reference=reference,
-            )
-            for step in steps
-            if step.verdict is not None and step.evaluated and step.draft.outcome is not DraftOutcome.SEED
-        )
-        found += _sorted_out(f"{folder.resolve()}/{key}", judged)
     return found
+
+
+def from_task(run: RunRecords, key: str) -> Collected:
+    """The failures of one task of a run; those of steps that it took over are the ones of who made them.
+
+    Raises:
+        RecordError: a record is damaged.
+    """
+    task = run.task(key)
+    steps = task.steps()
+    reference = task.reference() if task.has_reference() else ""
+    heads = lineages((s.node.plan.step, s.node.plan.kind, s.node.plan.parent_id) for s in steps)
+    if task.agent_type == layout.IRS:
+        heads = dict.fromkeys(heads, 1)  # one chain
+    numbers = [step.node.plan.step for step in steps if step.node.plan.step > 0]
+    makers = dict(zip(numbers, run.makers(key, len(numbers)), strict=True))
+    judged: dict[str, list[Failure]] = {maker: [] for maker in makers.values()}
+    for step in steps:
+        number = step.node.plan.step
+        if step.verdict is not None and step.evaluated and step.draft.outcome is not DraftOutcome.SEED:
+            maker = makers.get(heads[number], makers[number])
+            judged[maker].append(
+                Failure(number, step.draft.source, step.verdict, lineage=heads[number], reference=reference)
+            )
+    return sum((_sorted_out(maker, failures) for maker, failures in judged.items()), Collected())
 
 
 def from_trees(folder: Path) -> Collected:

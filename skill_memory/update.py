@@ -19,7 +19,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import ModelClient
 from skill_memory.distil import distil
 from skill_memory.excerpt import reason, shortest_excerpt
-from skill_memory.failure import Failure, TaskFailures, in_order
+from skill_memory.failure import TaskFailures, in_order
 from skill_memory.merge import SAME_RULE, merge, nearest
 from skill_memory.rule import Evidence, Rule
 from skill_memory.sidecar import (
@@ -65,31 +65,21 @@ class MemoryUpdater:
     Attributes:
         path: the memory file.
         client: the model that words the rules.
-        run_id: the run that the tasks belong to; the same after a resume.
     """
 
     path: Path
     client: ModelClient
-    run_id: str
 
-    def task_finished(self, task_key: str, failures: Sequence[Failure]) -> MemoryUpdate:
-        """Count the failures of a task, and ask the model about kinds that recur by now.
+    def add(self, tasks: Sequence[TaskFailures]) -> MemoryUpdate:
+        """Count the failures of tasks, and ask the model about kinds that recur by now.
 
-        A kind counts once a lineage, and never twice when a resumed run finishes the task again.
-
-        Args:
-            task_key: the task's key in the run.
-            failures: its failing steps, in any order.
+        A kind counts once a lineage, and never twice when failures of the same name come again.
 
         Raises:
             ModelRequestError: the model's service refused; what was known by then is counted.
             ConfigError: the memory cannot be read.
             StorageError: it cannot be written.
         """
-        return self.add([TaskFailures(f"{self.run_id}/{task_key}", tuple(failures))])
-
-    def add(self, tasks: Sequence[TaskFailures]) -> MemoryUpdate:
-        """The same for the failures of several tasks at once."""
         if not any(failure.signature for task in tasks for failure in task.failures):
             return MemoryUpdate()
         before = self._counts()
@@ -115,7 +105,7 @@ class MemoryUpdater:
             group = still_open.get(key)
             if group is None:
                 continue  # another worker has answered meanwhile
-            name = f"{self.run_id}/rule/{digest(group.key.encode())[:16]}"
+            name = f"rule/{digest(group.key.encode())[:16]}"
             try:
                 found = distil(group.members, _evidence(state, group.members), self.client, name)
                 calls, usage, text = calls + 1, usage + found.usage, found.rule

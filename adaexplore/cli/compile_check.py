@@ -8,7 +8,7 @@ import tempfile
 import threading
 from pathlib import Path
 
-from adaexplore.cli.eval import read_kernel
+from adaexplore.core.inputs import input_text
 from adaexplore.run.build import open_judge
 from adaexplore.settings.load import load_config
 from adaexplore.tasks.sources import task_from_file
@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         settings += ["use_remote_eval=true", f"remote_eval_url={args.url}"]
     config = load_config(None, settings)
     task = task_from_file(args.task, config.dtype_str)
-    source = read_kernel(args.kernel)
+    source = input_text(args.kernel, "kernel file")
     with (
         tempfile.TemporaryDirectory(prefix="adaexplore-compile-") as folder,
         open_judge(config, Path(folder) / "judge.log", threading.Event()) as access,

@@ -9,7 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from adaexplore.core.errors import UsageError
+from adaexplore.core.inputs import input_text
 from adaexplore.core.verdict import Verdict
 from adaexplore.report.verdict_page import verdict_page
 from adaexplore.run.build import open_judge
@@ -33,29 +33,13 @@ def run(args: argparse.Namespace) -> int:
     preset = [] if args.config is not None else ["preset=default"]
     config = load_config(args.config, [*preset, *args.set])
     task = task_from_file(args.task, config.dtype_str)
-    source = read_kernel(args.kernel)
+    source = input_text(args.kernel, "kernel file")
     with tempfile.TemporaryDirectory(prefix="adaexplore-eval-") as folder:
         log_path = Path(folder) / "judge.log"
         with open_judge(config, log_path, threading.Event(), force=True) as access:
             verdict = access.of_worker(0).evaluate(task, source)
     print(json.dumps(_as_object(verdict), indent=2) if args.json else verdict_page(verdict))  # noqa: T201
     return 0 if verdict.correct else INCORRECT
-
-
-def read_kernel(path: Path) -> str:
-    """The text of a kernel file.
-
-    Raises:
-        UsageError: it cannot be read.
-    """
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise UsageError(f"no kernel file {path}") from error
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path} is not UTF-8 text") from error
 
 
 def _as_object(verdict: Verdict) -> dict[str, Any]:

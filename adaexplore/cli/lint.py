@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 from adaexplore.core.errors import UsageError
+from adaexplore.core.inputs import input_bytes, input_text
 from adaexplore.preflight.findings import Finding, finding
 from adaexplore.preflight.lints import lint
 from adaexplore.preflight.triton_api import TritonApi, triton_api
@@ -26,36 +28,42 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings of each file; 0 whatever they are."""
+    """Print the findings of each file that can be read; 0 whatever they are.
+
+    Raises:
+        UsageError: some cannot be read.
+    """
     api = triton_api(args.triton)
     if api is None:
         raise UsageError(f"no table for Triton {args.triton}; leave --triton out, or give 3.6 or 3.7")
-    reference = None if args.task is None else _bytes(args.task).decode("utf-8", "replace")
-    told = [(str(file), _findings(file, api, reference)) for file in args.files]
-    if args.json:
+    reference = None if args.task is None else input_text(args.task, "problem file")
+    told, unread = [], []
+    for file in args.files:
+        try:
+            told.append((str(file), _findings(file, api, reference)))
+        except UsageError as error:
+            unread.append(str(error))
+    _show(told, as_json=args.json)
+    if unread:
+        raise UsageError("; ".join(unread))
+    return 0
+
+
+def _show(told: Sequence[tuple[str, Sequence[Finding]]], *, as_json: bool) -> None:
+    if as_json:
         files = [{"file": file, "findings": [vars(each) for each in found]} for file, found in told]
         print(json.dumps(files, indent=2))  # noqa: T201
-        return 0
+        return
     for file, found in told:
         for each in found:
             print(f"{file}:{each.line}: {each.message} [{each.rule}]")  # noqa: T201
         if not found:
             print(f"{file}: nothing found")  # noqa: T201
-    return 0
 
 
 def _findings(file: Path, api: TritonApi, reference: str | None) -> tuple[Finding, ...]:
     try:
-        source = _bytes(file).decode("utf-8-sig")
+        source = input_bytes(file, "file").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return (finding("syntax", 1, what=f"byte {error.start} is not UTF-8 text"),)
     return lint(source, api, reference)
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise UsageError(f"no file {path}") from error
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error

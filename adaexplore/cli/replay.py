@@ -10,7 +10,7 @@ from adaexplore.cli.run import carry_out
 from adaexplore.core.errors import UsageError
 from adaexplore.records.layout import CONFIG
 from adaexplore.records.run_records import RunRecords
-from adaexplore.run.replay import recorded_tasks
+from adaexplore.run.replay import one_at_a_time, recorded_tasks
 from adaexplore.settings.load import load_config
 
 _LIMITS = (
@@ -46,9 +46,9 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(
         args.run_dir / CONFIG, [f"{key}={json.dumps(value)}" for key, value in settings.items()]
     )
-    if config.parallel_steps > 1:
+    if config.parallel_steps > 1 or not one_at_a_time(recorded):
         raise UsageError(
-            f"{args.run_dir} had {config.parallel_steps} steps of a task in flight (parallel_steps), which "
-            "end in an order of their own each time; only runs with one at a time can be replayed"
+            f"{args.run_dir} had several steps of a task in flight (parallel_steps), which end in an order "
+            "of their own each time; only runs with one at a time can be replayed"
         )
     return carry_out(config, recorded_tasks(recorded, config.dtype_str), replayed=recorded)

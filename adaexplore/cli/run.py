@@ -96,13 +96,13 @@ def carry_out(
 ) -> int:
     """Do a run to its end, show how it goes, and print the closing report; returns the exit code."""
     folder = run_directory(config, datetime.now())
-    logger.info("run directory: %s", folder)
     failed, spent = 0, None
     try:
         with (
             stop_on_signals("finished steps") as stop,
             open_session(config, tasks, folder, stop, fork=fork, replayed=replayed) as session,
         ):
+            logger.info("run directory: %s", folder)
             failed = _follow(session)
     except BudgetReached as reached:
         spent = BudgetReached(f"{reached}; with a higher limit and save_path={folder} it goes on from here")

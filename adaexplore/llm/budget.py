@@ -108,7 +108,9 @@ class Budget:
         mean = 1 / self._steps if self._steps else None
         ahead = self._in_flight + (1 if mean or self._in_flight else 0)
         if limits.usd is not None:
-            known = spent.usd or 0.0
+            known = spent.usd
+            if known is None:
+                return "max_cost_usd: a reply came without a known price; limit max_total_tokens instead"
             step = self._expected.usd if mean is None else known * mean
             if known + ahead * (step or 0.0) > limits.usd or known >= limits.usd:
                 return f"max_cost_usd: ${limits.usd:g} would be exceeded, ${known:.4f} are spent"

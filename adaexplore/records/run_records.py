@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import shutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from adaexplore.core.errors import RecordError
 from adaexplore.core.files import locked
+from adaexplore.core.json_lines import JsonLines
+from adaexplore.core.usage import Usage
 from adaexplore.records import content, layout
 from adaexplore.records.task_records import TaskRecords
 
@@ -19,6 +24,7 @@ class RunRecords:
     def __init__(self, folder: Path) -> None:
         """Describe ``folder``, which need not exist yet."""
         self.folder = folder
+        self._usage = JsonLines(folder / layout.USAGE)
 
     @classmethod
     def existing(cls, folder: Path) -> RunRecords:
@@ -78,6 +84,51 @@ class RunRecords:
         path = self.folder / layout.ENVIRONMENT
         return content.read_object(path) if path.is_file() else {}
 
+    def name(self) -> str:
+        """What names the run wherever its folder is moved to; one without an id is named by its path.
+
+        Raises:
+            RecordError: ``environment.json`` is damaged.
+        """
+        return str(self.environment().get("id", self.folder.resolve()))
+
+    def makers(self, key: str, steps: int) -> list[str]:
+        """Who made the first ``steps`` steps of a task, one by one: ``<run's name>/<task's key>``.
+
+        Raises:
+            RecordError: a file is damaged.
+        """
+        path = self.folder / layout.ORIGINS
+        origins = content.read_object(path) if path.is_file() else {}
+        taken = [maker for maker, count in origins.get(key, {}).items() for _ in range(count)]
+        return [*taken, *[f"{self.name()}/{key}"] * steps][:steps]
+
+    def write_makers(self, key: str, makers: Iterable[str]) -> None:
+        """Keep who made the steps that a task takes over from another run, in their order.
+
+        Raises:
+            RecordError: the file that is there is damaged.
+        """
+        path = self.folder / layout.ORIGINS
+        origins = content.read_object(path) if path.is_file() else {}
+        content.write_json(path, origins | {key: Counter(makers)})
+
+    def write_usage(self, request: str, usage: Usage) -> None:
+        """Note what the reply to a request cost, as it comes: its step may never be recorded.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self._usage.append({"request": request, **asdict(usage)})
+
+    def usage(self) -> list[tuple[str, Usage]]:
+        """What :meth:`write_usage` noted in all sessions, by the requests' keys, in order.
+
+        Raises:
+            StorageError: it cannot be read.
+        """
+        return self._usage.read(lambda line: (str(line.pop("request")), Usage(**line)))
+
     def task(self, key: str, agent_type: str | None = None) -> TaskRecords:
         """The records of the task ``<level>_<problem_id>``.
 
@@ -101,6 +152,11 @@ class RunRecords:
             if path.is_dir() and layout.is_task_folder(path.name, (entry.name for entry in path.iterdir()))
         ]
         return sorted(keys, key=layout.natural)
+
+    def remove_empty(self, *logs: str) -> None:
+        """Remove the folder if it holds nothing but the lock and ``logs``."""
+        if self.folder.is_dir() and {path.name for path in self.folder.iterdir()} <= {layout.LOCK, *logs}:
+            shutil.rmtree(self.folder)
 
     @contextmanager
     def lock(self) -> Iterator[None]:

@@ -32,6 +32,7 @@ from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.records.run_records import RunRecords
 from adaexplore.run.hardware import contradiction, prompt_hardware
 from adaexplore.run.solve import Solver
+from adaexplore.run.spending import NotingClient
 from adaexplore.run.verdicts import Verdicts
 from adaexplore.search.build import build_policy
 from adaexplore.search.knobs import SearchKnobs
@@ -137,14 +138,17 @@ def _recorded_gpu(config: RunConfig) -> str | None:
 
 
 def open_model(
-    config: RunConfig, replies: Mapping[str, RecordedReply] | None, stop: threading.Event
+    config: RunConfig,
+    replies: Mapping[str, RecordedReply] | None,
+    stop: threading.Event,
+    records: RunRecords | None = None,
 ) -> MeteredClient:
-    """The model that the configuration names, with its cost counted.
+    """The model that the configuration names, with its cost counted and, for a run, noted in ``records``.
 
     Raises:
         ModelError: a key or a package is missing.
     """
-    client = build_client(
+    client: ModelClient = build_client(
         config.server_type,
         config.model_name,
         base_url=config.base_url,
@@ -157,7 +161,9 @@ def open_model(
         stop=stop,
     )
     limits = RateLimits(config.max_concurrent_requests, config.requests_per_minute, config.tokens_per_minute)
-    return MeteredClient(LimitedClient(client, limits, stop) if limits else client)
+    if limits:
+        client = LimitedClient(client, limits, stop)
+    return MeteredClient(client if records is None else NotingClient(client, records))
 
 
 def judge_facts(config: RunConfig, identity: JudgeIdentity) -> JudgeFacts:

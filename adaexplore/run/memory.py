@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
-from adaexplore.core.draft import DraftOutcome
-from adaexplore.core.step import StepRecord
-from adaexplore.core.task import Task
 from adaexplore.judge_client.protocol import JudgeIdentity
 from adaexplore.llm.protocol import ModelClient
+from adaexplore.records.run_records import RunRecords
 from adaexplore.settings.config import BUNDLED_MEMORY, RunConfig
 from adaexplore.settings.paths import locate
-from skill_memory.failure import Failure, is_failure, is_infrastructure, lineages
 from skill_memory.rule import Rule
+from skill_memory.sources import from_task
 from skill_memory.store import Memory, injected, memory_for_run, read_rules
 from skill_memory.update import MemoryUpdater
 
@@ -45,57 +42,50 @@ class RunMemory:
             rules = read_rules(self.updater.path)
         return injected(rules, self.threshold, self.triton)
 
-    def task_finished(self, task: Task, steps: Sequence[StepRecord], taken: int = 0) -> None:
+    def task_finished(self, run: RunRecords, key: str) -> None:
         """Let the failures of a finished task enter the memory, where that is wanted.
 
-        Args:
-            task: which one.
-            steps: all of its steps.
-            taken: how many of them, the first observed, are those of a forked run, which counted them.
+        Those of steps that the run took over are known to it where the run that made them counted them.
+
+        Raises:
+            ModelRequestError: the model's service refused; what was known by then is counted.
+            RecordError, ConfigError, StorageError: a file cannot be read or written.
         """
         if self.updater is None:
             return
-        copied = {step.node.plan.step for step in steps if step.node.total_nodes <= taken + 1}
-        failures = [failure for failure in failures_in(steps) if failure.step not in copied]
-        update = self.updater.task_finished(task.key, failures)
+        update = self.updater.add(from_task(run, key).tasks)
         if update.added or update.raised or update.calls:
             cost = "unknown" if update.usage.usd is None else f"${update.usage.usd:.4f}"
             logger.info(
                 "memory: task %s brought %d new rules and raised %d; %d requests, cost %s",
-                task.key,
+                key,
                 len(update.added),
                 len(update.raised),
                 update.calls,
                 cost,
             )
 
-
-def failures_in(steps: Sequence[StepRecord]) -> list[Failure]:
-    """The steps of a task that the model's kernels failed in, otherwise than by wrong values."""
-    by_number = sorted(steps, key=lambda step: step.node.plan.step)
-    plans = [step.node.plan for step in by_number]
-    heads = lineages((plan.step, plan.kind, plan.parent_id) for plan in plans)
-    return [
-        Failure(step.node.plan.step, step.draft.source, step.verdict, lineage=heads[step.node.plan.step])
-        for step in by_number
-        if step.verdict is not None
-        and step.evaluated
-        and step.draft.outcome is not DraftOutcome.SEED
-        and is_failure(step.verdict)
-        and not is_infrastructure(step.verdict)
-    ]
+    def under(self, judge: JudgeIdentity) -> RunMemory:
+        """The same for a run with ``judge``; one warning where rules were proven elsewhere only."""
+        triton = dict(judge.versions).get("triton")
+        versions = sorted({seen.triton for rule in self.memory.rules for seen in rule.verified})
+        if triton is not None and versions and triton not in versions:
+            logger.warning(
+                "the memory %s was verified with Triton %s, the judge has %s; "
+                "`adaexplore build-memory --verify` tells which rules hold there",
+                self.memory.path,
+                ", ".join(versions),
+                triton,
+            )
+        return replace(self, triton=triton)
 
 
-def open_memory(
-    config: RunConfig, client: ModelClient, run_folder: Path, identity: JudgeIdentity | None = None
-) -> RunMemory:
-    """The memory that the configuration names; one warning where it was proven under other versions only.
+def open_memory(config: RunConfig, client: ModelClient) -> RunMemory:
+    """The memory that the configuration names.
 
     Args:
         config: names the memory.
         client: words new rules.
-        run_folder: names the run.
-        identity: the judge, which tells its version of Triton.
 
     Raises:
         ConfigError: it cannot be read.
@@ -104,23 +94,5 @@ def open_memory(
     given = config.general_memory_path
     path = None if given is None else locate(given)
     memory = memory_for_run(path, config.memory_update, locate(BUNDLED_MEMORY))
-    triton = None if identity is None else dict(identity.versions).get("triton")
-    _warn_of_versions(memory, triton)
-    updater = None
-    if config.memory_update and path is not None:
-        updater = MemoryUpdater(path, client, str(run_folder.resolve()))
-    return RunMemory(memory, config.knowledge_1_threshold, updater, triton)
-
-
-def _warn_of_versions(memory: Memory, triton: str | None) -> None:
-    """Say so when rules were verified, and none of it under the judge's version."""
-    versions = sorted({seen.triton for rule in memory.rules for seen in rule.verified})
-    if triton is None or not versions or triton in versions:
-        return
-    logger.warning(
-        "the memory %s was verified with Triton %s, the judge has %s; "
-        "`adaexplore build-memory --verify` tells which rules hold there",
-        memory.path,
-        ", ".join(versions),
-        triton,
-    )
+    updater = MemoryUpdater(path, client) if config.memory_update and path is not None else None
+    return RunMemory(memory, config.knowledge_1_threshold, updater)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -57,15 +58,35 @@ def _origin(fork: Fork | None, replayed: RunRecords | None) -> dict[str, Any]:
     }
 
 
-def take_over(
+@dataclass(frozen=True)
+class Taking:
+    """Steps of a task that a run begins with: the first ``steps`` of ``theirs``."""
+
+    ours: TaskRecords
+    theirs: TaskRecords
+    steps: int
+
+    def take(self) -> None:
+        """Copy them, and keep who made them.
+
+        Raises:
+            RecordError: a file there cannot be read.
+            StorageError: a file here cannot be written.
+        """
+        makers = RunRecords(self.theirs.folder.parent).makers(self.theirs.folder.name, self.steps)
+        RunRecords(self.ours.folder.parent).write_makers(self.ours.folder.name, makers)
+        self.ours.copy_from(self.theirs, self.steps)
+
+
+def to_take(
     records: RunRecords,
     config: RunConfig,
     tasks: Sequence[Task],
     source: Path,
     wanted_by: str,
     within: int | None = None,
-) -> None:
-    """Copy the first ``within`` recorded steps of each task, where ``records`` has fewer.
+) -> list[Taking]:
+    """The first ``within`` recorded steps of each task, where ``records`` has fewer.
 
     Args:
         records: the run that takes them.
@@ -83,8 +104,8 @@ def take_over(
     if not source.is_dir():
         raise RecordError(f"{wanted_by}: there is no folder {source}")
     if source.resolve() == records.folder.resolve():
-        return
-    found: list[tuple[TaskRecords, TaskRecords]] = []
+        return []
+    found: list[Taking] = []
     for task in tasks:
         folder = source / task.key
         if not folder.is_dir() and len(tasks) == 1:
@@ -92,29 +113,26 @@ def take_over(
         if folder.is_dir():
             run = RunRecords(folder.parent)
             refuse_to_mix(run, config, f"{wanted_by} takes a run of the same kind")
-            agent = config.agent_type
-            theirs = run.task(folder.name, agent)
-            if folder != source or theirs.has_reference() or theirs.step_count():
-                found.append((records.task(task.key, agent), theirs))
+            theirs = run.task(folder.name, config.agent_type)
+            steps = theirs.step_count()
+            if folder != source or theirs.has_reference() or steps:
+                found.append(Taking(records.task(task.key, config.agent_type), theirs, steps))
     if not found:
         raise RecordError(f"{wanted_by}: {source} holds none of this run's tasks")
-    most = max(theirs.step_count() for _, theirs in found)
+    most = max(taking.steps for taking in found)
     if within is not None and most < within:
         raise UsageError(f"{wanted_by}: {source} has at most {most} steps a task, not {within}")
-    for ours, theirs in found:
-        ours.copy_from(theirs, within)
+    if within is not None:
+        found = [replace(taking, steps=min(taking.steps, within)) for taking in found]
+    return [taking for taking in found if taking.ours.step_count() < taking.steps]
 
 
 def origin(records: RunRecords, fork: Fork | None, replayed: RunRecords | None) -> dict[str, Any]:
-    """Where the run's steps come from, for ``environment.json``; a fork that goes on stays one."""
+    """What the run is and where its steps come from, for ``environment.json``; what it was it stays."""
     known = records.environment()
     now = _origin(fork, replayed)
+    now["id"] = (
+        records.name() if known or records.tasks() else f"{records.folder.name}-{secrets.token_hex(4)}"
+    )
     told = {key: now[key] or known.get(key) for key in now}
     return {key: run for key, run in told.items() if run is not None}
-
-
-def forked_at(records: RunRecords) -> int:
-    """How many steps of each task were those of the run that this one is a fork of; 0 where it is none."""
-    told = records.environment().get("forked_from")
-    at = told.get("at") if isinstance(told, dict) else None
-    return at if isinstance(at, int) else 0

@@ -77,6 +77,16 @@ def recorded_seeds(run: RunRecords) -> dict[str, tuple[str, ...]]:
     return seeds
 
 
+def one_at_a_time(run: RunRecords) -> bool:
+    """Whether the steps of each task of a recorded run were observed in the order in which they were planned.
+
+    Raises:
+        RecordError: a record is damaged.
+    """
+    orders = [[step.step for step in run.task(key).summaries()] for key in run.tasks()]
+    return all(order == sorted(order) for order in orders)
+
+
 class RecordedJudge:
     """Answers about the programs of a recorded run as its judge did, without one."""
 

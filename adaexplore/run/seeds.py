@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from adaexplore.core.errors import ConfigError
+from adaexplore.core.inputs import input_text
 from adaexplore.core.task import Task
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.paths import locate
@@ -52,12 +53,7 @@ def _named(folder: Path, key: str) -> list[Path]:
 
 
 def _read(path: Path) -> str:
-    try:
-        source = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ConfigError(f"seed_kernel: cannot read {path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"seed_kernel: {path} is not UTF-8 text") from error
+    source = input_text(path, "seed_kernel", ConfigError)
     if not source.strip():
-        raise ConfigError(f"seed_kernel: {path} is empty")
+        raise ConfigError(f"seed_kernel {path} is empty")
     return source

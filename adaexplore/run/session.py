@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from adaexplore.core.draft import DraftOutcome
-from adaexplore.core.errors import ProblemError, RecordError
+from adaexplore.core.errors import AdaExploreError, JudgeError, ProblemError, RecordError
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
@@ -31,11 +31,12 @@ from adaexplore.run.build import (
 )
 from adaexplore.run.estimate import FREE, estimate
 from adaexplore.run.memory import RunMemory, open_memory
-from adaexplore.run.origin import Fork, forked_at, origin, refuse_other_origin, refuse_to_mix, take_over
+from adaexplore.run.origin import Fork, origin, refuse_other_origin, refuse_to_mix, to_take
 from adaexplore.run.provenance import provenance
 from adaexplore.run.replay import RecordedJudge, recorded_replies, recorded_seeds
 from adaexplore.run.seeds import load_seeds
 from adaexplore.run.solve import solve
+from adaexplore.run.spending import spent
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.load import resolved_yaml
 from adaexplore.settings.paths import locate
@@ -77,16 +78,12 @@ class Session:
         return run_batch(self.tasks, self._work, self.config.num_processes, self.stop)
 
     def _work(self, task: Task, worker: int) -> Iterator[StepRecord]:
-        records = self.records.task(task.key, self.config.agent_type)
-        steps = []
         try:
-            for record in self._steps(task, worker):
-                steps.append(record)
-                yield record
+            yield from self._steps(task, worker)
         except ProblemError as problem:
-            records.write_failure(problem)
+            self.records.task(task.key, self.config.agent_type).write_failure(problem)
             raise
-        self.memory.task_finished(task, steps, forked_at(self.records))
+        self.memory.task_finished(self.records, task.key)
 
     def _steps(self, task: Task, worker: int) -> Iterator[StepRecord]:
         """The steps of a task: read where it is finished, else made."""
@@ -154,43 +151,65 @@ def open_session(
     Raises:
         AdaExploreError: something the run needs is not there; the message says what to do.
     """
-    records = RunRecords(folder)
+    records, begun = RunRecords(folder), folder.exists()
     with records.lock():
-        refuse_to_mix(records, config, "choose another save_path")
-        refuse_other_origin(records, fork, replayed)
-        _note_changes(records, config)
-        begun = records if fork is None or records.tasks() else RunRecords(fork.run)
-        rules_of = replayed or (records if _same_memory(begun, config) else None)
-        if config.resume_from is not None:
-            take_over(records, config, tasks, locate(config.resume_from), "resume_from")
-        if fork is not None:
-            take_over(records, config, tasks, fork.run, "--fork", fork.at)
-        replies = None
-        if config.replay_path is not None:
-            replies = recorded_replies(
-                RunRecords.existing(locate(config.replay_path)), paid=replayed is not None
-            )
-        client = open_model(config, replies, stop)
-        with _judge(config, folder, stop, replayed) as access:
-            records.write_config(resolved_yaml(config))
-            told = provenance(config.seed, access.identity) | origin(records, fork, replayed)
-            records.write_environment(told)
-            facts = judge_facts(config, access.identity)
-            memory = open_memory(config, client, folder, access.identity)
-            yield Session(
-                config=config,
-                tasks=tasks,
-                records=records,
-                client=client,
-                access=access,
-                facts=facts,
-                memory=memory,
-                seeds=load_seeds(config, tasks) if replayed is None else recorded_seeds(replayed),
-                rules_of=rules_of,
-                stop=stop,
-                budget=_budget(config, tasks, records, client, facts, memory.rules()),
-                replayed=replayed,
-            )
+        try:
+            with _opened(config, tasks, records, stop, fork, replayed) as session:
+                yield session
+        except AdaExploreError as error:
+            if not begun and records.config() is None:
+                records.remove_empty(*([] if isinstance(error, JudgeError) else [JUDGE_LOG]))
+            raise
+
+
+@contextmanager
+def _opened(
+    config: RunConfig,
+    tasks: Sequence[Task],
+    records: RunRecords,
+    stop: threading.Event,
+    fork: Fork | None,
+    replayed: RunRecords | None,
+) -> Iterator[Session]:
+    """What may refuse to run comes first, what costs time or writes comes last."""
+    refuse_to_mix(records, config, "choose another save_path")
+    refuse_other_origin(records, fork, replayed)
+    told = origin(records, fork, replayed)
+    _note_changes(records, config)
+    before = records if fork is None or records.tasks() else RunRecords(fork.run)
+    rules_of = replayed or (records if _same_memory(before, config) else None)
+    taken = []
+    if config.resume_from is not None:
+        taken += to_take(records, config, tasks, locate(config.resume_from), "resume_from")
+    if fork is not None:
+        taken += to_take(records, config, tasks, fork.run, "--fork", fork.at)
+    replies = None
+    if config.replay_path is not None:
+        replies = recorded_replies(RunRecords.existing(locate(config.replay_path)), paid=replayed is not None)
+    client = open_model(config, replies, stop, records)
+    memory = open_memory(config, client)
+    seeds = load_seeds(config, tasks) if replayed is None else recorded_seeds(replayed)
+    with _judge(config, records.folder / JUDGE_LOG, stop, replayed) as access:
+        facts, memory = judge_facts(config, access.identity), memory.under(access.identity)
+        for taking in taken:
+            taking.take()
+        budget = _budget(config, tasks, records, client, facts, memory.rules())
+        records.write_config(resolved_yaml(config))
+        records.write_environment(provenance(config.seed, access.identity) | told)
+        yield Session(
+            config=config,
+            tasks=tasks,
+            records=records,
+            client=client,
+            access=access,
+            facts=facts,
+            memory=memory,
+            seeds=seeds,
+            rules_of=rules_of,
+            stop=stop,
+            budget=budget,
+            replayed=replayed,
+        )
 
 
 def _budget(
@@ -201,30 +220,28 @@ def _budget(
     facts: JudgeFacts,
     rules: tuple[str, ...],
 ) -> Budget | None:
-    """What the run may still spend, its recorded steps counted; None where nothing is limited."""
+    """What the run may still spend, earlier sessions counted; None where nothing is limited."""
     limits = Limits(config.max_cost_usd, config.max_total_tokens, config.max_wall_s)
     if limits == Limits():
         return None
-    steps = [summary for key in records.tasks() for summary in records.task(key).summaries()]
-    asked = [step for step in steps if step.kind is not StepKind.DUMMY_ROOT]
-    paid = [step.usage for step in asked if step.outcome is not DraftOutcome.SEED and step.usage is not None]
+    before, steps = spent(records)
     expected = Usage()
     if config.server_type not in FREE:
         expected = estimate(config, tasks, facts, rules).dearest_step(config.model_name)
     return Budget(
         limits,
         lambda: client.total().usage,
-        before=sum(paid, Usage()),
-        steps=len(paid),
+        before=before,
+        steps=steps,
         expected=expected,
     )
 
 
 def _judge(
-    config: RunConfig, folder: Path, stop: threading.Event, replayed: RunRecords | None
+    config: RunConfig, log_path: Path, stop: threading.Event, replayed: RunRecords | None
 ) -> AbstractContextManager[JudgeAccess]:
     if replayed is None:
-        return open_judge(config, folder / JUDGE_LOG, stop)
+        return open_judge(config, log_path, stop)
     judge = RecordedJudge(replayed)
     return nullcontext(JudgeAccess((judge,), judge.identity()))
 

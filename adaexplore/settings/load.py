@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from adaexplore.core.errors import ConfigError
+from adaexplore.core.inputs import input_text
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.paths import locate
 from adaexplore.settings.yaml_text import YamlProblem, dump_mapping, parse_mapping, parse_value
@@ -73,16 +74,9 @@ def resolved_yaml(config: RunConfig) -> str:
 
 
 def _read_file(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
+    advice = "check the path given with --config"
     try:
-        text = locate(path).read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        raise ConfigError(f"no configuration file {path}; check the path given with --config") from error
-    except OSError as error:
-        raise ConfigError(f"cannot read configuration file {path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"configuration file {path} is not UTF-8 text") from error
-    try:
-        return parse_mapping(text)
+        return parse_mapping(input_text(locate(path), "configuration file", ConfigError, advice))
     except YamlProblem as problem:
         where = path if problem.line is None else f"{path}:{problem.line}"
         raise ConfigError(f"{where}: {problem}") from problem

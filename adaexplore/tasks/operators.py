@@ -9,37 +9,19 @@ names that patterns and values bind, such as ``(H-k)//s+1``; an expression has n
 from __future__ import annotations
 
 import ast
-import operator
 import random
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from adaexplore.core.arithmetic import Number, compare, operate
 from adaexplore.core.syntax import parse_expression
 
 Shape = tuple[int, ...]
-Number = int | float
 Bindings = dict[str, Any]
 
 _DRAWS = 12
-_BINARY = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: operator.pow,
-}
-_COMPARE = {
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
 
 
 class RuleError(ValueError):
@@ -169,9 +151,9 @@ def _value(node: ast.expr, bound: Mapping[str, Any]) -> Any:
         case ast.UnaryOp(op=ast.USub(), operand=inner):
             return -_value(inner, bound)
         case ast.BinOp(left=left, op=op, right=right):
-            return _BINARY[type(op)](_value(left, bound), _value(right, bound))
+            return _known(node, operate(op, _value(left, bound), _value(right, bound)))
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return _COMPARE[type(op)](_value(left, bound), _value(right, bound))
+            return _known(node, compare(op, _value(left, bound), _value(right, bound)))
         case ast.BoolOp(op=ast.And(), values=parts):
             return all(_value(part, bound) for part in parts)
         case ast.Tuple(elts=parts):
@@ -179,6 +161,12 @@ def _value(node: ast.expr, bound: Mapping[str, Any]) -> Any:
         case ast.Call(func=ast.Name(id="min" | "max" as name), args=parts):
             return (min if name == "min" else max)(_value(part, bound) for part in parts)
     raise TypeError(f"no {type(node).__name__} in rules")
+
+
+def _known(node: ast.expr, result: Number | None) -> Number:
+    if result is None:
+        raise TypeError(f"{ast.unparse(node)} has no value")
+    return result
 
 
 def written(expression: str, names: Mapping[str, str]) -> str:

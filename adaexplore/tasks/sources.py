@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from adaexplore.core.errors import TaskError
+from adaexplore.core.inputs import input_text
 from adaexplore.core.task import Task
 from adaexplore.core.wire import DtypeName
 from adaexplore.settings.config import RunConfig
@@ -144,14 +145,7 @@ def _read_all(chosen: Mapping[tuple[int, int], Path], dtype: DtypeName) -> list[
 
 
 def _read_module(path: Path) -> str:
-    try:
-        source = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        raise TaskError(f"no problem file {path}") from error
-    except OSError as error:
-        raise TaskError(f"cannot read problem file {path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise TaskError(f"problem file {path} is not UTF-8 text") from error
+    source = input_text(path, "problem file", TaskError)
     problem = module_problem(source)
     if problem is not None:
         raise TaskError(f"{path}: {problem}")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adaexplore.core.errors import TaskError
+from adaexplore.core.inputs import input_text
 
 _LINE = re.compile(r"(\d+)(?:\s+(\S.*))?")
 _PART = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
@@ -40,15 +41,7 @@ def read_test_list(path: Path) -> list[Selection]:
     Raises:
         TaskError: it cannot be read, selects nothing or has bad lines; the message names them all.
     """
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as error:
-        raise TaskError(f"no test list {path}; check test_list_path") from error
-    except OSError as error:
-        raise TaskError(f"cannot read test list {path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise TaskError(f"test list {path} is not UTF-8 text") from error
-    return parse_test_list(text, str(path))
+    return parse_test_list(input_text(path, "test list", TaskError, "check test_list_path"), str(path))
 
 
 def parse_test_list(text: str, name: str) -> list[Selection]:

@@ -57,6 +57,8 @@ def test_what_the_judge_cannot_check_is_not_held_against_the_kernel(
     "arguments",
     [
         ["none.py", "--task", str(PROBLEM)],
+        ["none.py", "--task", str(PROBLEM), "--json"],
+        [".", "--task", str(PROBLEM), "--json"],
         ["kernel.py", "--task", "none.py"],
         ["kernel.py", "--task", str(PROBLEM), "--target", "hopper"],
     ],
@@ -67,4 +69,6 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "kernel.py").write_text("class ModelNew: ...\n")
     assert main(["compile-check", *arguments]) == 2
-    assert len(capsys.readouterr().err.splitlines()) == 1
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert len(printed.err.splitlines()) == 1

@@ -88,13 +88,39 @@ def test_the_judges_triton_can_be_named(tmp_path: Path, capsys: pytest.CaptureFi
     assert "missing-triton-name" not in str(told["findings"])
 
 
-@pytest.mark.parametrize("arguments", [["none.py"], ["."], ["kernel.py", "--triton", "1.0"]])
+@pytest.mark.parametrize("missing", ["none.py", "."])
+def test_a_file_that_cannot_be_read_does_not_hide_the_findings_in_others(
+    missing: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    written(tmp_path, "bad.py", BAD)
+    assert main(["lint", "bad.py", missing, "bad.py", "--json"]) == 2
+    printed = capsys.readouterr()
+    told = json.loads(printed.out)
+    assert [each["file"] for each in told] == ["bad.py", "bad.py"]
+    assert all(each["findings"] for each in told)
+    (line,) = printed.err.splitlines()
+    assert missing in line
+
+
+def test_where_no_file_can_be_read_the_list_is_empty_and_one_line_names_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["lint", str(tmp_path / "a.py"), str(tmp_path / "b.py"), "--json"]) == 2
+    printed = capsys.readouterr()
+    assert json.loads(printed.out) == []
+    (line,) = printed.err.splitlines()
+    assert "a.py; no file" in line
+    assert "b.py" in line
+
+
+@pytest.mark.parametrize("arguments", [["--triton", "1.0"], ["--task", "none.py"], ["--task", "."]])
 def test_wrong_input_is_one_line_and_exit_code_2(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     written(tmp_path, "kernel.py", GOOD)
-    assert main(["lint", *arguments, "--json"]) == 2
+    assert main(["lint", "kernel.py", *arguments, "--json"]) == 2
     printed = capsys.readouterr()
     assert printed.out == ""
     assert len(printed.err.splitlines()) == 1

@@ -13,6 +13,60 @@ from adaexplore.core.errors import Interrupted
 PROBLEM = Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py"
 
 
+def start(folder: Path, *settings: str) -> int:
+    chosen = ["dummy=true", "server_type=offline", "total_steps=2", f"save_path={folder}", *settings]
+    return main(["run", "--task", str(PROBLEM), *(text for each in chosen for text in ("--set", each))])
+
+
+REFUSED = {
+    "no key": (["server_type=openai", "model_name=gpt-5-mini"], 3),
+    "no price": (
+        ["server_type=openai", "model_name=mine", "base_url=http://127.0.0.1:9", "max_cost_usd=1"],
+        2,
+    ),
+    "no recording": (["server_type=replay", "replay_path=/none"], 2),
+    "no seed": (["seed_kernel=/none"], 2),
+    "no run to go on from": (["resume_from=/none"], 2),
+    "no memory": (["memory_update=true", "general_memory_path=/dev/null/memory.txt"], 5),
+    "no judge": (["dummy=false", "use_remote_eval=true", "remote_eval_url=http://127.0.0.1:9"], 4),
+    "no limit": (["max_total_tokens=0"], 2),
+    "no problems": (["test_list_path=/none"], 2),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_run_that_is_refused_leaves_nothing_behind(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    settings, code = REFUSED[name]
+    if name == "no problems":
+        assert main(["run", "--set", settings[0], "--set", f"save_path={tmp_path / 'run'}"]) == code
+    else:
+        assert start(tmp_path / "run", *settings) == code
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_there_before_a_refused_run_stays(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    assert start(tmp_path / "empty", "seed_kernel=/none") == 2
+    assert (tmp_path / "empty").is_dir()
+    assert start(tmp_path / "run") == 0
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    assert start(tmp_path / "run", "seed_kernel=/none") == 2
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_the_log_of_a_judge_that_did_not_start_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    assert start(tmp_path / "run", "dummy=false", "judge_device=cpu") == 4
+    assert f"see {tmp_path / 'run' / 'judge.log'}" in capsys.readouterr().err
+    assert (tmp_path / "run" / "judge.log").is_file()
+
+
 @pytest.mark.parametrize("named", [True, False])
 def test_a_stopped_run_says_how_to_go_on(
     named: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -91,3 +91,13 @@ def test_dropped_steps_are_not_in_flight() -> None:
 def test_dollars_need_a_price() -> None:
     with pytest.raises(ConfigError, match="max_total_tokens instead"):
         Budget(Limits(usd=1.0), Meter(), expected=Usage(usd=None))
+
+
+def test_dollars_that_nobody_can_count_end_the_run() -> None:
+    meter = Meter()
+    budget = Budget(Limits(usd=5), meter, expected=DOLLAR)
+    budget.admit()
+    meter.spent += Usage(usd=None)
+    budget.settle(1.0)
+    with pytest.raises(BudgetReached, match="without a known price; limit max_total_tokens"):
+        budget.admit()

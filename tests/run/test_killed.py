@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from adaexplore.core.usage import Usage
 from adaexplore.records.run_records import RunRecords
+from adaexplore.run.spending import spent
 
 ROOT = Path(__file__).parents[2]
 STEPS = 5
@@ -66,6 +68,17 @@ def killed_everywhere(folder: Path, stride: int, parallel_steps: int) -> list[Pa
     return runs
 
 
+def tokens(usage: Usage) -> int:
+    return usage.input_tokens + usage.output_tokens
+
+
+def lost_tokens(run: Path) -> int:
+    """What was paid for steps that were not recorded."""
+    records = RunRecords(run)
+    recorded = [step.draft.usage for key in KEYS for step in records.task(key).steps()]
+    return tokens(spent(records)[0]) - tokens(sum(recorded, Usage()))
+
+
 def contents(run: Path) -> dict[str, str]:
     return {
         str(path.relative_to(run)): path.read_text()
@@ -80,6 +93,10 @@ def test_one_at_a_time_it_ends_in_the_same_bytes(tmp_path: Path) -> None:
     whole = contents(tmp_path / "whole")
     for run in runs:
         assert contents(run) == whole, run.name
+    assert lost_tokens(tmp_path / "whole") == 0
+    lost = [lost_tokens(run) for run in runs]
+    assert min(lost) >= 0
+    assert sum(number > 0 for number in lost) >= len(runs) // 2, "replies of killed steps are not counted"
 
 
 @pytest.mark.parametrize("parallel_steps", [4])

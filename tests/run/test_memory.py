@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,11 +13,17 @@ from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.task import Task
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import NO_SCORE, Status, Verdict
+from adaexplore.judge_client.dummy import DummyJudge
 from adaexplore.judge_client.protocol import JudgeIdentity
+from adaexplore.llm.protocol import ModelRequest, Purpose
+from adaexplore.records.run_records import RunRecords
 from adaexplore.run.memory import open_memory
+from adaexplore.run.origin import Fork
+from adaexplore.run.session import open_session
 from adaexplore.settings.config import RunConfig
 from skill_memory.rule import Rule, Verified
-from skill_memory.store import read_rules, write_rules
+from skill_memory.sources import from_task
+from skill_memory.store import make_memory, read_rules, write_rules
 from tests.stub_model import StubModel
 
 RULE = "You cannot call a dtype as a function; use the method to of a tensor instead."
@@ -30,33 +37,107 @@ def failed(step: int, message: str, evaluated: bool = True, parent: int = 0) -> 
     return StepRecord(node, Draft(DraftOutcome.WRITTEN, "x = 1\n", (), Usage()), verdict, evaluated)
 
 
+def record(folder: Path, key: str, *steps: StepRecord) -> RunRecords:
+    run = RunRecords(folder)
+    for step in steps:
+        run.task(key).write_step(step)
+    return run
+
+
+def config(path: Path, **more: object) -> RunConfig:
+    chosen = {
+        "memory_update": True,
+        "general_memory_path": str(path),
+        "dummy": True,
+        "server_type": "offline",
+    }
+    return RunConfig.model_validate({**chosen, **more})
+
+
+def counts(path: Path) -> list[float]:
+    return [rule.count for rule in read_rules(path)]
+
+
 def test_failures_that_the_judge_saw_become_rules_and_their_cost_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    config = RunConfig.model_validate(
-        {"memory_update": True, "general_memory_path": str(tmp_path / "m.txt"), "knowledge_1_threshold": 1}
-    )
     model = StubModel(lambda _: RULE)
-    memory = open_memory(config, model, tmp_path / "run")
+    memory = open_memory(config(tmp_path / "m.txt", knowledge_1_threshold=1), model)
     assert memory.rules() == ()
     with caplog.at_level(logging.INFO):
         unseen = failed(2, "another", evaluated=False)
-        memory.task_finished(TASK, [failed(1, "not callable"), unseen, failed(3, "not callable", parent=1)])
+        steps = (failed(1, "not callable"), unseen, failed(3, "not callable", parent=1))
+        memory.task_finished(record(tmp_path / "run", "1_2", *steps), "1_2")
         assert memory.rules() == ()
-        memory.task_finished(replace(TASK, problem_id="3"), [failed(1, "not callable")])
+        memory.task_finished(record(tmp_path / "run", "1_3", failed(1, "not callable")), "1_3")
     assert memory.rules() == (RULE,)
-    assert [rule.count for rule in read_rules(tmp_path / "m.txt")] == [2]
+    assert counts(tmp_path / "m.txt") == [2]
     assert len(model.requests) == 1
     assert "task 1_3 brought 1 new rules and raised 0; 1 requests, cost $0.0000" in caplog.text
 
 
-def test_steps_of_a_forked_run_are_not_counted_again(tmp_path: Path) -> None:
-    config = RunConfig.model_validate({"memory_update": True, "general_memory_path": str(tmp_path / "m.txt")})
-    steps = [failed(1, "not callable"), failed(2, "not callable")]
-    for run, taken in (("run", 0), ("fork", 1)):
-        memory = open_memory(config, StubModel(lambda _: RULE), tmp_path / run)
-        memory.task_finished(TASK, steps, taken)
-    assert [rule.count for rule in read_rules(tmp_path / "m.txt")] == [3]  # the fork made step 2 itself
+class Failing(DummyJudge):
+    """Finds the same mistake in every candidate."""
+
+    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+        metadata = {"compilation_error": "TypeError: not callable"}
+        return Verdict(status=Status.COMPILE, metadata=metadata)
+
+
+@pytest.fixture
+def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
+    """Runs one task in which all steps fail independently; returns what the memory counts by then."""
+    make_memory(tmp_path / "m.txt")
+    monkeypatch.setattr("adaexplore.run.build.DummyJudge", Failing)
+    monkeypatch.setattr("adaexplore.run.build.build_client", lambda *_, **__: StubModel(answer))
+
+    def answer(request: ModelRequest) -> str | None:
+        return RULE if request.purpose is Purpose.RULE else None
+
+    def run(name: str, steps: int, fork: Fork | None = None, update: bool = True, **more: object) -> float:
+        chosen = config(tmp_path / "m.txt", memory_update=update, agent_type="PS", total_steps=steps, **more)
+        with open_session(chosen, [TASK], tmp_path / name, threading.Event(), fork=fork) as session:
+            list(session.progress())
+        return sum(counts(tmp_path / "m.txt"))
+
+    return run
+
+
+def test_steps_that_a_run_took_over_are_counted_once(tmp_path: Path, go: Callable[..., float]) -> None:
+    assert go("run", 3) == 3
+    assert go("fork", 4, Fork(tmp_path / "run", 2)) == 3 + 2
+    assert go("next", 5, resume_from=str(tmp_path / "fork")) == 5 + 1
+    assert go("next", 5, resume_from=str(tmp_path / "fork")) == 6
+    assert go("fork of next", 5, Fork(tmp_path / "next", 5)) == 6
+
+
+def test_a_run_whose_folder_was_moved_is_still_that_run(tmp_path: Path, go: Callable[..., float]) -> None:
+    assert go("run", 3) == 3
+    (tmp_path / "run").rename(tmp_path / "moved")
+    assert go("moved", 4) == 4
+    assert go("fork", 4, Fork(tmp_path / "moved", 4)) == 4
+    assert go("run", 3) == 4 + 3  # another run where the first one was
+
+
+def test_steps_that_nobody_counted_are_counted_by_who_took_them_over(
+    tmp_path: Path, go: Callable[..., float]
+) -> None:
+    assert go("run", 3, update=False) == 0
+    assert go("next", 4, resume_from=str(tmp_path / "run")) == 4
+    assert go("fork", 3, Fork(tmp_path / "run", 3)) == 4
+
+
+def test_a_small_step_on_a_kernel_that_was_taken_over_is_no_failure_of_its_own(
+    tmp_path: Path,
+) -> None:
+    steps = (failed(1, "not callable"), failed(2, "not callable", parent=1), failed(3, "not callable"))
+    record(tmp_path / "run", "1_2", steps[0])
+    run = record(tmp_path / "next", "1_2", *steps)
+    run.write_makers("1_2", RunRecords(tmp_path / "run").makers("1_2", 1))
+    found = from_task(run, "1_2").tasks
+    occurrences = {task.occurrence(failure) for task in found for failure in task.failures}
+    assert occurrences == {f"{tmp_path}/run/1_2#1", f"{tmp_path}/next/1_2#3"}
+    assert sum(len(task.failures) for task in found) == 3
 
 
 def test_a_run_warns_of_a_memory_verified_elsewhere_and_leaves_retired_rules_out(
@@ -65,14 +146,13 @@ def test_a_run_warns_of_a_memory_verified_elsewhere_and_leaves_retired_rules_out
     path = tmp_path / "m.jsonl"
     retired = Rule("You cannot old.", 9, verified=(Verified("3.7.1", "sm_90", False),))
     write_rules(path, [retired, Rule(RULE, 9, verified=(Verified("3.7.1", "sm_90", True),))])
-    config = RunConfig.model_validate({"general_memory_path": str(path)})
-    model = StubModel(lambda _: RULE)
+    memory = open_memory(config(path, memory_update=False), StubModel())
 
     def judge(triton: str) -> JudgeIdentity:
         return JudgeIdentity("cpu", "CPU", (("triton", triton),))
 
-    assert open_memory(config, model, tmp_path, judge("3.7.1")).rules() == (RULE,)
+    assert memory.under(judge("3.7.1")).rules() == (RULE,)
     assert not caplog.records
-    assert open_memory(config, model, tmp_path, judge("3.9.0")).rules() == ("You cannot old.", RULE)
+    assert memory.under(judge("3.9.0")).rules() == ("You cannot old.", RULE)
     (record,) = caplog.records
     assert "verified with Triton 3.7.1, the judge has 3.9.0" in record.getMessage()

@@ -201,6 +201,17 @@ def test_a_run_with_several_in_flight_is_not_replayed(
     assert main(["run", *chosen]) == 0
     assert main(["replay", str(run), "--out", str(tmp_path / "again")]) == 2
     assert "parallel_steps" in capsys.readouterr().err
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_run_that_once_had_several_in_flight_is_not_replayed(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for step, total_nodes in ((3, 5), (4, 4)):  # step 4 was observed before step 3
+        path = run / "1_3" / f"step_{step}_log.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"total_nodes": total_nodes}))
+    assert main(["replay", str(run), "--out", str(tmp_path / "again")]) == 2
+    assert "only runs with one at a time" in capsys.readouterr().err
 
 
 def test_a_replay_does_not_write_over_its_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

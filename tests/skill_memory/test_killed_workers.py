@@ -31,7 +31,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.llm.protocol import Finish, ModelReply
 from pathlib import Path
-from skill_memory.failure import Failure
+from skill_memory.failure import Failure, TaskFailures
 from skill_memory.update import MemoryUpdater
 import itertools, re, time
 
@@ -47,16 +47,16 @@ class Model:
         return ModelReply(rule, Finish.COMPLETE, Usage(), "model")
 
 
-updater = MemoryUpdater(path, Model(), "run")
+updater = MemoryUpdater(path, Model())
 print("ready", flush=True)
 for number in itertools.count():
     if number == tasks and sys.argv[4] == "once":
         break
-    updater.task_finished(f"{worker}_{number % tasks}", [
+    updater.add([TaskFailures(f"run/{worker}_{number % tasks}", tuple(
         Failure(step, "", Verdict(status=Status.LAUNCH, metadata={
             "runtime_error": f"ValueError: mistake {'abc'[step]}"}), lineage=step)
         for step in range(3)
-    ])
+    ))])
 """
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
 from skill_memory import update
 from skill_memory.distil import rule_in
 from skill_memory.excerpt import shortest_excerpt
-from skill_memory.failure import Failure
+from skill_memory.failure import Failure, TaskFailures
 from skill_memory.merge import nearest
 from skill_memory.rule import Rule
 from skill_memory.sidecar import locked, sidecar_path
@@ -58,15 +59,21 @@ def path(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
     return tmp_path / str(request.param)
 
 
+def finished(
+    updater: MemoryUpdater, task: str, failures: Sequence[Failure], run: str = "run"
+) -> update.MemoryUpdate:
+    return updater.add([TaskFailures(f"{run}/{task}", tuple(failures))])
+
+
 def rules(path: Path) -> dict[str, float]:
     return {rule.text: rule.count for rule in read_rules(path)}
 
 
 def test_one_call_for_each_kind_that_recurs_and_one_count_for_each_lineage(path: Path) -> None:
     model = Model()
-    updater = MemoryUpdater(path, model, "run")
+    updater = MemoryUpdater(path, model)
     failures = [failure(1, "tanh"), failure(2, "tanh", lineage=1), failure(3, "tanh"), failure(4, "slice")]
-    change = updater.task_finished("2_1", failures)
+    change = finished(updater, "2_1", failures)
     assert (change.calls, change.usage.input_tokens, change.added) == (1, 10, (RULES["tanh"],))
     assert rules(path) == {RULES["tanh"]: 2}
     assert [request.purpose for request in model.requests] == [Purpose.RULE]
@@ -74,31 +81,29 @@ def test_one_call_for_each_kind_that_recurs_and_one_count_for_each_lineage(path:
 
 def test_a_kind_recurs_over_tasks_and_keeps_what_was_counted_before(path: Path) -> None:
     model = Model()
-    updater = MemoryUpdater(path, model, "run")
-    assert updater.task_finished("2_1", [failure(1, "tanh")]).calls == 0
-    assert updater.task_finished("2_2", [failure(1, "tanh")]).calls == 1
-    change = updater.task_finished("2_3", [failure(9, "tanh")])
+    updater = MemoryUpdater(path, model)
+    assert finished(updater, "2_1", [failure(1, "tanh")]).calls == 0
+    assert finished(updater, "2_2", [failure(1, "tanh")]).calls == 1
+    change = finished(updater, "2_3", [failure(9, "tanh")])
     assert (change.calls, change.raised) == (0, (RULES["tanh"],))
     assert rules(path) == {RULES["tanh"]: 3}
 
 
 def test_no_rule_is_remembered(path: Path) -> None:
     model = Model()
-    updater = MemoryUpdater(path, model, "run")
-    updater.task_finished("2_1", [failure(1, "slip"), failure(2, "slip")])
-    updater.task_finished("2_2", [failure(1, "slip")])
+    updater = MemoryUpdater(path, model)
+    finished(updater, "2_1", [failure(1, "slip"), failure(2, "slip")])
+    finished(updater, "2_2", [failure(1, "slip")])
     assert len(model.requests) == 1
     assert rules(path) == {}
 
 
 def test_a_resumed_task_is_not_counted_again(path: Path) -> None:
     first = [failure(1, "tanh"), failure(2, "tanh")]
-    MemoryUpdater(path, Model(), "run").task_finished("2_1", first)
-    MemoryUpdater(path, Model(), "run").task_finished(
-        "2_1", [*first, failure(3, "slice"), failure(4, "slice")]
-    )
+    finished(MemoryUpdater(path, Model()), "2_1", first)
+    finished(MemoryUpdater(path, Model()), "2_1", [*first, failure(3, "slice"), failure(4, "slice")])
     assert rules(path) == {RULES["tanh"]: 2, RULES["slice"]: 2}
-    MemoryUpdater(path, Model(), "another").task_finished("2_1", [failure(1, "tanh")])
+    finished(MemoryUpdater(path, Model()), "2_1", [failure(1, "tanh")], run="another")
     assert rules(path)[RULES["tanh"]] == 3
 
 
@@ -107,7 +112,7 @@ def test_kinds_met_once_are_put_together_by_family(path: Path) -> None:
     errors = [f"AttributeError: module 'triton.language' has no attribute '{name}'" for name in ("eq", "or")]
     for number, text in enumerate(errors):
         verdict = Verdict(status=Status.COMPILE, metadata={"runtime_error": text})
-        MemoryUpdater(path, model, "run").task_finished(f"2_{number}", [Failure(1, SOURCE, verdict, 1)])
+        finished(MemoryUpdater(path, model), f"2_{number}", [Failure(1, SOURCE, verdict, 1)])
     assert len(model.requests) == 1
     assert all(text in model.requests[0].prompt for text in errors)
 
@@ -116,20 +121,18 @@ def test_a_near_rule_is_merged_where_the_model_says_same_and_kept_apart_where_no
     known = "You cannot call tl.tanh in a kernel; use libdevice.tanh or an identity"
     write_rules(path, [Rule(known, 4)])
     model = Model(same="same")
-    change = MemoryUpdater(path, model, "run").task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
+    change = finished(MemoryUpdater(path, model), "2_1", [failure(1, "tanh"), failure(2, "tanh")])
     assert change.calls == 2
     assert rules(path) == {known: 6}
     write_rules(path, [Rule(known, 4)])
     sidecar_path(path).unlink()
-    MemoryUpdater(path, Model(), "run").task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
+    finished(MemoryUpdater(path, Model()), "2_1", [failure(1, "tanh"), failure(2, "tanh")])
     assert rules(path) == {known: 4, RULES["tanh"]: 2}
 
 
 def test_a_rule_of_equal_words_is_merged_without_asking(path: Path) -> None:
     write_rules(path, [Rule("You cannot call `tl.tanh`: use libdevice.tanh instead", 4)])
-    change = MemoryUpdater(path, Model(), "run").task_finished(
-        "2_1", [failure(1, "tanh"), failure(2, "tanh")]
-    )
+    change = finished(MemoryUpdater(path, Model()), "2_1", [failure(1, "tanh"), failure(2, "tanh")])
     assert change.calls == 1
     assert rules(path) == {"You cannot call `tl.tanh`: use libdevice.tanh instead": 6}
 
@@ -137,30 +140,30 @@ def test_a_rule_of_equal_words_is_merged_without_asking(path: Path) -> None:
 def test_what_is_no_material_costs_nothing(path: Path) -> None:
     model = Model()
     wrong = [failure(step, "tanh", Status.WRONG_VALUE) for step in (1, 2)]
-    assert MemoryUpdater(path, model, "run").task_finished("2_1", wrong).calls == 0
+    assert finished(MemoryUpdater(path, model), "2_1", wrong).calls == 0
     assert (model.requests, path.exists()) == ([], False)
 
 
 def test_a_reply_cut_by_the_token_limit_makes_no_rule(path: Path) -> None:
-    updater = MemoryUpdater(path, Model(finish=Finish.CUT), "run")
-    updater.task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
+    updater = MemoryUpdater(path, Model(finish=Finish.CUT))
+    finished(updater, "2_1", [failure(1, "tanh"), failure(2, "tanh")])
     assert rules(path) == {}
 
 
 def test_without_an_answer_the_kind_stays_open_and_counted(path: Path) -> None:
     model = Model(fails=ModelUnavailableError("no answer"))
-    updater = MemoryUpdater(path, model, "run")
-    updater.task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
+    updater = MemoryUpdater(path, model)
+    finished(updater, "2_1", [failure(1, "tanh"), failure(2, "tanh")])
     assert rules(path) == {}
     model.fails = None
-    updater.task_finished("2_2", [failure(1, "tanh")])
+    finished(updater, "2_2", [failure(1, "tanh")])
     assert rules(path) == {RULES["tanh"]: 3}
 
 
 def test_a_refused_request_stops_the_run(path: Path) -> None:
-    updater = MemoryUpdater(path, Model(fails=ModelRequestError("key")), "run")
+    updater = MemoryUpdater(path, Model(fails=ModelRequestError("key")))
     with pytest.raises(ModelRequestError):
-        updater.task_finished("1", [failure(1, "tanh"), failure(2, "tanh")])
+        finished(updater, "1", [failure(1, "tanh"), failure(2, "tanh")])
 
 
 def test_the_lock_is_free_while_the_model_is_asked(path: Path) -> None:
@@ -176,14 +179,14 @@ def test_the_lock_is_free_while_the_model_is_asked(path: Path) -> None:
             assert entered.wait(10)
             return super().complete(request)
 
-    MemoryUpdater(path, Locking(), "run").task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
+    finished(MemoryUpdater(path, Locking()), "2_1", [failure(1, "tanh"), failure(2, "tanh")])
     assert rules(path) == {RULES["tanh"]: 2}
 
 
 def test_many_threads_lose_no_count(path: Path) -> None:
     def work(number: int) -> None:
-        updater = MemoryUpdater(path, Model(), "run")
-        updater.task_finished(f"2_{number}", [failure(1, "tanh"), failure(2, "slice")])
+        updater = MemoryUpdater(path, Model())
+        finished(updater, f"2_{number}", [failure(1, "tanh"), failure(2, "slice")])
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(20)))
@@ -193,8 +196,8 @@ def test_many_threads_lose_no_count(path: Path) -> None:
 def test_a_process_killed_between_the_two_files_loses_and_doubles_nothing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    updater = MemoryUpdater(path, Model(), "run")
-    updater.task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
+    updater = MemoryUpdater(path, Model())
+    finished(updater, "2_1", [failure(1, "tanh"), failure(2, "tanh")])
 
     def killed(*_: object) -> None:
         raise StorageError("killed")
@@ -202,17 +205,17 @@ def test_a_process_killed_between_the_two_files_loses_and_doubles_nothing(
     with monkeypatch.context() as patched:
         patched.setattr(update, "write_text", killed)
         with pytest.raises(StorageError):
-            updater.task_finished("2_2", [failure(1, "tanh")])
+            finished(updater, "2_2", [failure(1, "tanh")])
     assert rules(path) == {RULES["tanh"]: 2}
-    updater.task_finished("2_2", [failure(1, "tanh")])
+    finished(updater, "2_2", [failure(1, "tanh")])
     assert rules(path) == {RULES["tanh"]: 3}
-    updater.task_finished("2_3", [failure(1, "tanh")])
+    finished(updater, "2_3", [failure(1, "tanh")])
     assert rules(path) == {RULES["tanh"]: 4}
 
 
 def test_a_damaged_sidecar_is_named_and_the_run_goes_on(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     sidecar_path(path).write_text("{half")
-    MemoryUpdater(path, Model(), "run").task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
+    finished(MemoryUpdater(path, Model()), "2_1", [failure(1, "tanh"), failure(2, "tanh")])
     assert rules(path) == {RULES["tanh"]: 2}
     assert sidecar_path(path).name in caplog.text
 
@@ -220,10 +223,10 @@ def test_a_damaged_sidecar_is_named_and_the_run_goes_on(path: Path, caplog: pyte
 def test_json_lines_keep_the_failures_so_a_lost_sidecar_counts_none_twice(tmp_path: Path) -> None:
     path = tmp_path / "memory.jsonl"
     failures = [failure(1, "tanh"), failure(2, "tanh")]
-    MemoryUpdater(path, Model(), "run").task_finished("2_1", failures)
+    finished(MemoryUpdater(path, Model()), "2_1", failures)
     sidecar_path(path).unlink()
     model = Model()
-    MemoryUpdater(path, model, "run").task_finished("2_1", [*failures, failure(7, "tanh")])
+    finished(MemoryUpdater(path, model), "2_1", [*failures, failure(7, "tanh")])
     (rule,) = read_rules(path)
     assert (rule.count, rule.tasks, model.requests) == (3, ("run/2_1#1", "run/2_1#2", "run/2_1#7"), [])
     assert rule.evidence[0].error == "ValueError: tanh 1"
@@ -273,8 +276,8 @@ def test_lines_that_cannot_be_read_are_kept_aside_when_the_file_is_rewritten(pat
     good = "You cannot one||3" if path.suffix == ".txt" else '{"rule": "You cannot one", "count": 3}'
     bad = "You cannot 2||many" if path.suffix == ".txt" else '{"rule": '
     path.write_text(f"{good}\n{bad}\n")
-    updater = MemoryUpdater(path, Model(), "run")
-    updater.task_finished("2_1", [failure(1, "tanh"), failure(2, "tanh")])
+    updater = MemoryUpdater(path, Model())
+    finished(updater, "2_1", [failure(1, "tanh"), failure(2, "tanh")])
     assert rules(path) == {"You cannot one": 3, RULES["tanh"]: 2}
     assert path.with_name(f"{path.name}.rejected").read_text() == f"{bad}\n"
 
@@ -284,7 +287,7 @@ def test_the_prompt_holds_construct_error_and_stage_and_stays_bounded(path: Path
     text = "x" * 9000 + "\nValueError: tanh $ {y}"
     verdict = Verdict(status=Status.COMPILE, metadata={"runtime_error": text})
     failures = [Failure(step, SOURCE * 300, verdict, lineage=step) for step in (1, 2)]
-    MemoryUpdater(path, model, "run").task_finished("2_1", failures)
+    finished(MemoryUpdater(path, model), "2_1", failures)
     prompt = model.requests[0].prompt
     assert "ValueError: tanh $ {y}" in prompt
     assert '"compile"' in prompt
@@ -296,7 +299,7 @@ def test_half_of_a_surrogate_pair_in_an_error_or_a_candidate_is_kept_as_its_esca
     metadata = {"runtime_error": "f()\nNameError: tanh \ud800", "runtime_error_name": "\ud800Error"}
     verdict = Verdict(status=Status.LOAD, metadata=metadata)
     failures = [Failure(step, 'f("\ud800")', verdict, lineage=step, line=1) for step in (1, 2)]
-    MemoryUpdater(path, Model(), "run").task_finished("2_1", failures)
+    finished(MemoryUpdater(path, Model()), "2_1", failures)
     assert rules(path) == {RULES["tanh"]: 2}
     (rule,) = read_rules(path)
     assert {(item.excerpt, item.error) for item in rule.evidence} == {

@@ -7,8 +7,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from adaexplore.core.arithmetic import Number, operate
 from adaexplore.core.syntax import parse
-from adaexplore.llm.offline.graph import HostKind, Number, ScalarType
+from adaexplore.llm.offline.graph import HostKind, ScalarType
 
 _MATH = {"math.pi": math.pi, "math.e": math.e, "math.inf": math.inf, "torch.pi": math.pi}
 _MATH |= {"math.tau": math.tau, "torch.inf": math.inf}
@@ -74,35 +75,10 @@ class ModuleFacts:
                 negated = self.number(inner)
                 return None if negated is None else -negated
             case ast.BinOp(left=left, op=operator, right=right):
-                return _arithmetic(operator, self.number(left), self.number(right))
+                return operate(operator, self.number(left), self.number(right))
             case ast.Call(func=function, args=[argument], keywords=[]):
                 return _function(self.dotted(function), argument, self.number(argument))
         return None
-
-
-def _arithmetic(operator: ast.operator, left: Number | None, right: Number | None) -> Number | None:
-    if left is None or right is None:
-        return None
-    try:
-        match operator:
-            case ast.Add():
-                return left + right
-            case ast.Sub():
-                return left - right
-            case ast.Mult():
-                return left * right
-            case ast.Div():
-                return left / right
-            case ast.FloorDiv():
-                return left // right
-            case ast.Mod():
-                return left % right
-            case ast.Pow() if abs(right) < 64:
-                result: Number | complex = left**right
-                return result if isinstance(result, int | float) else None
-    except ArithmeticError:
-        return None
-    return None
 
 
 def _function(name: str, argument: ast.expr, value: Number | None) -> Number | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from adaexplore.core.arithmetic import Number
+
 ScalarType = Literal["f", "i", "b"]  # floating, integer, boolean
 HostKind = Literal["tensor", "scalar", "other"]
-Number = bool | int | float
 
 
 @dataclass(frozen=True, eq=False)

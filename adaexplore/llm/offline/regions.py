@@ -95,15 +95,14 @@ def partition(results: list[Value], fusion: str, gemm: str) -> Partition:
             stored.update(operand for operand in operands_of(value) if _computed(operand))
             if isinstance(value, Extremum):
                 stored.discard(value.values)
-    while True:
+    known = -1
+    while len(stored) > known:  # what is found to be stored may change how other values are computed
+        known = len(stored)
         summaries = _summarise(order, stored, fusion)
         cones = {
             root: cone(root, stored) for root in order if root in stored and not isinstance(root, MatMul)
         }
-        shared = _shared(cones)
-        if not shared:
-            break
-        stored |= shared
+        stored |= _shared(cones)
     regions: dict[Value, Region] = {}
     for root in cones:
         if isinstance(root, Drop) and root.operand in stored:

@@ -249,6 +249,20 @@ MODULES = {
         "x: f = lambda t: t * 2; parts = [f(p) for p in x.unbind(0)]; return torch.stack(parts).relu()",
         "torch.randn(3, 6)",
     ),
+    "norm_of_reduced_rows": module(
+        "x: h = F.softshrink(torch.sum(x, dim=1, keepdim=True), 0.1); return torch.rsqrt(F.softplus(self.norm(h)) + 0.1)",
+        "torch.randn(5, 6, 24)",
+        "self.norm = nn.RMSNorm(24, eps=1e-06)",
+    ),
+    "norm_of_row_minima": module(
+        "x: return self.norm(torch.sigmoid(torch.min(x, dim=-1).values))",
+        "torch.randn(3, 12, 9)",
+        "self.norm = nn.RMSNorm(12, eps=1e-06)",
+    ),
+    "softmax_read_twice_later": module(
+        "x, y: h = torch.cosh(F.softmax(x, dim=-1)); return torch.addcmul(torch.tan(torch.sigmoid(h)), h, y, value=1.0)",
+        "torch.randn(4, 30), torch.randn(4, 30)",
+    ),
 }
 
 MODULES["nested_modules"] = (

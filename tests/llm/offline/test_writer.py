@@ -241,7 +241,7 @@ def test_prompts_of_both_layouts_are_read(layout: Layout) -> None:
     assert read_prompt(prompts.review((first, second)).text).kernels[-1].source == second.source
 
 
-SWEEPS = "```python\nBLOCK_M = 64\nTUNABLES = {\"BLOCK_M\": [32, 64]}\n```\n"
+SWEEPS = '```python\nBLOCK_M = 64\nTUNABLES = {"BLOCK_M": [32, 64]}\n```\n'
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))

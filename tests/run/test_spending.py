@@ -1,0 +1,113 @@
+"""What was paid counts, whatever became of it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from adaexplore.core.errors import BudgetReached, JudgeUnavailableError
+from adaexplore.core.task import Task
+from adaexplore.core.usage import Usage
+from adaexplore.core.verdict import Verdict
+from adaexplore.judge_client.dummy import DummyJudge
+from adaexplore.records.run_records import RunRecords
+from adaexplore.run.origin import Fork
+from adaexplore.run.session import open_session
+from adaexplore.run.spending import spent
+from adaexplore.settings.config import RunConfig
+
+PROBLEM = (Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py").read_text()
+TASK = Task(1, "2", "2_row_sum", PROBLEM, "fp32", Path("2_row_sum.py"))
+
+
+def run(folder: Path, steps: int, fork: Fork | None = None, **settings: object) -> None:
+    config = RunConfig.model_validate(
+        {"dummy": True, "server_type": "offline", "total_steps": steps, **settings}
+    )
+    with open_session(config, [TASK], folder, threading.Event(), fork=fork) as session:
+        list(session.progress())
+
+
+def recorded(folder: Path) -> Usage:
+    steps = RunRecords(folder).task("1_2").steps()
+    return sum((step.draft.usage for step in steps), Usage())
+
+
+def tokens(usage: Usage) -> int:
+    return usage.input_tokens + usage.output_tokens
+
+
+@pytest.fixture
+def fails_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Lets the judge fail at the so manieth evaluation from now on."""
+    real = DummyJudge.evaluate
+
+    def at(turn: int) -> None:
+        asked = []
+
+        def evaluate(self: DummyJudge, task: Task, source: str, *, force: bool = False) -> Verdict:
+            asked.append(source)
+            if len(asked) == turn:
+                raise JudgeUnavailableError("gone")
+            return real(self, task, source, force=force)
+
+        monkeypatch.setattr(DummyJudge, "evaluate", evaluate)
+
+    return at
+
+
+def test_what_is_recorded_is_counted_once(tmp_path: Path) -> None:
+    run(tmp_path, 3)
+    run(tmp_path, 5)
+    assert spent(RunRecords(tmp_path)) == (recorded(tmp_path), 5)
+
+
+def test_a_reply_counts_where_its_step_was_never_recorded(
+    tmp_path: Path, fails_at: Callable[[int], None]
+) -> None:
+    fails_at(2)
+    with pytest.raises(JudgeUnavailableError):
+        run(tmp_path, 5)
+    usage, steps = spent(RunRecords(tmp_path))
+    lost = tokens(usage) - tokens(recorded(tmp_path))
+    assert lost > 0
+    assert steps == RunRecords(tmp_path).task("1_2").step_count() < 5
+    fails_at(0)
+    run(tmp_path, 5)
+    usage, steps = spent(RunRecords(tmp_path))
+    assert (tokens(usage) - tokens(recorded(tmp_path)), steps) == (lost, 5)
+
+
+def test_a_run_that_fails_again_and_again_reaches_its_limit(
+    tmp_path: Path, fails_at: Callable[[int], None]
+) -> None:
+    fails_at(1)
+    with pytest.raises(JudgeUnavailableError):
+        run(tmp_path, 5)
+    once = tokens(spent(RunRecords(tmp_path))[0])
+    for _ in range(2):
+        fails_at(1)
+        with pytest.raises(JudgeUnavailableError):
+            run(tmp_path, 5, max_total_tokens=3 * once)
+    fails_at(0)
+    with pytest.raises(BudgetReached, match=f"{3 * once} are spent"):
+        run(tmp_path, 5, max_total_tokens=3 * once)
+    assert RunRecords(tmp_path).task("1_2").step_count() == 0
+
+
+def test_steps_that_were_taken_over_count_as_they_were_paid(tmp_path: Path) -> None:
+    run(tmp_path / "run", 4)
+    run(tmp_path / "fork", 6, Fork(tmp_path / "run", 3))
+    run(tmp_path / "other", 6, resume_from=str(tmp_path / "run"))
+    for folder in (tmp_path / "fork", tmp_path / "other"):
+        assert spent(RunRecords(folder)) == (recorded(folder), 6)
+
+
+def test_a_torn_line_is_left_out(tmp_path: Path) -> None:
+    run(tmp_path, 2)
+    noted = tmp_path / "usage.jsonl"
+    noted.write_bytes(noted.read_bytes() + b'{"request": "1_2/3/lar')
+    assert spent(RunRecords(tmp_path)) == (recorded(tmp_path), 2)
