@@ -14,7 +14,13 @@ from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
 from adaexplore.llm.protocol import Finish, ModelClient, ModelReply, Purpose
 from adaexplore.prompts.blocks import JudgeFacts, ShownKernel, finding
-from adaexplore.prompts.steps import Layout, StepPrompts, repair_edits_prompt, repair_kernel_prompt
+from adaexplore.prompts.steps import (
+    Layout,
+    StepPrompts,
+    repair_edits_prompt,
+    repair_kernel_prompt,
+    review_first,
+)
 
 Known = Callable[[str], Verdict | None]
 """The verdict on a program that equals a source, if there was one."""
@@ -25,7 +31,7 @@ class AgentOptions:
     """How the agent works.
 
     Attributes:
-        reviewer: ask for a review before a small step.
+        reviewer: ask for a review before edits (in layout ``paper`` by a request of its own).
         force_review: ask for it also where every kernel in view is wrong.
         worked_example: show a worked answer (in layout ``paper`` in large steps only).
         layout: of the prompts.
@@ -68,7 +74,7 @@ class Agent:
 
         Args:
             plan: what to do.
-            recent: the kernels in view, oldest first; a small step edits the last one.
+            recent: the kernels in view, in the plan's order; a small step edits the last one.
             elite: kernels in view before them.
             known: verdicts on programs that were judged before.
 
@@ -139,10 +145,12 @@ class Agent:
     def _guidance(
         self, conversation: Conversation, prompts: StepPrompts, chain: Sequence[ShownKernel]
     ) -> str:
-        """The review that precedes the edits, or "" for the standing sentence."""
+        """What the edits are to follow: a review, one that the answer begins with, or "" for neither."""
         hopeless = not any(kernel.verdict is not None and kernel.verdict.correct for kernel in chain)
         if not self.options.reviewer or (hopeless and not self.options.force_review):
             return ""
+        if self.options.layout == "shared":
+            return review_first()
         reply = conversation.ask(Purpose.REVIEW, prompts.review(chain))
         return "" if reply.finish is Finish.REFUSED else reply.text
 

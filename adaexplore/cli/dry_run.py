@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from adaexplore.core.task import Task
 from adaexplore.judge_client.protocol import JudgeIdentity
@@ -22,7 +21,7 @@ def dry_run(config: RunConfig, tasks: Sequence[Task]) -> str:
         ConfigError: the memory cannot be read.
     """
     nobody = JudgeIdentity(device="cuda", hardware="the judge's GPU")
-    memory = open_memory(config.model_copy(update={"memory_update": False}), ReplayClient({}), Path(), nobody)
+    memory = open_memory(config.model_copy(update={"memory_update": False}), ReplayClient({}))
     found = estimate(config, tasks, judge_facts(config, nobody), memory.rules())
     lines = [
         f"{len(tasks)} tasks, {found.steps} steps, about {found.requests} requests to {_server(config)}",

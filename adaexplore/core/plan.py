@@ -22,7 +22,8 @@ class Plan:
         step: 1-based step number, also the id of the node that it will make.
         kind: ``LARGE`` (a new kernel from a pool) or ``SMALL`` (edits of the last context node).
         parent_id: the node under which the new one hangs.
-        context_ids: nodes shown to the model, oldest first; a small step edits the last one.
+        context_ids: nodes shown to the model, in this order; a small step's chain is oldest first, and it
+            edits the last one.
         elite_ids: nodes shown in a block of their own before the context (IRB, IRLE).
     """
 

@@ -2,7 +2,8 @@
 
 A prompt is the fixed part of the run, the module of the task, the kernels in view from the oldest on, and
 at its end what to do now. So a service that keeps beginnings reads them from its cache: the first
-two parts in every request, the kernels where an earlier request of the step or of the lineage had them.
+two parts in every request, the kernels where an earlier request had them in this order. No step sends them
+twice: the review of a small step stands in the answer that brings the edits, before them.
 """
 
 from __future__ import annotations
@@ -29,12 +30,6 @@ def large_prompt(task: Task, facts: JudgeFacts, view: View) -> Prompt:
     best = max(range(len(view.kernels)), key=lambda index: _speedup(view.kernels[index]), default=None)
     aim = render("aim_first" if best is None else "aim_other")
     return _prompt(task, facts, view, _kernels(view, facts, best), render("now_large", aim=aim))
-
-
-def review_prompt(task: Task, facts: JudgeFacts, view: View) -> Prompt:
-    """Ask for the one to three most important changes to the last kernel; its chain is in view."""
-    last = len(view.kernels) - 1
-    return _prompt(task, facts, view, _kernels(view, facts, last), render("now_review", index=last))
 
 
 def small_prompt(task: Task, facts: JudgeFacts, view: View, guidance: str) -> Prompt:

@@ -45,12 +45,11 @@ class StepPrompts:
         return self._fitted(view, lambda view: write(self.task, self.facts, view))
 
     def review(self, chain: Sequence[ShownKernel]) -> Prompt:
-        """Ask for the one to three most important changes to the last kernel of ``chain``."""
-        write = paper.review_prompt if self.layout == "paper" else shared.review_prompt
-        return self._fitted(self._chain(chain), lambda view: write(self.task, self.facts, view))
+        """Ask, in layout ``paper``, for the most important changes to the last kernel of ``chain``."""
+        return self._fitted(self._chain(chain), lambda view: paper.review_prompt(self.task, self.facts, view))
 
-    def small(self, chain: Sequence[ShownKernel], guidance: str) -> Prompt:
-        """Ask for edits of the last kernel of ``chain`` that follow ``guidance``."""
+    def small(self, chain: Sequence[ShownKernel], guidance: str = "") -> Prompt:
+        """Ask for edits of the last kernel of ``chain`` that follow ``guidance``, or the standing one."""
         write = paper.small_prompt if self.layout == "paper" else shared.small_prompt
         said = guidance.strip() or render("guidance_default")
         return self._fitted(self._chain(chain), lambda view: write(self.task, self.facts, view, said))
@@ -67,6 +66,11 @@ class StepPrompts:
                 if estimate_tokens(prompt.text) <= self.max_tokens:
                     break
         return prompt
+
+
+def review_first() -> str:
+    """Guidance for edits whose answer begins with the review, in layout ``shared``."""
+    return render("guidance_review")
 
 
 def repair_edits_prompt(objection: str) -> str:

@@ -17,7 +17,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Score
 from adaexplore.llm.pricing import usd
 from adaexplore.prompts.blocks import JudgeFacts, ShownKernel
-from adaexplore.prompts.steps import StepPrompts
+from adaexplore.prompts.steps import StepPrompts, review_first
 from adaexplore.run.build import agent_options, search_knobs
 from adaexplore.search.build import build_policy
 from adaexplore.settings.config import RunConfig
@@ -104,8 +104,13 @@ def _of_task(config: RunConfig, task: Task, facts: JudgeFacts, rules: tuple[str,
         recent, elite = [kernel] * len(plan.context_ids), [kernel] * len(plan.elite_ids)
         asked = [(prompts.large(recent, elite).text, KERNEL_TOKENS)]
         if plan.kind is StepKind.SMALL:
-            asked = [(prompts.small(recent, "x" * REVIEW_TOKENS * BYTES_PER_TOKEN).text, EDIT_TOKENS)]
-            if options.reviewer:
+            if not options.reviewer:
+                asked = [(prompts.small(recent).text, EDIT_TOKENS)]
+            elif options.layout == "shared":
+                asked = [(prompts.small(recent, review_first()).text, REVIEW_TOKENS + EDIT_TOKENS)]
+            else:
+                review = "x" * REVIEW_TOKENS * BYTES_PER_TOKEN
+                asked = [(prompts.small(recent, review).text, EDIT_TOKENS)]
                 asked.append((prompts.review(recent).text, REVIEW_TOKENS))
         requests += len(asked)
         read += sum(estimate_tokens(text) for text, _ in asked)

@@ -10,6 +10,10 @@ gain so far) and s attempts without improvement the chance is taken as
 
 and a large step, in sight of the best kernels, as 1 / (1 + patience): a lineage that leads is refined
 ``patience`` times without success before another one is founded, one that lags behind is given up sooner.
+
+With several steps in flight two things differ. An edit of a kernel that was overtaken meanwhile tells
+nothing about the kernel that overtook it. And the first lineages are founded side by side, none in sight of
+another: which starts fastest says little about which goes furthest, so each is tried before speeds count.
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.verdict import Score
@@ -29,12 +34,16 @@ REPAIRS = 2
 """Small steps that a lineage gets to become correct while no other one is."""
 NOISE = 0.02
 """Relative difference of speedups that counts as none."""
+RECENT = 4
+"""Steps after which services may have forgotten a prompt: they keep its beginning for five minutes."""
 SMALLEST_GAIN = 0.4
 """Distances are in units of the best level, at least of this one (1.5x): below, all kernels are alike."""
+TRIAL = 3
+"""Attempts in a row without progress that a lineage founded side by side gets before its speed counts."""
 
 
 class Lineage:
-    """One structure: its nodes in order, its best correct one, and for how long it has stalled."""
+    """One structure: its nodes in order, its best correct one, and for how many attempts it has stalled."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -42,36 +51,50 @@ class Lineage:
         self.stalled = 0
 
     def add(self, node: Node) -> None:
-        """Take in a node; a correct one that beats the lineage's best by more than noise ends a stall."""
+        """Take in a node; a correct one that beats the lineage's best by more than noise ends a stall.
+
+        An edit of a kernel that was overtaken while the edit was in flight prolongs none.
+        """
         leads = node.score.correct and (self.best is None or node.score > self.best.score)
         if leads and (self.best is None or node.score.speedup > self.best.score.speedup * (1 + NOISE)):
             self.stalled = 0
-        elif self.nodes:
+        elif self.nodes and node.parent is not None and self.is_front(node.parent):
             self.stalled += 1
         if leads:
             self.best = node
         self.nodes.append(node)
 
+    @property
+    def blind(self) -> bool:
+        """Whether its first kernel was written in sight of no other one, and was right."""
+        first = self.nodes[0]
+        return first.plan.kind is StepKind.LARGE and not first.plan.context_ids and first.score.correct
+
+    def is_front(self, node: Node) -> bool:
+        """Whether none of its kernels is faster than ``node`` by more than noise."""
+        if self.best is None:
+            return True
+        return node.score.correct and node.score.speedup >= self.best.score.speedup / (1 + NOISE)
+
     def next_to_edit(self, pending: Pending) -> Node:
         """Of those as fast as the best the least edited one; the latest while none is correct."""
         if self.best is None:
             return self.nodes[-1]
-        least = self.best.score.speedup / (1 + NOISE)
-        alike = [node for node in self.nodes if node.score.correct and node.score.speedup >= least]
-        return min(alike, key=lambda node: (pending.children(node), -node.score.speedup))
+        front = [node for node in self.nodes if self.is_front(node)]
+        return min(front, key=lambda node: (pending.children(node), -node.score.speedup))
 
 
 class LineageSearch(Policy):
     """Refine the likeliest lineage, or found one in sight of the best kernels. Draws nothing.
 
-    Attempts in flight count as attempts that did not improve.
+    Attempts in flight count as attempts that did not improve, but for edits of an overtaken kernel.
     """
 
     def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
         """Decide between the lineages' next attempts and a large step."""
         lineages = lineages_of(self.tree)
         for plan in pending:
-            if plan.kind is StepKind.SMALL:
+            if plan.kind is StepKind.SMALL and lineages[plan.parent_id].is_front(self.tree[plan.parent_id]):
                 lineages[plan.parent_id].stalled += 1
         founding = sum(plan.kind is StepKind.LARGE for plan in pending)
         arms = list(dict.fromkeys(lineages.values()))
@@ -79,7 +102,9 @@ class LineageSearch(Policy):
         patience = self.knobs.lineage_patience if best is not None else REPAIRS
         found = -math.log(1 + patience + founding)
         if arms:
-            promises = [self._promise(arm, best) for arm in arms]
+            side_by_side = [arm for arm in arms if arm.blind][: len(pending) + 1] if pending else []
+            trials = [arm for arm in side_by_side if arm.stalled < TRIAL]
+            promises = [self._promise(arm, None if arm in trials else best) for arm in arms]
             greatest = max(promises)
             if greatest > found:
                 counts = Pending(self.tree, pending)
@@ -93,7 +118,7 @@ class LineageSearch(Policy):
             reverse=True,
         )[: self.knobs.pool_size]
         parent = self.tree.root if best is None else best
-        return Plan(step, StepKind.LARGE, parent.id, _ids(sorted(pool, key=lambda node: node.id)))
+        return Plan(step, StepKind.LARGE, parent.id, self._as_shown_before(_ids(pool), pending))
 
     def wants_retiming(self, score: Score) -> bool:
         """Whether ``score`` would be a new best within the noise of its measurement."""
@@ -102,6 +127,17 @@ class LineageSearch(Policy):
             return False
         low = score.speedup / (1 + NOISE) if score.low is None else score.low
         return low <= best.speedup
+
+    def _as_shown_before(self, pool: tuple[int, ...], pending: Sequence[Plan]) -> tuple[int, ...]:
+        """``pool`` so that it begins as the kernels of a recent step did, as far as these are in it.
+
+        Services that keep the beginnings of prompts need not read those kernels anew. The others follow as
+        they come, the fastest first: they stay in the pool longest.
+        """
+        shown = [node.plan.context_ids for node in self.tree] + [plan.context_ids for plan in pending]
+        beginnings = [tuple(takewhile(pool.__contains__, each)) for each in shown[: -RECENT - 1 : -1]]
+        begun = max(beginnings, key=len)
+        return (*begun, *(node for node in pool if node not in begun))
 
     def _promise(self, lineage: Lineage, best: Node | None) -> float:
         """Logarithm of the chance that the lineage's next attempt is a new best."""

@@ -111,6 +111,25 @@ def test_review_can_be_forced_and_disabled() -> None:
     assert disabled.purposes == [Purpose.SMALL]
 
 
+def test_where_prompts_begin_alike_the_review_stands_in_the_answer_with_the_edits() -> None:
+    made, client = draft([f"1. Double the size.\n\n{EDIT}"], SMALL, [BAD, GOOD], layout="shared")
+    assert client.purposes == [Purpose.SMALL]
+    assert client.requests[0].prompt.endswith(render("guidance_review"))
+    assert made.source == KERNEL.replace("size = 1", "size = 2")
+    assert made.exchanges[0].reply.startswith("1. Double the size.")
+
+
+def test_there_too_a_review_is_skipped_forced_and_disabled() -> None:
+    standing = render("guidance_default")
+    for shown, options, asked in (
+        (BAD, {}, standing),
+        (BAD, {"force_review": True}, render("guidance_review")),
+        (GOOD, {"reviewer": False}, standing),
+    ):
+        _, client = draft([EDIT], SMALL, [shown], layout="shared", **options)
+        assert client.requests[0].prompt.endswith(asked)
+
+
 def test_failed_edit_goes_back_once_with_reason_and_nearest_lines() -> None:
     made, client = draft([MISSING, EDIT], SMALL, [BAD])
     assert client.purposes == [Purpose.SMALL, Purpose.REPAIR]
@@ -279,9 +298,10 @@ def test_a_known_program_costs_no_check() -> None:
 
 
 def test_prompts_that_begin_alike_say_where_they_part() -> None:
-    _, client = draft(["1. Double.", EDIT], SMALL, [BAD, GOOD], layout="shared")
-    review, small = client.requests
-    assert review.prompt[: review.cuts[-1]] == small.prompt[: small.cuts[-1]]
-    assert KERNEL.rstrip() in review.prompt[: review.cuts[-1]]
+    _, small = draft([EDIT], SMALL, [BAD, GOOD], layout="shared")
+    _, large = draft([code(KERNEL)], LARGE, [BAD, GOOD], layout="shared")
+    (edits,), (kernel,) = small.requests, large.requests
+    assert edits.prompt[: edits.cuts[-1]] == kernel.prompt[: kernel.cuts[-1]]
+    assert KERNEL.rstrip() in edits.prompt[: edits.cuts[-1]]
     _, client = draft(["1. Double.", EDIT], SMALL, [BAD, GOOD])
     assert [request.cuts for request in client.requests] == [(), ()]

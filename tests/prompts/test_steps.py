@@ -31,6 +31,7 @@ from adaexplore.prompts.steps import (
     StepPrompts,
     repair_edits_prompt,
     repair_kernel_prompt,
+    review_first,
 )
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
@@ -98,13 +99,14 @@ def test_prompts_of_the_paper_are_as_they_were() -> None:
 def test_prompts_that_begin_alike() -> None:
     check("shared_first", SHARED.large(()))
     check("shared_large", SHARED.large((BROKEN, FAST)))
-    check("shared_review", SHARED.review((FAST, BROKEN)))
-    check("shared_small", SHARED.small((BROKEN, FAST), "1. Use more warps."))
+    check("shared_reviewed", SHARED.small((FAST, BROKEN), review_first()))
+    check("shared_small", SHARED.small((BROKEN, FAST)))
 
 
 def test_small_step_without_a_review_gets_the_standing_guidance() -> None:
     for prompts in (PAPER, SHARED):
-        assert render("guidance_default") in prompts.small((FAST,), "  ").text
+        assert prompts.small((FAST,), "  ") == prompts.small((FAST,))
+        assert render("guidance_default") in prompts.small((FAST,)).now
 
 
 def test_repair_says_what_is_wrong_and_how_to_answer() -> None:
@@ -116,8 +118,8 @@ def test_all_prompts_of_a_task_begin_with_the_same_parts() -> None:
     prompts = [
         SHARED.large(()),
         SHARED.large((FAST, BROKEN)),
-        SHARED.review((BROKEN,)),
-        SHARED.small((BROKEN, FAST), "1. Use more warps."),
+        SHARED.small((BROKEN,)),
+        SHARED.small((BROKEN, FAST), review_first()),
     ]
     assert len({(prompt.fixed, prompt.task) for prompt in prompts}) == 1
     module = TASK.reference.strip()
@@ -133,12 +135,16 @@ def test_the_fixed_part_knows_no_task() -> None:
 
 def test_a_longer_chain_begins_like_the_shorter_one() -> None:
     chain = (BROKEN, FAST, SUSPECT)
-    shorter, review = SHARED.small(chain[:2], "1. A."), SHARED.review(chain)
-    longer, again = SHARED.small(chain, "1. B."), SHARED.small(chain, "2. C.")
-    assert review.text.startswith(shorter.text[: shorter.cuts[-1]])
-    assert longer.text[: longer.cuts[-1]] == review.text[: review.cuts[-1]] == again.text[: again.cuts[-1]]
+    shorter, longer, again = SHARED.small(chain[:2]), SHARED.small(chain), SHARED.small(chain, review_first())
+    assert longer.text.startswith(shorter.text[: shorter.cuts[-1]])
+    assert longer.text[: longer.cuts[-1]] == again.text[: again.cuts[-1]]
     assert longer.cuts[-2] == shorter.cuts[-1]
-    assert len(longer.now) < 200
+    assert len(longer.now) < 250
+
+
+def test_a_pool_that_begins_as_a_chain_did_is_sent_as_it_was() -> None:
+    chain, pool = SHARED.small((FAST,), review_first()), SHARED.large((FAST, BROKEN))
+    assert pool.text.startswith(chain.text[: chain.cuts[-1]])
 
 
 def test_the_paper_marks_nothing() -> None:
@@ -165,7 +171,6 @@ def test_a_profile_follows_all_kernels_so_that_none_of_them_changes() -> None:
     check("profile", profile_text(PROFILE))
     for with_it, without in (
         (SHARED.small((BROKEN, profiled), "x"), SHARED.small((BROKEN, FAST), "x")),
-        (SHARED.review((BROKEN, profiled)), SHARED.review((BROKEN, FAST))),
         (SHARED.large((profiled, BROKEN)), SHARED.large((FAST, BROKEN))),
     ):
         assert with_it.text.startswith(without.text[: without.cuts[-1]])

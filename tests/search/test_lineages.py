@@ -1,6 +1,7 @@
 """Selection by lineages: each test names what moves the next step."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
@@ -66,10 +67,42 @@ def test_kernels_as_fast_as_the_best_take_turns(grow):
     assert planned(grow((0, "large", 2.02), (1, "small", 2.0), (2, "small", 1.2))).parent_id == 1
 
 
-def test_a_large_step_sees_the_best_of_the_best_lineages_oldest_first(grow):
+def test_a_large_step_sees_the_best_of_the_best_lineages_fastest_first(grow):
     rest = [(1, "small", "wrong")] * 3
+    tree = grow((0, "large", 0.4), (0, "large", 0.5), (0, "large", 3.0), *[(3, "small", "wrong")] * 3)
+    assert planned(tree) == Plan(7, StepKind.LARGE, 3, (3, 2))
     tree = grow((0, "large", 3.0), *rest, (1, "large", 0.2), (1, "large", 0.5), *[(6, "small", "wrong")] * 3)
     assert planned(tree) == Plan(10, StepKind.LARGE, 1, (1, 6))
+
+
+def large(step, shown):
+    return Plan(step, StepKind.LARGE, 0, shown)
+
+
+def pool_after(*shown, pending=()):
+    """The pool of lineages 1 to 4, the last the fastest, after large steps that had ``shown`` in view."""
+    policy = LineageSearch(SearchKnobs(selection="lineages", lineage_patience=0, pool_size=4))
+    for step in range(1, 5):
+        policy.observe(large(step, ()), "source", Score(True, True, 1.0 + step))
+    for step, ids in enumerate(shown, 5):
+        policy.observe(large(step, ids), "source", Score(True, False, 0.0))
+    plan = policy.plan(5 + len(shown) + len(pending), random.Random(0), pending)
+    assert plan.kind is StepKind.LARGE
+    return plan.context_ids
+
+
+def test_a_pool_begins_as_the_kernels_of_a_recent_step_did():
+    assert pool_after() == (4, 3, 2, 1)
+    assert pool_after((2, 1)) == (2, 1, 4, 3)
+    assert pool_after((2, 9, 1)) == (2, 4, 3, 1)  # 9 is not in the pool: what followed it cannot be read
+    assert pool_after((2, 1), (3, 1)) == (3, 1, 4, 2)  # the later one of two
+    assert pool_after((2, 1, 3), (4, 1)) == (2, 1, 3, 4)  # the longer one
+
+
+def test_a_step_too_long_ago_and_one_in_flight():
+    assert pool_after((2, 1), (), (), ()) == (2, 1, 4, 3)
+    assert pool_after((2, 1), (), (), (), ()) == (4, 3, 2, 1)
+    assert pool_after((2, 1), pending=[Plan(6, StepKind.SMALL, 2, (3, 2))]) == (3, 2, 4, 1)
 
 
 def test_without_a_correct_kernel_a_lineage_is_repaired_twice_then_another_is_founded(grow):
@@ -91,6 +124,53 @@ def test_attempts_in_flight_count_as_attempts_without_progress(grow):
     alone = grow((0, "large", 2.0))
     in_flight = [Plan(step, StepKind.SMALL, 1, (1,)) for step in (2, 3, 4)]
     assert policy_on(alone).plan(5, random.Random(0), in_flight).kind is StepKind.LARGE
+
+
+def test_an_edit_of_a_kernel_that_was_overtaken_in_flight_is_no_attempt_on_the_new_one(grow):
+    tree = grow((0, "large", 2.0), (1, "small", 3.0), *[(1, "small", "wrong")] * 3)
+    assert lineages_of(tree)[1].stalled == 0
+    in_flight = [Plan(step, StepKind.SMALL, 1, (1,)) for step in (6, 7, 8)]
+    assert policy_on(tree).plan(9, random.Random(0), in_flight) == Plan(9, StepKind.SMALL, 2, (1, 2))
+    in_flight = [Plan(step, StepKind.SMALL, 2, (1, 2)) for step in (6, 7, 8)]
+    assert policy_on(tree).plan(9, random.Random(0), in_flight).kind is StepKind.LARGE
+
+
+FOUNDERS = ((0, "large", 3.0), (0, "large", 1.05), (0, "large", 1.04))
+
+
+def test_lineages_founded_side_by_side_are_each_tried_whatever_their_speed(grow):
+    in_flight = [Plan(step, StepKind.SMALL, 1, (1,)) for step in (20, 21)]
+    assert policy_on(grow(*FOUNDERS)).plan(22, random.Random(0), in_flight).parent_id == 2
+    in_flight.append(Plan(22, StepKind.SMALL, 2, (2,)))
+    assert policy_on(grow(*FOUNDERS)).plan(23, random.Random(0), in_flight).parent_id == 3
+
+
+def test_a_lineage_founded_in_sight_of_another_is_measured_by_its_speed(grow):
+    tree = grow(FOUNDERS[0])
+    tree.add(Plan(2, StepKind.LARGE, 1, (1,)), "kernel", Score(True, True, 1.05), 0.5)
+    in_flight = [Plan(20, StepKind.SMALL, 1, (1,))]
+    assert policy_on(tree).plan(21, random.Random(0), in_flight).parent_id == 1
+
+
+def test_one_step_at_a_time_speed_counts_from_the_beginning(grow):
+    assert planned(grow(*FOUNDERS, (1, "small", "wrong"))).parent_id == 1
+
+
+def test_a_trial_ends_with_the_third_attempt_without_progress(grow):
+    in_flight = [Plan(step, StepKind.SMALL, 1, (1,)) for step in (20, 21)]
+    for failures, edited in ((2, 2), (3, 1)):
+        tries = [(2, "small", "wrong")] * failures
+        tree = grow((0, "large", 3.0), (0, "large", 1.05), (1, "small", "wrong"), *tries)
+        patient = policy_on(tree, replace(KNOBS, lineage_patience=5))
+        assert patient.plan(22, random.Random(0), in_flight).parent_id == edited
+
+
+def test_no_more_lineages_are_tried_than_steps_are_in_flight(grow):
+    one = [Plan(20, StepKind.SMALL, 1, (1,))]
+    tree = grow(*FOUNDERS, *[(2, "small", "wrong")] * 3)  # the second one's trial is over
+    assert policy_on(tree).plan(21, random.Random(0), one).parent_id == 1
+    two = [*one, Plan(21, StepKind.SMALL, 1, (1,))]
+    assert policy_on(tree).plan(22, random.Random(0), two).parent_id == 3
 
 
 def test_planning_draws_nothing(grow):

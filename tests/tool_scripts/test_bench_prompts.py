@@ -5,11 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from adaexplore.core.plan import Plan, StepKind
+from adaexplore.llm.protocol import ModelRequest, Purpose
+from adaexplore.prompts.blocks import ShownKernel
+from adaexplore.prompts.prompt import Prompt
 from tests.prompt_cache import Hit, MarkedCache, PrefixCache
 from tool_scripts.bench_prompts import main
 from tool_scripts.prompt_bench import command
+from tool_scripts.prompt_bench.causes import Causes
 from tool_scripts.prompt_bench.command import Bill, replay
-from tool_scripts.prompt_bench.searches import offline_search, recorded_search
+from tool_scripts.prompt_bench.searches import Step, offline_search, recorded_search
 
 PROBLEM = Path(__file__).resolve().parents[2] / "datasets/quickstart/level2/3_scaled_masked_softmax.py"
 
@@ -25,9 +30,11 @@ def test_a_search_is_replayed_in_both_layouts_and_dialects(
     found = figures["offline_uct"]
     for dialect in ("openai", "anthropic"):
         paper, shared = found[dialect]["paper_per_step"], found[dialect]["shared_per_step"]
-        assert paper["requests"] == shared["requests"]
+        assert 1 == shared["requests"] <= paper["requests"]
         assert shared["read_from_cache"] > paper["read_from_cache"]
         assert shared["billed"] == pytest.approx(shared["sent"] - 0.9 * shared["read_from_cache"], abs=0.02)
+        assert sum(found[dialect]["shared_billed_for"].values()) == pytest.approx(shared["billed"], abs=2)
+        assert found[dialect]["least_in_any_order"] < shared["billed"]
         assert found[dialect]["fewer"] == pytest.approx(1 - shared["billed"] / paper["billed"], abs=1e-3)
     assert found["anthropic"]["paper_per_step"]["read_from_cache"] == 0
     assert found["anthropic"]["shared_per_step"]["written_to_cache"] > 0
@@ -37,7 +44,43 @@ def test_a_search_is_replayed_in_both_layouts_and_dialects(
 def test_every_step_of_a_search_is_sent_with_what_it_had_in_view() -> None:
     search = offline_search(PROBLEM, 3, 0)
     bill = replay(search, "paper", "openai", 0)
-    assert (bill.steps, bill.requests) == (3, sum(len(step.replies) for step in search.steps))
+    assert (bill.steps, bill.requests) == (3, sum(len(step.replies("paper")) for step in search.steps))
+
+
+def test_a_review_is_a_request_of_its_own_in_the_papers_layout_alone() -> None:
+    shown = (ShownKernel("a", None), ShownKernel("b", None))
+    step = Step(Plan(3, StepKind.SMALL, 2, (2, 1)), shown, "do", ("edits", "repair"))
+    assert step.replies("paper") == ("do", "edits", "repair")
+    assert step.replies("shared") == ("do\n\nedits", "repair")
+    assert step.view("paper", arranged=True) == shown
+
+
+def test_a_pool_arranged_for_a_cache_is_oldest_first_in_the_papers_layout() -> None:
+    older, newer = ShownKernel("a", None), ShownKernel("b", None)
+    step = Step(Plan(3, StepKind.LARGE, 2, (2, 1)), (newer, older), None, ("kernel",))
+    assert step.view("shared", arranged=True) == step.view("paper", arranged=False) == (newer, older)
+    assert step.view("paper", arranged=True) == (older, newer)
+
+
+def request(*parts: str, now: str = "now!") -> ModelRequest:
+    prompt = Prompt(now, parts[0], parts[1], parts[2:])
+    return ModelRequest(prompt.text, Purpose.LARGE, "k", prompt.cuts)
+
+
+def test_a_bill_is_told_by_its_causes() -> None:
+    fixed, task, ours, theirs = "f" * 400, "t" * 200, "a" * 80, "b" * 40
+    causes = Causes(300.0)
+    causes.add(request(fixed, task, "## Kernels so far\n### Kernel 0\n" + ours), 0, 0.0)
+    first = {"cached": 0.0, "new": 20 + 31 / 4, "forgotten": 0.0, "again": 0.0, "other": 151.0}
+    assert causes.figures() == first
+    assert causes.least == 151 + 20 + 31 / 4
+    causes.add(request(fixed, task, "### Kernel 0\n" + theirs, "### Kernel 1\n" + ours), 150, 100.0)
+    second = causes.figures()
+    assert second["cached"] == pytest.approx(15)
+    assert second["new"] - first["new"] == 10 + 13 / 4
+    assert (second["again"], second["other"]) == (20 + 13 / 4, 152.0)
+    causes.add(request(fixed, task, "### Kernel 0\n" + theirs), 150, 401.0)
+    assert causes.figures()["forgotten"] == 10 + 13 / 4
 
 
 def test_no_searches_are_an_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -72,9 +115,10 @@ def test_recorded_trees_are_read(tmp_path: Path) -> None:
     path = tmp_path / "tree.json"
     path.write_text(json.dumps({"reference_src": "class Model: ...", "steps": steps}))
     search = recorded_search(path, 50)
-    assert [len(step.replies) for step in search.steps] == [1, 2]
+    assert [len(step.replies("paper")) for step in search.steps] == [1, 2]
     assert search.steps[1].shown[0].source == kernel.format(1)
-    assert replay(search, "shared", "anthropic", 0).requests == 3
+    assert replay(search, "paper", "anthropic", 0).requests == 3
+    assert replay(search, "shared", "anthropic", 0).requests == 2
 
 
 def test_a_bill_counts_cached_tokens_at_a_tenth_and_written_ones_at_five_quarters() -> None:

@@ -24,11 +24,12 @@ from adaexplore.prompts.steps import Layout
 from adaexplore.search.knobs import Selection
 from tests.model_server import Answer, ModelServer
 from tests.prompt_cache import LIFETIME_S
+from tool_scripts.prompt_bench.causes import CACHED, Causes
 from tool_scripts.prompt_bench.searches import Search, facts_of, offline_search, recorded_search, rules
 
 Dialect = Literal["openai", "anthropic"]
 
-CACHED, WRITTEN = 0.1, 1.25
+WRITTEN = 1.25
 CALL_S, CALL_SIGMA, EVALUATION_S = 60.0, 0.5, 4.0
 TARGET = 0.40
 SELECTIONS: tuple[Selection, ...] = ("uct", "lineages")
@@ -82,16 +83,18 @@ class Bill:
 
 
 class Timed:
-    """A client whose calls take simulated time."""
+    """A client whose calls take simulated time; ``causes`` learns of each."""
 
-    def __init__(self, client: ModelClient, rng: random.Random) -> None:
+    def __init__(self, client: ModelClient, rng: random.Random, causes: Causes) -> None:
         self.now_s = 0.0
         self._client = client
         self._rng = rng
+        self._causes = causes
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one request, then let the time of a call pass."""
         reply = self._client.complete(request)
+        self._causes.add(request, reply.usage.cached_input_tokens, self.now_s)
         self.now_s += CALL_S * self._rng.lognormvariate(0.0, CALL_SIGMA)
         return reply
 
@@ -159,15 +162,26 @@ def compare(searches: Sequence[Search], seed: int, lifetime_s: float = LIFETIME_
     """Both layouts in both dialects, over all ``searches``."""
     found: dict[str, Any] = {"searches": [search.name for search in searches]}
     for dialect in MODELS:
+        causes = [Causes(lifetime_s) for _ in searches]
         each = {
-            layout: [replay(search, layout, dialect, seed, lifetime_s) for search in searches]
-            for layout in LAYOUTS
+            "paper": [replay(search, "paper", dialect, seed, lifetime_s) for search in searches],
+            "shared": [
+                replay(search, "shared", dialect, seed, lifetime_s, why)
+                for search, why in zip(searches, causes, strict=True)
+            ],
         }
         paper, shared = (sum(each[layout], Bill()) for layout in LAYOUTS)
+        least = sum(why.least for why in causes)
         fewer = 1 - shared.billed / paper.billed
         found[dialect] = {
             "paper_per_step": paper.per_step(),
             "shared_per_step": shared.per_step(),
+            "shared_billed_for": {
+                name: round(sum(why.figures()[name] for why in causes) / shared.steps, 2)
+                for name in Causes(lifetime_s).figures()
+            },
+            "least_in_any_order": round(least / shared.steps, 2),
+            "fewer_at_the_least": round(1 - least / paper.billed, 4),
             "fewer": round(fewer, 4),
             "fewer_with_writes": round(1 - shared.billed_with_writes / paper.billed_with_writes, 4),
             "fewer_than_paper_without_a_cache": round(1 - shared.billed_with_writes / paper.sent, 4),
@@ -181,9 +195,14 @@ def compare(searches: Sequence[Search], seed: int, lifetime_s: float = LIFETIME_
 
 
 def replay(
-    search: Search, layout: Layout, dialect: Dialect, seed: int, lifetime_s: float = LIFETIME_S
+    search: Search,
+    layout: Layout,
+    dialect: Dialect,
+    seed: int,
+    lifetime_s: float = LIFETIME_S,
+    causes: Causes | None = None,
 ) -> Bill:
-    """What a service of one dialect counts for the prompts of ``search`` in one layout.
+    """What a service of one dialect counts for the prompts of ``search`` in one layout; ``causes`` says why.
 
     Raises:
         ModelError: the server did not answer.
@@ -191,15 +210,15 @@ def replay(
     with ModelServer(lifetime_s) as server:
         url = server.openai_url if dialect == "openai" else server.url
         meter = MeteredClient(build_client(dialect, MODELS[dialect], base_url=url, environment={}))
-        timed = Timed(meter, random.Random(f"{seed}/{search.name}"))
+        timed = Timed(meter, random.Random(f"{seed}/{search.name}"), causes or Causes(lifetime_s))
         server.caching, server.clock = True, lambda: timed.now_s
         agent = Agent(timed, search.task, facts_of(layout), rules(), AgentOptions(layout=layout))
         for step in search.steps:
-            server.script(*map(Answer, step.replies))
-            agent.draft(step.plan, step.shown)
+            server.script(*map(Answer, step.replies(layout)))
+            agent.draft(step.plan, step.view(layout, search.arranged))
             timed.now_s += EVALUATION_S
         total = meter.total()
-    expected = sum(len(step.replies) for step in search.steps)
+    expected = sum(len(step.replies(layout)) for step in search.steps)
     if total.requests != expected:
         raise RuntimeError(f"{search.name}: {total.requests} requests, {expected} were recorded")
     usage = total.usage

@@ -16,6 +16,7 @@ from adaexplore.core.verdict import NO_SCORE, Status, Verdict
 from adaexplore.judge_client.dummy import DummyJudge
 from adaexplore.llm.offline import OfflineWriter
 from adaexplore.llm.offline.patches import edits_between
+from adaexplore.llm.protocol import Purpose
 from adaexplore.prompts.blocks import JudgeFacts, ShownKernel
 from adaexplore.prompts.steps import Layout
 from adaexplore.search.build import build_policy
@@ -31,20 +32,37 @@ CONFIG = RunConfig(preset="default")
 
 @dataclass(frozen=True)
 class Step:
-    """One step: its plan, the kernels in view, and the replies in order."""
+    """One step: its plan, the kernels in view, the review where there was one, the other replies in order."""
 
     plan: Plan
     shown: tuple[ShownKernel, ...]
-    replies: tuple[str, ...]
+    review: str | None
+    answers: tuple[str, ...]
+
+    def replies(self, layout: Layout) -> tuple[str, ...]:
+        """What is answered: in layout ``shared`` the review stands in the answer that brings the edits."""
+        if self.review is None:
+            return self.answers
+        if layout == "paper":
+            return (self.review, *self.answers)
+        return (f"{self.review}\n\n{self.answers[0]}", *self.answers[1:])
+
+    def view(self, layout: Layout, arranged: bool) -> tuple[ShownKernel, ...]:
+        """The kernels in order; in ``paper`` a pool that was ``arranged`` for a cache is oldest first."""
+        if layout == "shared" or not arranged or self.plan.kind is StepKind.SMALL:
+            return self.shown
+        by_age = dict(sorted(zip(self.plan.context_ids, self.shown, strict=True)))
+        return tuple(by_age.values())
 
 
 @dataclass(frozen=True)
 class Search:
-    """All steps of one search."""
+    """All steps of one search; ``arranged`` where its policy orders pools for the sake of a cache."""
 
     name: str
     task: Task
     steps: tuple[Step, ...]
+    arranged: bool = False
 
 
 def facts_of(layout: Layout) -> JudgeFacts:
@@ -91,8 +109,11 @@ def offline_search(problem: Path, steps: int, seed: int, selection: Selection = 
         verdict = judge.evaluate(task, draft.source) if draft.source.strip() else None
         nodes[number] = ShownKernel(draft.source, verdict)
         policy.observe(plan, draft.source, NO_SCORE if verdict is None else verdict.score)
-        made.append(Step(plan, shown, tuple(exchange.reply for exchange in draft.exchanges)))
-    return Search("/".join(problem.with_suffix("").parts[-2:]), task, tuple(made))
+        review = draft.exchanges[0].reply if draft.exchanges[0].purpose == Purpose.REVIEW else None
+        answers = [exchange.reply for exchange in draft.exchanges if exchange.purpose != Purpose.REVIEW]
+        made.append(Step(plan, shown, review, tuple(answers)))
+    name = "/".join(problem.with_suffix("").parts[-2:])
+    return Search(name, task, tuple(made), arranged=selection == "lineages")
 
 
 def recorded_search(path: Path, steps: int) -> Search:
@@ -107,8 +128,10 @@ def recorded_search(path: Path, steps: int) -> Search:
         plan = Plan(row["step"], kind, row["parent_node_id"] or 0, tuple(row["context_node_ids"]))
         shown = tuple(nodes[node] for node in plan.context_ids)
         if 0 < plan.step <= steps and (shown or kind is not StepKind.SMALL):
-            replies = _small(shown, row["code"] or "") if kind is StepKind.SMALL else (_large(row["code"]),)
-            made.append(Step(plan, shown, replies))
+            if kind is StepKind.SMALL:
+                made.append(Step(plan, shown, _review(shown), (_edits(shown[-1].source, row["code"] or ""),)))
+            else:
+                made.append(Step(plan, shown, None, (_large(row["code"]),)))
     return Search(path.stem, task, tuple(made))
 
 
@@ -124,11 +147,14 @@ def _large(code: str | None) -> str:
     return f"```python\n{code or 'pass'}\n```"
 
 
-def _small(shown: Sequence[ShownKernel], code: str) -> tuple[str, ...]:
-    """The review, where there would have been one, and edits that make ``code`` of the last kernel."""
-    parent = shown[-1].source
+def _review(shown: Sequence[ShownKernel]) -> str | None:
+    """Words for a review, where there would have been one."""
+    reviewed = any(kernel.verdict is not None and kernel.verdict.correct for kernel in shown)
+    return " ".join(["word"] * WORDS_OF_A_REVIEW) if reviewed else None
+
+
+def _edits(parent: str, code: str) -> str:
+    """Edits that make ``code`` of ``parent``."""
     line = next(line for line in parent.split("\n") if line.strip() and parent.count(line) == 1)
     nothing = f"<old_str_1>\n{line}\n</old_str_1>\n<new_str_1>\n{line}\n</new_str_1>"
-    edits = edits_between(parent, code) or nothing
-    reviewed = any(kernel.verdict is not None and kernel.verdict.correct for kernel in shown)
-    return (" ".join(["word"] * WORDS_OF_A_REVIEW), edits) if reviewed else (edits,)
+    return edits_between(parent, code) or nothing

@@ -23,7 +23,7 @@ def summary(race: Race, steps: int) -> dict[str, float | None]:
         figures[f"share@{step}"] = round(race.mean_share(step), 4) if step <= steps else None
     last = min(AT, steps)
     figures["auc50"] = round(fmean(race.mean_share(step) for step in range(1, last + 1)), 4)
-    figures["hours@50"] = round(fmean(run[last - 1].time_s for run in race.runs) / 3600, 4)
+    figures["hours@50"] = round(race.mean_time_s(last) / 3600, 4)
     figures["usd@50"] = round(fmean(run[last - 1].usd for run in race.runs), 4)
     return figures
 
@@ -54,18 +54,29 @@ def gain(ours: Race, theirs: Race, groups: Sequence[int], step: int = AT) -> dic
     return {"gain": round(sum(mine) / sum(other) - 1, 4), "low": round(low, 4), "high": round(high, 4)}
 
 
-def in_flight_figures(alone: Race, several: Race, count: int, steps: int) -> dict[str, Any]:
-    """How much sooner ``several`` reach what one at a time has after 50 steps, and what a step loses."""
-    step = min(AT, steps)
+def in_flight_figures(
+    alone: Race, several: Race, count: int, groups: Sequence[int], step: int = AT
+) -> dict[str, Any]:
+    """What ``count`` steps in flight bring, and what they cost.
+
+    ``times_faster`` compares the simulated times at which both mean curves first reach the same share, the
+    one that ``alone`` has after ``step`` steps: the time of ``alone``, which may have been there sooner than
+    after ``step`` steps, over that of ``several``. None where ``several`` never gets there.
+    ``loss_per_sample`` is what is missing of that share after as many steps, with its paired 95 % interval
+    (:func:`gain`).
+    """
     target = alone.mean_share(step)
-    alone_s = fmean(run[step - 1].time_s for run in alone.runs)
-    end_s = max(run[-1].time_s for run in several.runs)
-    low, high = 0.0, end_s
-    faster = None
-    if several.mean_share_at(end_s) >= target > 0:
-        for _ in range(40):
-            middle = (low + high) / 2
-            low, high = (low, middle) if several.mean_share_at(middle) >= target else (middle, high)
-        faster = round(alone_s / high, 3) if high > 0 else None
-    loss = round(1 - several.mean_share(step) / target, 4) if target > 0 else None
-    return {"in_flight": count, "times_faster": faster, "loss_per_sample": loss}
+    alone_s, several_s = alone.time_to(target), several.time_to(target)
+    faster = round(alone_s / several_s, 3) if target > 0 and alone_s and several_s else None
+    found = gain(several, alone, groups, step)
+    loss, low, high = (
+        None if value is None else round(0.0 - value, 4)
+        for value in (found["gain"], found["high"], found["low"])
+    )
+    return {
+        "in_flight": count,
+        "times_faster": faster,
+        "loss_per_sample": loss,
+        "loss_low": low,
+        "loss_high": high,
+    }

@@ -43,12 +43,17 @@ class Race:
         """Geometric mean of the best true speedup after ``step`` steps; below 1x counts as 1x."""
         return math.exp(fmean(math.log(max(1.0, run[step - 1].speedup)) for run in self.runs))
 
-    def mean_share_at(self, time_s: float) -> float:
-        """Mean share after ``time_s`` simulated seconds."""
-        return fmean(
-            max((_share(point, top) for point in run if point.time_s <= time_s), default=0.0)
-            for run, top in zip(self.runs, self.tops, strict=True)
-        )
+    def mean_time_s(self, step: int) -> float:
+        """Mean simulated seconds until ``step`` steps are done."""
+        return fmean(run[step - 1].time_s for run in self.runs)
+
+    def time_to(self, share: float) -> float | None:
+        """Simulated seconds after which the mean curve first reaches ``share``; None where it never does.
+
+        A point of that curve is a number of steps: the mean share after them, at the mean time they took.
+        """
+        steps = range(1, min(map(len, self.runs)) + 1)
+        return next((self.mean_time_s(step) for step in steps if self.mean_share(step) >= share), None)
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,8 @@ def _comparisons(part: Mapping[str, Any]) -> list[str]:
         faster = (
             "does not get there" if found["times_faster"] is None else f"{found['times_faster']:.2f}x faster"
         )
-        loss = "-" if found["loss_per_sample"] is None else f"{found['loss_per_sample']:.1%}"
+        loss = "-"
+        if found["loss_per_sample"] is not None:
+            loss = f"{found['loss_per_sample']:.1%} ({found['loss_low']:.1%} to {found['loss_high']:.1%})"
         lines.append(f"{found['in_flight']} in flight: {faster}, loss per sample {loss}")
     return lines

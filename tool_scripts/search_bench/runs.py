@@ -58,7 +58,7 @@ def compare(environments: Sequence[Environment], call: Call) -> dict[str, Any]:
         "default_vs_paper_l3": gain(ours, races[Entry(L3)], groups, last),
     }
     if call.in_flight > 1:
-        result["parallel"] = in_flight_figures(ours, races[several], call.in_flight, call.steps)
+        result["parallel"] = in_flight_figures(ours, races[several], call.in_flight, groups, last)
     return result
 
 

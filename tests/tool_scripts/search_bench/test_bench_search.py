@@ -83,6 +83,12 @@ def test_tier_c_tells_families_apart(capsys):
     assert set(result["families"]) == names
 
 
+def test_steps_in_flight_are_compared_with_one_at_a_time(capsys):
+    found = answer(capsys, "--tier", "c", "--seeds", 10, "--steps", 60, "--in-flight", 3)["parallel"]
+    assert found["in_flight"] == 3
+    assert found["loss_low"] <= found["loss_per_sample"] <= found["loss_high"]
+
+
 def test_processes_do_not_change_the_figures(capsys):
     code = main(["--tier", "c", "--seeds", "5", "--steps", "50", "--json", "--jobs", "2"])
     assert code == 0

@@ -1,3 +1,4 @@
+import math
 import random
 
 import pytest
@@ -9,7 +10,7 @@ from adaexplore.search.linear import IndependentSampling
 from tool_scripts.search_bench.clock import Prices, Reached, Simulation
 from tool_scripts.search_bench.contestants import PAPER_L2
 from tool_scripts.search_bench.environment import Outcome
-from tool_scripts.search_bench.figures import gain
+from tool_scripts.search_bench.figures import gain, in_flight_figures
 from tool_scripts.search_bench.landscapes import landscapes
 from tool_scripts.search_bench.races import Race
 
@@ -104,3 +105,23 @@ def test_environments_with_a_single_seed_leave_an_interval_of_some_width():
 
     found = gain(race(1.2, 1.5, 2.0), race(1.5, 1.2, 1.3), groups=[0, 1, 2], step=1)
     assert found["low"] < found["gain"] < found["high"]
+
+
+def curve(seconds, *speedups):
+    """One search whose steps end ``seconds`` after each other; 1.0 is no gain, e the whole."""
+    points = (Reached(seconds * step, 0.0, math.e**share) for step, share in enumerate(speedups, start=1))
+    return Race((tuple(points),), (1.0,))
+
+
+def test_times_faster_compares_when_both_first_have_the_same_gain():
+    several = curve(15.0, 0.0, 0.2, 0.4, 0.6)
+    rising, early = curve(60.0, 0.1, 0.2, 0.3, 0.4), curve(60.0, 0.1, 0.4, 0.4, 0.4)
+    assert in_flight_figures(rising, several, 4, [0], 4)["times_faster"] == pytest.approx(240 / 45, abs=1e-3)
+    assert in_flight_figures(early, several, 4, [0], 4)["times_faster"] == pytest.approx(120 / 45, abs=1e-3)
+    assert in_flight_figures(curve(60.0, 0.7), several, 4, [0], 1)["times_faster"] is None
+
+
+def test_loss_per_sample_is_what_is_missing_after_as_many_steps():
+    found = in_flight_figures(curve(60.0, 0.2, 0.5), curve(15.0, 0.1, 0.4, 0.6), 4, [0], 2)
+    assert found["loss_per_sample"] == found["loss_low"] == found["loss_high"] == pytest.approx(0.2)
+    assert found["times_faster"] == pytest.approx(120 / 45, abs=1e-3)

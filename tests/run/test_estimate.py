@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from adaexplore.core.task import Task
+from adaexplore.prompts.blocks import JudgeFacts
+from adaexplore.run.estimate import EDIT_TOKENS, KERNEL_TOKENS, REVIEW_TOKENS, estimate
+from adaexplore.settings.config import RunConfig
+
+TASK = Task(1, "1", "1_x", "class Model: ...\n", "fp32", Path("1_x.py"))
+FACTS = JudgeFacts("NVIDIA H200", "Hopper", "fp32", "off", 1e-3, 5, 100, 10)
+
+
+def test_a_review_is_a_request_of_its_own_in_preset_paper_alone() -> None:
+    paper, default = (
+        estimate(RunConfig(preset=preset, total_steps=20), [TASK], FACTS, ())
+        for preset in ("paper", "default")
+    )
+    assert paper.requests > paper.steps == 20
+    assert default.requests == default.steps == 20
+
+
+def test_without_a_reviewer_no_review_is_read_or_written() -> None:
+    for preset in ("paper", "default"):
+        config = RunConfig(preset=preset, total_steps=20)
+        reviewed = estimate(config, [TASK], FACTS, ())
+        plain = estimate(config.model_copy(update={"disable_reviewer": True}), [TASK], FACTS, ())
+        small = (20 * KERNEL_TOKENS - plain.least_output_tokens) // (KERNEL_TOKENS - EDIT_TOKENS)
+        assert small > 0
+        assert reviewed.least_output_tokens - plain.least_output_tokens == small * REVIEW_TOKENS
+        assert plain.requests == 20
+
+
+def test_more_tasks_cost_more() -> None:
+    config = RunConfig(total_steps=5)
+    one, two = (
+        estimate(config, tasks, FACTS, ()) for tasks in ([TASK], [TASK, replace(TASK, problem_id="2")])
+    )
+    assert two.steps == 2 * one.steps
+    assert two.input_tokens > one.input_tokens

@@ -1,0 +1,71 @@
+"""Why the input tokens of a search are billed, and how few of them any order of kernels could bill."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from adaexplore.llm.protocol import ModelRequest, Turn
+
+CACHED = 0.1
+CHARACTERS = 4
+"""Of a token, as the model server counts them."""
+
+_NUMBER = re.compile(r"\A(?:## Kernels so far\n)?### Kernel \d+\n")
+
+
+class Causes:
+    """Adds up the bill of one search in layout ``shared``, text by text; tokens as they are billed.
+
+    Attributes:
+        cached: what is read from the cache, at a tenth.
+        new: kernels that the model had not seen yet.
+        forgotten: kernels sent before, but so long ago that no cache keeps them.
+        again: kernels that a cache may keep, but not behind what stands before them now (and what the
+            cache's step of 128 tokens leaves out).
+        other: all that is no kernel and not read.
+        least: what would be billed if all that was sent within the cache's lifetime were read, in any order.
+    """
+
+    def __init__(self, lifetime_s: float) -> None:
+        self.cached = self.new = self.forgotten = self.again = self.other = self.least = 0.0
+        self._lifetime_s = lifetime_s
+        self._sent: dict[str, float] = {}
+
+    def add(self, request: ModelRequest, read_tokens: int, now_s: float) -> None:
+        """Take in a request of which the service had ``read_tokens`` in its cache."""
+        left = read_tokens * CHARACTERS
+        for text, is_kernel in _parts(request):
+            read = min(len(text), left)
+            left -= read
+            unread = (len(text) - read) / CHARACTERS
+            key = _NUMBER.sub("", text)
+            last = self._sent.get(key)
+            alive = last is not None and now_s - last <= self._lifetime_s
+            self.cached += CACHED * read / CHARACTERS
+            if not is_kernel:
+                self.other += unread
+            elif last is None:
+                self.new += unread
+            elif alive:
+                self.again += unread
+            else:
+                self.forgotten += unread
+            self.least += (CACHED if alive else 1.0) * len(text) / CHARACTERS
+            self._sent[key] = now_s
+
+    def figures(self) -> dict[str, float]:
+        """Everything but ``least``, by name."""
+        return {name: getattr(self, name) for name in ("cached", "new", "forgotten", "again", "other")}
+
+
+def _parts(request: ModelRequest) -> Iterator[tuple[str, bool]]:
+    """The texts of a conversation in their order, and whether each is a kernel with its verdict."""
+    turns: tuple[Turn | ModelRequest, ...] = (*request.earlier, request)
+    for turn in turns:
+        ends = (0, *turn.cuts, len(turn.prompt))
+        for place, (start, end) in enumerate(pairwise(ends)):
+            yield turn.prompt[start:end], 2 <= place < len(turn.cuts)
+        if isinstance(turn, Turn):
+            yield turn.reply, False
