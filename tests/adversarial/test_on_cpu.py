@@ -81,14 +81,17 @@ def test_cheat_comes_to_nothing(trials: Trials, name: str) -> None:
 
 @pytest.mark.parametrize("name", FOOLS)
 def test_cheat_fools_a_naive_harness(naive: NaiveHarness, honest: NaiveVerdict, name: str) -> None:
+    """In one of three attempts: some race with a thread of theirs, and lose it on a busy machine."""
     case = CASES[name]
-    verdict = naive.judge(
-        problem(case.problem, "cpu"),
-        fixture(name, "cpu"),
-        candidate_first=case.candidate_first,
-        prelude=None if case.prelude is None else fixture(case.prelude, "cpu"),
-    )
-    assert verdict.correct
-    if case.naive == "fast":
+
+    def fooled() -> bool:
+        verdict = naive.judge(
+            problem(case.problem, "cpu"),
+            fixture(name, "cpu"),
+            candidate_first=case.candidate_first,
+            prelude=None if case.prelude is None else fixture(case.prelude, "cpu"),
+        )
         ratio = max(verdict.speedup / honest.speedup, honest.runtime_ms / verdict.runtime_ms)
-        assert ratio > FAST
+        return verdict.correct and (case.naive != "fast" or ratio > FAST)
+
+    assert any(fooled() for _ in range(3))
