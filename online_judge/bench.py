@@ -132,6 +132,8 @@ class Bench:
                 log.error("%s: attempt %d of %d", error, attempt, _ATTEMPTS)
                 lost = error if isinstance(error, _RefereeLost) else None
                 continue
+            if verdict.status is Status.OUT_OF_MEMORY:  # even alone
+                self._room.forget(request.original_model_src)
             if verdict.status is Status.CRASH and verdict.metadata.get("died") and attempt < _ATTEMPTS:
                 log.warning("a player died from a signal: the job is tried once more")
                 continue

@@ -41,7 +41,7 @@ from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProfileRepor
 from online_judge import linux
 from online_judge.channel import Channel, ChannelClosed
 from online_judge.device_lock import DeviceLock
-from online_judge.evaluation import gauge, modules
+from online_judge.evaluation import driver, gauge, modules
 from online_judge.evaluation.dialogue import CandidateFailed, Dialogue, PlayerGone
 from online_judge.evaluation.examination import examine
 from online_judge.evaluation.match import Match, Terms
@@ -200,6 +200,9 @@ class Referee:
                     reference.outputs(reference.inputs("problem"), "problem")
         except ReferenceFailed as error:
             return self._failed(error, alone=order["alone"])
+        except (driver.DriverError, torch.OutOfMemoryError) as error:
+            room = NoRoom(f"the GPU has too little free memory for the problem ({error})")
+            return self._failed(room, alone=order["alone"])
         return {"kind": "ok"}
 
     def _problem(self, source: str, seed_num: int, request: EvaluationRequest | ProblemRequest) -> Problem:

@@ -33,13 +33,14 @@ class Room:
         self._condition = threading.Condition()
         self._inside = 0
         self._alone = False
-        self._waiting = 0
+        self._line: list[object] = []
         self._large: dict[str, int] = {}
 
     def use(self, problem: str, cancelled: threading.Event, work: Callable[[bool], Result]) -> Result:
         """Do a job beside others, and once more alone where it finds too little memory.
 
-        A job that is alone begins when all that are inside have ended, and no other begins before its end.
+        A job that is alone begins when all that are inside have ended, and no other begins before its end;
+        whoever comes first is the first to begin.
 
         Args:
             problem: what the job's need of memory depends on.
@@ -61,6 +62,11 @@ class Room:
         with self._entered(cancelled, alone=True):
             return work(True)
 
+    def forget(self, problem: str) -> None:
+        """The job was at fault, not its problem: others of it may go in beside others."""
+        with self._condition:
+            self._large.pop(problem, None)
+
     def _is_large(self, problem: str) -> bool:
         """Whether a job of the problem found too little memory lately."""
         with self._condition:
@@ -71,15 +77,16 @@ class Room:
 
     @contextmanager
     def _entered(self, cancelled: threading.Event, *, alone: bool) -> Iterator[None]:
+        place = object()
         with self._condition:
-            self._waiting += alone
+            self._line.append(place)
             try:
-                while self._alone or (self._inside if alone else self._waiting):
+                while self._line[0] is not place or self._alone or (alone and self._inside):
                     if cancelled.is_set():
                         raise Cancelled
                     self._condition.wait(_LOOK_S)
             finally:
-                self._waiting -= alone
+                self._line.remove(place)
                 self._condition.notify_all()
             self._inside += 1
             self._alone = alone

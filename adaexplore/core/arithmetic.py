@@ -30,6 +30,7 @@ _COMPARISONS: Mapping[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 }
 _LARGEST_BASE = 2**64
 _LARGEST_EXPONENT = 64
+_LONGEST_RESULT = 4096  # bits
 
 
 def operate(way: ast.operator, left: object, right: object) -> Number | None:
@@ -46,6 +47,8 @@ def operate(way: ast.operator, left: object, right: object) -> Number | None:
     try:
         result = _OPERATIONS[type(way)](left, right)
     except (ArithmeticError, KeyError, TypeError, ValueError):
+        return None
+    if isinstance(result, int) and result.bit_length() > _LONGEST_RESULT:
         return None
     return result if isinstance(result, int | float) else None
 

@@ -48,7 +48,10 @@ def lint(source: str, api: TritonApi | None, reference: str | None = None) -> tu
 
     try:
         found = [*model_findings(candidate, problem), *Walk(candidate, scopes, check).findings()]
-    except RecursionError:  # nested too deeply to be looked through
+    except (
+        RecursionError,
+        ValueError,
+    ):  # nested too deeply to be looked through, a number too long to be told
         return ()
     return tuple(sorted(set(found), key=lambda each: (each.line, each.rule, each.message)))
 

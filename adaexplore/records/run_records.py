@@ -100,7 +100,10 @@ class RunRecords:
         """
         path = self.folder / layout.ORIGINS
         origins = content.read_object(path) if path.is_file() else {}
-        taken = [maker for maker, count in origins.get(key, {}).items() for _ in range(count)]
+        try:
+            taken = [maker for maker, count in origins.get(key, {}).items() for _ in range(count)]
+        except (AttributeError, TypeError) as error:
+            raise RecordError(f"{path} is damaged: restore it, or start with another save_path") from error
         return [*taken, *[f"{self.name()}/{key}"] * steps][:steps]
 
     def write_makers(self, key: str, makers: Iterable[str]) -> None:
@@ -127,7 +130,7 @@ class RunRecords:
         Raises:
             StorageError: it cannot be read.
         """
-        return self._usage.read(lambda line: (str(line.pop("request")), Usage(**line)))
+        return self._usage.read(_noted)
 
     def task(self, key: str, agent_type: str | None = None) -> TaskRecords:
         """The records of the task ``<level>_<problem_id>``.
@@ -169,3 +172,8 @@ class RunRecords:
         busy = f"another process is writing to {self.folder}; wait for it or choose another save_path"
         with locked(self.folder / layout.LOCK, "choose another save_path", busy):
             yield
+
+
+def _noted(line: dict[str, Any]) -> tuple[str, Usage]:
+    request, usage = str(line.pop("request")), Usage(**line)
+    return request, Usage() + usage  # raises a TypeError for what is no number

@@ -73,6 +73,8 @@ class Taking:
             RecordError: a file there cannot be read.
             StorageError: a file here cannot be written.
         """
+        if self.ours.step_count() >= self.steps:
+            return
         makers = RunRecords(self.theirs.folder.parent).makers(self.theirs.folder.name, self.steps)
         RunRecords(self.ours.folder.parent).write_makers(self.ours.folder.name, makers)
         self.ours.copy_from(self.theirs, self.steps)

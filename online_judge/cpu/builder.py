@@ -76,6 +76,7 @@ class CpuBuilder(triton_access.InterpreterBuilder):  # type: ignore[misc]
 
     def create_ptr_to_int(self, src: Handle, dst_type: Any) -> Handle:
         """Give a pointer's bits: the machine's address, which other launches understand too."""
+        self.memory.foreign_pointers = True  # distances between tensors can be made of such integers
         actual = self._handle(self.memory.actual(src.data), src.dtype)
         return self.create_bitcast(actual, dst_type)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from online_judge.evaluation import comparison, speedup, witness
+from online_judge.evaluation import comparison, costs, speedup, witness
 from online_judge.evaluation.course import SLOW_MS, WARMUP_S, Course
 from online_judge.evaluation.dialogue import BlockRefused, Dialogue, PlayerGone
 from online_judge.evaluation.findings import Stage
@@ -281,8 +281,9 @@ class Race:
         places = self._hidden_places(ours)
         rows = torch.tensor(sets, device="cuda")
         got = [held[rows[:, None], some] for held, some in zip(course.received_rows, places, strict=True)]
-        whole = self._rng.choice(sets) if number < (1 if self._large else _AUDITS) else None
+        whole = self._rng.choice(sets) if number < _AUDITS else None
         got_whole = [] if whole is None else [self._kept(held[whole]) for held in course.received_rows]
+        sums = [costs.checksum(output) for output in got_whole] if self._large else []
         self._dialogue.clock("reference", Stage.TIMING.value)
         if not written and not course.pool.is_unchanged(guarded, copies[guarded]):
             outcome.flags.append(Flag("inputs_written", f"timed call {guarded} changed its inputs"))
@@ -301,6 +302,9 @@ class Race:
             audit = _Audit(f"timed call {whole} of round {number}", got_whole, want_whole)
             if self._large:
                 self._compare(outcome, audit)
+                if [costs.checksum(output) for output in got_whole] != sums:
+                    evidence = f"{audit.where} was written after its answer"
+                    outcome.flags.append(Flag("timed_output_wrong", evidence))
             else:
                 self._audits.append(audit)
 

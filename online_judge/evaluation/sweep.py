@@ -131,7 +131,8 @@ class Sweep:
             batch, waiting = waiting[:most], waiting[most:]
             sources = tuple((number, source.encode("utf-8", "surrogatepass")) for number, source in batch)
             numbers = [number for number, _ in batch]
-            answer = self._ask(Stage.FORWARD, Enter(sources, threads, limit_s), numbers)
+            left_s = max(limit_s - self._found.spent_s, 0.0)
+            answer = self._ask(Stage.FORWARD, Enter(sources, threads, left_s), numbers)
             self._found.ready |= _times(answer.get("ready"), numbers)
             self._found.failed |= _reasons(answer.get("refused"), numbers)
 
@@ -243,15 +244,18 @@ class Sweep:
         name = f"{self._name}:{number}"
         with self._shared():
             self._dialogue.clock("reference", Stage.FORWARD.value)
+            self._found.suspects = [number]  # it may break the process, or end it by raising
             try:
                 self._trials.call(name, self._problem.reference.inputs(name))
             except CandidateFailed as failed:
                 if failed.failure is None and failed.status in WRONG:
                     self._trials.free()
+                    self._found.suspects = []
                     return False
                 self._found.failed[number] = failed.status.value
                 self._found.ranking = [each for each in self._found.ranking if each != number]
                 raise
+            self._found.suspects = []
         return True
 
     def _ask(

@@ -48,3 +48,8 @@ def test_what_may_be_too_large_is_not_worked_out(text: str) -> None:
 )
 def test_only_real_numbers_are_operated_on_and_only_what_python_orders_is_compared(text: str) -> None:
     assert value(text) is None
+
+
+def test_a_number_that_nobody_can_write_out_is_none() -> None:
+    assert operate(ast.Mult(), 2**4000, 2) == 2**4001
+    assert operate(ast.Mult(), 2**4000, 2**4000) is None

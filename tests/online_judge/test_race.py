@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from online_judge.cpu.simulation import simulated_cuda
 from online_judge.evaluation import race as race_module
 from online_judge.evaluation.dialogue import BlockRefused, PlayerGone
 from online_judge.evaluation.race import MAX_ROUNDS, MIN_ROUNDS, MIN_SAMPLES, Outcome, Race, Side, _Audit
@@ -145,3 +146,72 @@ def test_audit_compares_what_was_kept_and_forgets_it() -> None:
     subject.audit(outcome)
     assert [flag.id for flag in outcome.flags] == ["timed_output_wrong"]
     assert outcome.flags[0].evidence.startswith("1 of 4 elements of another call are wrong")
+
+
+SIZE = 500_000
+
+
+class Lazy:
+    """Both sides of a race whose outputs are nearly all zeros, and a candidate that gives zeros."""
+
+    output_bytes = 4 * SIZE
+
+    def __init__(self, cheat: str) -> None:
+        self._cheat = cheat
+        self.number = 0
+        self._received, self._own = torch.zeros(2, SIZE), torch.zeros(2, SIZE)
+        self.received_rows, self.own_rows = [self._received], [self._own]
+        self.pool = SimpleNamespace(
+            refresh=lambda whole: None,
+            copy_of=lambda place: [],
+            is_unchanged=lambda *which: True,
+            put_back=lambda copies: None,
+        )
+
+    def ready_block(self, order: BlockOrder) -> None:
+        pass
+
+    def clock(self, *which: str) -> None:
+        pass
+
+    def poison(self, calls: int) -> None:
+        self._received[:calls] = float("nan")
+
+    def run_block(self) -> tuple[float, dict[str, Any]]:
+        honest = self._cheat == "none" or (self._cheat == "after the first block" and self.number == 0)
+        for call in range(2):
+            self._received[call] = self._output(call) if honest else torch.zeros(SIZE)
+        return 3.0, {"starts": [0.0, 2.0], "ends": [1.0, 3.0], "tail": 0.0}
+
+    def reference_block(self, sets: Any, flushes: int, *, marked: bool = True) -> Observed:
+        for row, call in enumerate(sets):
+            self._own[row] = self._output(call)
+        if self._cheat == "filled in after the answer":
+            for call in range(2):
+                self._received[call] = self._output(call)
+        return marked_block()
+
+    def _output(self, call: int) -> torch.Tensor:
+        generator = torch.Generator().manual_seed(10 * self.number + call)
+        output = torch.zeros(SIZE)
+        output[torch.randint(SIZE, (2,), generator=generator)] = 1.0
+        return output
+
+
+def marked_block() -> Observed:
+    return Observed(3.0, Block((0.0, 2.0), (1.0, 3.0), 0.0))
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("cheat", ["none", "always", "after the first block", "filled in after the answer"])
+def test_work_that_is_left_out_of_timed_calls_is_seen_where_no_sample_finds_it(
+    monkeypatch: pytest.MonkeyPatch, cheat: str, large: bool
+) -> None:
+    monkeypatch.setattr(race_module, "_KEPT_BYTES", 0 if large else 2**40)
+    sides, outcome = Lazy(cheat), Outcome()
+    with simulated_cuda("sm_90"):
+        subject = race(reference=SimpleNamespace(writes_inputs=False), course=sides, dialogue=sides)
+        for sides.number in range(5):
+            subject._round(outcome, sides.number, BlockOrder(2), 2)
+        subject.audit(outcome)
+    assert {flag.id for flag in outcome.flags} == (set() if cheat == "none" else {"timed_output_wrong"})

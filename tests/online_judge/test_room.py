@@ -60,7 +60,7 @@ def test_job_that_finds_no_room_waits_for_all_others_and_keeps_new_ones_out() ->
         threads.submit(room.use, "a", NEVER, long)
         assert inside.wait(10)
         threads.submit(room.use, "b", NEVER, needing)
-        wait_for(lambda: room._waiting == 1)
+        wait_for(lambda: len(room._line) == 1)
         threads.submit(room.use, "c", NEVER, late)
         end.set()
     assert order == ["long", "large", "late"]
@@ -108,3 +108,10 @@ def test_waiting_ends_when_nobody_wants_the_result(waits_to_be_alone: bool) -> N
         end.set()
         held.result(10)
     assert room.use("c", NEVER, small) == "beside"
+
+
+def test_job_that_needs_too_much_by_itself_leaves_its_problem_beside_others() -> None:
+    room = Room()
+    assert room.use("p", NEVER, large) == "alone"
+    room.forget("p")
+    assert room.use("p", NEVER, small) == "beside"

@@ -200,3 +200,22 @@ def test_types_that_are_not_sure_are_left_alone(body: str, api: TritonApi) -> No
     assert (
         rules(module(tile + body.replace("total = 0", "total = tl.zeros((16, 16), tl.int32)")), api) == set()
     )
+
+
+@pytest.mark.parametrize(
+    "number", ["*".join(["(2**63)**60"] * 4), "0x" + "f" * 5000, "*".join(["10**63"] * 70)]
+)
+def test_a_number_too_long_to_be_told_ends_nothing(number: str, api: TritonApi) -> None:
+    source = f"""import torch, triton
+import triton.language as tl
+N = {number}
+@triton.jit
+def k(x, B: tl.constexpr):
+    o = tl.arange(0, B)
+    tl.store(x + o, o)
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        k[(1,)](x, B=N)
+        return x
+"""
+    assert isinstance(lint(source, api), tuple)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from adaexplore.core.errors import RecordError, StorageError, UsageError
+from adaexplore.core.usage import Usage
 from adaexplore.records.run_records import RunRecords
 
 
@@ -105,3 +107,18 @@ def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="choose another save_path"), RunRecords(tmp_path / "file").lock():
         pass
+
+
+def test_a_note_of_a_cost_that_is_no_number_is_left_out(tmp_path: Path) -> None:
+    records = RunRecords(tmp_path)
+    records.write_usage("1_1/1/large", Usage(input_tokens=3))
+    with (tmp_path / "usage.jsonl").open("a") as out:
+        out.write('{"request": "1_1/2/large", "input_tokens": "many"}\n')
+    assert records.usage() == [("1_1/1/large", Usage(input_tokens=3))]
+
+
+@pytest.mark.parametrize("origins", ['{"1_1": [1]}', '{"1_1": {"x": "4"}}'])
+def test_damaged_origins_are_named(tmp_path: Path, origins: str) -> None:
+    (tmp_path / "origins.json").write_text(origins)
+    with pytest.raises(RecordError, match="origins.json is damaged"):
+        RunRecords(tmp_path).makers("1_1", 2)
