@@ -120,5 +120,5 @@ def test_a_note_of_a_cost_that_is_no_number_is_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("origins", ['{"1_1": [1]}', '{"1_1": {"x": "4"}}'])
 def test_damaged_origins_are_named(tmp_path: Path, origins: str) -> None:
     (tmp_path / "origins.json").write_text(origins)
-    with pytest.raises(RecordError, match="origins.json is damaged"):
+    with pytest.raises(RecordError, match=r"origins\.json is damaged"):
         RunRecords(tmp_path).makers("1_1", 2)
