@@ -251,10 +251,10 @@ class Referee:
         if self._guest is not None:
             self._guest.free()
             self._guest = None
-        if self._cuda and self._is_tight() and torch.cuda.memory_allocated() > _IDLE_BYTES:
-            self._problems.clear()  # another slot's job may need the memory
-            gc.collect()  # what failed may hold tensors in its frames
         if self._cuda:
+            if torch.cuda.memory_allocated() > _IDLE_BYTES and self._is_tight():
+                self._problems.clear()  # another slot's job may need the memory
+                gc.collect()  # what failed may hold tensors in its frames
             torch.cuda.empty_cache()
 
     def _context_lost(self) -> bool:

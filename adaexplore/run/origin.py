@@ -67,7 +67,7 @@ class Taking:
     steps: int
 
     def take(self) -> None:
-        """Copy them, and keep who made them.
+        """Copy them, and keep who made them; nothing where the run has as many.
 
         Raises:
             RecordError: a file there cannot be read.
@@ -88,7 +88,7 @@ def to_take(
     wanted_by: str,
     within: int | None = None,
 ) -> list[Taking]:
-    """The first ``within`` recorded steps of each task, where ``records`` has fewer.
+    """The first ``within`` recorded steps of each task.
 
     Args:
         records: the run that takes them.
@@ -126,7 +126,7 @@ def to_take(
         raise UsageError(f"{wanted_by}: {source} has at most {most} steps a task, not {within}")
     if within is not None:
         found = [replace(taking, steps=min(taking.steps, within)) for taking in found]
-    return [taking for taking in found if taking.ours.step_count() < taking.steps]
+    return found
 
 
 def origin(records: RunRecords, fork: Fork | None, replayed: RunRecords | None) -> dict[str, Any]:

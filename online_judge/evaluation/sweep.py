@@ -242,35 +242,37 @@ class Sweep:
     def _is_right(self, number: int) -> bool:
         self._ask(Stage.FORWARD, Choose(number), [number])
         name = f"{self._name}:{number}"
-        with self._shared():
+        with self._shared(), self._suspecting([number]):
             self._dialogue.clock("reference", Stage.FORWARD.value)
-            self._found.suspects = [number]  # it may break the process, or end it by raising
             try:
                 self._trials.call(name, self._problem.reference.inputs(name))
             except CandidateFailed as failed:
                 if failed.failure is None and failed.status in WRONG:
                     self._trials.free()
-                    self._found.suspects = []
                     return False
                 self._found.failed[number] = failed.status.value
                 self._found.ranking = [each for each in self._found.ranking if each != number]
                 raise
-            self._found.suspects = []
         return True
 
     def _ask(
         self, stage: Stage, order: Order, numbers: Sequence[int], arenas: Sequence[Arena] = ()
     ) -> dict[str, Any]:
         """Ask on the sweep's time; ``numbers`` are those that may break the process by it."""
-        self._found.suspects = list(numbers)
         begin, stopped_s = time.monotonic(), self._lock.stopped_s()
         try:
-            answer = self._dialogue.ask(stage, order, arenas, tuning=True)
+            with self._suspecting(numbers):
+                return self._dialogue.ask(stage, order, arenas, tuning=True)
         finally:
             stopped_s = self._lock.stopped_s() - stopped_s
             self._found.spend(_PARTS.get(type(order), "check"), time.monotonic() - begin - stopped_s)
+
+    @contextmanager
+    def _suspecting(self, numbers: Sequence[int]) -> Iterator[None]:
+        """Those that are to blame where what is done with them breaks the process, or raises."""
+        self._found.suspects = list(numbers)
+        yield
         self._found.suspects = []
-        return answer
 
     @property
     def _spent(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from triton.compiler.compiler import CompiledKernel
 from online_judge.cpu import simulated_cuda
 from online_judge.evaluation.kernel_share import KernelShare, KernelTime, flags, profile_share, summarise
 from online_judge.evaluation.launches import MAX_NAMED, Launches, LaunchMeter, Resources
+from online_judge.evaluation.modules import load_file
 
 KERNELS = """
 import torch
@@ -71,13 +71,7 @@ def load(tmp_path: Path) -> Iterator[Callable[..., ModuleType]]:
     def loaded(source: str, name: str = "candidate_of_test") -> ModuleType:
         file = tmp_path / f"{name}.py"
         file.write_text(source)
-        spec = importlib.util.spec_from_file_location(name, file)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[name] = module
-        spec.loader.exec_module(module)
-        return module
+        return load_file(file, name)
 
     yield loaded
     sys.modules.pop("candidate_of_test", None)

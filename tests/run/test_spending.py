@@ -31,6 +31,11 @@ def run(folder: Path, steps: int, fork: Fork | None = None, **settings: object) 
         list(session.progress())
 
 
+def run_that_fails(folder: Path, steps: int, **settings: object) -> None:
+    with pytest.raises(JudgeUnavailableError):
+        run(folder, steps, **settings)
+
+
 def recorded(folder: Path) -> Usage:
     steps = RunRecords(folder).task("1_2").steps()
     return sum((step.draft.usage for step in steps), Usage())
@@ -69,8 +74,7 @@ def test_a_reply_counts_where_its_step_was_never_recorded(
     tmp_path: Path, fails_at: Callable[[int], None]
 ) -> None:
     fails_at(2)
-    with pytest.raises(JudgeUnavailableError):
-        run(tmp_path, 5)
+    run_that_fails(tmp_path, 5)
     usage, steps = spent(RunRecords(tmp_path))
     lost = tokens(usage) - tokens(recorded(tmp_path))
     assert lost > 0
@@ -85,13 +89,11 @@ def test_a_run_that_fails_again_and_again_reaches_its_limit(
     tmp_path: Path, fails_at: Callable[[int], None]
 ) -> None:
     fails_at(1)
-    with pytest.raises(JudgeUnavailableError):
-        run(tmp_path, 5)
+    run_that_fails(tmp_path, 5)
     once = tokens(spent(RunRecords(tmp_path))[0])
     for _ in range(2):
         fails_at(1)
-        with pytest.raises(JudgeUnavailableError):
-            run(tmp_path, 5, max_total_tokens=3 * once)
+        run_that_fails(tmp_path, 5, max_total_tokens=3 * once)
     fails_at(0)
     with pytest.raises(BudgetReached, match=f"{3 * once} are spent"):
         run(tmp_path, 5, max_total_tokens=3 * once)

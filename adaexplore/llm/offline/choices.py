@@ -60,7 +60,7 @@ class Choices:
 
 def read_choices(source: str) -> Choices | None:
     """The choices a kernel of this writer was made with; None where it is another's."""
-    found = Choices(swept=_DECLARED.search(source) is not None)
+    found = Choices(swept=leaves_numbers(source))
     header = re.search(r'^"""Triton kernels, (.*)\."""$', source, re.M)
     if header is None:
         return None
@@ -83,6 +83,11 @@ def tunables(names: Iterable[str]) -> str:
     """The line that leaves the numbers ``names`` to the judge; where these are too many, the last ones."""
     table = {name: sorted(NUMBERS[name]) for name in list(names)[-MAX_NAMES:]}
     return f"{TUNABLES} = {json.dumps(table)}"
+
+
+def leaves_numbers(source: str) -> bool:
+    """Whether a source leaves numbers to the judge."""
+    return _DECLARED.search(source) is not None
 
 
 def is_swept(name: str, source: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from adaexplore.core.tunables import TUNABLES
 from adaexplore.core.verdict import Status
+from adaexplore.llm.offline.choices import leaves_numbers
 
 _FENCE = re.compile(r"^(?P<ticks>`{3,})(?:python)?[ \t]*\n(?P<source>.*?)^(?P=ticks)[ \t]*$", re.M | re.S)
 _VERDICT = re.compile(
@@ -63,7 +63,7 @@ def read_prompt(prompt: str) -> Reading:
         elif re.search(r"^class Model\b", source, re.M):
             references.append(source)
         else:
-            sweeps = sweeps or re.search(rf"^{TUNABLES} = ", source, re.M) is not None
+            sweeps = sweeps or leaves_numbers(source)
     whole = [source for source in references if "def get_inputs" in source]
     reference = next(reversed(whole or references), None)
     return Reading(reference, tuple(kernels), tuple(_RULE.findall(prompt)), sweeps)
