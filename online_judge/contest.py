@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Protocol, TypeVar
 
 import torch
@@ -28,6 +29,9 @@ _MODULE = "candidate"
 _MAX_REASON = 200
 _SHORT_MS = 1.0
 LATE = "its kernels were not compiled in time"
+SLOW = "the time was up before it was constructed"
+_CONSTRUCT_SHARE = 0.5
+"""Of the time for entering."""
 _LOOK_S = 0.05
 _MOST = 0.75
 _PATIENCE = 2.0
@@ -94,13 +98,18 @@ class Contest:
         """
         refused: dict[int, str] = {}
         fresh: dict[int, _Entrant] = {}
+        begin = time.thread_time()  # this process may be stopped meanwhile
         for number, source in sources:
+            if fresh and time.thread_time() - begin > _CONSTRUCT_SHARE * limit_s:
+                refused[number] = SLOW
+                continue
             made = self._attempt(number, Stage.CONSTRUCT, partial(self._construct, number, source))
             if isinstance(made, str):
                 refused[number] = made
             else:
                 fresh[number] = made
-        late = self._compile_all(fresh, threads, limit_s) if threads > 1 else set()
+        left_s = limit_s - (time.thread_time() - begin)
+        late = self._compile_all(fresh, threads, left_s) if threads > 1 else set()
         ready = []
         for number, entrant in fresh.items():
             if number in late:
@@ -205,25 +214,38 @@ class Contest:
         file = self._file(number)
         file.write_bytes(source)
         module = modules.load_file(file, _MODULE)
-        modules.seed_everything(self._order.construct_seed)
-        model = module.ModelNew(*self._order.init_inputs)
-        if isinstance(model, torch.nn.Module):
-            self._share_weights(model)
-            model = model.to(modules.DTYPES[self._order.dtype])
-            model = model.cuda() if self._cuda else model
+        model, shares = None, False
+        if self._cuda:  # millions of random weights that nobody needs are drawn in no time there
+            with contextlib.suppress(Exception), torch.device("cuda"):
+                model = self._made(module)
+                shares = self._shares_weights(model)
+        if not shares:
+            model = None  # may hold much memory
+            model = self._made(module)
+            self._shares_weights(model)
+        if isinstance(model, torch.nn.Module) and self._cuda:
+            model = model.cuda()
         return _Entrant(model, modules.buffers_of(model))
 
-    def _share_weights(self, model: Any) -> None:
-        """Let a model use the reference's weights where they lie, if all names and shapes are the same."""
+    def _made(self, module: ModuleType) -> Any:
+        modules.seed_everything(self._order.construct_seed)
+        model = module.ModelNew(*self._order.init_inputs)
+        return model.to(modules.DTYPES[self._order.dtype]) if isinstance(model, torch.nn.Module) else model
+
+    def _shares_weights(self, model: Any) -> bool:
+        """Let a model use the reference's weights where they lie; False if names or shapes differ."""
+        if not isinstance(model, torch.nn.Module):
+            return False
         own = model.state_dict()
         given = self._weights
         if own.keys() != given.keys() or any(own[name].shape != given[name].shape for name in own):
-            return
+            return False
         parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
         model.load_state_dict(
             {name: value if name in parameters else value.clone() for name, value in given.items()},
             assign=True,
         )
+        return True
 
     def _attempt(self, number: int, stage: Stage, work: Callable[[], Result]) -> Result | str:
         """The result, or in one line why a configuration is out."""

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from adaexplore.core.tunables import read_tunables, with_values
+from online_judge import contest
 from tests.gpu.measure_sweep import job
 from tests.gpu.tunable_kernels import GELU, MATMUL, ROW_SUM, SOFTMAX, Case
 from tests.online_judge.live import LiveJudge
@@ -43,6 +44,18 @@ def test_good_numbers_are_not_made_worse(gpu_judge: LiveJudge) -> None:
     declared = passed(gpu_judge, good)
     swept = passed(gpu_judge, good, tune_s=20.0)
     assert swept["runtime_stats"]["fast_p"] > 0.95 * declared["runtime_stats"]["fast_p"]
+
+
+def test_large_weights_leave_time_for_the_sweep(gpu_judge: LiveJudge) -> None:
+    large = replace(
+        MATMUL,
+        reference=MATMUL.reference.replace("2048", "8192"),
+        candidate=MATMUL.candidate.replace("2048", "8192"),
+    )
+    tuned = passed(gpu_judge, large, tune_s=20.0)["metadata"]["tuned"]
+    assert contest.SLOW not in tuned["reasons"]
+    assert tuned["tried"] > 32
+    assert tuned["best_ms"] < tuned["declared_ms"]
 
 
 def test_configurations_without_resources_drop_out(gpu_judge: LiveJudge) -> None:

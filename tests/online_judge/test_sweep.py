@@ -341,3 +341,16 @@ def test_compiling_ends_in_time_for_the_rest(tmp_path: Path) -> None:
     result = swept(tmp_path, [*slow, configuration(3.0)], budget_s=1.0)
     assert set(result.found.failed) == {0, 1}
     assert result.found.ranking == [2]
+
+
+def test_constructing_leaves_time_for_the_rest(tmp_path: Path) -> None:
+    """Drawing the weights of a large layer sixty-four times took longer than the whole sweep was to take."""
+    busy = configuration(1.0).replace(
+        "super().__init__()",
+        "super().__init__()\n        import time\n        begin = time.thread_time()\n"
+        "        while time.thread_time() - begin < 0.3:\n            pass",
+    )
+    result = swept(tmp_path, [busy, busy, busy, busy], budget_s=1.0)
+    assert set(result.found.failed.values()) == {contest.SLOW}
+    assert set(result.found.ready) | set(result.found.failed) == {0, 1, 2, 3}
+    assert result.found.ranking
