@@ -167,7 +167,8 @@ def called(model: Any, order: Forward, fds: list[int]) -> dict[str, Any]:
         tree = trees.take_apart(model(*trees.map_leaves(inputs.tree(), lambda leaf: leaf.clone())).detach())
         leaves = []
         for leaf, place in zip(tree.leaves, outputs.leaves, strict=True):
-            place.copy_(leaf)
+            if place.shape == leaf.shape:
+                place.copy_(leaf)
             leaves.append([list(leaf.shape), str(leaf.dtype), "cpu", list(leaf.stride())])
         return {"structure": tree.signature(), "leaves": leaves}
 
@@ -219,14 +220,15 @@ def test_working_numbers_win_where_the_declared_ones_do_not_run(tmp_path: Path) 
     assert DECLARED not in result.found.ms
 
 
-@pytest.mark.parametrize("wrong", [False, True])
-def test_screened_sweep_ends_where_the_declared_one_is_wrong(tmp_path: Path, wrong: bool) -> None:
-    declared = configuration(8.0, " + 1.0" if wrong else "")
+@pytest.mark.parametrize("wrong", ["", " + 1.0", ".flatten()", ".double()"])
+def test_screened_sweep_ends_where_the_declared_one_is_wrong(tmp_path: Path, wrong: str) -> None:
+    declared = configuration(8.0, wrong)
     result = swept(tmp_path, [declared, configuration(1.0), configuration(2.0)], screened=True)
-    assert (result.found.wrong, result.found.finished) == (wrong, True)
+    assert (result.found.wrong, result.found.finished) == (bool(wrong), True)
+    assert not result.found.suspects
     assert set(result.found.ready) == ({0} if wrong else {0, 1, 2})
     assert result.found.ranking[:1] == ([] if wrong else [1])
-    assert any(isinstance(order, Rate) for order in result.asked) is not wrong
+    assert any(isinstance(order, Rate) for order in result.asked) is not bool(wrong)
 
 
 def test_screened_sweep_goes_on_where_the_declared_one_does_not_run(tmp_path: Path) -> None:
@@ -343,14 +345,14 @@ def test_compiling_ends_in_time_for_the_rest(tmp_path: Path) -> None:
     assert result.found.ranking == [2]
 
 
-def test_constructing_leaves_time_for_the_rest(tmp_path: Path) -> None:
+def test_constructing_leaves_time_for_the_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing the weights of a large layer sixty-four times took longer than the whole sweep was to take."""
     busy = configuration(1.0).replace(
         "super().__init__()",
         "super().__init__()\n        import time\n        begin = time.thread_time()\n"
         "        while time.thread_time() - begin < 0.3:\n            pass",
     )
-    result = swept(tmp_path, [busy, busy, busy, busy], budget_s=1.0)
-    assert set(result.found.failed.values()) == {contest.SLOW}
-    assert set(result.found.ready) | set(result.found.failed) == {0, 1, 2, 3}
-    assert result.found.ranking
+    monkeypatch.setattr(contest, "_CONSTRUCT_SHARE", 0.01)
+    found = swept(tmp_path, [busy, busy, busy], budget_s=20.0).found
+    assert found.failed == {1: contest.SLOW, 2: contest.SLOW}
+    assert found.ranking == [0]
