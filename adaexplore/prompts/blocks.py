@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from adaexplore.core.differences import differences_between
 from adaexplore.core.profile import Profile
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import DtypeName, Tf32Policy, Tier
@@ -117,9 +118,8 @@ def kernel_blocks(kernels: Sequence[ShownKernel], facts: JudgeFacts) -> str:
     return "\n\n".join(kernel_block(index, kernel, facts) for index, kernel in enumerate(kernels))
 
 
-def kernel_block(index: int, kernel: ShownKernel, facts: JudgeFacts) -> str:
-    """One candidate: its code, then what the judge found."""
-    source = kernel.source.rstrip("\n")
+def kernel_block(index: int, kernel: ShownKernel, facts: JudgeFacts, code: str = "") -> str:
+    """One candidate: its code, in full unless ``code`` tells it, then what the judge found."""
     found = [finding(kernel.verdict)]
     if facts.tunes:
         found.append(tuned_line(kernel.verdict))
@@ -129,10 +129,21 @@ def kernel_block(index: int, kernel: ShownKernel, facts: JudgeFacts) -> str:
     return render(
         "kernel",
         index=index,
-        fence=fence_for(source),
-        source=source,
+        code=code or code_block(kernel.source),
         verdict="\n".join(line for line in found if line),
     )
+
+
+def code_block(source: str) -> str:
+    """A whole file."""
+    source = source.rstrip("\n")
+    return render("code", fence=fence_for(source), source=source)
+
+
+def changes_block(base: int, old: str, new: str) -> str:
+    """A file told by its differences from ``old``, the file of kernel ``base``."""
+    changes = differences_between(old.rstrip("\n"), new.rstrip("\n"))
+    return render("changes", base=base, fence=fence_for(changes), changes=changes or "none")
 
 
 def tuned_line(verdict: Verdict | None) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from adaexplore.core.differences import apply_differences
 from adaexplore.core.profile import KernelProfile, Profile
 from adaexplore.core.task import Task
 from adaexplore.core.tokens import estimate_tokens
@@ -55,6 +57,11 @@ FAST = ShownKernel(
 BROKEN = ShownKernel(
     "class ModelNew: ...  # broken",
     Verdict(status=Status.COMPILE, metadata={"feedback": "line 3: cannot call tl.tanh"}),
+)
+VARIED = (
+    "class ModelNew: ...  # varied\n"
+    + "".join(f"a{line} = b{line} + {line}\n" for line in range(30))
+    + "BLOCK = {}\n"
 )
 
 
@@ -145,6 +152,35 @@ def test_a_longer_chain_begins_like_the_shorter_one() -> None:
 def test_a_pool_that_begins_as_a_chain_did_is_sent_as_it_was() -> None:
     chain, pool = SHARED.small((FAST,), review_first()), SHARED.large((FAST, BROKEN))
     assert pool.text.startswith(chain.text[: chain.cuts[-1]])
+
+
+NEAR, NEARER = (replace(FAST, source=VARIED.format(width)) for width in (64, 128))
+
+
+def test_a_kernel_of_a_pool_that_is_nearly_an_earlier_one_is_told_by_their_differences() -> None:
+    check("shared_differences", SHARED.large((FAST, NEAR, NEARER, BROKEN, NEAR)))
+    text = SHARED.large((NEAR, NEARER)).text
+    (told,) = re.findall(r"^Kernel 0 with these changes:\n```diff\n(.*?)^```$", text, re.M | re.S)
+    assert apply_differences(NEAR.source.rstrip("\n"), told) == NEARER.source.rstrip("\n")
+
+
+def test_a_kernel_that_differs_much_is_shown_as_a_whole() -> None:
+    text = SHARED.large((NEAR, FAST, replace(NEAR, source=NEAR.source.replace("+", "-")))).text
+    assert "with these changes" not in text
+
+
+def test_chains_and_prompts_of_the_paper_show_whole_kernels() -> None:
+    chain = (NEAR, NEARER, NEAR)
+    for prompt in (SHARED.small(chain), PAPER.small(chain), PAPER.large(chain)):
+        assert prompt.text.count("class ModelNew: ...  # varied") == 3
+        assert "with these changes" not in prompt.text
+
+
+def test_a_pool_begins_as_one_without_its_last_kernels() -> None:
+    pool = (NEAR, NEARER, FAST, NEAR)
+    for size in range(1, len(pool)):
+        shorter, longer = SHARED.large(pool[:size]), SHARED.large(pool)
+        assert longer.text.startswith(shorter.text[: shorter.cuts[-1]])
 
 
 def test_the_paper_marks_nothing() -> None:

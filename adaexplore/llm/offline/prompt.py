@@ -5,10 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from adaexplore.core.differences import apply_differences
 from adaexplore.core.verdict import Status
 from adaexplore.llm.offline.choices import leaves_numbers
 
-_FENCE = re.compile(r"^(?P<ticks>`{3,})(?:python)?[ \t]*\n(?P<source>.*?)^(?P=ticks)[ \t]*$", re.M | re.S)
+_FENCE = re.compile(
+    r"(?:^Kernel (?P<base>\d+) with these changes:\n)?"
+    r"^(?P<ticks>`{3,})(?:python|diff)?[ \t]*\n(?P<source>.*?)^(?P=ticks)[ \t]*$",
+    re.M | re.S,
+)
 _VERDICT = re.compile(
     r"\s*^Verdict: (?P<status>\w+)(?:, (?P<speedup>[\d.]+)x)?(?P<rest>.*?)(?=^#|^`{3,}|\Z)", re.M | re.S
 )
@@ -52,6 +57,8 @@ def read_prompt(prompt: str) -> Reading:
     sweeps = False
     for block in _FENCE.finditer(prompt):
         source = block["source"]
+        if block["base"] is not None:
+            source = apply_differences(kernels[int(block["base"])].source, source)
         verdict = _VERDICT.match(prompt, block.end())
         if re.search(r"^class ModelNew\b", source, re.M):
             if verdict is None:  # a worked answer

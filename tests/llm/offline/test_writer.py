@@ -238,6 +238,8 @@ def test_prompts_of_both_layouts_are_read(layout: Layout) -> None:
         ]
         assert reading.rules == ("You cannot x.",)
     assert read_prompt(prompts.large(()).text).kernels == ()
+    read = read_prompt(prompts.large((first, second, first, second)).text).kernels
+    assert [kernel.source for kernel in read] == [first.source, second.source] * 2
     assert read_prompt(prompts.review((first, second)).text).kernels[-1].source == second.source
 
 
