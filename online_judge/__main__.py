@@ -9,12 +9,10 @@ import logging
 import os
 import socket
 import sys
-from pathlib import Path
 
 import uvicorn
 
 from adaexplore.core.errors import AdaExploreError, ConfigError
-from adaexplore.core.files import write_json
 from online_judge import linux
 from online_judge.access import TOKEN_VARIABLE, is_loopback
 from online_judge.events import TEXT_FORMAT, JsonFormatter
@@ -29,9 +27,7 @@ _LOOK_S = 0.5
 class _Server(uvicorn.Server):
     """A server that tells when it is ready and ends with its parent."""
 
-    def __init__(
-        self, config: uvicorn.Config, port: int, announce: Path | int | None, parent: int | None
-    ) -> None:
+    def __init__(self, config: uvicorn.Config, port: int, announce: int | None, parent: int | None) -> None:
         super().__init__(config)
         self._port = port
         self._announce = announce
@@ -40,15 +36,9 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, then write the announcement."""
         await super().startup(sockets)
-        if not self.started:
-            return
-        announcement = {"port": self._port, "pid": os.getpid()}
-        match self._announce:
-            case int(descriptor):
-                with open(descriptor, "w", encoding="utf-8") as pipe:
-                    json.dump(announcement, pipe)
-            case Path() as file:
-                write_json(file, announcement)
+        if self.started and self._announce is not None:
+            with open(self._announce, "w", encoding="utf-8") as pipe:
+                json.dump({"port": self._port, "pid": os.getpid()}, pipe)
 
     async def main_loop(self) -> None:
         """Serve until told to stop, or until the parent is gone."""
@@ -74,8 +64,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m online_judge", description=__doc__)
     parser.add_argument("--host", help="address to listen on (HOST, else 127.0.0.1)")
     parser.add_argument("--port", type=int, help="port, 0 for a free one (PORT, else 12017)")
-    parser.add_argument("--announce", type=Path, help='file that gets {"port": N, "pid": N} when ready')
-    parser.add_argument("--announce-fd", type=int, help="open descriptor that gets the same")
+    parser.add_argument("--announce", type=int, help='descriptor that gets {"port": N, "pid": N} when ready')
     parser.add_argument("--die-with-parent", action="store_true", help="end when the starting process ends")
     options = parser.parse_args(argv)
     debug = os.environ.get("DEBUG", "").lower() == "true"
@@ -117,7 +106,7 @@ def main(argv: list[str] | None = None) -> int:
             server = _Server(
                 config,
                 listener.getsockname()[1],
-                options.announce if options.announce_fd is None else options.announce_fd,
+                options.announce,
                 parent if options.die_with_parent else None,
             )
             server.run(sockets=[listener])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -100,7 +101,7 @@ def evaluate_tuned(
             outcome.failed[DECLARED] = verdict.status.value
             return _with(verdict, _account(tunables, tried, DECLARED, outcome, seconds))
         begin = time.monotonic()
-        outcome = _sweep(slot, request, sources, cancelled, screened=False)
+        outcome = _sweep(slot, request, sources, cancelled, screened=False, parts_s=outcome.parts_s)
         seconds += time.monotonic() - begin
     best = outcome.ranking[0] if outcome.ranking else DECLARED
     chosen = request.model_copy(update={"custom_model_src": with_values(source, tried[best])})
@@ -120,9 +121,13 @@ def _sweep(
     cancelled: threading.Event,
     *,
     screened: bool,
+    parts_s: Mapping[str, float] | None = None,
 ) -> _Outcome:
-    """Sweep, with another player where a configuration has broken the last one."""
-    total = _Outcome()
+    """Sweep, with another player where a configuration has broken the last one.
+
+    ``parts_s`` is what of the budget was spent before.
+    """
+    total = _Outcome(parts_s=dict(parts_s or {}))
     careful = False
     for _ in range(_PLAYERS):
         left = [(number, text) for number, text in enumerate(sources) if number not in total.failed]

@@ -12,6 +12,7 @@ from adaexplore.core.identity import source_identity
 from adaexplore.core.verdict import Verdict
 
 _NO_CODE = "There is no code in your answer."
+_NO_EDITS = "There are no edits in your answer."
 _NO_CHANGE = (
     "The edits leave the program as it was: comments, formatting and names of files are no change. "
     "Make one that has an effect."
@@ -78,5 +79,7 @@ def best_attempt(attempts: Sequence[Attempt]) -> Attempt:
 
 
 def _told(error: EditError) -> str:
+    if error.index is None:
+        return _NO_EDITS
     told = str(error)[:1].upper() + str(error)[1:] + ", so none of them was applied."
     return f"{told}\nThe nearest lines:\n{error.nearest}" if error.nearest else told

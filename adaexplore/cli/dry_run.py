@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from adaexplore.core.task import Task
 from adaexplore.judge_client.protocol import JudgeIdentity
 from adaexplore.llm.pricing import PRICES_AS_OF
 from adaexplore.llm.replay_client import ReplayClient
+from adaexplore.records.run_records import RunRecords
 from adaexplore.run.build import judge_facts
 from adaexplore.run.estimate import FREE, REQUEST_S, Estimate, estimate
 from adaexplore.run.memory import open_memory
+from adaexplore.run.origin import Fork, to_take
+from adaexplore.run.seeds import load_seeds
 from adaexplore.settings.config import RunConfig
+from adaexplore.settings.paths import locate
 
 
-def dry_run(config: RunConfig, tasks: Sequence[Task]) -> str:
+def dry_run(config: RunConfig, tasks: Sequence[Task], folder: Path, fork: Fork | None = None) -> str:
     """A report of requests, tokens, dollars and hours; asks no model and no judge, and writes nothing.
 
+    Args:
+        config: the run.
+        tasks: to be solved.
+        folder: where it is or will be recorded: steps that are there are not made again.
+        fork: the run whose steps it begins with.
+
     Raises:
-        ConfigError: the memory cannot be read.
+        UsageError: the memory, the starting kernels, or the steps to begin with cannot be read.
     """
     nobody = JudgeIdentity(device="cuda", hardware="the judge's GPU")
     memory = open_memory(config.model_copy(update={"memory_update": False}), ReplayClient({}))
-    found = estimate(config, tasks, judge_facts(config, nobody), memory.rules())
+    free = _free(config, tasks, RunRecords(folder), fork)
+    found = estimate(config, tasks, judge_facts(config, nobody), memory.rules(), free)
+    steps = f"{found.steps} steps" + (f" (besides {found.free} that ask none)" if found.free else "")
     lines = [
-        f"{len(tasks)} tasks, {found.steps} steps, about {found.requests} requests to {_server(config)}",
+        f"{len(tasks)} tasks, {steps}, about {found.requests} requests to {_server(config)}",
         f"tokens: {_thousands(found.input_tokens)} read, {_thousands(found.least_output_tokens)} written "
         f"without reasoning, at most {_thousands(found.most_output_tokens)}",
         f"cost: {_cost(config, found)}",
@@ -39,6 +52,24 @@ def dry_run(config: RunConfig, tasks: Sequence[Task]) -> str:
     return "\n".join(lines)
 
 
+def _free(
+    config: RunConfig, tasks: Sequence[Task], records: RunRecords, fork: Fork | None
+) -> Mapping[str, int]:
+    """How many steps of each task ask no model: recorded ones, those taken over, starting kernels."""
+    taken = []
+    if config.resume_from is not None:
+        taken += to_take(records, config, tasks, locate(config.resume_from), "resume_from")
+    if fork is not None:
+        taken += to_take(records, config, tasks, fork.run, "--fork", fork.at)
+    free = {key: len(seeds) for key, seeds in load_seeds(config, tasks).items()}
+    for key, steps in [
+        *((task.key, records.task(task.key, config.agent_type).step_count()) for task in tasks),
+        *((taking.ours.folder.name, taking.steps) for taking in taken),
+    ]:
+        free[key] = max(free.get(key, 0), steps)
+    return free
+
+
 def _server(config: RunConfig) -> str:
     if config.server_type in FREE or config.server_type == "command":
         return config.server_type
@@ -48,8 +79,10 @@ def _server(config: RunConfig) -> str:
 def _cost(config: RunConfig, found: Estimate) -> str:
     if config.server_type in FREE:
         return "nothing"
+    if config.server_type == "command":
+        return "unknown, and so are its tokens; max_wall_s limits a run all the same"
     prices = found.usd(config.model_name)
-    if config.server_type == "command" or prices is None:
+    if prices is None:
         return "unknown, no list price is known; max_total_tokens limits a run all the same"
     least, most = prices
     return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import logging
 import os
@@ -11,7 +12,8 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from adaexplore import __version__
-from adaexplore.core.errors import AdaExploreError
+from adaexplore.cli.stopping import sigterm_interrupts
+from adaexplore.core.errors import AdaExploreError, StorageError
 
 COMMANDS = {
     "run": "search for faster kernels: one task, a file of your own, or a whole list",
@@ -38,22 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 on success, else the exit code of the error (see ``adaexplore.core.errors``).
     """
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    parser = argparse.ArgumentParser(
-        prog="adaexplore", description="Turn PyTorch modules into faster Triton kernels."
-    )
-    parser.add_argument("--version", action="version", version=f"adaexplore {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for name, purpose in COMMANDS.items():
-        command = commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")
-        if given[:1] == [name]:
-            _module(name).add_arguments(command)
-    args = parser.parse_args(given)
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
-    for noisy in ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "anthropic"):
-        logging.getLogger(noisy).setLevel(logging.WARNING)
     try:
-        return int(_module(args.command).run(args))
+        with sigterm_interrupts():
+            return _run(sys.argv[1:] if arguments is None else arguments)
     except AdaExploreError as error:
         print(f"adaexplore: {error}", file=sys.stderr)  # noqa: T201
         return error.exit_code
@@ -61,11 +50,42 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("adaexplore: interrupted", file=sys.stderr)  # noqa: T201
         return 130
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return 1
-    except Exception:
+    except Exception as error:
+        if isinstance(error, OSError) and error.filename is not None:
+            print(f"adaexplore: cannot use {error.filename}: {error.strerror}", file=sys.stderr)  # noqa: T201
+            return StorageError.exit_code
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            print("adaexplore: cannot write the output: no space is left", file=sys.stderr)  # noqa: T201
+            _drop_output()
+            return StorageError.exit_code
         logger.exception("this is a fault of adaexplore itself; please report it with the lines above")
         return 1
+
+
+def _run(given: Sequence[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog="adaexplore", description="Turn PyTorch modules into faster Triton kernels."
+    )
+    parser.add_argument("--version", action="version", version=f"adaexplore {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    for name, purpose in COMMANDS.items():
+        command = commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")
+        if list(given[:1]) == [name]:
+            _module(name).add_arguments(command)
+    args = parser.parse_args(given)
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
+    for noisy in ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "anthropic"):
+        logging.getLogger(noisy).setLevel(logging.WARNING)
+    code = int(_module(args.command).run(args))
+    print(end="", flush=True)  # noqa: T201 - what cannot be written is an error of the command's own
+    return code
+
+
+def _drop_output() -> None:
+    """Have what is still to be printed go nowhere, so that the end of the process says nothing of it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _module(command: str) -> ModuleType:

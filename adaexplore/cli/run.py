@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         tasks = recorded_tasks(RunRecords.existing(fork.run), config.dtype_str)
         tasks = [task for task in tasks if task.reference]
     if args.dry_run:
-        print(dry_run(config, tasks))  # noqa: T201
+        print(dry_run(config, tasks, run_directory(config, datetime.now()), fork))  # noqa: T201
         return 0
     return carry_out(config, tasks, fork=fork)
 

@@ -14,6 +14,16 @@ logger = logging.getLogger(__name__)
 
 
 @contextmanager
+def sigterm_interrupts() -> Iterator[None]:
+    """Have SIGTERM end a command as SIGINT does, so that it leaves no folder and no process behind."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
 def stop_on_signals(kept: str) -> Iterator[threading.Event]:
     """An event that SIGINT and SIGTERM set; a second signal ends the process at once.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -189,4 +190,4 @@ def _retry_after_s(answer: httpx.Response) -> float | None:
         asked_s = float(answer.headers.get("Retry-After", ""))
     except ValueError:
         return None
-    return min(max(asked_s, 0.0), _MAX_RETRY_AFTER_S)
+    return None if math.isnan(asked_s) else min(max(asked_s, 0.0), _MAX_RETRY_AFTER_S)

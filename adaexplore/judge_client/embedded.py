@@ -9,10 +9,11 @@ import select
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import IO, TextIO
 
 from adaexplore.core.errors import JudgeUnavailableError, StorageError
 from adaexplore.core.streams import derive_seed
@@ -77,10 +78,34 @@ def embedded_judge(
         log = log_path.open("ab")
     except OSError as error:
         raise StorageError(f"cannot write {log_path}: {error.strerror}") from error
+    with log, judge_process(environment, log) as judge:
+        yield f"http://127.0.0.1:{judge.port}"
+
+
+@dataclass(frozen=True)
+class JudgeProcess:
+    """A judge that is ready on a loopback port."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+
+
+@contextmanager
+def judge_process(environment: Mapping[str, str], log: IO[bytes], *, port: int = 0) -> Iterator[JudgeProcess]:
+    """Start ``python -m online_judge``, yield it when it is ready, stop it.
+
+    Args:
+        environment: its variables, all of them.
+        log: a file that takes its output.
+        port: where it listens; 0 for a free port.
+
+    Raises:
+        JudgeUnavailableError: it does not start; the message says why.
+    """
     read, write = os.pipe()
-    with log, open(read, encoding="utf-8") as announcement:
-        command = [sys.executable, "-m", "online_judge", "--host", "127.0.0.1", "--port", "0"]
-        command += ["--announce-fd", str(write), "--die-with-parent"]
+    command = [sys.executable, "-m", "online_judge", "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--announce", str(write), "--die-with-parent"]
+    with open(read, encoding="utf-8") as announcement:
         try:
             process = subprocess.Popen(
                 command,
@@ -94,26 +119,24 @@ def embedded_judge(
         finally:
             os.close(write)
         try:
-            yield f"http://127.0.0.1:{_port(announcement, log_path)}"
+            yield JudgeProcess(process, _port(announcement, Path(log.name)))
         finally:
             _stop(process)
 
 
-def _port(announcement: TextIO, log_path: Path) -> int:
+def _port(announcement: TextIO, log: Path) -> int:
     """What the judge announces when it is ready; the end of the pipe is its own."""
     if not select.select([announcement], [], [], _START_LIMIT_S)[0]:
-        raise JudgeUnavailableError(
-            f"the embedded judge was not ready in {_START_LIMIT_S:.0f} s; see {log_path}"
-        )
+        raise JudgeUnavailableError(f"the judge was not ready in {_START_LIMIT_S:.0f} s; see {log}")
     told = announcement.read()
     if not told:
-        raise JudgeUnavailableError(f"the embedded judge did not start: {_last_line(log_path)}")
+        raise JudgeUnavailableError(f"the judge did not start: {_last_line(log)}")
     return int(json.loads(told)["port"])
 
 
-def _last_line(path: Path) -> str:
-    lines = path.read_text(errors="replace").strip().splitlines()
-    return f"{lines[-1][:300]} (see {path})" if lines else f"see {path}"
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return f"{lines[-1][:300]} (see {log})" if lines else f"see {log}"
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

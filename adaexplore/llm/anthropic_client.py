@@ -128,6 +128,8 @@ class AnthropicService:
                     texts.extend(map(_block_text, blocks if isinstance(blocks, list) else []))
                     stop_reason, ended = event.get("stop_reason"), True
                     usage.update(_mapping(event.get("usage")))
+            if ended:  # a connection that breaks after that costs nothing
+                break
         if not ended:
             raise ServiceTrouble(f"{self.address} answered without a complete message")
         finish = _FINISHES.get(str(stop_reason), Finish.COMPLETE)

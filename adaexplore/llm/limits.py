@@ -36,18 +36,19 @@ class RateLimits:
 
 
 @dataclass
-class _Asked:
-    """One request of the last minute."""
+class _Tokens:
+    """Tokens that count for a minute."""
 
     since: float
-    tokens: int
+    count: int
 
 
 class LimitedClient:
     """A client that has requests wait, in the order in which they came, until the limits allow them.
 
-    The tokens of a request are estimated from its text until its answer tells them; those of its answer count
-    from then on. A request that is larger than the limit of a minute goes when the minute is empty.
+    The tokens of a request count from its beginning, estimated from its text until its answer tells them;
+    those of its answer count from then on. A request that is larger than the limit of a minute goes when the
+    minute is empty.
 
     Args:
         client: who answers.
@@ -69,7 +70,8 @@ class LimitedClient:
         self._clock = clock
         self._changed = threading.Condition()
         self._waiting: deque[object] = deque()
-        self._recent: deque[_Asked] = deque()
+        self._begun: deque[float] = deque()
+        self._tokens: deque[_Tokens] = deque()
         self._in_flight = 0
 
     def complete(self, request: ModelRequest) -> ModelReply:
@@ -79,15 +81,16 @@ class LimitedClient:
             Interrupted: asked to stop while waiting.
             ModelError: as the client within.
         """
-        with self._admitted(estimate_tokens(request.transcript)) as asked:
+        with self._admitted(estimate_tokens(request.transcript)) as read:
             reply = self._client.complete(request)
-            used = reply.usage.input_tokens + reply.usage.output_tokens
+            written = reply.usage.output_tokens or estimate_tokens(reply.text)
             with self._changed:
-                asked.tokens = used or asked.tokens
+                read.count = reply.usage.input_tokens or read.count
+                self._tokens.append(_Tokens(self._clock(), written))
         return reply
 
     @contextmanager
-    def _admitted(self, tokens: int) -> Iterator[_Asked]:
+    def _admitted(self, tokens: int) -> Iterator[_Tokens]:
         ticket = object()
         with self._changed:
             self._waiting.append(ticket)
@@ -99,11 +102,12 @@ class LimitedClient:
             finally:
                 self._waiting.remove(ticket)
                 self._changed.notify_all()
-            asked = _Asked(self._clock(), tokens)
-            self._recent.append(asked)
+            read = _Tokens(self._clock(), tokens)
+            self._begun.append(read.since)
+            self._tokens.append(read)
             self._in_flight += 1
         try:
-            yield asked
+            yield read
         finally:
             with self._changed:
                 self._in_flight -= 1
@@ -112,13 +116,16 @@ class LimitedClient:
     def _wait_s(self, tokens: int) -> float:
         """How long the next request is to wait at least; 0 where it may go."""
         limits, now = self._limits, self._clock()
-        while self._recent and self._recent[0].since <= now - WINDOW_S:
-            self._recent.popleft()
+        while self._begun and self._begun[0] <= now - WINDOW_S:
+            self._begun.popleft()
+        while self._tokens and self._tokens[0].since <= now - WINDOW_S:
+            self._tokens.popleft()
         if limits.concurrent_requests is not None and self._in_flight >= limits.concurrent_requests:
             return _LOOK_S
-        too_many = limits.requests_per_minute is not None and len(self._recent) >= limits.requests_per_minute
-        spent = sum(asked.tokens for asked in self._recent)
-        too_much = limits.tokens_per_minute is not None and spent + tokens > limits.tokens_per_minute
-        if self._recent and (too_many or too_much):
-            return max(self._recent[0].since + WINDOW_S - now, 1e-3)
-        return 0.0
+        oldest = []
+        if limits.requests_per_minute is not None and len(self._begun) >= limits.requests_per_minute:
+            oldest.append(self._begun[0])
+        spent = sum(each.count for each in self._tokens)
+        if limits.tokens_per_minute is not None and spent > 0 and spent + tokens > limits.tokens_per_minute:
+            oldest.append(self._tokens[0].since)
+        return max((max(since + WINDOW_S - now, 1e-3) for since in oldest), default=0.0)

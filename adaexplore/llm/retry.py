@@ -42,7 +42,7 @@ class RetryPolicy:
         max_attempts: requests in all, the first included.
         max_wait_s: sum of the waits between them; a wait that would exceed it ends the attempts.
         base_s: upper bound of the first wait, doubled with every further one.
-        cap_s: upper bound of any wait that the service did not ask for.
+        cap_s: upper bound of what is added to a wait that the service asks for, or waited without one.
     """
 
     max_attempts: int = 8
@@ -104,9 +104,9 @@ class Retry:
             attempt, waited_s = attempt + 1, waited_s + delay_s
 
     def _delay_s(self, attempt: int, retry_after_s: float | None) -> float:
-        if retry_after_s is not None:
-            return retry_after_s + self._rng.uniform(0.0, min(self._policy.base_s, retry_after_s))
-        return self._rng.uniform(0.0, min(self._policy.cap_s, self._policy.base_s * 2.0 ** (attempt - 1)))
+        """What the service asks for and the backoff: one that asks for less than it needs is not hammered."""
+        longest = min(self._policy.cap_s, self._policy.base_s * 2.0 ** (attempt - 1))
+        return (retry_after_s or 0.0) + self._rng.uniform(0.0, longest)
 
 
 def retry_after_s(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:

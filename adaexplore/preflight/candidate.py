@@ -10,7 +10,7 @@ from functools import cached_property
 
 from adaexplore.core.syntax import parse
 from adaexplore.preflight.bindings import argument, assigned, bound_names, imports, statements
-from adaexplore.preflight.constants import UNKNOWN, compare, operate
+from adaexplore.preflight.constants import UNKNOWN, compare, operate, too_long
 
 JIT = ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit")
 AUTOTUNE = ("triton.autotune", "triton.runtime.autotune", "triton.runtime.autotuner.autotune")
@@ -81,6 +81,9 @@ class Candidate:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.tree = tree = parse(source)
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant) and too_long(node.value):
+                node.value = UNKNOWN  # type: ignore[assignment]
         self.star_import = any(
             isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)
         )

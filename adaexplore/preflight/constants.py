@@ -18,6 +18,11 @@ class Unknown:
 UNKNOWN = Unknown()
 
 
+def too_long(value: object) -> bool:
+    """Whether a literal is a number of more than 4,096 bits, whose digits Python may refuse to write."""
+    return isinstance(value, int) and value.bit_length() > 4096
+
+
 def operate(way: ast.operator, left: object, right: object) -> object:
     """The result of an operation on two numbers, or UNKNOWN."""
     return _or_unknown(arithmetic.operate(way, left, right))

@@ -30,7 +30,7 @@ def lint(source: str, api: TritonApi | None, reference: str | None = None) -> tu
     except SyntaxError as error:
         return (finding("syntax", error.lineno or 1, what=error.msg),)
     except (ValueError, RecursionError, MemoryError) as error:
-        return (finding("syntax", 1, what=error),)
+        return (finding("syntax", 1, what=str(error) or "nested too deeply"),)
     problem = _problem(reference)
     host = HostLints(candidate, api)
     scopes = Scopes(candidate, problem)
@@ -48,10 +48,7 @@ def lint(source: str, api: TritonApi | None, reference: str | None = None) -> tu
 
     try:
         found = [*model_findings(candidate, problem), *Walk(candidate, scopes, check).findings()]
-    except (
-        RecursionError,
-        ValueError,
-    ):  # nested too deeply to be looked through, a number too long to be told
+    except (RecursionError, ValueError):  # nested too deeply, or an f-string that cannot be written out again
         return ()
     return tuple(sorted(set(found), key=lambda each: (each.line, each.rule, each.message)))
 

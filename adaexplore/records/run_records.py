@@ -98,13 +98,24 @@ class RunRecords:
         Raises:
             RecordError: a file is damaged.
         """
+        return [*self._other_makers(key), *[f"{self.name()}/{key}"] * steps][:steps]
+
+    def taken_over(self, key: str) -> int:
+        """How many steps of a task were taken over from another run.
+
+        Raises:
+            RecordError: ``origins.json`` is damaged.
+        """
+        return len(self._other_makers(key))
+
+    def _other_makers(self, key: str) -> list[str]:
+        """Who made the steps of a task that were taken over, one by one."""
         path = self.folder / layout.ORIGINS
         origins = content.read_object(path) if path.is_file() else {}
         try:
-            taken = [maker for maker, count in origins.get(key, {}).items() for _ in range(count)]
+            return [maker for maker, count in origins.get(key, {}).items() for _ in range(count)]
         except (AttributeError, TypeError) as error:
             raise RecordError(f"{path} is damaged: restore it, or start with another save_path") from error
-        return [*taken, *[f"{self.name()}/{key}"] * steps][:steps]
 
     def write_makers(self, key: str, makers: Iterable[str]) -> None:
         """Keep who made the steps that a task takes over from another run, in their order.

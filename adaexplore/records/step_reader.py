@@ -186,7 +186,7 @@ def _read_usage(path: Path) -> Usage | None:
     if not path.is_file():
         return None
     try:
-        return Usage(**content.read_object(path))
+        return Usage() + Usage(**content.read_object(path))  # raises a TypeError for what is no number
     except TypeError as error:
         raise content.damaged(path, content.reason(error)) from error
 

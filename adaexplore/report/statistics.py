@@ -89,6 +89,16 @@ class SavingsFigures(BaseModel):
     repairs: dict[str, int]
 
 
+class Paid(BaseModel):
+    """What all replies cost that came in a run's own sessions, recorded in a step or not."""
+
+    model_config = ConfigDict(frozen=True)
+
+    requests: int
+    tokens: Tokens
+    usd: float | None
+
+
 class RunStatistics(BaseModel):
     """The figures of a run within ``steps`` steps; None is a figure that does not apply.
 
@@ -119,6 +129,8 @@ class RunStatistics(BaseModel):
         clean: the same figures with kernels that carry suspect flags counted as if they had not been found;
             tasks whose problem is degenerate are left out.
         savings: what steps came to before the judge, and the evaluations that they did without.
+        paid: what was paid for, whatever the steps: replies that a kill lost too, and those about rules;
+            without the steps that were taken over from another run. None where it was not noted.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -143,6 +155,7 @@ class RunStatistics(BaseModel):
     flags: dict[str, int]
     clean: SpeedupFigures
     savings: SavingsFigures
+    paid: Paid | None
 
 
 def run_results(folder: Path, within: int | None = None) -> list[TaskResult]:
@@ -164,12 +177,14 @@ def run_statistics(folder: Path, within: int | None = None) -> RunStatistics:
     Raises:
         UsageError: ``within`` is below 1.
         RecordError: ``folder`` is no run, or a record in it is damaged.
+        StorageError: what it cost cannot be read.
     """
-    return statistics_of(str(folder), run_results(folder, within))
+    noted = [usage for _, usage in RunRecords(folder).usage()]
+    return statistics_of(str(folder), run_results(folder, within), noted)
 
 
-def statistics_of(run: str, results: Sequence[TaskResult]) -> RunStatistics:
-    """The figures of the tasks' ``results``."""
+def statistics_of(run: str, results: Sequence[TaskResult], noted: Sequence[Usage] = ()) -> RunStatistics:
+    """The figures of the tasks' ``results``; ``noted`` is what each reply cost."""
     firsts = [result.first_correct for result in results]
     usage = total_usage(result.usage for result in results)
     flags = Counter(flag for result in results for flag in result.best.flags)
@@ -185,6 +200,7 @@ def statistics_of(run: str, results: Sequence[TaskResult]) -> RunStatistics:
         flags=_ranked(flags),
         clean=_figures([result.clean for result in results if DEGENERATE not in result.best.flags]),
         savings=_savings(sum((result.savings for result in results), Savings())),
+        paid=_paid(noted) if noted else None,
     )
 
 
@@ -251,6 +267,11 @@ def _mean(values: Sequence[float]) -> float | None:
 def _geometric_mean(values: Sequence[float]) -> float | None:
     mean = _mean([math.log(value) for value in values])
     return None if mean is None else math.exp(mean)
+
+
+def _paid(noted: Sequence[Usage]) -> Paid:
+    total = sum(noted, Usage())
+    return Paid(requests=len(noted), tokens=_tokens(total), usd=total.usd)
 
 
 def _tokens(usage: Usage | None) -> Tokens:

@@ -110,10 +110,23 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _summary(run: RunStatistics) -> dict[str, Any]:
     """The figures of a run in one flat row, all kernels counted."""
-    row = run.model_dump(exclude={"per_task", "tokens", "usd", "flagged", "flags", "clean", "savings"})
+    row = run.model_dump(
+        exclude={"per_task", "tokens", "usd", "flagged", "flags", "clean", "savings", "paid"}
+    )
     tokens = {f"tokens_{name}": value for name, value in run.tokens.model_dump().items()}
     saved = {"evaluations": run.savings.evaluations, "saved": sum(run.savings.saved.values())}
-    return row | tokens | {"usd": run.usd} | saved | {"repairs": sum(run.savings.repairs.values())}
+    paid: dict[str, Any] = dict.fromkeys(("requests", "tokens_input", "tokens_output", "usd"))
+    if run.paid is not None:
+        told = run.paid.tokens
+        paid = dict(zip(paid, (run.paid.requests, told.input, told.output, run.paid.usd), strict=True))
+    return (
+        row
+        | tokens
+        | {"usd": run.usd}
+        | saved
+        | {"repairs": sum(run.savings.repairs.values())}
+        | {f"paid_{name}": value for name, value in paid.items()}
+    )
 
 
 def _flag_columns(run: RunStatistics) -> dict[str, Any]:
@@ -144,7 +157,7 @@ def _show(name: str, value: object) -> str:
         return str(value)
     if name.removeprefix(_CLEAN) in _SHARES:
         return f"{100 * value:.1f}%"
-    return f"{value:.4f}" if name == "usd" else f"{value:.3f}"
+    return f"{value:.4f}" if name.endswith("usd") else f"{value:.3f}"
 
 
 def _is_figure(cell: str) -> bool:

@@ -6,7 +6,7 @@ kernels of the usual length. Only the lengths of replies are assumed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from adaexplore.core.plan import Plan, StepKind
@@ -38,7 +38,8 @@ class Estimate:
     """Steps and requests of a run, and what they read and write.
 
     Attributes:
-        steps: of all tasks.
+        steps: of all tasks, those that ask a model.
+        free: steps that do not: recorded ones and starting kernels.
         requests: to the model, without repairs.
         input_tokens: of the prompts, at full length: what a cache saves is left out.
         least_output_tokens: of the replies without any reasoning.
@@ -46,6 +47,7 @@ class Estimate:
     """
 
     steps: int
+    free: int
     requests: int
     input_tokens: int
     least_output_tokens: int
@@ -71,7 +73,13 @@ class Estimate:
         )
 
 
-def estimate(config: RunConfig, tasks: Sequence[Task], facts: JudgeFacts, rules: tuple[str, ...]) -> Estimate:
+def estimate(
+    config: RunConfig,
+    tasks: Sequence[Task],
+    facts: JudgeFacts,
+    rules: tuple[str, ...],
+    free: Mapping[str, int] | None = None,
+) -> Estimate:
     """Play the search of every task without a model and a judge.
 
     Args:
@@ -79,10 +87,12 @@ def estimate(config: RunConfig, tasks: Sequence[Task], facts: JudgeFacts, rules:
         tasks: to be solved.
         facts: what prompts say about the judge.
         rules: the skill memory that they show.
+        free: how many steps, the first, ask no model, by task.
     """
-    parts = [_of_task(config, task, facts, rules) for task in tasks]
+    parts = [_of_task(config, task, facts, rules, (free or {}).get(task.key, 0)) for task in tasks]
     return Estimate(
         steps=sum(part.steps for part in parts),
+        free=sum(part.free for part in parts),
         requests=sum(part.requests for part in parts),
         input_tokens=sum(part.input_tokens for part in parts),
         least_output_tokens=sum(part.least_output_tokens for part in parts),
@@ -90,18 +100,17 @@ def estimate(config: RunConfig, tasks: Sequence[Task], facts: JudgeFacts, rules:
     )
 
 
-def _of_task(config: RunConfig, task: Task, facts: JudgeFacts, rules: tuple[str, ...]) -> Estimate:
+def _of_task(config: RunConfig, task: Task, facts: JudgeFacts, rules: tuple[str, ...], free: int) -> Estimate:
     options = agent_options(config)
     prompts = StepPrompts(
         task, facts, rules, options.worked_example, options.layout, options.max_prompt_tokens
     )
-    kernel = ShownKernel("#" * (KERNEL_TOKENS * BYTES_PER_TOKEN), None)
     policy = build_policy(config.agent_type, search_knobs(config))
     requests = read = written = 0
     for step in range(1, config.total_steps + 1):
         rng = stream(config.seed, task.key, "estimate", step)
         plan = policy.plan(step, rng)
-        recent, elite = [kernel] * len(plan.context_ids), [kernel] * len(plan.elite_ids)
+        recent, elite = ([_kernel(node) for node in ids] for ids in (plan.context_ids, plan.elite_ids))
         asked = [(prompts.large(recent, elite).text, KERNEL_TOKENS)]
         if plan.kind is StepKind.SMALL:
             if not options.reviewer:
@@ -112,11 +121,19 @@ def _of_task(config: RunConfig, task: Task, facts: JudgeFacts, rules: tuple[str,
                 review = "x" * REVIEW_TOKENS * BYTES_PER_TOKEN
                 asked = [(prompts.small(recent, review).text, EDIT_TOKENS)]
                 asked.append((prompts.review(recent).text, REVIEW_TOKENS))
-        requests += len(asked)
-        read += sum(estimate_tokens(text) for text, _ in asked)
-        written += sum(tokens for _, tokens in asked)
+        if step > free:
+            requests += len(asked)
+            read += sum(estimate_tokens(text) for text, _ in asked)
+            written += sum(tokens for _, tokens in asked)
         policy.observe(plan, f"kernel {step}", _made_up(plan, rng.random(), rng.random()))
-    return Estimate(config.total_steps, requests, read, written, requests * config.max_completion_tokens)
+    free = min(free, config.total_steps)
+    most = requests * config.max_completion_tokens
+    return Estimate(config.total_steps - free, free, requests, read, written, most)
+
+
+def _kernel(node: int) -> ShownKernel:
+    """One of the usual length, unlike any other node's."""
+    return ShownKernel(f"# {node} ".ljust(KERNEL_TOKENS * BYTES_PER_TOKEN, "#"), None)
 
 
 def _made_up(plan: Plan, luck: float, speed: float) -> Score:

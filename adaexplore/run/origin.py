@@ -129,6 +129,17 @@ def to_take(
     return found
 
 
+def taken_over(records: RunRecords, tasks: Sequence[Task], replayed: RunRecords) -> list[Taking]:
+    """The steps that a recorded run took over itself, under whatever settings: its replay does too.
+
+    Raises:
+        RecordError: a file there is damaged.
+    """
+    counts = {task.key: replayed.taken_over(task.key) for task in tasks}
+    theirs = {key: replayed.task(key) for key, count in counts.items() if count}
+    return [Taking(records.task(key, task.agent_type), task, counts[key]) for key, task in theirs.items()]
+
+
 def origin(records: RunRecords, fork: Fork | None, replayed: RunRecords | None) -> dict[str, Any]:
     """What the run is and where its steps come from, for ``environment.json``; what it was it stays."""
     known = records.environment()

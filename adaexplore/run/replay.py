@@ -39,9 +39,11 @@ def recorded_replies(run: RunRecords, *, paid: bool = False) -> dict[str, Record
                 name = f"{key}/{record.node.plan.step}/{request_name(exchange.purpose, purposes)}"
                 usage = record.draft.usage if paid and not purposes else Usage()
                 purposes.append(exchange.purpose)
-                replies[name] = RecordedReply(
-                    Purpose(exchange.purpose), exchange.reply, Finish(exchange.finish), exchange.prompt, usage
-                )
+                try:
+                    purpose, finish = Purpose(exchange.purpose), Finish(exchange.finish)
+                except ValueError as error:
+                    raise RecordError(f"{run.folder} is damaged: step {name}: {error}") from error
+                replies[name] = RecordedReply(purpose, exchange.reply, finish, exchange.prompt, usage)
     if not any(reply.text for reply in replies.values()):
         raise ConfigError(f"{run.folder} holds no recorded replies; name a run of this version")
     return replies
@@ -51,11 +53,15 @@ def recorded_tasks(run: RunRecords, dtype: DtypeName) -> list[Task]:
     """The tasks of a recorded run, with the problems as they were then; "" for one that could not be run.
 
     Raises:
-        RecordError: a task's problem was not kept.
+        RecordError: a task's problem was not kept, or its folder is not named ``<level>_<problem_id>``.
     """
     tasks = []
     for key in run.tasks():
         level, _, problem_id = key.partition("_")
+        if not level.isdecimal():
+            raise RecordError(
+                f"{run.folder / key} holds a task, but is not named <level>_<problem_id>; rename it"
+            )
         records = run.task(key)
         refused = records.failure() is not None and not records.has_reference()
         reference = "" if refused else records.reference()
@@ -80,10 +86,15 @@ def recorded_seeds(run: RunRecords) -> dict[str, tuple[str, ...]]:
 def one_at_a_time(run: RunRecords) -> bool:
     """Whether the steps of each task of a recorded run were observed in the order in which they were planned.
 
+    Those that it took over do not count.
+
     Raises:
         RecordError: a record is damaged.
     """
-    orders = [[step.step for step in run.task(key).summaries()] for key in run.tasks()]
+    orders = [
+        [step.step for step in run.task(key).summaries() if step.step > 0][run.taken_over(key) :]
+        for key in run.tasks()
+    ]
     return all(order == sorted(order) for order in orders)
 
 
@@ -116,17 +127,24 @@ class RecordedJudge:
                     self._profiles[_name(key, source)] = profiles[step]
 
     def identity(self) -> JudgeIdentity:
-        """What the judge said about itself."""
+        """What the judge said about itself.
+
+        Raises:
+            RecordError: that is damaged.
+        """
         told = self._run.environment().get("judge", {})
-        sandbox = told.get("sandbox")
-        return JudgeIdentity(
-            device=str(told.get("device", "unknown")),
-            hardware=str(told.get("hardware", "unknown")),
-            versions=tuple(sorted(told.get("versions", {}).items())),
-            sandbox=None
-            if sandbox is None
-            else Sandbox(tuple(sandbox["in_force"]), tuple(sandbox["missing"])),
-        )
+        try:
+            sandbox = told.get("sandbox")
+            return JudgeIdentity(
+                device=str(told.get("device", "unknown")),
+                hardware=str(told.get("hardware", "unknown")),
+                versions=tuple(sorted(told.get("versions", {}).items())),
+                sandbox=None
+                if sandbox is None
+                else Sandbox(tuple(sandbox["in_force"]), tuple(sandbox["missing"])),
+            )
+        except (AttributeError, KeyError, TypeError) as error:
+            raise RecordError(f"{self._run.folder} is damaged: environment.json tells no judge") from error
 
     def check_problem(self, task: Task) -> None:
         """See :class:`~adaexplore.judge_client.protocol.Judge`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -31,7 +31,7 @@ from adaexplore.run.build import (
 )
 from adaexplore.run.estimate import FREE, estimate
 from adaexplore.run.memory import RunMemory, open_memory
-from adaexplore.run.origin import Fork, origin, refuse_other_origin, refuse_to_mix, to_take
+from adaexplore.run.origin import Fork, origin, refuse_other_origin, refuse_to_mix, taken_over, to_take
 from adaexplore.run.provenance import provenance
 from adaexplore.run.replay import RecordedJudge, recorded_replies, recorded_seeds
 from adaexplore.run.seeds import load_seeds
@@ -152,14 +152,27 @@ def open_session(
         AdaExploreError: something the run needs is not there; the message says what to do.
     """
     records, begun = RunRecords(folder), folder.exists()
-    with records.lock():
+    with _no_empty_folders(folder), records.lock():
         try:
             with _opened(config, tasks, records, stop, fork, replayed) as session:
                 yield session
-        except AdaExploreError as error:
+        except (AdaExploreError, OSError) as error:
             if not begun and records.config() is None:
                 records.remove_empty(*([] if isinstance(error, JudgeError) else [JUDGE_LOG]))
             raise
+
+
+@contextmanager
+def _no_empty_folders(folder: Path) -> Iterator[None]:
+    """Remove ``folder`` and those above that were made for a run which came to nothing, where empty."""
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
+    try:
+        yield
+    except (AdaExploreError, OSError):
+        for path in made:
+            with suppress(OSError):
+                path.rmdir()
+        raise
 
 
 @contextmanager
@@ -183,6 +196,8 @@ def _opened(
         taken += to_take(records, config, tasks, locate(config.resume_from), "resume_from")
     if fork is not None:
         taken += to_take(records, config, tasks, fork.run, "--fork", fork.at)
+    if replayed is not None:
+        taken += taken_over(records, tasks, replayed)
     replies = None
     if config.replay_path is not None:
         replies = recorded_replies(RunRecords.existing(locate(config.replay_path)), paid=replayed is not None)

@@ -78,7 +78,12 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
             try:
                 search.start_next()
             except BudgetReached as reached:
-                failure = reached
+                if search.in_flight:
+                    break  # what these cost decides
+                if solver.budget is None or solver.budget.reached is not None:
+                    failure = reached
+                else:
+                    solver.budget.wait()  # what other tasks' steps cost decides
         if not search.in_flight:
             break
         plan, ended = search.in_flight.take()

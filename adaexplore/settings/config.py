@@ -302,6 +302,12 @@ def _contradictions(config: RunConfig) -> list[str]:
             problems.append(f"num_processes: {config.num_processes} is not a multiple of the {given}")
     if config.server_type == "command" and config.command is None:
         problems.append("command: missing, server_type 'command' needs the program to run")
+    if config.server_type == "command":
+        problems += [
+            f"{key}: a command tells neither tokens nor dollars, limit max_wall_s instead"
+            for key in ("max_cost_usd", "max_total_tokens")
+            if getattr(config, key) is not None
+        ]
     if config.server_type == "replay" and config.replay_path is None:
         problems.append("replay_path: missing, server_type 'replay' needs the recorded replies")
     if config.server_type == "replay" and config.memory_update:

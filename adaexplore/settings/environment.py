@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from adaexplore.settings.paths import expanded
+
 KEY_VARIABLES: Mapping[str, str] = {
     "OPENAI_API_KEY": "openai_api_key",
     "AZURE_API_KEY": "azure_api_key",
@@ -39,7 +41,11 @@ class Environment:
 
 
 def read_environment(variables: Mapping[str, str]) -> Environment:
-    """Read what this project needs from ``variables`` (``os.environ``); blank means absent."""
+    """Read what this project needs from ``variables`` (``os.environ``); blank means absent.
+
+    Raises:
+        ConfigError: ``KERNELBENCH_ROOT`` begins with the home of somebody who has none.
+    """
 
     def value(name: str) -> str | None:
         return variables.get(name, "").strip() or None
@@ -51,5 +57,5 @@ def read_environment(variables: Mapping[str, str]) -> Environment:
         azure_endpoint=value("AZURE_OPENAI_ENDPOINT"),
         anthropic_api_key=value("ANTHROPIC_API_KEY"),
         judge_token=value("ADAEXPLORE_JUDGE_TOKEN"),
-        kernelbench_root=None if root is None else Path(root).expanduser(),
+        kernelbench_root=None if root is None else expanded(root),
     )

@@ -25,6 +25,7 @@ _EXPECTED = {
     "float_type": "a number",
     "bool_type": "true or false",
     "string_type": "text",
+    "string_unicode": "text without halves of surrogate pairs",
     "tuple_type": "a list such as [0, 1]",
     "finite_number": "a finite number",
     "string_too_short": "text that is not empty",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from pathlib import Path
 
+from adaexplore.core.errors import ConfigError
 from adaexplore.settings.config import RunConfig
 
 REPOSITORY_ROOT = Path(__file__).resolve().parents[2]
@@ -14,12 +15,27 @@ def locate(path: str | Path) -> Path:
     """Find an input file or folder: as given, else below the folder that holds this package.
 
     Where it is in neither place the path is returned as given, so that a message names what was written.
+
+    Raises:
+        ConfigError: it begins with the home of somebody who has none.
     """
-    given = Path(path).expanduser()
+    given = expanded(path)
     if given.is_absolute() or given.exists():
         return given
     beside_package = REPOSITORY_ROOT / given
     return beside_package if beside_package.exists() else given
+
+
+def expanded(path: str | Path) -> Path:
+    """``path`` with a ``~`` at its beginning replaced.
+
+    Raises:
+        ConfigError: it begins with the home of somebody who has none.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise ConfigError(f"{path} begins with a home that is not known; write the path out") from error
 
 
 def run_directory(config: RunConfig, now: datetime) -> Path:
@@ -28,9 +44,12 @@ def run_directory(config: RunConfig, now: datetime) -> Path:
     Args:
         config: the run's configuration.
         now: the time that goes into the name.
+
+    Raises:
+        ConfigError: as :func:`expanded`.
     """
     if config.save_path is not None:
-        return Path(config.save_path).expanduser()
+        return expanded(config.save_path)
     parts = [
         config.agent_type,
         memory_version(config.general_memory_path),

@@ -44,6 +44,14 @@ class _Loader(yaml.SafeLoader):
         """Decimal, also with leading zeros."""
         return int(node.value)
 
+    def construct_yaml_str(self, node: yaml.ScalarNode) -> str:
+        """Text as it stands, without a character that no path, address or command can hold."""
+        if "\0" in node.value:
+            raise yaml.constructor.ConstructorError(
+                None, None, "text with a NUL character, which no path can hold", node.start_mark
+            )
+        return str(node.value)
+
 
 class _Dumper(yaml.SafeDumper):
     """Safe dumper that quotes exactly what ``_Loader`` would not read back as text."""
@@ -55,6 +63,7 @@ for _tag, _pattern, _first in _RESOLVERS:
     _Loader.add_implicit_resolver(_tag, re.compile(_pattern), list(_first))
     _Dumper.add_implicit_resolver(_tag, re.compile(_pattern), list(_first))
 _Loader.add_constructor("tag:yaml.org,2002:int", _Loader.construct_yaml_int)
+_Loader.add_constructor("tag:yaml.org,2002:str", _Loader.construct_yaml_str)
 
 
 class YamlProblem(ValueError):

@@ -183,19 +183,21 @@ class Sweep:
             target_ms *= 2
         declared = [DECLARED] if DECLARED in ready and DECLARED not in standing else []
         final = self._rated([*standing, *declared], _FINAL_MS, _FINAL_ROUNDS)
-        rest = [
-            number
-            for number in [*standing, *out]
-            if number in ms and number not in final and number not in self._found.failed
-        ]
-        ranking = [*final, *rest]
+        failed = self._found.failed
+        ranking = [each for each in dict.fromkeys([*final, *out]) if each in ms and each not in failed]
+        place = ranking.index(DECLARED) if declared and DECLARED in ranking else 0
+        if place:  # it was in the final however slow it is
+            ranking[place:] = sorted(ranking[place:], key=lambda number: ms[number])
         if DECLARED in ranking and ms[ranking[0]] > (1 - MARGIN) * ms[DECLARED]:
             ranking.remove(DECLARED)
             ranking.insert(0, DECLARED)
         self._found.ranking = ranking
 
     def _rated(self, numbers: Sequence[int], target_ms: float, rounds: int) -> list[int]:
-        """Those that could be timed, the fastest first; the device is held alone for a short time each."""
+        """Those that could be timed, the fastest first, then those that the budget left out, as they came.
+
+        The device is held alone for a short time each.
+        """
         waiting = list(numbers)
         timed: dict[int, float] = {}
         while waiting and not self._spent:
@@ -217,7 +219,7 @@ class Sweep:
                 if number not in times:
                     self._found.failed[number] = "it failed while it was timed"
         self._found.ms |= timed
-        return sorted(timed, key=lambda number: timed[number])
+        return [*sorted(timed, key=lambda number: timed[number]), *waiting]
 
     def _check(self) -> None:
         """Leave out the best ones as long as they are wrong.

@@ -137,6 +137,11 @@ def test_failed_edit_goes_back_once_with_reason_and_nearest_lines() -> None:
     assert made.outcome is DraftOutcome.WRITTEN
 
 
+def test_a_reply_without_edits_is_told_that_it_has_none() -> None:
+    _, client = draft(["1. Double the size.", EDIT], SMALL, [BAD])
+    assert "There are no edits in your answer." in client.requests[1].prompt
+
+
 def test_a_cut_repair_is_not_applied_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
     cut_after_one_edit = ModelReply(EDIT + "\n<old_str_2>", Finish.CUT, Usage(), "scripted")
     replies = [ModelReply(MISSING, Finish.COMPLETE, Usage(), "scripted"), cut_after_one_edit]

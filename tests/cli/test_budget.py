@@ -8,6 +8,7 @@ import pytest
 
 from adaexplore.cli.main import main
 from adaexplore.core.errors import BudgetReached
+from adaexplore.core.usage import Usage
 from adaexplore.records.run_records import RunRecords
 
 DUMMY = ["--config", "config/quickstart.yaml", "--set", "dummy=true", "--set", "num_processes=3"]
@@ -74,3 +75,51 @@ def test_seeds_do_not_make_a_step_look_cheap_when_a_run_goes_on(tmp_path: Path) 
     limit = f"max_total_tokens={spent * 3 // 2}"
     assert run(folder, *one, "total_steps=8", limit) == BudgetReached.exit_code
     assert steps(folder) == 6
+
+
+def test_dry_run_counts_the_steps_that_ask_a_model(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = ("test_list_path=null", "level=1", "problem_id=3", "num_processes=1", "preflight=false")
+    seeds, folder = tmp_path / "seeds", tmp_path / "run"
+    seeds.mkdir()
+    for number in range(2):
+        (seeds / f"{number}.py").write_text(f"VALUE = {number}\n")
+
+    def told(*settings: str, command: tuple[str, ...] = ("run", *DUMMY)) -> str:
+        sets = [part for setting in settings for part in ("--set", setting)]
+        assert main([*command, *sets, "--dry-run"]) == 0
+        return capsys.readouterr().out.splitlines()[0]
+
+    seeded = (*one, f"save_path={folder}", f"seed_kernel={seeds}")
+    assert "5 steps (besides 2 that ask none), about 5 requests" in told(*seeded, "total_steps=7")
+    assert run(folder, *one) == 0  # 4 steps
+    capsys.readouterr()
+    assert "3 steps (besides 4 that ask none)" in told(*one, f"save_path={folder}", "total_steps=7")
+    assert "0 steps (besides 4 that ask none)" in told(*one, f"save_path={folder}", "total_steps=4")
+    fork = ("run", "--fork", str(folder), "--at", "3")
+    assert "4 steps (besides 3 that ask none)" in told("total_steps=7", command=fork)
+    taken = (*one, f"save_path={tmp_path / 'new'}", f"resume_from={folder}", "total_steps=7")
+    assert "3 steps (besides 4 that ask none)" in told(*taken)
+
+
+@pytest.mark.parametrize("limit", ["max_cost_usd", "max_total_tokens"])
+def test_what_a_command_does_not_tell_cannot_be_limited(
+    tmp_path: Path, limit: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(tmp_path / "run", "server_type=command", "command=cat", f"{limit}=5") == 2
+    assert f"{limit}: a command tells neither tokens nor dollars" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("num_processes", [1, 3])
+def test_a_limit_below_what_all_steps_in_flight_may_cost_does_not_end_a_run_early(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_processes: int
+) -> None:
+    dearest = Usage(input_tokens=25_000)
+    monkeypatch.setattr("adaexplore.run.session.FREE", ())
+    monkeypatch.setattr("adaexplore.run.estimate.Estimate.dearest_step", lambda *_: dearest)
+    folder = tmp_path / "run"
+    several = ("parallel_steps=4", f"num_processes={num_processes}")
+    assert run(folder, *several, "max_total_tokens=60000") == BudgetReached.exit_code
+    spent = sum((usage for _, usage in RunRecords(folder).usage()), Usage())
+    assert spent.input_tokens + spent.output_tokens > 40_000

@@ -2,8 +2,11 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -148,3 +151,59 @@ def test_best_prefix_is_written_only_where_asked(tmp_path: Path, capsys: pytest.
     assert list(json.loads(written.read_text())) == ["1_1"]
     assert sorted(path.name for path in (tmp_path / "run").rglob("*")) == before
     assert "2.000" in capsys.readouterr().out
+
+
+def test_a_path_that_cannot_be_used_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stats", "x" * 300]) == 5
+    said = capsys.readouterr().err
+    assert "File name too long" in said
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("module", ["stats", "eval"])
+def test_sigterm_ends_a_command_as_an_interrupt_does(
+    module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left: list[str] = []
+
+    def waits(_args: object) -> int:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(5)
+        finally:
+            left.append("in good order")
+        return 0
+
+    monkeypatch.setattr(f"adaexplore.cli.{module}.run", waits)
+    before = signal.getsignal(signal.SIGTERM)
+    assert main([module, *(["x"] if module == "stats" else ["x", "--task", "y"])]) == 130
+    assert left == ["in good order"]
+    assert capsys.readouterr().err == "adaexplore: interrupted\n"
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_an_interrupt_while_a_command_is_imported_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(_name: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("adaexplore.cli.main.importlib.import_module", interrupted)
+    assert main(["stats", "x"]) == 130
+    assert capsys.readouterr().err == "adaexplore: interrupted\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("buffered", ["", "1"])
+def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, buffered: str) -> None:
+    (tmp_path / "kernel.py").touch()
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-m", "adaexplore", "lint", str(tmp_path / "kernel.py")],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=os.environ | {"PYTHONUNBUFFERED": buffered},
+        )
+    assert ended.returncode == 5
+    assert ended.stderr == "adaexplore: cannot write the output: no space is left\n"

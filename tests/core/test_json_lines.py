@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import io
 import logging
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,20 @@ def test_a_torn_line_is_named_and_costs_no_other(tmp_path: Path, caplog: pytest.
     with caplog.at_level(logging.WARNING):
         assert JsonLines(path).read(lambda line: line["number"]) == [1, 3]
     assert [record.getMessage().split(": ")[0] for record in caplog.records] == [f"{path}:2", f"{path}:4"]
+
+
+def test_a_line_that_is_taken_in_parts_is_written_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Grudging(io.FileIO):
+        def write(self, data: Any) -> int:
+            return super().write(data[:3])
+
+    lines = JsonLines(tmp_path / "a.jsonl")
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "open", lambda path, mode, buffering: Grudging(path, mode.replace("b", "")))
+        lines.append({"number": 1})
+    assert lines.read(same) == [{"number": 1}]
 
 
 def test_a_file_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:

@@ -75,6 +75,14 @@ def test_full_queue_is_waited_for_as_long_as_it_asks() -> None:
     assert slept == [7.0]
 
 
+def test_waits_double_where_the_judge_names_none_that_can_be_waited() -> None:
+    slept: list[float] = []
+    busy = [(503, "full", headers) for headers in ({}, {"Retry-After": "nan"}, {"Retry-After": "soon"}, {})]
+    with JudgeServer(sequence(*busy, (200, PASSED, {}))) as server:
+        assert judge(server.url, slept).evaluate(TASK, "x").correct
+    assert all(most / 2 <= wait <= most for wait, most in zip(slept, (1, 2, 4, 8), strict=True))
+
+
 def test_lasting_overload_is_a_judge_error_not_a_verdict() -> None:
     with (
         JudgeServer(sequence((503, "full", {}))) as server,

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import signal
 import socket
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,32 +13,11 @@ from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
 from adaexplore.judge_client.connection import open_client
 from adaexplore.judge_client.http import Evaluation, HttpJudge
-from online_judge import linux
-from tests.online_judge.live import comm, judge_environment, wait_until
+from tests.online_judge.live import running_judge, wait_until
 from tests.online_judge.sources import HONEST, NOTED, REFERENCE, with_forward
 
 pytestmark = pytest.mark.slow
 TASK = Task(1, "1", "1_x", REFERENCE, "fp32", Path("1_x.py"))
-
-
-@contextlib.contextmanager
-def judge_at(port: int, folder: Path, state: str) -> Iterator[subprocess.Popen[bytes]]:
-    announcement = folder / "announcement.json"
-    announcement.unlink(missing_ok=True)
-    command = [sys.executable, "-m", "online_judge", "--port", str(port), "--announce", str(announcement)]
-    process = subprocess.Popen(
-        [*command, "--die-with-parent"],
-        env=judge_environment(JUDGE_STATE=state),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        wait_until(lambda: announcement.exists() or process.poll() is not None, 90)
-        assert process.poll() is None, "the judge did not start"
-        yield process
-    finally:
-        process.send_signal(signal.SIGTERM)
-        process.wait(60)
 
 
 @pytest.mark.parametrize("journal", [True, False])
@@ -61,11 +35,11 @@ def test_a_judge_killed_in_mid_job_still_gives_its_verdict(tmp_path: Path, journ
             sleep=lambda seconds: time.sleep(min(seconds, 0.2)),
         )
         thread = threading.Thread(target=lambda: found.append(judge.evaluate(TASK, slow)))
-        with judge_at(port, tmp_path, state) as process:
+        with running_judge(tmp_path, port=port, JUDGE_STATE=state) as live:
             thread.start()
-            wait_until(lambda: "noted" in map(comm, linux.descendants(process.pid)), 60)
-            process.kill()
-            process.wait(30)
-        with judge_at(port, tmp_path, state):
+            wait_until(lambda: live.processes("noted"), 60)
+            live.process.kill()
+            live.process.wait(30)
+        with running_judge(tmp_path, port=port, JUDGE_STATE=state):
             thread.join(60)
     assert [verdict.correct for verdict in found] == [True]

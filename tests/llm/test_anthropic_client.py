@@ -187,6 +187,17 @@ def test_stream_that_ends_early_is_asked_again(server: ModelServer, connect: Con
     assert len(server.requests) == 3
 
 
+@pytest.mark.parametrize(("rest", "missing"), [("", 50), ("data: [DONE]\n\n", 0)])
+def test_a_whole_message_is_an_answer_whatever_follows(
+    server: ModelServer, connect: Connect, rest: str, missing: int
+) -> None:
+    delta = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "paid for"}}
+    body = stream(delta, {"type": "message_stop"}).body + rest
+    server.script(Raw(body, content_type="text/event-stream", length=len(body) + missing))
+    assert connect().complete(ask()).text == "paid for"
+    assert len(server.requests) == 1
+
+
 def test_unusual_line_ends_are_part_of_the_text(server: ModelServer, connect: Connect) -> None:
     text = "a\u2028b\x85c\u2029d"
     delta = {"type": "content_block_delta", "delta": {"type": "text_delta", "text": text}}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+import time
+
 import pytest
 
 from adaexplore.core.errors import BudgetReached, ConfigError
@@ -34,10 +38,10 @@ def test_steps_in_flight_count_before_they_are_paid() -> None:
 
 
 def test_estimate_holds_until_a_step_has_ended() -> None:
-    budget = Budget(Limits(tokens=2500), Meter(), expected=DOLLAR)
+    budget = Budget(Limits(tokens=2800), Meter(), expected=DOLLAR)
     budget.admit()
     budget.admit()
-    with pytest.raises(BudgetReached, match="max_total_tokens: 2500"):
+    with pytest.raises(BudgetReached, match="max_total_tokens: 2800"):
         budget.admit()
 
 
@@ -48,20 +52,71 @@ def test_first_step_goes_however_little_is_left() -> None:
         budget.admit()
 
 
-def test_nothing_goes_where_all_is_spent() -> None:
+@pytest.mark.parametrize("limits", [Limits(tokens=1000), Limits(usd=1.0)])
+def test_nothing_goes_where_all_is_spent(limits: Limits) -> None:
     with pytest.raises(BudgetReached):
-        Budget(Limits(tokens=1000), Meter(), before=DOLLAR, steps=0).admit()
+        Budget(limits, Meter(), before=DOLLAR, steps=0).admit()
 
 
-def test_once_reached_it_stays_reached() -> None:
-    budget = Budget(Limits(usd=1.5), Meter(), expected=DOLLAR)
+def test_what_does_not_fit_beside_steps_in_flight_may_fit_after_them() -> None:
+    meter = Meter()
+    budget = Budget(Limits(usd=1.5), meter, expected=DOLLAR)
     budget.admit()
     with pytest.raises(BudgetReached):
         budget.admit()
+    assert budget.reached is None
+    meter.spent += Usage(usd=0.25)
     budget.settle(1.0)
-    with pytest.raises(BudgetReached):
+    budget.admit()
+
+
+def test_no_more_steps_are_trusted_to_be_cheap_than_have_been() -> None:
+    meter = Meter()
+    budget = Budget(Limits(usd=4.0), meter, expected=DOLLAR)
+    in_flight = []
+    for _ in range(4):
         budget.admit()
-    assert budget.reached is not None
+        meter.spent += Usage(usd=0.1)
+        budget.settle(1.0)
+        in_flight.append(_room(budget))
+    assert in_flight == [4, 5, 6, 7]  # 3.9 are left: as many at 0.1 as have ended, and three at 1
+
+
+def _room(budget: Budget) -> int:
+    """How many steps more may begin at once."""
+    room = 0
+    with contextlib.suppress(BudgetReached):
+        while True:
+            budget.admit()
+            room += 1
+    for _ in range(room):
+        budget.drop()
+    return room
+
+
+def test_once_reached_with_nothing_in_flight_it_stays_reached() -> None:
+    meter = Meter()
+    budget = Budget(Limits(usd=1.5), meter, expected=DOLLAR)
+    budget.admit()
+    meter.spent += DOLLAR
+    budget.settle(1.0)
+    for _ in range(2):
+        with pytest.raises(BudgetReached, match=r"\$1.5 would be exceeded"):
+            budget.admit()
+        assert budget.reached is not None
+        meter.spent = Usage()
+
+
+def test_who_waits_goes_on_when_a_step_has_ended() -> None:
+    budget = Budget(Limits(usd=1.5), Meter(), expected=DOLLAR)
+    budget.wait()  # nothing is in flight
+    budget.admit()
+    ended = threading.Timer(0.05, budget.drop)
+    ended.start()
+    since = time.monotonic()
+    budget.wait()
+    assert time.monotonic() - since < 0.4
+    budget.admit()
 
 
 def test_earlier_sessions_count() -> None:
@@ -72,8 +127,8 @@ def test_earlier_sessions_count() -> None:
 
 
 def test_time_counts_with_that_of_the_step_to_come() -> None:
-    now = 0.0
-    budget = Budget(Limits(wall_s=10.0), Meter(), clock=lambda: now)
+    now = 0.0  # steps of earlier sessions tell nothing of how long one takes
+    budget = Budget(Limits(wall_s=10.0), Meter(), before=DOLLAR, steps=8, clock=lambda: now)
     budget.admit()
     now = 6.0
     budget.settle(6.0)

@@ -11,7 +11,7 @@ from adaexplore.core.errors import Interrupted
 from adaexplore.core.usage import Usage
 from adaexplore.llm import limits
 from adaexplore.llm.limits import LimitedClient, RateLimits
-from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
+from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose, Turn
 
 
 class Service:
@@ -72,6 +72,50 @@ def test_tokens_told_by_the_answer_count(monkeypatch: pytest.MonkeyPatch) -> Non
     times = service.times
     assert times[1] - times[0] < 0.2  # 100 + 1 of 150
     assert times[2] - times[0] >= 0.29
+
+
+def test_a_small_request_does_not_overtake_a_large_one_that_waits() -> None:
+    now, answered = 0.0, []
+
+    class Naming(Service):
+        def complete(self, request: ModelRequest) -> ModelReply:
+            answered.append(request.key)
+            return super().complete(request)
+
+    client = LimitedClient(Naming(), RateLimits(tokens_per_minute=100), threading.Event(), clock=lambda: now)
+    client.complete(ModelRequest("a" * 240, Purpose.LARGE, "60 tokens"))
+    turn = Turn("b" * 200, Purpose.SMALL, "no")
+    large = ModelRequest("c", Purpose.REPAIR, "over 50 with what was said before", earlier=(turn,))
+    small = ModelRequest("d", Purpose.LARGE, "1 token")
+    threads = []
+    for request in (large, small):
+        threads.append(threading.Thread(target=client.complete, args=(request,), daemon=True))
+        threads[-1].start()
+        time.sleep(0.05)
+    assert answered == ["60 tokens"]
+    now = 60.0
+    for thread in threads:
+        thread.join(20)
+    assert set(answered[1:]) == {large.key, small.key}
+
+
+def test_tokens_of_an_answer_that_took_longer_than_a_minute_count_from_then_on() -> None:
+    now, stop = 0.0, threading.Event()
+
+    class Slow(Service):
+        def complete(self, request: ModelRequest) -> ModelReply:
+            nonlocal now
+            now += 70.0
+            return super().complete(request)
+
+    service = Slow(usage=Usage(input_tokens=10, output_tokens=200))
+    client = LimitedClient(service, RateLimits(tokens_per_minute=150), stop, clock=lambda: now)
+    client.complete(ModelRequest("p", Purpose.LARGE, "first"))
+    stop.set()  # who would wait is told so
+    with pytest.raises(Interrupted):
+        client.complete(ModelRequest("p", Purpose.LARGE, "at once"))
+    now += 60.0
+    client.complete(ModelRequest("p", Purpose.LARGE, "a minute later"))
 
 
 def test_a_request_larger_than_a_minute_goes_when_it_is_empty() -> None:

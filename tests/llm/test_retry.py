@@ -50,6 +50,13 @@ def test_requested_wait_is_never_shortened() -> None:
     assert 90.0 <= waits[0] <= 91.0
 
 
+def test_short_requested_waits_do_not_use_the_attempts_up() -> None:
+    waits: list[float] = []
+    policy = RetryPolicy(max_attempts=5, base_s=1.0, cap_s=4.0)
+    Retry(policy, sleep=waits.append, rng=Longest()).call(Asked(*[ServiceTrouble("busy", 0.1)] * 4))
+    assert waits == [1.1, 2.1, 4.1, 4.1]
+
+
 def test_attempts_are_counted_with_the_first() -> None:
     asked = Asked(*[ServiceTrouble("busy")] * 9)
     with pytest.raises(ModelUnavailableError, match=r"^busy; gave up after 4 attempts$"):

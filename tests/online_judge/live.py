@@ -1,9 +1,7 @@
 """A real judge on a loopback port, and how tests talk to it."""
 
 import contextlib
-import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -13,11 +11,11 @@ from typing import IO, Any
 
 import httpx
 
+from adaexplore.judge_client.embedded import judge_process
 from online_judge import linux
 
 from .sources import REFERENCE
 
-START_S = 90.0
 ENVIRONMENT = {"ADAEXPLORE_JUDGE_SECRET": "zq7x-13579", "JUDGE_DEVICE": "cpu", "MAX_CONCURRENT_EVALS": "1"}
 JUDGE_VARIABLES = (
     "ARMED_PLAYERS",
@@ -44,6 +42,9 @@ class LiveJudge:
         self.log = Path()
         self.url = f"http://127.0.0.1:{port}"
         self.client = httpx.Client(base_url=self.url, timeout=120, trust_env=False)
+
+    def close(self) -> None:
+        self.client.close()
 
     def post(self, path: str, body: dict[str, Any]) -> httpx.Response:
         return self.client.post(path, json=body)
@@ -98,28 +99,15 @@ def judge_environment(**changes: str) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def running_judge(folder: Path, log: IO[bytes] | None = None, **environment: str) -> Iterator[LiveJudge]:
-    announcement = folder / "announcement.json"
-    process = subprocess.Popen(
-        start_command("--announce", str(announcement), "--die-with-parent"),
-        env=judge_environment(**environment),
-        stdout=log,
-        stderr=log,
-    )
-    judge = None
-    try:
-        wait_until(lambda: announcement.exists() or process.poll() is not None, START_S)
-        assert process.poll() is None, "the judge did not start"
-        judge = LiveJudge(process, json.loads(announcement.read_text())["port"])
-        yield judge
-    finally:
-        if judge is not None:
-            judge.client.close()
-        if process.poll() is None:
-            process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            raise
+def running_judge(
+    folder: Path, log: IO[bytes] | None = None, *, port: int = 0, **environment: str
+) -> Iterator[LiveJudge]:
+    """A judge until the end of the block, at which one that still runs must end in order."""
+    with contextlib.ExitStack() as stack:
+        log = log or stack.enter_context((folder / "judge.log").open("ab"))
+        started = stack.enter_context(judge_process(judge_environment(**environment), log, port=port))
+        with contextlib.closing(LiveJudge(started.process, started.port)) as judge:
+            yield judge
+        if judge.process.poll() is None:
+            judge.process.terminate()
+            judge.process.wait(30)

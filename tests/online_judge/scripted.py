@@ -45,11 +45,13 @@ class Scripted:
                 except pickle.UnpicklingError:
                     order = body
                 self.asked.append(order)
+                files = [os.fstat(fd).st_ino for fd in fds]
                 for message in self._reply(order, fds):
                     self._player.send(message)
-                for fd in fds:
-                    with contextlib.suppress(OSError):  # a window closes its own
-                        os.close(fd)
+                for fd, file in zip(fds, files, strict=True):
+                    with contextlib.suppress(OSError):  # a window closes its own: the number may be another
+                        if os.fstat(fd).st_ino == file:
+                            os.close(fd)
         except ChannelClosed:
             pass
         finally:

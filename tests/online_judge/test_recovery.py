@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import subprocess
 import threading
@@ -129,16 +130,26 @@ def test_client_that_hangs_up_frees_the_slot(frail_judge: LiveJudge) -> None:
     assert judge.evaluate(with_forward(HONEST))["correctness"] is True
 
 
-def test_judge_ends_with_its_parent(tmp_path: Path) -> None:
-    announcement = tmp_path / "announcement.json"
-    command = start_command("--die-with-parent", "--announce", str(announcement))
+def test_judge_ends_with_its_parent() -> None:
+    read, write = os.pipe()
     shell = subprocess.Popen(
-        ["sh", "-c", '"$@" & echo $!; wait', "sh", *command], env=judge_environment(), stdout=-1
+        [
+            "sh",
+            "-c",
+            '"$@" & echo $!; wait',
+            "sh",
+            *start_command("--die-with-parent", "--announce", str(write)),
+        ],
+        env=judge_environment(),
+        stdout=subprocess.PIPE,
+        pass_fds=[write],
     )
     assert shell.stdout is not None
     with shell.stdout as out:
         pid = int(out.readline())
-    wait_until(announcement.exists, 60)
+    assert select.select([read], [], [], 60)[0], "the judge did not start"
+    os.close(read)
+    os.close(write)
     shell.kill()
     shell.wait()
     wait_until(lambda: not alive(pid))

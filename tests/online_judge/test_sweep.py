@@ -1,5 +1,6 @@
 """A sweep against a player that is a thread: the referee's side and the player's, without a GPU."""
 
+import itertools
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -185,6 +186,20 @@ def test_fastest_wins_and_weak_ones_are_timed_less(tmp_path: Path) -> None:
     assert calls[8.0] > calls[7.5], "the declared one is in the final"
 
 
+def test_each_round_keeps_the_faster_half_and_times_it_for_twice_as_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Contest, "_second_call", lambda held, entrant: 0.1)
+    costs = [8.0, *(1.0 + 0.5 * step for step in range(14))]
+    result = swept(tmp_path, [configuration(cost) for cost in costs])
+    rounds = [dict(order.calls) for order in result.asked if isinstance(order, Rate)]
+    assert [len(calls) for calls in rounds] == [15, 8, 4, 3]
+    # the first round only knows how long a call takes on the wall
+    second, third, final = (calls[costs.index(1.0)] for calls in rounds[1:])
+    assert (second, third) == (4, 7)
+    assert final in (8, 9)
+
+
 def test_declared_one_stays_unless_another_is_faster_by_more_than_noise(tmp_path: Path) -> None:
     result = swept(tmp_path, [configuration(cost) for cost in (2.0, 1.99, 2.5, 3.0)])
     assert result.found.ranking[0] == DECLARED
@@ -209,6 +224,13 @@ def test_fast_and_wrong_is_no_winner(tmp_path: Path) -> None:
     result = swept(tmp_path, [configuration(8.0), wrong, right])
     assert result.found.ranking[0] == 2
     assert result.found.failed == {1: "its outputs are wrong"}
+
+
+def test_several_that_are_fast_and_wrong_are_left_out(tmp_path: Path) -> None:
+    wrong = [configuration(cost, " + 1.0") for cost in (1.0, 1.5, 2.0)]
+    result = swept(tmp_path, [configuration(8.0), *wrong, configuration(2.5)])
+    assert result.found.ranking[0] == 4
+    assert result.found.failed == dict.fromkeys((1, 2, 3), "its outputs are wrong")
 
 
 def test_working_numbers_win_where_the_declared_ones_do_not_run(tmp_path: Path) -> None:
@@ -265,6 +287,32 @@ def test_spent_budget_ends_a_sweep_with_what_is_known(tmp_path: Path) -> None:
     assert result.found.ready == {}
     assert result.found.ranking == []
     assert result.found.spent_s > 0
+
+
+def test_time_for_which_the_player_is_stopped_is_not_of_the_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    always = itertools.count(step=1000)
+    monkeypatch.setattr(Lock, "stopped_s", lambda lock: float(next(always)))
+    assert swept(tmp_path, [configuration(cost) for cost in (2.0, 1.0, 3.0)]).found.spent_s == 0
+
+
+def test_budget_that_ends_within_a_round_loses_none_that_was_timed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    costs = (200.0, 210.0, 220.0, 230.0, 240.0)
+    rated: list[Rate] = []
+    rate = Contest.rate
+
+    def counted(held: Contest, calls: Any, rounds: int) -> dict[str, Any]:
+        rated.append(Rate(calls, rounds))
+        return rate(held, calls, rounds)
+
+    monkeypatch.setattr(Contest, "rate", counted)
+    monkeypatch.setattr(Contest, "_second_call", lambda held, entrant: 0.1)
+    # the first round is one order; in the second, which knows how long the calls are, each is one of its own
+    monkeypatch.setattr(Sweep, "_spent", property(lambda sweep: len(rated) >= 2))
+    assert swept(tmp_path, [configuration(cost) for cost in costs]).found.ranking == [0, 1, 2, 3, 4]
 
 
 def test_one_that_breaks_the_process_is_found_when_all_are_tried_alone(

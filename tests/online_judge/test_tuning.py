@@ -97,8 +97,11 @@ def test_candidate_that_is_wrong_as_declared_is_not_swept() -> None:
 
 
 def test_candidate_that_needs_weights_of_its_own_is_swept_after_it_passed() -> None:
-    slot = Slot(Swept(ready={0: 1.0}, finished=True, wrong=True), ranked(2, DECLARED, 1, 3))
+    screening = Swept(ready={0: 1.0}, finished=True, wrong=True, parts_s={"compile": 1.5, "check": 0.5})
+    slot = Slot(screening, ranked(2, DECLARED, 1, 3))
     verdict = judged(slot)
+    assert [terms.budget_s for terms in slot.asked] == [10.0, 8.0]
+    assert verdict.metadata["tuned"]["spent_s"] == {"compile": 3.5, "check": 0.5}
     assert [terms.screened for terms in slot.asked] == [True, False]
     assert slot.judged == [SOURCE, slot.asked[1].sources[2][1]]
     assert verdict.tuned is not None
@@ -124,6 +127,21 @@ def test_sweep_that_used_its_budget_up_is_not_repeated() -> None:
     )
     slot = Slot(partial)
     judged(slot)
+    assert slot.judged == [slot.asked[0].sources[1][1]]
+
+
+def test_one_that_breaks_the_process_after_it_was_ranked_is_not_chosen() -> None:
+    slot = Slot(Swept(ms={0: 2.0, 2: 1.0}, ranking=[2, 0], suspects=[2], parts_s={"compile": 9.9}))
+    judged(slot)
+    assert slot.judged == [SOURCE]
+
+
+def test_ranking_outlives_players_that_come_to_none_of_whom_there_are_three() -> None:
+    first = Swept(ms={0: 2.0, 1: 1.0}, ranking=[1, 0], suspects=[2, 3], parts_s={"time": 1.0})
+    nothing = Swept(suspects=[2, 3], parts_s={"time": 1.0})
+    slot = Slot(first, nothing, nothing, ranked(3))
+    judged(slot)
+    assert len(slot.asked) == 3
     assert slot.judged == [slot.asked[0].sources[1][1]]
 
 

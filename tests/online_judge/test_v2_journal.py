@@ -1,13 +1,10 @@
 """Accepted jobs outlive a killed judge."""
 
 import asyncio
-import os
 import signal
 import sqlite3
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,7 +15,7 @@ from online_judge.journal import JobRow, Journal
 from online_judge.settings import default_state_file
 from online_judge.store import Store
 
-from .live import LiveJudge, judge_environment, running_judge, start_command, wait_until
+from .live import LiveJudge, running_judge, wait_until
 from .sources import HONEST, NOTED, PASSING, with_forward
 from .test_v2_jobs import FOREVER, cancel, judged, look, metric, submit
 
@@ -42,7 +39,6 @@ def test_killed_judge_finishes_what_it_had_accepted(tmp_path: Path) -> None:
         wait_until(lambda: judge.processes("noted"))
         judge.process.send_signal(signal.SIGKILL)
         judge.process.wait(30)
-    (tmp_path / "announcement.json").unlink()
     with running_judge(tmp_path, JUDGE_STATE=state) as judge:
         again = {key: submit(judge, SLOW, key=key).json() for key in ("running", "shared")}
         assert {key: each["id"] for key, each in again.items()} == {
@@ -64,7 +60,6 @@ def test_judge_that_was_stopped_in_order_goes_on_as_well(tmp_path: Path) -> None
     with running_judge(tmp_path, JUDGE_STATE=state) as judge:
         running = submit(judge, FOREVER).json()["id"]
         wait_until(lambda: judge.processes("noted"))
-    (tmp_path / "announcement.json").unlink()
     with running_judge(tmp_path, JUDGE_STATE=state) as judge:
         assert look(judge, running, wait=0)["state"] in ("queued", "running")
         assert cancel(judge, running)["state"] == "cancelled"
@@ -163,13 +158,5 @@ def test_judge_on_a_named_port_keeps_its_state(tmp_path: Path) -> None:
     from .test_v2_access import free_port
 
     port = free_port()
-    announcement = tmp_path / "announcement.json"
-    command = [*start_command()[:3], "--port", str(port), "--announce", str(announcement)]
-    environment: dict[str, Any] = judge_environment(XDG_STATE_HOME=str(tmp_path))
-    process = subprocess.Popen(command, env=environment)
-    try:
-        wait_until(announcement.exists, 60)
+    with running_judge(tmp_path, port=port, XDG_STATE_HOME=str(tmp_path)):
         assert (tmp_path / "adaexplore" / "judge" / f"{port}.sqlite").exists()
-    finally:
-        os.kill(process.pid, signal.SIGTERM)
-        process.wait(30)

@@ -205,17 +205,24 @@ def test_types_that_are_not_sure_are_left_alone(body: str, api: TritonApi) -> No
 @pytest.mark.parametrize(
     "number", ["*".join(["(2**63)**60"] * 4), "0x" + "f" * 5000, "*".join(["10**63"] * 70)]
 )
-def test_a_number_too_long_to_be_told_ends_nothing(number: str, api: TritonApi) -> None:
+def test_a_number_too_long_to_be_told_is_unknown_and_hides_nothing(number: str, api: TritonApi) -> None:
     source = f"""import torch, triton
 import triton.language as tl
 N = {number}
+M = 5
 @triton.jit
 def k(x, B: tl.constexpr):
-    o = tl.arange(0, B)
-    tl.store(x + o, o)
+    o = tl.arange(0, B) + N
+    tl.store(x + o, o + M)
 class ModelNew(torch.nn.Module):
     def forward(self, x):
         k[(1,)](x, B=N)
         return x
 """
-    assert isinstance(lint(source, api), tuple)
+    assert rules(source, api, None) == {"non-constexpr-global"}
+
+
+def test_a_syntax_finding_always_says_what_is_wrong(api: TritonApi) -> None:
+    (found,) = lint("x = " + "-" * 50_000 + "1\n", api)
+    assert found.rule == "syntax"
+    assert found.message.removeprefix("not valid Python: ")

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from adaexplore.core.errors import RecordError, UsageError
 from adaexplore.core.usage import Usage
+from adaexplore.records.run_records import RunRecords
 from adaexplore.report.statistics import run_statistics, statistics_of
+from adaexplore.report.tables import TableFormat, render
 from adaexplore.report.task_result import Best, TaskResult
 
 USAGE = {
@@ -117,6 +119,23 @@ def test_tokens_and_cost_are_summed_within_the_steps(tmp_path, write_task):
     assert figures.tokens.model_dump() == {"input": 300, "cached": 120, "written": 60, "output": 30}
     assert figures.usd == pytest.approx(1.5)
     assert run_statistics(tmp_path, 1).tokens.input == 200
+
+
+def test_what_was_paid_for_counts_replies_that_no_step_has(tmp_path, write_task):
+    write_task(tmp_path, "1_1", [1.0], [USAGE])
+    assert run_statistics(tmp_path).paid is None
+    for request in ("1_1/1/large", "1_1/2/large", "1_1/2/large"):  # the second step was lost, and paid again
+        RunRecords(tmp_path).write_usage(request, Usage(**USAGE))
+    figures = run_statistics(tmp_path)
+    assert figures.usd == pytest.approx(0.5)
+    assert figures.paid.model_dump() == {
+        "requests": 3,
+        "tokens": {"input": 300, "cached": 120, "written": 60, "output": 30},
+        "usd": pytest.approx(1.5),
+    }
+    lines = [line.split() for line in render([figures], TableFormat.TABLE).splitlines()]
+    assert ["paid_requests", "3"] in lines
+    assert ["paid_usd", "1.5000"] in lines
 
 
 def test_an_unknown_price_leaves_the_tokens_known(tmp_path, write_task):

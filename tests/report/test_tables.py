@@ -14,7 +14,7 @@ from adaexplore.report.tables import TableFormat, best_prefix, render, text_tabl
 KEYS = [
     "run", "tasks", "correct", "accuracy", "mean_speedup_all", "mean_speedup_correct", "mean_unclamped",
     "gm10_all", "gm10_correct", "fast_1_2", "fast_2", "pass_at_1", "steps", "tokens", "usd", "per_task",
-    "flagged", "flags", "clean", "savings",
+    "flagged", "flags", "clean", "savings", "paid",
 ]  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def test_csv_has_a_line_a_run(run):
     rows = list(csv.DictReader(io.StringIO(render([figures, figures], TableFormat.CSV))))
     assert len(rows) == 2
     assert float(rows[0]["accuracy"]) == pytest.approx(0.6)
-    assert rows[0]["tokens_input"] == ""
+    assert rows[0]["tokens_input"] == rows[0]["paid_usd"] == ""
     assert "per_task" not in rows[0]
 
 

@@ -39,3 +39,11 @@ def test_more_tasks_cost_more() -> None:
     )
     assert two.steps == 2 * one.steps
     assert two.input_tokens > one.input_tokens
+
+
+def test_a_kernel_in_view_is_as_long_as_kernels_usually_are() -> None:
+    none, five = (
+        estimate(RunConfig(preset="default", total_steps=30, pool_size=size), [TASK], FACTS, ())
+        for size in (0, 5)
+    )
+    assert five.input_tokens - none.input_tokens > 20 * KERNEL_TOKENS

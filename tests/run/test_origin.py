@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -287,3 +289,52 @@ def test_a_session_of_a_replay_has_the_judge_of_the_recording(run: Path, tmp_pat
     replayed = RunRecords(run)
     with open_session(config, [], tmp_path / "again", threading.Event(), replayed=replayed) as session:
         assert session.access.identity.hardware == "dummy (random metrics)"
+
+
+@pytest.mark.parametrize("changed", ["preset=default", "parallel_steps=1"])
+def test_a_fork_under_other_settings_is_replayed_too(
+    run: Path, tmp_path: Path, tasks: Path, changed: str
+) -> None:
+    if changed == "parallel_steps=1":  # steps that ended in an order of their own are taken over as they are
+        run = tmp_path / "parallel"
+        chosen = settings(save_path=run, test_list_path=tasks, parallel_steps=3, total_steps=5)
+        assert main(["run", *chosen]) == 0
+    fork, again = tmp_path / "fork", tmp_path / "again"
+    sets = ["--set", changed, "--set", f"save_path={fork}", "--set", f"total_steps={STEPS}"]
+    assert main(["run", "--fork", str(run), "--at", "3", *sets]) == 0
+    fork = fork.rename(tmp_path / "moved")
+    assert main(["replay", str(fork), "--out", str(again)]) == 0
+    assert contents(again) == contents(fork)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "said"),
+    [
+        ("1_1/step_2_exchanges.json", lambda told: told[0].update(finish="so"), "step 1_1/2/"),
+        ("1_1/step_2_usage.json", lambda told: told.update(input_tokens="9"), "step_2_usage.json is damaged"),
+        ("environment.json", lambda told: told.update(judge=7), "environment.json tells no judge"),
+    ],
+)
+def test_a_replay_of_a_damaged_record_is_one_line(
+    run: Path,
+    tmp_path: Path,
+    name: str,
+    change: Callable[[Any], None],
+    said: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = json.loads((run / name).read_text())
+    change(told)
+    (run / name).write_text(json.dumps(told))
+    capsys.readouterr()
+    assert main(["replay", str(run), "--out", str(tmp_path / "again")]) == 2
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "again").exists()
+
+
+def test_a_folder_of_another_name_is_not_replayed(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / "1_1").rename(run / "one_1")
+    assert main(["replay", str(run), "--out", str(tmp_path / "again")]) == 2
+    assert "is not named <level>_<problem_id>" in capsys.readouterr().err

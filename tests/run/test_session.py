@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from adaexplore.core.errors import ConfigError, RecordError
+from adaexplore.core.errors import AdaExploreError, ConfigError, RecordError
 from adaexplore.core.task import Task
 from adaexplore.run.session import open_session
 from adaexplore.settings.config import RunConfig
@@ -74,3 +74,12 @@ def test_steps_are_taken_over_from_another_run(tmp_path: Path) -> None:
     (tmp_path / "first" / "1_2" / "step_1_reply.txt").write_text("told apart")
     assert run(tmp_path / "second", total_steps=3, resume_from=str(tmp_path / "first")) == 3
     assert (tmp_path / "second" / "1_2" / "step_1_reply.txt").read_text() == "told apart"
+
+
+@pytest.mark.parametrize("name", ["a/b/c", "a/" + "x" * 300])
+def test_a_run_that_is_refused_leaves_no_folder_above_its_own_either(tmp_path: Path, name: str) -> None:
+    (tmp_path / "kept").mkdir()
+    for above in ("", "kept", "new/er"):
+        with pytest.raises((AdaExploreError, OSError)):
+            run(tmp_path / above / name, seed_kernel="no/such/file")
+    assert [path.name for path in tmp_path.rglob("*")] == ["kept"]

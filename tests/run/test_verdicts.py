@@ -62,3 +62,24 @@ def test_who_waits_for_a_verdict_that_fails_is_told_so_and_a_later_one_asks_agai
             with pytest.raises(JudgeUnavailableError, match="gone"):
                 asked.result(20)
     assert verdicts.known("x = 1") is None
+
+
+def test_a_judge_that_is_free_again_is_asked_before_one_that_is_busy() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+
+    class Busy(StubJudge):
+        def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+            begun.set()
+            assert go_on.wait(20)
+            return super().evaluate(task, source, force=force)
+
+    busy, free = Busy(), StubJudge()
+    verdicts = Verdicts([busy, free], TASK)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(verdicts.on, "x = 0")
+        assert begun.wait(20)
+        for number in range(1, 4):
+            verdicts.again(f"x = {number}")
+        go_on.set()
+        asked.result(20)
+    assert (busy.judged, len(free.judged_again)) == (["x = 0"], 3)

@@ -164,13 +164,24 @@ def test_resolved_yaml_holds_every_key_in_use() -> None:
 
 @settings(deadline=None)
 @given(
-    text=st.text(st.characters(codec="utf-8"), min_size=1),
+    text=st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1),
     number=st.floats(min_value=1e-300, max_value=1e300),
 )
 def test_any_text_and_number_survive_resolved_yaml(text: str, number: float) -> None:
     config = RunConfig(suffix=text, tolerance=number)
     values, _ = parse_mapping(resolved_yaml(config))
     assert RunConfig.model_validate(values) == config
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(r'"a\0b"', "NUL character"), (r'"\ud800"', "text without halves of surrogate pairs")],
+)
+def test_text_that_no_path_can_hold_is_an_error(write, value: str, said: str) -> None:
+    for asked in ((None, [f"save_path={value}"]), (write(f"seed: 1\nsave_path: {value}\n"), [])):
+        with pytest.raises(ConfigError, match=said) as raised:
+            load_config(*asked)
+        assert "\0" not in str(raised.value)
 
 
 @settings(deadline=None)

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from adaexplore.core.errors import ConfigError
 from adaexplore.settings.config import RunConfig
+from adaexplore.settings.environment import read_environment
 from adaexplore.settings.paths import REPOSITORY_ROOT, locate, run_directory
 
 NOON = datetime(2026, 3, 4, 12, 0, 5)
@@ -36,3 +38,13 @@ def test_default_name_tells_runs_apart() -> None:
     assert run_directory(RunConfig(), NOON) == Path("outputs/MCTS_v1_200_KB_25_20260304-120005")
     named = RunConfig(agent_type="PS", general_memory_path=None, total_steps=3, suffix="try")
     assert run_directory(named, NOON) == Path("outputs/PS_no-memory_KB_3_20260304-120005_try")
+
+
+@pytest.mark.parametrize("path", ["~nobody-of-that-name/x", "~nobody-of-that-name"])
+def test_a_home_that_is_not_known_is_an_error(path: str) -> None:
+    with pytest.raises(ConfigError, match="home that is not known"):
+        locate(path)
+    with pytest.raises(ConfigError, match="home that is not known"):
+        run_directory(RunConfig(save_path=path), NOON)
+    with pytest.raises(ConfigError, match="home that is not known"):
+        read_environment({"KERNELBENCH_ROOT": path})

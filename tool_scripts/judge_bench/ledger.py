@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
-
-from adaexplore.core.errors import StorageError, UsageError
+from adaexplore.core.errors import UsageError
+from adaexplore.core.json_lines import JsonLines
 from tool_scripts.judge_bench.records import KINDS, Record, Session
 
 R = TypeVar("R", bound=Record)
@@ -19,25 +17,18 @@ class Ledger:
     """The records of one part on one device; safe to use from several threads."""
 
     def __init__(self, folder: Path, device: str, part: str) -> None:
-        """Read what is there.
+        """Read what is there; a line that a killed process left torn is named, and its unit measured again.
 
         Raises:
-            UsageError: a line other than the last one is damaged.
-            StorageError: the folder cannot be made.
+            UsageError: a line is no record.
+            StorageError: the file cannot be read.
         """
         self.part = part
         self.device = device
         self.path = folder / f"{device}-{part}.jsonl"
         self._lock = threading.Lock()
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            text = self.path.read_text(encoding="utf-8") if self.path.exists() else ""
-            whole, _, torn = text.rpartition("\n")
-            if torn:  # killed while writing: that unit is measured again
-                self.path.write_text(whole + "\n" if whole else "", encoding="utf-8")
-        except OSError as error:
-            raise StorageError(f"cannot use {folder}: {error.strerror}; choose another --out") from error
-        self._records = [self._parsed(line) for line in whole.splitlines()]
+        self._lines = JsonLines(self.path)
+        self._records = self._lines.read(self._record)
 
     def of(self, kind: type[R]) -> list[R]:
         """The records of one kind, oldest first."""
@@ -45,14 +36,13 @@ class Ledger:
             return [record for record in self._records if isinstance(record, kind)]
 
     def add(self, record: Record) -> None:
-        """Keep a record."""
-        line = json.dumps({"type": type(record).__name__, **record.model_dump(mode="json")})
+        """Keep a record.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self._lines.append({"type": type(record).__name__, **record.model_dump(mode="json")})
         with self._lock:
-            try:
-                with self.path.open("a", encoding="utf-8") as out:
-                    out.write(line + "\n")
-            except OSError as error:
-                raise StorageError(f"cannot write {self.path}: {error.strerror}") from error
             self._records.append(record)
 
     def open_session(self, session: Session) -> None:
@@ -70,11 +60,10 @@ class Ledger:
                 )
         self.add(session)
 
-    def _parsed(self, line: str) -> Record:
+    def _record(self, line: Any) -> Record:
         try:
-            fields = json.loads(line)
-            return KINDS[fields.pop("type")].model_validate(fields)
-        except (ValueError, KeyError, AttributeError, ValidationError) as error:
+            return KINDS[line.pop("type")].model_validate(line)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UsageError(
                 f"{self.path} is damaged ({type(error).__name__}); choose another --out"
             ) from error

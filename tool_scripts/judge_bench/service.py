@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +12,7 @@ from typing import Any
 import httpx
 
 from adaexplore.core.errors import JudgeUnavailableError
+from adaexplore.judge_client.embedded import judge_process
 from tool_scripts.judge_bench.candidates import Candidate
 from tool_scripts.judge_bench.records import Judged
 from tool_scripts.judge_bench.surroundings import ROOT
@@ -23,8 +20,6 @@ from tool_scripts.judge_bench.surroundings import ROOT
 TIMED_RUNS = 100
 TRIALS = 5
 JOB_TIMEOUT_S = 300
-_START_S = 180.0
-_STOP_S = 60.0
 _POLL_S = 30
 _HTTP_S = 120.0
 _OURS = (
@@ -65,27 +60,12 @@ def running_judge(device: str, slots: int, log: Path, **environment: str) -> Ite
         "JUDGE_STATE": "",
         "LOG_FORMAT": "json",
     }
-    with tempfile.TemporaryDirectory(prefix="bench-judge-") as folder:
-        announcement = Path(folder) / "announcement.json"
-        command = [sys.executable, "-m", "online_judge", "--host", "127.0.0.1", "--port", "0"]
-        with log.open("wb") as out:
-            process = subprocess.Popen(
-                [*command, "--announce", str(announcement), "--die-with-parent"],
-                cwd=ROOT,
-                env=kept | ours | environment,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-            )
-        try:
-            yield _ready_address(process, announcement, log)
-        finally:
-            process.terminate()
-            try:
-                process.wait(_STOP_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+    with log.open("wb") as out, judge_process(kept | ours | environment, out) as judge:
+        address = f"http://127.0.0.1:{judge.port}"
+        answer = httpx.get(f"{address}/readyz", timeout=_HTTP_S, trust_env=False)
+        if not answer.is_success:
+            raise JudgeUnavailableError(f"the judge is not ready: {answer.text[:_TEXT_CHARS]} (see {log})")
+        yield address
 
 
 def request_of(candidate: Candidate) -> dict[str, Any]:
@@ -172,25 +152,3 @@ def judged(candidate: Candidate, unit: str, answer: dict[str, Any], seconds: flo
         slot_held_s=slot.get("held_s"),
         slot_gpu_s=slot.get("gpu_s"),
     )
-
-
-def _ready_address(process: subprocess.Popen[bytes], announcement: Path, log: Path) -> str:
-    deadline = time.monotonic() + _START_S
-    while time.monotonic() < deadline:
-        if process.poll() is not None:
-            raise JudgeUnavailableError(f"the judge did not start: {_last_error(log)} (see {log})")
-        if announcement.exists():
-            address = f"http://127.0.0.1:{json.loads(announcement.read_text())['port']}"
-            with contextlib.suppress(httpx.HTTPError):
-                if httpx.get(f"{address}/readyz", timeout=_HTTP_S, trust_env=False).status_code == 200:
-                    return address
-        time.sleep(0.05)
-    raise JudgeUnavailableError(f"the judge was not ready within {_START_S:.0f} s; see {log}")
-
-
-def _last_error(log: Path) -> str:
-    """The last line of the last traceback, else the last line."""
-    lines = log.read_text(errors="replace").strip().splitlines()
-    tracebacks = [json.loads(line).get("traceback", "") for line in lines if line.startswith("{")]
-    last = next((text for text in reversed(tracebacks) if text), lines[-1] if lines else "it said nothing")
-    return str(last.strip().splitlines()[-1][:_TEXT_CHARS])

@@ -8,6 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,10 @@ logger = logging.getLogger("bench_search")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code (2: something given cannot be used)."""
+    """Run the command; returns its exit code.
+
+    2: something given cannot be used; 1: one of its processes was ended; 130: interrupted.
+    """
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
     options = _parser().parse_args(arguments)
     try:
@@ -32,6 +36,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except AdaExploreError as error:
         logger.error("bench_search: %s", error)
         return 2
+    except BrokenProcessPool:
+        logger.error("bench_search: a process of its own was ended, by the environment or for its memory")
+        return 1
+    except KeyboardInterrupt:
+        logger.error("bench_search: interrupted")
+        return 130
     text = json.dumps(result, indent=1)
     if options.out is not None:
         try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import gzip
 import json
 import math
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +19,9 @@ METADATA = frozenset(
     {"shape", "size", "device", "dtype", "numel", "ndim", "dim", "stride", "is_contiguous", "is_cuda"}
 )
 """What a kernel may ask of a tensor without reading its values."""
+_GZIP = b"\x1f\x8b"
+_UNREADABLE = (OSError, EOFError, zlib.error, RecursionError)
+_MISSHAPEN = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class RecordedTree:
     """One problem's search, steps in the order in which they were made, the root left out.
 
     ``top`` is the level that counts as the whole gain, 0 where nothing in it is correct and beats 1x;
-    ``file`` is the stem of the file's name.
+    ``file`` is the file's name without its endings.
     """
 
     name: str
@@ -64,34 +69,39 @@ class RecordedTree:
 
 
 def read_trees(folder: Path) -> list[RecordedTree]:
-    """All trees of ``folder`` by name.
+    """All trees of ``folder``, ``*.json`` and ``*.json.gz``, by name.
 
     Raises:
         ConfigError: the folder holds no tree, or a file that is none.
     """
-    files = sorted(folder.glob("*.json")) if folder.is_dir() else []
+    files = sorted([*folder.glob("*.json"), *folder.glob("*.json.gz")]) if folder.is_dir() else []
     if not files:
-        raise ConfigError(f"{folder} holds no recorded trees: give a folder with *.json web bundles")
+        raise ConfigError(
+            f"{folder} holds no recorded trees: give a folder with web bundles, *.json or *.json.gz"
+        )
     return [read_tree(file) for file in files]
 
 
 def read_tree(file: Path) -> RecordedTree:
-    """The tree in ``file``.
+    """The tree in ``file``, compressed by gzip or not.
 
     Raises:
         ConfigError: it is not a tree in that format.
     """
     try:
-        data = json.loads(file.read_text(encoding="utf-8"))
+        packed = file.read_bytes()
+        text = gzip.decompress(packed) if packed.startswith(_GZIP) else packed
+        data = json.loads(text.decode("utf-8-sig"))
         steps = tuple(_step(item) for item in data["steps"] if item["created_by"] != StepKind.DUMMY_ROOT)
-        name = Path(str(data.get("run_dir") or "")).name or file.stem
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        stem = file.name.partition(".json")[0]
+        name = Path(str(data.get("run_dir") or "")).name or stem
+    except (*_UNREADABLE, *_MISSHAPEN) as error:
         raise ConfigError(
             f"{file} is not a recorded tree ({type(error).__name__}: {error}): leave it out of the folder"
         ) from None
     _check_parents(file, steps)
     top = max((step.level for step in steps if step.level is not None), default=0.0)
-    return RecordedTree(name, steps, max(top, 0.0), file.stem)
+    return RecordedTree(name, steps, max(top, 0.0), stem)
 
 
 def reads_no_input(source: str) -> bool:
@@ -125,7 +135,7 @@ def _step(item: dict[str, Any]) -> RecordedStep:
     correct = bool(score["correct"]) and 0 < speedup < math.inf
     return RecordedStep(
         id=int(item["node_id"]),
-        parent_id=int(item["parent_node_id"]),
+        parent_id=int(item["parent_node_id"] or 0),
         kind=StepKind(item["created_by"]),
         context_ids=tuple(int(node) for node in item.get("context_node_ids") or ()),
         compiled=bool(score["compiled"]),

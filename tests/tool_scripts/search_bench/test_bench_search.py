@@ -161,6 +161,16 @@ def test_what_cannot_be_used_is_one_line(caplog, tmp_path):
         assert len(caplog.records) == 1
 
 
+@pytest.mark.parametrize(
+    ("does", "jobs", "code"), [("os._exit(0)", "2", 1), ("signal.raise_signal(2)", "1", 130)]
+)
+def test_an_ended_process_and_an_interrupt_are_one_line(caplog, tmp_path, does, jobs, code):
+    file = environment_file(tmp_path, does)
+    file.write_text("import os, signal\n" + file.read_text(encoding="utf-8"), encoding="utf-8")
+    assert main(["--env", str(file), "--seeds", "2", "--jobs", jobs]) == code
+    assert len(caplog.records) == 1
+
+
 def test_json_that_cannot_be_written_is_one_line(caplog, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")

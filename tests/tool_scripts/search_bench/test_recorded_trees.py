@@ -1,3 +1,4 @@
+import gzip
 import json
 import math
 import random
@@ -21,6 +22,19 @@ def written(path, steps):
 def test_trees_are_named_after_their_run_and_sorted(trees):
     assert [tree.name for tree in read_trees(trees)] == ["2_1", "2_2", "2_3"]
     assert read_trees(trees)[0].top == pytest.approx(math.log(3.0))
+
+
+def test_compressed_trees_are_read_beside_plain_ones(trees):
+    plain = read_trees(trees)
+    file = trees / "p2_2.json"
+    (trees / "p2_2.json.gz").write_bytes(gzip.compress(b"\xef\xbb\xbf" + file.read_bytes()))
+    file.unlink()
+    assert read_trees(trees) == plain
+
+
+def test_a_first_step_may_have_no_parent(tmp_path):
+    steps = [step(1, None, "large", 2.0), step(2, 1, "small", 3.0)]
+    assert [step.parent_id for step in written(tmp_path / "a.json", steps).steps] == [0, 1]
 
 
 def test_a_curve_is_the_share_of_the_log_gain_and_holds_at_its_end(tmp_path):
@@ -92,11 +106,16 @@ def test_a_kernel_that_asks_for_shape_and_place_only_reads_no_input(source, cons
         ("[]", "is not a recorded tree"),
         ('{"steps": [{"created_by": "small_step"}]}', "is not a recorded tree"),
         (json.dumps(bundle("x", [step(1, 7, "large", 2.0)])), "step 1 names node 7, which is not before it"),
+        (json.dumps(bundle("x", [step(math.inf, 0, "large", 2.0)])), "is not a recorded tree"),
+        ("[" * 100_000, "is not a recorded tree"),
+        (gzip.compress(b"{}")[:-9], "is not a recorded tree"),
+        (b"\x1f\x8bnothing of the kind", "is not a recorded tree"),
+        (b"\xff\xfe", "is not a recorded tree"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path, text, message):
     file = tmp_path / "bad.json"
-    file.write_text(text, encoding="utf-8")
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ConfigError, match=message) as raised:
         read_tree(file)
     assert str(file) in str(raised.value)

@@ -1,0 +1,100 @@
+"""Which code surely runs, and which may not."""
+
+from __future__ import annotations
+
+import pytest
+
+from adaexplore.preflight.lints import lint
+from adaexplore.preflight.triton_api import TritonApi, triton_api
+from tests.preflight.cases import REFERENCE, module
+
+WRONG = "x = tl.float32(1.0)"
+LAUNCH = "kernel[(8,)](x, y, 512, BLOCK=64)"
+STATEMENTS = "    a = 1\n    b = 2\n    c = 3\n"
+LEAVES = "    if x.dim() > 6:\n        return y\n    else:\n        return x\n"
+
+
+@pytest.fixture(scope="module")
+def api() -> TritonApi:
+    found = triton_api("3.7.1")
+    assert found is not None
+    return found
+
+
+def rules(source: str, api: TritonApi) -> set[str]:
+    return {found.rule for found in lint(source, api, REFERENCE)}
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        f"if torch.cuda.is_available():\n    {LAUNCH}\nelse:\n    y = x * 2",
+        f"if self.training:\n    {LAUNCH}\nelse:\n    y = x * 2",
+        f'if x.device.type == "cuda":\n    {LAUNCH}\nelse:\n    y = x * 2',
+        f'if x.device.type != "cuda":\n    y = x * 2\nelse:\n    {LAUNCH}',
+        f"if x.dim() > 4:\n{LEAVES}{LAUNCH}",
+    ],
+)
+def test_a_launch_on_the_judges_way_is_looked_at(launch: str, api: TritonApi) -> None:
+    assert rules(module(WRONG, launch=launch), api) == {"called-dtype"}
+
+
+@pytest.mark.parametrize(
+    "launch",
+    [
+        f"x.shape[0] > 100 and {LAUNCH}",
+        f"later = lambda: {LAUNCH}",
+        f"z = {LAUNCH} if x.shape[0] > 100 else x",
+        f"if x.dim() > 4:\n{STATEMENTS}    return y\n{LAUNCH}",
+        f"if x.dim() > 4:\n{STATEMENTS}{LEAVES}{LAUNCH}",
+        f"if x.dim() > 4:\n    return other(x)\n{LAUNCH}",
+    ],
+)
+def test_a_launch_off_another_way_that_works_is_left_alone(launch: str, api: TritonApi) -> None:
+    above = "def other(x):\n    return x * 2\n"
+    assert rules(module(WRONG, above=above, launch=launch), api) == set()
+
+
+def test_a_candidate_that_switches_training_itself_is_not_sure_to_train(api: TritonApi) -> None:
+    above = "def prepared(model):\n    return model.eval()\n"
+    assert rules(module(WRONG, above=above, launch=f"if self.training:\n    {LAUNCH}"), api) == set()
+
+
+def test_an_inherited_forward_is_followed(api: TritonApi) -> None:
+    def inherited(body: str) -> str:
+        return module(body).replace("class ModelNew", "class Base") + "\nclass ModelNew(Base):\n    pass\n"
+
+    assert rules(inherited(WRONG), api) == {"called-dtype"}
+    assert rules(inherited(""), api) == set()
+
+
+def test_what_follows_a_return_in_one_branch_of_a_kernel_is_compiled(api: TritonApi) -> None:
+    assert rules(module(f"if n > 5:\n    return\n{WRONG}"), api) == {"called-dtype"}
+
+
+def test_a_name_that_is_assigned_anew_after_a_branch_is_known(api: TritonApi) -> None:
+    assert rules(module("if n > 5:\n    z = x\nz = x\nx = z"), api) == set()
+
+
+def test_an_unrolled_loop_of_unknown_length_may_not_run(api: TritonApi) -> None:
+    parameters = "x_ptr, y_ptr, n, BLOCK: tl.constexpr, N: tl.constexpr"
+    body = f"for i in tl.static_range(N):\n    {WRONG}"
+
+    def launched(length: str) -> set[str]:
+        launch = f"kernel[(8,)](x, y, 512, BLOCK=64, N={length})"
+        return rules(module(body, parameters=parameters, launch=launch), api)
+
+    assert launched("3") == {"called-dtype"}
+    assert launched("0") == launched("x.shape[0]") == set()
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("z = tl.zeros((32,), tl.float32)\nx += z", {"shape-mismatch"}),
+        ("one = tl.zeros((1,), tl.int32)\nif one > 0:\n    x = x + 1.0", set()),
+        ("i = x\nfor i in range(4):\n    x += 1.0", set()),
+    ],
+)
+def test_what_changes_a_name_in_a_kernel_is_followed(body: str, found: set[str], api: TritonApi) -> None:
+    assert rules(module(body), api) == found
