@@ -11,9 +11,11 @@ gain so far) and s attempts without improvement the chance is taken as
 and a large step, in sight of the best kernels, as 1 / (1 + patience): a lineage that leads is refined
 ``patience`` times without success before another one is founded, one that lags behind is given up sooner.
 
-With several steps in flight two things differ. An edit of a kernel that was overtaken meanwhile tells
-nothing about the kernel that overtook it. And the first lineages are founded side by side, none in sight of
-another: which starts fastest says little about which goes furthest, so each is tried before speeds count.
+With several steps in flight three things differ. Attempts in flight count as attempts that did not improve,
+but the patience with the lineage that leads is spent by answers alone. An edit of a kernel that was overtaken
+before it failed tells nothing about the kernel that overtook it. And the first lineages are founded side by
+side, none in sight of another: which starts fastest says little about which goes furthest, so each is tried
+before speeds count.
 """
 
 from __future__ import annotations
@@ -85,33 +87,29 @@ class Lineage:
 
 
 class LineageSearch(Policy):
-    """Refine the likeliest lineage, or found one in sight of the best kernels. Draws nothing.
-
-    Attempts in flight count as attempts that did not improve, but for edits of an overtaken kernel.
-    """
+    """Refine the likeliest lineage, or found one in sight of the best kernels. Draws nothing."""
 
     def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
         """Decide between the lineages' next attempts and a large step."""
         lineages = lineages_of(self.tree)
-        for plan in pending:
-            if plan.kind is StepKind.SMALL and lineages[plan.parent_id].is_front(self.tree[plan.parent_id]):
-                lineages[plan.parent_id].stalled += 1
-        founding = sum(plan.kind is StepKind.LARGE for plan in pending)
         arms = list(dict.fromkeys(lineages.values()))
         best = self.tree.best if self.tree.best.score.correct else None
         patience = self.knobs.lineage_patience if best is not None else REPAIRS
-        found = -math.log(1 + patience + founding)
-        if arms:
-            side_by_side = [arm for arm in arms if arm.blind][: len(pending) + 1] if pending else []
-            trials = [arm for arm in side_by_side if arm.stalled < TRIAL]
-            promises = [self._promise(arm, None if arm in trials else best) for arm in arms]
-            greatest = max(promises)
-            if greatest > found:
-                counts = Pending(self.tree, pending)
-                edited = arms[promises.index(greatest)].next_to_edit(counts)
-                chain = small_chain(edited, self.knobs.max_memory_round)
-                if chain:
-                    return Plan(step, StepKind.SMALL, edited.id, _ids(chain))
+        leader = None if best is None else lineages[best.id]
+        advancing = leader is not None and leader.stalled < patience
+        for plan in pending:
+            if plan.kind is StepKind.SMALL:
+                lineages[plan.parent_id].stalled += 1
+        side_by_side = [arm for arm in arms if arm.blind][: len(pending) + 1] if pending else []
+        trials = [arm for arm in side_by_side if arm.stalled < TRIAL]
+        promises = {arm: self._promise(arm, None if arm in trials else best) for arm in arms}
+        found = -math.log(1 + patience)
+        likelier = [arm for arm in arms if promises[arm] > found or (advancing and arm is leader)]
+        if likelier:
+            edited = max(likelier, key=promises.__getitem__).next_to_edit(Pending(self.tree, pending))
+            chain = small_chain(edited, self.knobs.max_memory_round)
+            if chain:
+                return Plan(step, StepKind.SMALL, edited.id, _ids(chain))
         pool = sorted(
             (arm.best for arm in arms if arm.best is not None),
             key=lambda node: node.score.speedup,

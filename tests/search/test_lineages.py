@@ -121,18 +121,34 @@ def test_attempts_in_flight_count_as_attempts_without_progress(grow):
     first = planned(tree)
     second = policy_on(tree).plan(4, random.Random(0), [first])
     assert (first.parent_id, second.parent_id) == (1, 2)
-    alone = grow((0, "large", 2.0))
-    in_flight = [Plan(step, StepKind.SMALL, 1, (1,)) for step in (2, 3, 4)]
-    assert policy_on(alone).plan(5, random.Random(0), in_flight).kind is StepKind.LARGE
 
 
-def test_an_edit_of_a_kernel_that_was_overtaken_in_flight_is_no_attempt_on_the_new_one(grow):
+def test_the_patience_with_the_leader_is_spent_by_answers_not_by_attempts_in_flight(grow):
+    in_flight = [Plan(step, StepKind.SMALL, 1, (1,)) for step in (20, 21, 22)]
+    for failures, kind in ((2, StepKind.SMALL), (3, StepKind.LARGE)):
+        tree = grow((0, "large", 2.0), *[(1, "small", "wrong")] * failures)
+        assert policy_on(tree).plan(23, random.Random(0), in_flight).kind is kind
+
+
+def test_attempts_in_flight_on_a_lineage_behind_count_against_a_large_step(grow):
+    tree = grow((0, "large", 2.0), *[(1, "small", "wrong")] * 3)
+    tree.add(Plan(5, StepKind.LARGE, 1, (1,)), "kernel", Score(True, True, 1.9), 0.5)
+    in_flight = [Plan(step, StepKind.SMALL, 5, (5,)) for step in (20, 21, 22)]
+    assert policy_on(tree).plan(22, random.Random(0), in_flight[:2]).parent_id == 5
+    assert policy_on(tree).plan(23, random.Random(0), in_flight).kind is StepKind.LARGE
+
+
+def test_large_steps_in_flight_do_not_put_off_another(grow):
+    tree = grow((0, "large", 2.0), *[(1, "small", "wrong")] * 3)
+    in_flight = [Plan(step, StepKind.LARGE, 1, (1,)) for step in (20, 21, 22)]
+    assert policy_on(tree).plan(23, random.Random(0), in_flight).kind is StepKind.LARGE
+
+
+def test_a_failed_edit_of_a_kernel_that_was_overtaken_in_flight_is_no_attempt_on_the_new_one(grow):
     tree = grow((0, "large", 2.0), (1, "small", 3.0), *[(1, "small", "wrong")] * 3)
     assert lineages_of(tree)[1].stalled == 0
-    in_flight = [Plan(step, StepKind.SMALL, 1, (1,)) for step in (6, 7, 8)]
-    assert policy_on(tree).plan(9, random.Random(0), in_flight) == Plan(9, StepKind.SMALL, 2, (1, 2))
-    in_flight = [Plan(step, StepKind.SMALL, 2, (1, 2)) for step in (6, 7, 8)]
-    assert policy_on(tree).plan(9, random.Random(0), in_flight).kind is StepKind.LARGE
+    tree = grow((0, "large", 2.0), (1, "small", 3.0), *[(2, "small", "wrong")] * 3)
+    assert lineages_of(tree)[1].stalled == 3
 
 
 FOUNDERS = ((0, "large", 3.0), (0, "large", 1.05), (0, "large", 1.04))
