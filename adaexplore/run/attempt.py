@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from adaexplore.agent.agent import Agent
@@ -22,6 +23,8 @@ from adaexplore.run.verdicts import Verdicts
 logger = logging.getLogger(__name__)
 
 _CANDIDATES = (DraftOutcome.WRITTEN, DraftOutcome.UNCHANGED, DraftOutcome.EDIT_FAILED, DraftOutcome.SEED)
+AS_BEFORE = (DraftOutcome.UNCHANGED, DraftOutcome.EDIT_FAILED)
+"""Outcomes that leave the program as it was."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +87,10 @@ def carry_out(
     draft = agent.draft(plan, shown[len(elite) :], shown[: len(elite)], verdicts.known)
     if stop.is_set():
         raise Interrupted("stopped")
-    attempt = judge_draft(draft, verdicts)
+    if draft.outcome in AS_BEFORE and recent[-1].verdict is not None:  # the judge's, or that of a lint
+        attempt = Attempt(draft, recent[-1].verdict)
+    else:
+        attempt = judge_draft(draft, verdicts)
     if base is None or not asked:
         return attempt
     return replace(attempt, profiled=(*plan.elite_ids, *plan.context_ids)[base], profile=profile)
@@ -114,16 +120,35 @@ def judge_draft(draft: Draft, verdicts: Verdicts) -> Attempt:
     return Attempt(replace(draft, source=tuned), verdict, evaluated, written=draft.source)
 
 
-def time_again(attempt: Attempt, verdicts: Verdicts) -> Attempt:
+def time_again(attempt: Attempt, verdicts: Verdicts, opened: Future[Verdict]) -> Attempt:
     """Have the program of a judged attempt measured a second time; both timings make its verdict.
+
+    Args:
+        attempt: what was judged.
+        verdicts: the judge.
+        opened: is given that verdict, or the error; others wait for it.
 
     Raises:
         JudgeError: the judge failed.
     """
-    if attempt.verdict is None:
-        return attempt
-    timings = (attempt.verdict, verdicts.again(attempt.draft.source))
-    return replace(attempt, verdict=combine(*timings), timings=timings)
+    assert attempt.verdict is not None
+    try:
+        timings = (attempt.verdict, verdicts.again(attempt.draft.source))
+        verdict = combine(*timings)
+    except BaseException as error:
+        opened.set_exception(error)
+        raise
+    opened.set_result(verdict)
+    return replace(attempt, verdict=verdict, timings=timings)
+
+
+def follow(attempt: Attempt, verdicts: Verdicts) -> Attempt:
+    """Give an attempt the verdict of an equal program that is being measured a second time.
+
+    Raises:
+        JudgeError: the judge failed at that.
+    """
+    return replace(attempt, verdict=verdicts.on(attempt.draft.source)[0])
 
 
 def _base(plan: Plan, shown: Sequence[ShownKernel]) -> int | None:

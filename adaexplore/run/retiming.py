@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from adaexplore.core.verdict import Verdict
+from adaexplore.core.verdict import REJECT, SUSPECT, Verdict
 
 _Z = 1.96
 """Standard errors between the middle and an end of a 95 % interval."""
@@ -15,7 +16,7 @@ def combine(first: Verdict, second: Verdict) -> Verdict:
 
     Speedups and times are averaged as logarithms, weighted by the inverse variance that the speedups'
     intervals tell (evenly where one has none). The interval covers both speedups, so timings that disagree
-    widen it. All else is the first verdict's.
+    widen it. The flags are those of both. All else is the first verdict's.
     """
     if not first.correct:
         return first
@@ -39,7 +40,20 @@ def combine(first: Verdict, second: Verdict) -> Verdict:
         "ci_high": math.exp(middle + half),
         "times_judged": 2,
     }
-    return first.model_copy(update={"runtime_ms": runtime_ms, "runtime_stats": stats})
+    metadata = first.metadata | _flags_of(first, second)
+    return first.model_copy(update={"runtime_ms": runtime_ms, "runtime_stats": stats, "metadata": metadata})
+
+
+def _flags_of(first: Verdict, second: Verdict) -> dict[str, Any]:
+    """What metadata tell of the flags of both."""
+    more = [flag for flag in second.flags if flag.id not in first.integrity]
+    if not more:
+        return {}
+    flags = sorted(
+        (*first.flags, *more), key=lambda flag: (flag.severity != REJECT, flag.severity != SUSPECT)
+    )
+    told = [flag._asdict() for flag in flags]
+    return {"integrity": [flag.id for flag in flags], "integrity_evidence": told}
 
 
 def _precision(verdict: Verdict) -> float:

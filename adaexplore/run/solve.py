@@ -13,13 +13,14 @@ from functools import partial
 from adaexplore.agent.agent import Agent
 from adaexplore.core.draft import STOPPED, Draft, DraftOutcome
 from adaexplore.core.errors import AdaExploreError, BudgetReached, Interrupted
+from adaexplore.core.identity import source_identity
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.streams import stream
 from adaexplore.core.usage import Usage
 from adaexplore.llm.budget import Budget
 from adaexplore.records.task_records import TaskRecords
-from adaexplore.run.attempt import Attempt, carry_out, judge_seed, score_of, time_again
+from adaexplore.run.attempt import AS_BEFORE, Attempt, carry_out, follow, judge_seed, score_of, time_again
 from adaexplore.run.history import History
 from adaexplore.run.in_flight import InFlight
 from adaexplore.run.verdicts import Verdicts, recorded_findings
@@ -95,7 +96,9 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
             if search.in_flight:
                 logger.warning("%s; waiting for %d steps in flight", error, len(search.in_flight))
             continue
-        if search.wants_retiming(attempt):
+        if search.is_timed_again(attempt):
+            search.start_following(plan, attempt)
+        elif search.wants_retiming(attempt):
             search.start_retiming(plan, attempt)
         else:
             yield search.keep(plan, attempt)
@@ -120,6 +123,7 @@ class _Search:
         self.in_flight = InFlight[Attempt]()
         self.waiting: deque[int] = deque()
         self._since: dict[int, float] = {}
+        self._programs: set[str] = set()  # of finished steps
 
     def resume(self) -> Iterator[StepRecord]:
         """Take in and yield what is recorded."""
@@ -187,15 +191,26 @@ class _Search:
             ),
         )
 
+    def is_timed_again(self, attempt: Attempt) -> bool:
+        """Whether an equal program is being measured once more, whose verdict this is to be as well."""
+        return attempt.verdict is not None and self._verdicts.is_open(attempt.draft.source)
+
+    def start_following(self, plan: Plan, attempt: Attempt) -> None:
+        """Begin to wait for that."""
+        self.in_flight.start(plan, partial(follow, attempt, self._verdicts))
+
     def wants_retiming(self, attempt: Attempt) -> bool:
         """Whether a measured speedup is to be measured once more before it counts."""
-        fresh = attempt.evaluated and not attempt.timings
         measured = attempt.verdict is not None and attempt.verdict.measured
-        return fresh and measured and self._solver.policy.wants_retiming(attempt.score)
+        fresh = attempt.evaluated or source_identity(attempt.draft.source) not in self._programs
+        return (
+            measured and fresh and not attempt.timings and self._solver.policy.wants_retiming(attempt.score)
+        )
 
     def start_retiming(self, plan: Plan, attempt: Attempt) -> None:
         """Begin to measure once more."""
-        self.in_flight.start(plan, partial(time_again, attempt, self._verdicts))
+        opened = self._verdicts.reopen(attempt.draft.source)
+        self.in_flight.start(plan, partial(time_again, attempt, self._verdicts, opened))
 
     def keep(self, plan: Plan, attempt: Attempt) -> StepRecord:
         """Let the policy observe what came of ``plan``, and write the step."""
@@ -237,8 +252,12 @@ class _Search:
 
     def _remember(self, record: StepRecord) -> None:
         self._history.add(record)
-        if record.verdict is None or record.draft.outcome in STOPPED:
+        if record.verdict is None or record.draft.outcome in (
+            *STOPPED,
+            *AS_BEFORE,
+        ):  # the judge did not say it, or said it before
             return
         for source in (record.draft.source, record.written):
             if source is not None:
                 self._verdicts.learn(source, record.verdict)
+                self._programs.add(source_identity(source))

@@ -76,6 +76,19 @@ class Verdicts:
         """
         return self._once(self._verdicts, source, self._evaluate)
 
+    def reopen(self, source: str) -> Future[Verdict]:
+        """Have all who ask about ``source`` from now on wait for what the answer, a future, is given."""
+        opened: Future[Verdict] = Future()
+        with self._lock:
+            self._verdicts[source_identity(source)] = opened
+        return opened
+
+    def is_open(self, source: str) -> bool:
+        """Whether a verdict on ``source`` is on its way."""
+        with self._lock:
+            found = self._verdicts.get(source_identity(source))
+        return found is not None and not found.done()
+
     def again(self, source: str) -> Verdict:
         """A second verdict on ``source``, measured anew.
 

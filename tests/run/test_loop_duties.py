@@ -11,17 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from adaexplore.agent.agent import Agent
-from adaexplore.agent.checks import gate_check
-from adaexplore.core.draft import DraftOutcome
+from adaexplore.agent.agent import Agent, AgentOptions
+from adaexplore.agent.checks import gate_check, lint_check
+from adaexplore.core.draft import DraftOutcome, RepairReason
 from adaexplore.core.errors import Interrupted, JudgeUnavailableError
-from adaexplore.core.plan import Plan
+from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.task import Task
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Score, Status, Verdict
 from adaexplore.judge_client.protocol import CompileFinding
 from adaexplore.llm.budget import Budget, Limits
 from adaexplore.llm.protocol import ModelRequest
+from adaexplore.preflight.findings import Finding
 from adaexplore.run.solve import Solver, solve
 from adaexplore.search.knobs import SearchKnobs
 from adaexplore.search.mcts import Mcts
@@ -192,3 +193,87 @@ def test_a_resumed_run_asks_the_compiler_nothing_again(tmp_path: Path) -> None:
 
     assert compiled(1) == [numbered(7)]
     assert compiled(2) == []
+
+
+def test_failed_edits_of_a_kernel_that_a_lint_stopped_are_not_sent_to_the_judge(tmp_path: Path) -> None:
+    """The program is still the one that a lint is sure about."""
+
+    def answer(request: ModelRequest) -> str:
+        if step_of(request) == 1:
+            return "```python\nclass ModelNew:\n    bad = 1\n```"
+        return "<old_str_1>nowhere</old_str_1>\n<new_str_1>x</new_str_1>"
+
+    def stopped(source: str) -> list[Finding]:
+        return [Finding("syntax", 1, "it cannot compile")] if "bad" in source else []
+
+    judge = StubJudge()
+    options = AgentOptions(repair_attempts=1, repaired=frozenset({RepairReason.EDIT, RepairReason.LINT}))
+    agent = Agent(StubModel(answer), TASK, FACTS, (), options, (lint_check(stopped),))
+    made = replace(solver(tmp_path, "IRS", judge=judge, total_steps=3), agent=agent)
+    records = list(solve(made, threading.Event()))
+    outcomes = [record.draft.outcome for record in records]
+    assert outcomes == [DraftOutcome.LINT_STOPPED, DraftOutcome.EDIT_FAILED, DraftOutcome.EDIT_FAILED]
+    assert judge.judged == []
+    assert [record.verdict for record in records] == [records[0].verdict] * 3
+    assert made.verdicts.known(records[0].draft.source) is None
+
+
+class Careful(Mcts):
+    """Has every new best measured twice."""
+
+    def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
+        return Plan(step, StepKind.LARGE, 0)
+
+    def wants_retiming(self, score: Score) -> bool:
+        return score.correct and score > self.tree.best.score
+
+
+@pytest.mark.parametrize("late", [1, 2])
+def test_twin_of_a_kernel_that_is_timed_again_gets_both_timings(tmp_path: Path, late: int) -> None:
+    """Steps 1 and 2 write the same program at the same time; either may be the first to end."""
+    timed_again, ended = threading.Event(), threading.Event()
+
+    class Judge(StubJudge):
+        def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+            super().evaluate(task, source, force=force)
+            if force:
+                timed_again.set()
+                ended.wait(0.2)  # the twin ends meanwhile
+            speedup = 1.0 if force else 4.0
+            return Verdict(
+                status=Status.PASSED, runtime_ms=1.0, runtime_stats={"mean": 1.0, "fast_p": speedup}
+            )
+
+    def answer(request: ModelRequest) -> str:
+        if step_of(request) == late:
+            timed_again.wait(0.2)
+        return "```python\nclass ModelNew: ...\n```"
+
+    judge, policy = Judge(), Careful(SearchKnobs())
+    made = solver(
+        tmp_path, policy=policy, model=StubModel(answer), judge=judge, total_steps=2, parallel_steps=2
+    )
+    records = list(solve(made, threading.Event()))
+    assert [record.verdict and record.verdict.speedup for record in records] == [2.0, 2.0]
+    assert [len(record.timings) for record in records].count(2) == 1
+    assert (len(judge.judged), len(judge.judged_again)) == (1, 1)
+    assert policy.tree.best.score.speedup == 2.0
+    known = made.verdicts.known("class ModelNew: ...")
+    assert known is not None
+    assert known.speedup == 2.0
+
+
+def test_twin_ends_with_the_error_of_the_second_timing(tmp_path: Path) -> None:
+    class Judge(StubJudge):
+        def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+            if force:
+                raise JudgeUnavailableError("gone")
+            return super().evaluate(task, source)
+
+    model = StubModel(lambda request: f"```python\n{numbered(7)}```")
+    made = solver(
+        tmp_path, policy=Careful(SearchKnobs()), model=model, judge=Judge(), total_steps=2, parallel_steps=2
+    )
+    with pytest.raises(JudgeUnavailableError):
+        list(solve(made, threading.Event()))
+    assert [record.node.plan.step for record in made.records.steps()] == [0]

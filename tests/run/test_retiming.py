@@ -50,6 +50,21 @@ def test_under_the_interpreter_there_is_nothing_to_combine() -> None:
     assert combine(found, found) is found
 
 
+def flagged(verdict: Verdict, **severities: str) -> Verdict:
+    told = [{"id": name, "severity": severity, "evidence": "seen"} for name, severity in severities.items()]
+    return verdict.model_copy(update={"metadata": {"integrity": [*severities], "integrity_evidence": told}})
+
+
+def test_flags_of_either_timing_stay_the_gravest_first() -> None:
+    clean, noted = timed(2.0), flagged(timed(2.0), odd="note")
+    suspect = flagged(timed(2.0), fast="suspect", odd="note")
+    for pair in ((clean, suspect), (suspect, clean), (noted, suspect), (suspect, noted)):
+        both = combine(*pair)
+        assert both.integrity == ("fast", "odd")
+        assert [flag.severity for flag in both.flags] == ["suspect", "note"]
+    assert combine(clean, clean).metadata == clean.metadata
+
+
 speedups = st.floats(0.01, 100)
 errors = st.floats(1e-4, 0.5)
 
