@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from adaexplore.core.wire import LEGACY_TOLERANCE, BaselineKind, DtypeName, Tf32Policy, Tier
+
+_LONGEST_SHOWN = 200
 
 Preset = Literal["paper", "default"]
 AgentType = Literal["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"]
@@ -314,8 +317,16 @@ def _contradictions(config: RunConfig) -> list[str]:
         problems.append("memory_update: a recording has no replies for rules, set it to false")
     if config.memory_update and config.general_memory_path is None:
         problems.append("general_memory_path: missing, memory_update needs a file to write to")
-    if config.use_remote_eval and not config.remote_eval_url.startswith(("http://", "https://")):
-        problems.append(
-            f"remote_eval_url: expected an address that starts with http://, got {config.remote_eval_url!r}"
-        )
+    if config.use_remote_eval and not _is_address(config.remote_eval_url):
+        given = repr(config.remote_eval_url[:_LONGEST_SHOWN])
+        problems.append(f"remote_eval_url: expected an address that starts with http://, got {given}")
     return problems
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        host = (parts.hostname or "").encode("idna")  # raises for what can be no name
+        return parts.scheme in ("http", "https") and host != b"" and parts.port != 0
+    except ValueError:
+        return False

@@ -96,6 +96,9 @@ def test_source_of_a_later_version_is_refused_by_name(source: str) -> None:
         ),
         ({"memory_update": True, "general_memory_path": None}, "general_memory_path: missing"),
         ({"use_remote_eval": True, "remote_eval_url": "localhost:12017"}, "starts with http://"),
+        ({"use_remote_eval": True, "remote_eval_url": "http://."}, "starts with http://"),
+        ({"use_remote_eval": True, "remote_eval_url": "http://" + "a" * 70_000}, "starts with http://"),
+        ({"use_remote_eval": True, "remote_eval_url": "http://here:port"}, "starts with http://"),
     ],
 )
 def test_keys_that_contradict_each_other_are_refused(values: dict[str, object], message: str) -> None:

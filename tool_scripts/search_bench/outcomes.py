@@ -50,7 +50,7 @@ def outcome_of(raw: Any) -> Outcome:
     speedup, correct = _field(raw, NAMES["speedup"]), _field(raw, NAMES["correct"])
     if speedup is MISSING and correct is MISSING:
         raise ConfigError(f"the environment returned {str(raw)[:80]!r}: give compiled, correct and speedup")
-    value = 0.0 if speedup in (MISSING, None) else float(speedup)
+    value = 0.0 if speedup in (MISSING, None) else _number(speedup)
     right = value > 0 if correct is MISSING else bool(correct)
     compiled = _field(raw, ("compiled",))
     true = _field(raw, NAMES["true_speedup"])
@@ -67,7 +67,7 @@ def score_of(outcome: Outcome) -> Score:
 
 
 def _checked(raw: Any, compiled: Any, correct: Any, speedup: Any, true: Any = None) -> Outcome:
-    value = float(speedup) if correct else 0.0
+    value = _number(speedup) if correct else 0.0
     if correct and not (math.isfinite(value) and value > 0):
         raise ConfigError(
             f"the environment returned a correct candidate of speedup {value}: give one above 0"
@@ -76,9 +76,18 @@ def _checked(raw: Any, compiled: Any, correct: Any, speedup: Any, true: Any = No
         bool(compiled) or bool(correct),
         bool(correct),
         value,
-        None if true is None else float(true),
+        None if true is None else _number(true),
         state=raw,
     )
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        raise ConfigError(
+            f"the environment returned the speedup {str(value)[:80]!r}: give a number"
+        ) from None
 
 
 def _field(raw: Any, names: Sequence[str]) -> Any:

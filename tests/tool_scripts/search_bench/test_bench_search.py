@@ -152,6 +152,11 @@ def test_what_cannot_be_used_is_one_line(caplog, tmp_path):
         (["--env", str(raising)], "cannot be loaded: ModuleNotFoundError"),
         (["--env", str(environment_file(tmp_path, "'fast'"))], "the environment returned 'fast'"),
         (["--env", str(environment_file(tmp_path, "(True, True, -1.0)"))], "speedup -1.0: give one above 0"),
+        (["--env", str(environment_file(tmp_path, "(True, True, 'x')"))], "the speedup 'x': give a number"),
+        (
+            ["--env", str(environment_file(tmp_path, "{'speedup': [2.0]}"))],
+            "the speedup '[2.0]': give a number",
+        ),
         (["--env", str(environment_file(tmp_path, "parent['x']"))], "small raised KeyError: 'x'"),
         (["--env", str(environment_file(tmp_path, "exit(3)"))], "small raised SystemExit: 3"),
     ):
