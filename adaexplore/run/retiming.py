@@ -9,6 +9,7 @@ from adaexplore.core.verdict import REJECT, SUSPECT, Verdict
 
 _Z = 1.96
 """Standard errors between the middle and an end of a 95 % interval."""
+_TIMES = "times_judged"
 
 
 def combine(first: Verdict, second: Verdict) -> Verdict:
@@ -38,10 +39,15 @@ def combine(first: Verdict, second: Verdict) -> Verdict:
         "fast_p": math.exp(middle),
         "ci_low": math.exp(middle - half),
         "ci_high": math.exp(middle + half),
-        "times_judged": 2,
+        _TIMES: 2,
     }
     metadata = first.metadata | _flags_of(first, second)
     return first.model_copy(update={"runtime_ms": runtime_ms, "runtime_stats": stats, "metadata": metadata})
+
+
+def is_combined(verdict: Verdict) -> bool:
+    """Whether two timings make it."""
+    return _TIMES in verdict.runtime_stats
 
 
 def _flags_of(first: Verdict, second: Verdict) -> dict[str, Any]:

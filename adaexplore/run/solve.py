@@ -23,6 +23,7 @@ from adaexplore.records.task_records import TaskRecords
 from adaexplore.run.attempt import AS_BEFORE, Attempt, carry_out, follow, judge_seed, score_of, time_again
 from adaexplore.run.history import History
 from adaexplore.run.in_flight import InFlight
+from adaexplore.run.retiming import is_combined
 from adaexplore.run.verdicts import Verdicts, recorded_findings
 from adaexplore.search.policy import Policy
 
@@ -201,11 +202,11 @@ class _Search:
 
     def wants_retiming(self, attempt: Attempt) -> bool:
         """Whether a measured speedup is to be measured once more before it counts."""
-        measured = attempt.verdict is not None and attempt.verdict.measured
+        verdict = attempt.verdict
+        if verdict is None or not verdict.measured or attempt.timings or is_combined(verdict):
+            return False
         fresh = attempt.evaluated or source_identity(attempt.draft.source) not in self._programs
-        return (
-            measured and fresh and not attempt.timings and self._solver.policy.wants_retiming(attempt.score)
-        )
+        return fresh and self._solver.policy.wants_retiming(attempt.score)
 
     def start_retiming(self, plan: Plan, attempt: Attempt) -> None:
         """Begin to measure once more."""

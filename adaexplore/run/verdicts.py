@@ -36,12 +36,14 @@ class Verdicts:
         self._judges = tuple(judges)
         self._busy = [0] * len(self._judges)
         self._verdicts: dict[str, Future[Verdict]] = {}
+        self._reopened: dict[str, Future[Verdict]] = {}
         self._profiles: dict[str, Future[Profile | None]] = {}
         self._findings: dict[str, Future[CompileFinding]] = {}
 
     def learn(self, source: str, verdict: Verdict) -> None:
-        """Take in a verdict on ``source``, which replaces one that was known."""
-        self._keep(self._verdicts, source_identity(source), verdict)
+        """Take in a verdict on ``source``, which replaces one that was known, unless it is reopened."""
+        if not self.is_open(source):
+            self._keep(self._verdicts, source_identity(source), verdict)
 
     def learn_profile(self, source: str, profile: Profile | None) -> None:
         """Take in what the judge once said about where ``source`` spends its time."""
@@ -80,13 +82,13 @@ class Verdicts:
         """Have all who ask about ``source`` from now on wait for what the answer, a future, is given."""
         opened: Future[Verdict] = Future()
         with self._lock:
-            self._verdicts[source_identity(source)] = opened
+            self._verdicts[source_identity(source)] = self._reopened[source_identity(source)] = opened
         return opened
 
     def is_open(self, source: str) -> bool:
-        """Whether a verdict on ``source`` is on its way."""
+        """Whether the verdict on ``source`` was reopened, and is not there yet."""
         with self._lock:
-            found = self._verdicts.get(source_identity(source))
+            found = self._reopened.get(source_identity(source))
         return found is not None and not found.done()
 
     def again(self, source: str) -> Verdict:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import copy
 import random
 import threading
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,6 +25,7 @@ from adaexplore.judge_client.protocol import CompileFinding
 from adaexplore.llm.budget import Budget, Limits
 from adaexplore.llm.protocol import ModelRequest
 from adaexplore.preflight.findings import Finding
+from adaexplore.run.attempt import Attempt
 from adaexplore.run.solve import Solver, solve
 from adaexplore.search.knobs import SearchKnobs
 from adaexplore.search.mcts import Mcts
@@ -277,3 +280,68 @@ def test_twin_ends_with_the_error_of_the_second_timing(tmp_path: Path) -> None:
     with pytest.raises(JudgeUnavailableError):
         list(solve(made, threading.Event()))
     assert [record.node.plan.step for record in made.records.steps()] == [0]
+
+
+@pytest.mark.parametrize("late", [1, 2])
+def test_twin_of_a_tuned_kernel_that_is_timed_again_gets_both_timings(tmp_path: Path, late: int) -> None:
+    """What is timed again is the tuned source; both steps wrote another one."""
+    timed_again = threading.Event()
+
+    class Judge(StubJudge):
+        def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+            super().evaluate(task, source, force=force)
+            if force:
+                timed_again.set()
+                time.sleep(0.2)  # the twin ends meanwhile
+            return Verdict(
+                status=Status.PASSED,
+                metadata={"tuned": {"values": {"BLOCK": 128}}},
+                runtime_ms=1.0,
+                runtime_stats={"mean": 1.0, "fast_p": 1.0 if force else 4.0},
+            )
+
+    def answer(request: ModelRequest) -> str:
+        if step_of(request) == late:
+            timed_again.wait(0.2)
+        return f"```python\n{DECLARED}```"
+
+    judge = Judge()
+    made = solver(
+        tmp_path,
+        policy=Careful(SearchKnobs()),
+        model=StubModel(answer),
+        judge=judge,
+        total_steps=2,
+        parallel_steps=2,
+    )
+    records = list(solve(made, threading.Event()))
+    assert [record.verdict and record.verdict.speedup for record in records] == [2.0, 2.0]
+    assert (len(judge.judged), len(judge.judged_again)) == (1, 1)
+
+
+def test_twin_that_ends_before_the_kernel_that_was_timed_again_is_not_timed_once_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(attempt: Attempt, **changes: Any) -> Attempt:
+        if "timings" in changes:
+            time.sleep(0.2)
+        return replace(attempt, **changes)
+
+    monkeypatch.setattr("adaexplore.run.attempt.replace", late)
+
+    class Judge(StubJudge):
+        def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+            super().evaluate(task, source, force=force)
+            time.sleep(0.1)  # the twin waits
+            speedup = 1.0 if force else 4.0
+            return Verdict(
+                status=Status.PASSED, runtime_ms=1.0, runtime_stats={"mean": 1.0, "fast_p": speedup}
+            )
+
+    judge, model = Judge(), StubModel(lambda _: f"```python\n{numbered(7)}```")
+    made = solver(
+        tmp_path, policy=Careful(SearchKnobs()), model=model, judge=judge, total_steps=2, parallel_steps=2
+    )
+    records = list(solve(made, threading.Event()))
+    assert [record.verdict and record.verdict.speedup for record in records] == [2.0, 2.0]
+    assert len(judge.judged_again) == 1
