@@ -32,7 +32,7 @@ class Verdicts:
     def __init__(self, judges: Sequence[Judge], task: Task) -> None:
         """Ask ``judges`` about programs for ``task``: each time the one that is asked least just then."""
         self._task = task
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._judges = tuple(judges)
         self._busy = [0] * len(self._judges)
         self._verdicts: dict[str, Future[Verdict]] = {}
@@ -42,7 +42,9 @@ class Verdicts:
 
     def learn(self, source: str, verdict: Verdict) -> None:
         """Take in a verdict on ``source``, which replaces one that was known, unless it is reopened."""
-        if not self.is_open(source):
+        with self._lock:
+            if self.is_open(source):
+                return
             self._keep(self._verdicts, source_identity(source), verdict)
 
     def learn_profile(self, source: str, profile: Profile | None) -> None:
