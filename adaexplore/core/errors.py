@@ -77,7 +77,7 @@ class ProblemError(JudgeError):
 
 
 class StorageError(AdaExploreError):
-    """A file could not be written."""
+    """A file could not be read or written."""
 
     exit_code = 5
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 import hashlib
+from functools import lru_cache
 
 from adaexplore.core.syntax import parse
 
 
+@lru_cache(maxsize=128)  # a step asks several times about the same text
 def source_identity(source: str) -> str:
     """A hash that two sources share when they are the same program.
 

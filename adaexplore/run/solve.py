@@ -29,6 +29,9 @@ from adaexplore.search.policy import Policy
 
 logger = logging.getLogger(__name__)
 
+_NOTHING_NEW = (*STOPPED, *AS_BEFORE)
+"""Outcomes whose verdict the judge did not give, or gave before."""
+
 
 @dataclass(frozen=True)
 class Solver:
@@ -253,10 +256,7 @@ class _Search:
 
     def _remember(self, record: StepRecord) -> None:
         self._history.add(record)
-        if record.verdict is None or record.draft.outcome in (
-            *STOPPED,
-            *AS_BEFORE,
-        ):  # the judge did not say it, or said it before
+        if record.verdict is None or record.draft.outcome in _NOTHING_NEW:
             return
         for source in (record.draft.source, record.written):
             if source is not None:

@@ -83,8 +83,9 @@ class Verdicts:
     def reopen(self, source: str) -> Future[Verdict]:
         """Have all who ask about ``source`` from now on wait for what the answer, a future, is given."""
         opened: Future[Verdict] = Future()
+        name = source_identity(source)
         with self._lock:
-            self._verdicts[source_identity(source)] = self._reopened[source_identity(source)] = opened
+            self._verdicts[name] = self._reopened[name] = opened
         return opened
 
     def is_open(self, source: str) -> bool:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
+from adaexplore.preflight.lints import lint
+from adaexplore.preflight.triton_api import TritonApi
+
 REFERENCE = """\
 import torch
 import torch.nn as nn
@@ -58,6 +61,11 @@ offs = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
 x = tl.load(x_ptr + offs, mask=offs < n, other=0.0)
 """
 STORE = "tl.store(y_ptr + offs, x * 2.0, mask=offs < n)\n"
+
+
+def rules(source: str, api: TritonApi | None, reference: str | None = REFERENCE) -> set[str]:
+    """The lints that find something in ``source``."""
+    return {found.rule for found in lint(source, api, reference)}
 
 
 @dataclass(frozen=True)

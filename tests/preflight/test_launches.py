@@ -4,24 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from adaexplore.preflight.lints import lint
-from adaexplore.preflight.triton_api import TritonApi, triton_api
-from tests.preflight.cases import REFERENCE, module
+from adaexplore.preflight.triton_api import TritonApi
+from tests.preflight.cases import module, rules
 
 KEEP = "def keep(configs, named_args, **kwargs):\n    return configs[:1]\n"
 PRUNED = 'prune_configs_by={"early_config_prune": keep}, '
 TWO = "x_ptr, y_ptr, n, BLOCK: tl.constexpr, S: tl.constexpr"
-
-
-@pytest.fixture(scope="module")
-def api() -> TritonApi:
-    found = triton_api("3.7.1")
-    assert found is not None
-    return found
-
-
-def rules(source: str, api: TritonApi) -> set[str]:
-    return {found.rule for found in lint(source, api, REFERENCE)}
 
 
 def tuned(configs: str, *, pruned: bool) -> dict[str, str]:

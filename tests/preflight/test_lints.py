@@ -9,21 +9,10 @@ import pytest
 from adaexplore.preflight.findings import LINTS
 from adaexplore.preflight.lints import lint
 from adaexplore.preflight.triton_api import TritonApi, triton_api
-from tests.preflight.cases import CASES, FINE, HELPER, MORE, REFERENCE, Case, module
+from tests.preflight.cases import CASES, FINE, HELPER, MORE, REFERENCE, Case, module, rules
 
 TRACES = Path(__file__).parents[2].parent / "shared/data/traces"
 WRONG = "x = tl.float32(1.0)"
-
-
-@pytest.fixture(scope="module")
-def api() -> TritonApi:
-    found = triton_api("3.7.1")
-    assert found is not None
-    return found
-
-
-def rules(source: str, api: TritonApi | None, reference: str | None = REFERENCE) -> set[str]:
-    return {found.rule for found in lint(source, api, reference)}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from adaexplore.preflight.lints import lint
-from adaexplore.preflight.triton_api import TritonApi, triton_api
-from tests.preflight.cases import REFERENCE, module
+from adaexplore.preflight.triton_api import TritonApi
+from tests.preflight.cases import module, rules
 
 WRONG = "x = tl.float32(1.0)"
 LAUNCH = "kernel[(8,)](x, y, 512, BLOCK=64)"
 STATEMENTS = "    a = 1\n    b = 2\n    c = 3\n"
 LEAVES = "    if x.dim() > 6:\n        return y\n    else:\n        return x\n"
-
-
-@pytest.fixture(scope="module")
-def api() -> TritonApi:
-    found = triton_api("3.7.1")
-    assert found is not None
-    return found
-
-
-def rules(source: str, api: TritonApi) -> set[str]:
-    return {found.rule for found in lint(source, api, REFERENCE)}
 
 
 @pytest.mark.parametrize(

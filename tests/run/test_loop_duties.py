@@ -231,31 +231,49 @@ class Careful(Mcts):
         return score.correct and score > self.tree.best.score
 
 
+class Slower(StubJudge):
+    """Measures 4x, and 1x when asked again, which takes so long that a twin ends meanwhile."""
+
+    def __init__(self, metadata: dict[str, Any] | None = None, each_s: float = 0.0) -> None:
+        super().__init__()
+        self.metadata = metadata or {}
+        self.each_s = each_s
+        self.timed_again = threading.Event()
+
+    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+        super().evaluate(task, source, force=force)
+        if force:
+            self.timed_again.set()
+        time.sleep(self.each_s or (0.2 if force else 0.0))
+        stats = {"mean": 1.0, "fast_p": 1.0 if force else 4.0}
+        return Verdict(status=Status.PASSED, metadata=self.metadata, runtime_ms=1.0, runtime_stats=stats)
+
+
+def twins(
+    folder: Path, judge: StubJudge, source: str, *, policy: Careful | None = None, late: int = 0
+) -> Solver:
+    """Two steps in flight that write ``source``; step ``late`` waits until it is being timed again."""
+
+    def answer(request: ModelRequest) -> str:
+        if isinstance(judge, Slower) and step_of(request) == late:
+            judge.timed_again.wait(0.2)
+        return f"```python\n{source}```"
+
+    return solver(
+        folder,
+        policy=policy or Careful(SearchKnobs()),
+        model=StubModel(answer),
+        judge=judge,
+        total_steps=2,
+        parallel_steps=2,
+    )
+
+
 @pytest.mark.parametrize("late", [1, 2])
 def test_twin_of_a_kernel_that_is_timed_again_gets_both_timings(tmp_path: Path, late: int) -> None:
     """Steps 1 and 2 write the same program at the same time; either may be the first to end."""
-    timed_again, ended = threading.Event(), threading.Event()
-
-    class Judge(StubJudge):
-        def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
-            super().evaluate(task, source, force=force)
-            if force:
-                timed_again.set()
-                ended.wait(0.2)  # the twin ends meanwhile
-            speedup = 1.0 if force else 4.0
-            return Verdict(
-                status=Status.PASSED, runtime_ms=1.0, runtime_stats={"mean": 1.0, "fast_p": speedup}
-            )
-
-    def answer(request: ModelRequest) -> str:
-        if step_of(request) == late:
-            timed_again.wait(0.2)
-        return "```python\nclass ModelNew: ...\n```"
-
-    judge, policy = Judge(), Careful(SearchKnobs())
-    made = solver(
-        tmp_path, policy=policy, model=StubModel(answer), judge=judge, total_steps=2, parallel_steps=2
-    )
+    judge, policy = Slower(), Careful(SearchKnobs())
+    made = twins(tmp_path, judge, "class ModelNew: ...\n", policy=policy, late=late)
     records = list(solve(made, threading.Event()))
     assert [record.verdict and record.verdict.speedup for record in records] == [2.0, 2.0]
     assert [len(record.timings) for record in records].count(2) == 1
@@ -273,10 +291,7 @@ def test_twin_ends_with_the_error_of_the_second_timing(tmp_path: Path) -> None:
                 raise JudgeUnavailableError("gone")
             return super().evaluate(task, source)
 
-    model = StubModel(lambda request: f"```python\n{numbered(7)}```")
-    made = solver(
-        tmp_path, policy=Careful(SearchKnobs()), model=model, judge=Judge(), total_steps=2, parallel_steps=2
-    )
+    made = twins(tmp_path, Judge(), numbered(7))
     with pytest.raises(JudgeUnavailableError):
         list(solve(made, threading.Event()))
     assert [record.node.plan.step for record in made.records.steps()] == [0]
@@ -285,35 +300,8 @@ def test_twin_ends_with_the_error_of_the_second_timing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("late", [1, 2])
 def test_twin_of_a_tuned_kernel_that_is_timed_again_gets_both_timings(tmp_path: Path, late: int) -> None:
     """What is timed again is the tuned source; both steps wrote another one."""
-    timed_again = threading.Event()
-
-    class Judge(StubJudge):
-        def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
-            super().evaluate(task, source, force=force)
-            if force:
-                timed_again.set()
-                time.sleep(0.2)  # the twin ends meanwhile
-            return Verdict(
-                status=Status.PASSED,
-                metadata={"tuned": {"values": {"BLOCK": 128}}},
-                runtime_ms=1.0,
-                runtime_stats={"mean": 1.0, "fast_p": 1.0 if force else 4.0},
-            )
-
-    def answer(request: ModelRequest) -> str:
-        if step_of(request) == late:
-            timed_again.wait(0.2)
-        return f"```python\n{DECLARED}```"
-
-    judge = Judge()
-    made = solver(
-        tmp_path,
-        policy=Careful(SearchKnobs()),
-        model=StubModel(answer),
-        judge=judge,
-        total_steps=2,
-        parallel_steps=2,
-    )
+    judge = Slower({"tuned": {"values": {"BLOCK": 128}}})
+    made = twins(tmp_path, judge, DECLARED, late=late)
     records = list(solve(made, threading.Event()))
     assert [record.verdict and record.verdict.speedup for record in records] == [2.0, 2.0]
     assert (len(judge.judged), len(judge.judged_again)) == (1, 1)
@@ -329,19 +317,8 @@ def test_twin_that_ends_before_the_kernel_that_was_timed_again_is_not_timed_once
 
     monkeypatch.setattr("adaexplore.run.attempt.replace", late)
 
-    class Judge(StubJudge):
-        def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
-            super().evaluate(task, source, force=force)
-            time.sleep(0.1)  # the twin waits
-            speedup = 1.0 if force else 4.0
-            return Verdict(
-                status=Status.PASSED, runtime_ms=1.0, runtime_stats={"mean": 1.0, "fast_p": speedup}
-            )
-
-    judge, model = Judge(), StubModel(lambda _: f"```python\n{numbered(7)}```")
-    made = solver(
-        tmp_path, policy=Careful(SearchKnobs()), model=model, judge=judge, total_steps=2, parallel_steps=2
-    )
+    judge = Slower(each_s=0.1)
+    made = twins(tmp_path, judge, numbered(7))
     records = list(solve(made, threading.Event()))
     assert [record.verdict and record.verdict.speedup for record in records] == [2.0, 2.0]
     assert len(judge.judged_again) == 1
