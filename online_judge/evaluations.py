@@ -111,7 +111,7 @@ class Evaluations:
         if not isinstance(found, Verdict):
             return
         flags = found.metadata.get("integrity", [])
-        self.metrics.flagged(flags)
+        self.metrics.flagged([*flags, *found.metadata.get("problem_flags", [])])
         if "baseline_drift" in flags:
             self.metrics.drifted(device)
         swept_s = found.metadata.get("tuned", {}).get("seconds")

@@ -11,6 +11,7 @@ from adaexplore.tasks.module_check import module_problem
 
 _TOO_LARGE = "too large"
 _NEAR = "nearly_degenerate"
+_HARMLESS = "loose_tolerance"
 _FLAGS = {
     "nondeterministic": "nondeterministic",
     "stochastic": "nondeterministic",
@@ -84,7 +85,7 @@ def judged(report: ProblemReport, limits: Limits) -> Finding:
     traits = report.traits
     found = Finding(graph=traits.graph, elements=traits.elements, call_ms=traits.call_ms)
     reason = detail = ""
-    flags = [flag for flag in traits.flags if limits.margin or flag != _NEAR]
+    flags = [flag for flag in traits.flags if flag != _HARMLESS and (limits.margin or flag != _NEAR)]
     if flags:
         reason, detail = _FLAGS.get(flags[0], flags[0]), ", ".join(flags)
     elif traits.elements > limits.elements:

@@ -43,4 +43,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _as_object(verdict: Verdict) -> dict[str, Any]:
-    return {"status": verdict.status.value, "speedup": verdict.speedup, **verdict.to_metrics()}
+    problem_flags = [flag.id for flag in verdict.problem_flags]
+    return {
+        "status": verdict.status.value,
+        "speedup": verdict.speedup,
+        "problem_flags": problem_flags,
+        **verdict.to_metrics(),
+    }

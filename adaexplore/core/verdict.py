@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self, TypeGuard, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from adaexplore.core.flags import REJECT, SUSPECT, Flag, ProblemFlag, read_flags
 from adaexplore.core.tunables import Values
 from adaexplore.core.wire import Tier
 
@@ -61,16 +62,6 @@ class Score:
 
 NO_SCORE = Score(False, False, 0.0)
 INTERPRETER = "interpreter"
-REJECT = "reject"
-SUSPECT = "suspect"
-
-
-class Flag(NamedTuple):
-    """One integrity finding; ``severity`` is ``reject``, ``suspect`` or ``note``, ``evidence`` one line."""
-
-    id: str
-    severity: str
-    evidence: str
 
 
 class Interval(NamedTuple):
@@ -86,9 +77,9 @@ class Verdict(BaseModel):
     ``runtime_ms`` (mean, milliseconds) and ``runtime_stats`` are there exactly when the candidate
     passed and was timed on real hardware; under the interpreter ``runtime_stats`` is
     ``{"fast_p": 1.0, "timing": "interpreter"}`` and claims nothing. ``metadata`` may hold ``tier``,
-    ``tuned``, ``integrity`` (flag ids), ``integrity_evidence`` and ``sandbox``; ``runtime_stats`` may hold
-    ``gpu_ms``, ``e2e_ms``, ``ci_low``, ``ci_high``, ``median``, ``p10``, ``p90``, ``baseline``, ``slot`` and
-    ``clocks``.
+    ``tuned``, ``integrity`` and ``problem_flags`` (ids), ``integrity_evidence``, ``problem_flags_evidence``
+    and ``sandbox``; ``runtime_stats`` may hold ``gpu_ms``, ``e2e_ms``, ``ci_low``, ``ci_high``, ``median``,
+    ``p10``, ``p90``, ``baseline``, ``slot`` and ``clocks``.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -178,33 +169,19 @@ class Verdict(BaseModel):
         return next((tier for tier in get_args(Tier) if tier == self.metadata.get("tier")), None)
 
     @property
-    def integrity(self) -> tuple[str, ...]:
-        """Ids of what the judge found besides the outputs, of every severity, the gravest first."""
-        found = self.metadata.get("integrity")
-        return tuple(str(name) for name in found) if isinstance(found, list | tuple) else ()
-
-    @property
     def flags(self) -> tuple[Flag, ...]:
-        """:attr:`integrity` with severity and evidence; an id without them counts as suspect."""
-        told = self.metadata.get("integrity_evidence")
-        known = {
-            str(item.get("id")): item
-            for item in (told if isinstance(told, list | tuple) else ())
-            if isinstance(item, dict)
-        }
-        return tuple(
-            Flag(
-                name,
-                str(known.get(name, {}).get("severity", SUSPECT)),
-                str(known.get(name, {}).get("evidence", "")),
-            )
-            for name in self.integrity
-        )
+        """What the judge found about the kernel besides its outputs, the gravest first."""
+        return read_flags(self.metadata).kernel
 
     @property
     def suspect_flags(self) -> tuple[Flag, ...]:
         """Those after which a person should look before the speedup is believed."""
         return tuple(flag for flag in self.flags if flag.severity == SUSPECT)
+
+    @property
+    def problem_flags(self) -> tuple[ProblemFlag, ...]:
+        """What the judge found about the problem; it says nothing about the kernel."""
+        return read_flags(self.metadata).problem
 
     def to_metrics(self) -> dict[str, Any]:
         """The five keys of ``step_k_metrics.json``, in the release's order (runtime in ms)."""

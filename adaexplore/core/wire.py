@@ -105,6 +105,7 @@ class ProblemTraits(BaseModel):
         flags: what makes results on it say little: ``nondeterministic``, ``stochastic`` (it draws random
             numbers), ``nonfinite``, ``constant_inputs``, ``degenerate_problem`` (a trivial answer
             passes), ``nearly_degenerate`` (it would at twice the tolerance, or for most elements),
+            ``loose_tolerance`` (the tolerance exceeds a tenth of the output's standard deviation),
             ``view_of_input``, ``writes_inputs``.
         elements: of inputs, weights and outputs.
         call_ms: the fastest of its calls, by the wall clock.

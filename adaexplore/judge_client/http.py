@@ -87,7 +87,9 @@ class HttpJudge:
         sleep: Callable[[float], object] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Use the judge at ``base_url``; ``evaluation`` goes with every candidate, the rest is for the
+        """Use the judge at ``base_url``.
+
+        ``evaluation`` goes with every candidate, the rest to the
         :class:`~adaexplore.judge_client.connection.Connection`.
         """
         self._evaluation = evaluation

@@ -264,8 +264,10 @@ class TaskRecords:
         return content.read(self.folder / layout.REFERENCE)
 
     def copy_from(self, other: TaskRecords, within: int | None = None) -> None:
-        """Take over the first ``within`` steps (by default all) of another run, in their order, each log
-        last, where this folder has fewer; and the problem and the rules that they were made with.
+        """Take over the first ``within`` steps (by default all) of another run, where this folder has fewer.
+
+        Steps are copied in their order, the log of each last, with the problem and the rules that they were
+        made with.
 
         Raises:
             RecordError: a file there cannot be read.

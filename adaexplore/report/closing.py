@@ -33,7 +33,7 @@ def closing_report(folder: Path, total_steps: int, keys: Sequence[str] | None = 
     shown = run.tasks() if keys is None else keys
     records = [run.task(key) for key in shown]
     results = [task_result(task, total_steps) for task in records]
-    notes = [note for note in map(flag_note, results) if note]
+    notes = [note for result in results for note in flag_notes(result)]
     savings = sum((result.savings for result in results), Savings())
     closing = [*notes, savings_line(savings), _kernel_line(folder, total_steps, records, results)]
     return closing_table(results) + "\n\n" + "\n".join(closing)
@@ -54,16 +54,19 @@ def closing_table(results: Sequence[TaskResult]) -> str:
     return text_table(["task", "best", "steps", "outcomes", "cost"], rows)
 
 
-def flag_note(result: TaskResult) -> str:
-    """What makes a task's best kernel suspect, and its best one without flags; "" where nothing does."""
+def flag_notes(result: TaskResult) -> list[str]:
+    """Return a line on what makes a task's best kernel suspect, and one on the flags of its problem."""
     best, clean = result.best, result.clean
-    if not best.flags:
-        return ""
-    other = "no kernel is without flags"
-    if clean.correct:
-        where = "" if clean.step is None else f" (step {clean.step})"
-        other = f"the best without flags: {_best_text(clean)}{where}"
-    return f"{result.key}: the best kernel is suspect ({', '.join(best.flags)}); {other}"
+    notes = []
+    if best.flags:
+        other = "no kernel is without flags"
+        if clean.correct:
+            where = "" if clean.step is None else f" (step {clean.step})"
+            other = f"the best without flags: {_best_text(clean)}{where}"
+        notes.append(f"{result.key}: the best kernel is suspect ({', '.join(best.flags)}); {other}")
+    if best.problem_flags:
+        notes.append(f"{result.key}: the problem is flagged ({', '.join(best.problem_flags)})")
+    return notes
 
 
 def best_text(result: TaskResult) -> str:

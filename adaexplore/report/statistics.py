@@ -10,6 +10,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict
 
 from adaexplore.core.errors import UsageError
+from adaexplore.core.flags import DEGENERATE
 from adaexplore.core.usage import Usage
 from adaexplore.records.run_records import RunRecords
 from adaexplore.report.savings import Savings
@@ -22,15 +23,12 @@ FAILED_IN_GM = 0.1
 """What a failed task counts as in GM(10) over all tasks; in the mean it counts as 0."""
 
 
-DEGENERATE = "degenerate_problem"
-"""The flag of a problem that trivial answers pass: it says nothing about the kernel."""
-
-
 class TaskStatistics(BaseModel):
     """One task's row; ids are integers where they are numeric.
 
     ``ci_low`` and ``ci_high`` bound the speedup where the judge gave an interval. ``flags`` are what makes
     the best kernel suspect; ``clean_speedup`` and ``clean_step`` are those of the best kernel without such.
+    ``problem_flags`` are what the judge found about the problem.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -45,6 +43,7 @@ class TaskStatistics(BaseModel):
     flags: tuple[str, ...]
     clean_speedup: float | None
     clean_step: int | None
+    problem_flags: tuple[str, ...]
 
 
 class SpeedupFigures(BaseModel):
@@ -126,6 +125,8 @@ class RunStatistics(BaseModel):
         per_task: the tasks, in natural order.
         flagged: tasks whose best kernel carries suspect flags.
         flags: how many of these carry which.
+        problem_flagged: correct tasks whose problem carries flags.
+        problem_flags: how many of these carry which.
         clean: the same figures with kernels that carry suspect flags counted as if they had not been found;
             tasks whose problem is degenerate are left out.
         savings: what steps came to before the judge, and the evaluations that they did without.
@@ -153,6 +154,8 @@ class RunStatistics(BaseModel):
     per_task: tuple[TaskStatistics, ...]
     flagged: int
     flags: dict[str, int]
+    problem_flagged: int
+    problem_flags: dict[str, int]
     clean: SpeedupFigures
     savings: SavingsFigures
     paid: Paid | None
@@ -187,18 +190,20 @@ def statistics_of(run: str, results: Sequence[TaskResult], noted: Sequence[Usage
     """The figures of the tasks' ``results``; ``noted`` is what each reply cost."""
     firsts = [result.first_correct for result in results]
     usage = total_usage(result.usage for result in results)
-    flags = Counter(flag for result in results for flag in result.best.flags)
+    bests = [result.best for result in results]
     return RunStatistics(
         run=run,
-        **_figures([result.best for result in results]).model_dump(),
+        **_figures(bests).model_dump(),
         pass_at_1=None if None in firsts else _mean([float(bool(first)) for first in firsts]),
         steps=max((result.steps for result in results), default=0),
         tokens=_tokens(usage),
         usd=None if usage is None else usage.usd,
         per_task=tuple(_row(result) for result in results),
-        flagged=sum(bool(result.best.flags) for result in results),
-        flags=_ranked(flags),
-        clean=_figures([result.clean for result in results if DEGENERATE not in result.best.flags]),
+        flagged=sum(bool(best.flags) for best in bests),
+        flags=_ranked(Counter(flag for best in bests for flag in best.flags)),
+        problem_flagged=sum(bool(best.problem_flags) for best in bests),
+        problem_flags=_ranked(Counter(flag for best in bests for flag in best.problem_flags)),
+        clean=_figures([result.clean for result in results if DEGENERATE not in result.best.problem_flags]),
         savings=_savings(sum((result.savings for result in results), Savings())),
         paid=_paid(noted) if noted else None,
     )
@@ -253,6 +258,7 @@ def _row(result: TaskResult) -> TaskStatistics:
         flags=result.best.flags,
         clean_speedup=result.clean.speedup,
         clean_step=result.clean.step,
+        problem_flags=result.best.problem_flags,
     )
 
 

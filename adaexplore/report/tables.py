@@ -42,7 +42,7 @@ def render(runs: Sequence[RunStatistics], table_format: TableFormat) -> str:
     if len(runs) == 1:
         return table(*_tasks(runs[0])) + "\n\n" + table(*_run_figures(runs[0]))
     summaries = [_summary(run) for run in runs]
-    if any(run.flagged for run in runs):
+    if any(run.flagged or run.problem_flagged for run in runs):
         summaries = [row | _flag_columns(run) for row, run in zip(summaries, runs, strict=True)]
     header = list(summaries[0]) if summaries else []
     return table(header, [[_show(name, row[name]) for name in header] for row in summaries])
@@ -55,19 +55,27 @@ def _tasks(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
         header[4:4] = ["ci_low", "ci_high"]
     if run.flagged:
         header += ["clean_speedup", "clean_step", "flags"]
+    if run.problem_flagged:
+        header += ["problem_flags"]
     return header, [[_show(name, getattr(task, name)) for name in header] for task in run.per_task]
 
 
 def _run_figures(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
     """A row a figure, with what it is without flagged kernels beside it."""
-    figures = _summary(run) | ({"flagged": run.flagged} if run.flagged else {})
-    parts = {"saved": run.savings.saved, "repairs": run.savings.repairs, "flagged": run.flags}
+    flagged = {"flagged": run.flagged, "problem_flagged": run.problem_flagged}
+    figures = _summary(run) | {name: count for name, count in flagged.items() if count}
+    parts = {
+        "saved": run.savings.saved,
+        "repairs": run.savings.repairs,
+        "flagged": run.flags,
+        "problem_flagged": run.problem_flags,
+    }
     clean = run.clean.model_dump()
     rows = []
     for name, value in figures.items():
         rows.append([name, _show(name, value), _show(name, clean[name]) if name in clean else ""])
         rows += [[f"  {part}", str(count), ""] for part, count in parts.get(name, {}).items()]
-    if not run.flagged:
+    if not any(flagged.values()):
         return ["figure", "value"], [row[:2] for row in rows]
     return ["figure", "value", "clean"], rows
 
@@ -110,9 +118,8 @@ def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def _summary(run: RunStatistics) -> dict[str, Any]:
     """The figures of a run in one flat row, all kernels counted."""
-    row = run.model_dump(
-        exclude={"per_task", "tokens", "usd", "flagged", "flags", "clean", "savings", "paid"}
-    )
+    flags = {"flagged", "flags", "problem_flagged", "problem_flags", "clean"}
+    row = run.model_dump(exclude=flags | {"per_task", "tokens", "usd", "savings", "paid"})
     tokens = {f"tokens_{name}": value for name, value in run.tokens.model_dump().items()}
     saved = {"evaluations": run.savings.evaluations, "saved": sum(run.savings.saved.values())}
     paid: dict[str, Any] = dict.fromkeys(("requests", "tokens_input", "tokens_output", "usd"))
@@ -130,16 +137,18 @@ def _summary(run: RunStatistics) -> dict[str, Any]:
 
 
 def _flag_columns(run: RunStatistics) -> dict[str, Any]:
-    """How many best kernels are flagged, and the figures without these."""
+    """Return how many best kernels and problems are flagged, and the figures without them."""
     clean = {f"{_CLEAN}{name}": value for name, value in run.clean.model_dump().items()}
-    return {"flagged": run.flagged, "flags": tuple(run.flags)} | clean
+    kernels = {"flagged": run.flagged, "flags": tuple(run.flags)}
+    problems = {"problem_flagged": run.problem_flagged, "problem_flags": tuple(run.problem_flags)}
+    return kernels | problems | clean
 
 
 def _csv(runs: Sequence[RunStatistics]) -> str:
     out = io.StringIO()
     summaries = [_summary(run) | _flag_columns(run) for run in runs]
     for row in summaries:
-        row["flags"] = " ".join(row["flags"])
+        row |= {name: " ".join(row[name]) for name in ("flags", "problem_flags")}
     writer = csv.DictWriter(out, list(summaries[0]) if summaries else [], lineterminator="\n")
     writer.writeheader()
     writer.writerows(summaries)

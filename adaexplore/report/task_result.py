@@ -28,6 +28,7 @@ class Best:
         interpreted: whether it is correct under Triton's interpreter, whose times claim nothing.
         interval: confidence interval of the speedup, where the judge gave one.
         flags: ids of what makes it suspect to the judge.
+        problem_flags: ids of what the judge found about its problem.
     """
 
     step: int | None = None
@@ -36,6 +37,7 @@ class Best:
     interpreted: bool = False
     interval: Interval | None = None
     flags: tuple[str, ...] = ()
+    problem_flags: tuple[str, ...] = ()
 
     def or_better(self, step: int | None, verdict: Verdict | None) -> Best:
         """This or the candidate of ``step``, if strictly better; a measured one beats any that is not."""
@@ -50,6 +52,7 @@ class Best:
             interpreted=interpreted,
             interval=None if speedup is None else verdict.speedup_interval,
             flags=tuple(flag.id for flag in verdict.suspect_flags),
+            problem_flags=tuple(flag.id for flag in verdict.problem_flags),
         )
         return found if found._rank > self._rank else self
 

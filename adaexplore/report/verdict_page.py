@@ -15,11 +15,10 @@ def verdict_page(verdict: Verdict) -> str:
 
 
 def flag_lines(verdict: Verdict) -> list[str]:
-    """A line a flag: severity, id, evidence."""
-    return [
-        f"{flag.severity}: {flag.id}" + (f" ({flag.evidence})" if flag.evidence else "")
-        for flag in verdict.flags
-    ]
+    """Return a line for each flag: severity, or ``problem`` for a flag of the problem, id, evidence."""
+    found = [(flag.severity, flag.id, flag.evidence) for flag in verdict.flags]
+    found += [("problem", flag.id, flag.evidence) for flag in verdict.problem_flags]
+    return [f"{owner}: {name}" + (f" ({evidence})" if evidence else "") for owner, name, evidence in found]
 
 
 def _headline(verdict: Verdict) -> str:

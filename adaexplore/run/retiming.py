@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from adaexplore.core.verdict import REJECT, SUSPECT, Verdict
+from adaexplore.core.flags import REJECT, SUSPECT, Flags
+from adaexplore.core.verdict import Verdict
 
 _Z = 1.96
 """Standard errors between the middle and an end of a 95 % interval."""
@@ -51,15 +52,13 @@ def is_combined(verdict: Verdict) -> bool:
 
 
 def _flags_of(first: Verdict, second: Verdict) -> dict[str, Any]:
-    """What metadata tell of the flags of both."""
-    more = [flag for flag in second.flags if flag.id not in first.integrity]
-    if not more:
-        return {}
-    flags = sorted(
-        (*first.flags, *more), key=lambda flag: (flag.severity != REJECT, flag.severity != SUSPECT)
+    """Return what metadata say of the flags of both; the first one's evidence counts."""
+    kernel = {flag.id: flag for flag in (*second.flags, *first.flags)}
+    gravest_first = sorted(
+        kernel.values(), key=lambda flag: (flag.severity != REJECT, flag.severity != SUSPECT)
     )
-    told = [flag._asdict() for flag in flags]
-    return {"integrity": [flag.id for flag in flags], "integrity_evidence": told}
+    problem = {flag.id: flag for flag in (*second.problem_flags, *first.problem_flags)}
+    return Flags(tuple(gravest_first), tuple(problem.values())).to_metadata()
 
 
 def _precision(verdict: Verdict) -> float:

@@ -1,4 +1,4 @@
-"""What may be wrong with a candidate besides its outputs, each with its evidence."""
+"""What the judge finds besides wrong outputs: flags of the kernel and flags of its problem."""
 
 from __future__ import annotations
 
@@ -39,12 +39,11 @@ SEVERITIES = {
     "output_reused": Severity.SUSPECT,  # two calls return the same memory while both results are held
     "low_precision": Severity.SUSPECT,  # the error is that of a lower precision than the task's
     "background_threads": Severity.SUSPECT,  # threads or processes go on after a call
-    "degenerate_problem": Severity.SUSPECT,  # trivial answers pass: the speedup says little
     # good to know
     "global_flags": Severity.NOTE,  # precision or autotuning switches of torch were changed
     "library_bound": Severity.NOTE,  # most GPU time is spent in library kernels
     "launch_bound": Severity.NOTE,  # the host cannot keep the GPU busy
-    "constant_inputs": Severity.NOTE,  # get_inputs() gives the same values under every seed
+    "nondeterministic": Severity.NOTE,  # equal calls differ in their last bits, as atomics make them
     "baseline_drift": Severity.NOTE,  # the reference's time moved since it was first measured
     "throttled": Severity.NOTE,  # the GPU lowered its clocks while timing
     "static_clock": Severity.NOTE,  # the source names timing functions
@@ -53,12 +52,19 @@ SEVERITIES = {
     "static_process": Severity.NOTE,  # processes, sockets, files
     "static_fallback": Severity.NOTE,  # an except branch that computes the result some other way
 }
-"""Severity by id; these ids are what clients see."""
+"""Severity of a kernel's flag by id; these ids are what clients see."""
+
+PROBLEM_FLAGS = {
+    "degenerate_problem": "trivial answers pass: a speedup says little",
+    "constant_inputs": "get_inputs() gives the same values under every seed",
+    "loose_tolerance": "the tolerance exceeds a tenth of the output's spread",
+}
+"""Meaning of a problem's flag by id; such a flag says nothing about the kernel."""
 
 
 @dataclass(frozen=True)
 class Flag:
-    """One finding; ``evidence`` is one line with figures."""
+    """One finding about a kernel or its measurement; ``evidence`` is one line with figures."""
 
     id: str
     evidence: str
@@ -67,6 +73,19 @@ class Flag:
     def severity(self) -> Severity:
         """What it does to a verdict."""
         return SEVERITIES[self.id]
+
+
+@dataclass(frozen=True)
+class ProblemFlag:
+    """One finding about a problem; ``evidence`` is one line with figures."""
+
+    id: str
+    evidence: str
+
+    def __post_init__(self) -> None:
+        """Refuse an id that clients do not know."""
+        if self.id not in PROBLEM_FLAGS:
+            raise ValueError(f"{self.id!r} is no flag of a problem; add it to PROBLEM_FLAGS")
 
 
 def merged(flags: Iterable[Flag]) -> list[Flag]:
@@ -88,6 +107,19 @@ def metadata(flags: Iterable[Flag]) -> dict[str, Any]:
         "integrity_evidence": [
             {"id": flag.id, "severity": flag.severity.value, "evidence": flag.evidence[:_MAX_EVIDENCE]}
             for flag in found
+        ],
+    }
+
+
+def problem_metadata(flags: Iterable[ProblemFlag]) -> dict[str, Any]:
+    """Return ``problem_flags``, the ids, and ``problem_flags_evidence``; nothing where there are no flags."""
+    found = list(flags)
+    if not found:
+        return {}
+    return {
+        "problem_flags": [flag.id for flag in found],
+        "problem_flags_evidence": [
+            {"id": flag.id, "evidence": flag.evidence[:_MAX_EVIDENCE]} for flag in found
         ],
     }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
@@ -24,6 +24,7 @@ from online_judge.evaluation import (
     gpu_state,
     kernel_share,
     oracles,
+    repetition,
     static_notes,
     switches,
     tiers,
@@ -31,20 +32,22 @@ from online_judge.evaluation import (
 )
 from online_judge.evaluation.course import Course
 from online_judge.evaluation.dialogue import CandidateFailed, Dialogue, PlayerGone
+from online_judge.evaluation.draws import Draws
 from online_judge.evaluation.findings import Stage
-from online_judge.evaluation.flags import Flag, Severity
+from online_judge.evaluation.flags import Flag, ProblemFlag, Severity
 from online_judge.evaluation.kernel_share import KernelShare
 from online_judge.evaluation.launches import Launches
 from online_judge.evaluation.measurement import Measured, copy_extra_ms, measured
 from online_judge.evaluation.problem import Problem
 from online_judge.evaluation.race import Race
 from online_judge.evaluation.reference import NoRoom
+from online_judge.evaluation.tiers import Graded
 from online_judge.evaluation.timing import Stopwatch
-from online_judge.evaluation.trees import Tree
-from online_judge.evaluation.trials import WRONG, Called, Trials
+from online_judge.evaluation.trials import WRONG, Called, Trials, WrongValues
 from online_judge.orders import Load, Observe
 
 _GRADED_TRIALS = 2
+_CHECKS_AGAIN = 8
 
 
 class Lock(Protocol):
@@ -94,8 +97,9 @@ class _Found:
     """What is known so far."""
 
     passed: int = 0
-    tiers: list[Tier] = field(default_factory=list)
+    grades: list[Graded] = field(default_factory=list)
     flags: list[Flag] = field(default_factory=list)
+    problem_flags: list[ProblemFlag] = field(default_factory=list)
     last: Called | None = None
 
 
@@ -136,7 +140,6 @@ class Match:
         self._changed = self._folded = False
         self._launches = Launches({}, 0, 0)
         self._ghost_passed: bool | None = None
-        self._trivial: list[Flag] = []
         self._share: KernelShare | None = None
 
     def run(self) -> Verdict:
@@ -209,8 +212,7 @@ class Match:
                 # A module may work its weights into another form while it is constructed, under
                 # their old names: then the ones that it came to by itself are the right ones.
                 if not (self._changed and trial == 0 and failed.status in WRONG):
-                    raise
-                self._trials.free()
+                    raise self._diagnosed(failed, trial) from failed
                 self._trials.construct(load=False)
                 self._folded = True
                 evidence = (
@@ -219,32 +221,35 @@ class Match:
                 self._found.flags.append(Flag("stale_weights", evidence))
                 called = self._trial(trial)
             self._found.passed += 1
-            self._found.last = called
-            if called.tier is not None:
-                self._found.tiers.append(called.tier)
+            self._found.grades += called.grades
             if called.changed is not None:
                 self._found.flags.append(self._flag_of_change(called, trial))
-        self._repeat()
+            if trial == 0:
+                self._repeat(called)
+            self._found.last = called = replace(called, outputs=())
         self._try_variants()
-        self._try_other_weights()
-        self._observe()
         self._dialogue.clock("reference", Stage.FORWARD.value)
-        self._trivial = self._problem.flags(self._request)
+        self._found.problem_flags = self._problem.flags(self._request)
+        loose = self._problem.is_loose(self._request.tolerance)
+        draws = Draws(self._trials, self._problem, self._terms.job, loose=loose, loads=not self._folded)
+        self._found.flags += draws.run()
+        self._observe()
 
     def _trial(self, trial: int) -> Called:
         name = f"{self._terms.job}:{trial}"
         graded = trial < _GRADED_TRIALS
-        return self._trials.call(name, self._reference.inputs(name), graded=graded)
+        return self._trials.call(name, self._reference.inputs(name), graded=graded, kept=trial == 0)
 
-    def _repeat(self) -> None:
-        """The first trial once more: the same inputs must give the same verdict."""
-        name = f"{self._terms.job}:0"
-        try:
-            called = self._trials.call(name, self._reference.inputs(name), mode="repeated")
-        except CandidateFailed as failed:
-            if failed.status not in WRONG:
-                raise
-            raise CandidateFailed(Status.NONDETERMINISTIC, feedback.of_repeat(failed.metadata)) from failed
+    def _diagnosed(self, failed: CandidateFailed, trial: int) -> CandidateFailed:
+        """The failure, or ``nondeterministic`` where equal calls differ."""
+        if not isinstance(failed, WrongValues):
+            return failed
+        return repetition.diagnosed(self._trials, self._reference, f"{self._terms.job}:{trial}", failed)
+
+    def _repeat(self, first: Called) -> None:
+        """Make the first trial again: equal calls must agree."""
+        called, flags_ = repetition.repeat(self._trials, self._reference, f"{self._terms.job}:0", first)
+        self._found.flags += flags_
         seen = called.answer
         self._launches = Launches.from_claim(seen.get("launches"))
         if seen.get("aliases") is True and not self._reference.aliases:
@@ -275,22 +280,6 @@ class Match:
             )
             self._suspect(f"fails_{variant.name}_inputs", name, inputs, scale, steady)
 
-    def _try_other_weights(self) -> None:
-        """Weights changed in place must count."""
-        if not self._reference.weights or self._folded:
-            return
-        self._dialogue.clock("reference", Stage.FORWARD.value)
-        name = f"{self._terms.job}:weights"
-        before = self._problem.outputs_if_finite(self._reference.inputs(name), name)
-        fresh = self._reference.reweigh(name)
-        try:
-            if self._trials.reweigh(fresh):
-                self._suspect("stale_weights", name, self._reference.inputs(name), rival=before)
-                self._reference.restore_weights()
-                self._trials.reweigh(self._reference.weights)
-        finally:
-            self._reference.restore_weights()
-
     def _try_without_kernels(self) -> None:
         """Without the candidate's own kernels its outputs must be wrong; this call may end the player."""
         if not self._launches.total or self._launches.unseen:
@@ -310,17 +299,15 @@ class Match:
         inputs: list[Any],
         scale: tuple[float, ...] = (),
         tells: Callable[[], bool] = lambda: True,
-        rival: Tree | None = None,
     ) -> None:
         """A call whose failure is suspicious and no more; ``tells`` whether wrong values say something."""
         try:
-            self._trials.call(name, inputs, scale=scale, rival=rival)
+            self._trials.call(name, inputs, scale=scale)
         except CandidateFailed as failed:
             if failed.failure is None:  # else it raised, and its player has ended
                 self._trials.free()
             if failed.status not in WRONG or tells():
-                text = str(failed.metadata.get("feedback", failed.status.value)).splitlines()[0]
-                self._found.flags.append(Flag(flag, text))
+                self._found.flags.append(Flag(flag, feedback.first_line(failed.metadata)))
             if failed.failure is not None:
                 raise
 
@@ -356,11 +343,13 @@ class Match:
         if not tiers.meets(reached, expected):
             self._found.flags.append(Flag("low_precision", f"reaches {reached}, the task's is {expected}"))
         if not tiers.meets(reached, self._request.tier):
-            raise CandidateFailed(Status.WRONG_VALUE, feedback.of_tier(reached, self._request.tier))
+            grade = tiers.least_precise(self._found.grades)
+            told = feedback.of_tier(grade, self._request.tier, self._request.tf32)
+            raise CandidateFailed(Status.WRONG_VALUE, told)
 
     @property
     def _tier(self) -> Tier:
-        return tiers.worst(self._found.tiers)
+        return tiers.worst(grade.tier for grade in self._found.grades)
 
     def _measure(self) -> Measured:
         """The race, with the device held alone."""
@@ -394,6 +383,8 @@ class Match:
             self._dialogue.clock("reference", Stage.TIMING.value)
             extra = copy_extra_ms(expected, strides, stopwatch)
             race.audit(outcome)
+            if any(flag.id == "timed_output_wrong" for flag in outcome.flags):
+                self._check_again()
             self._observe()
         return measured(
             outcome,
@@ -406,6 +397,15 @@ class Match:
             states=(before, after),
             facts=self._terms.facts,
         )
+
+    def _check_again(self) -> None:
+        """Raise where checked calls are wrong as well: then the kernel is wrong, and does not cheat."""
+        for number in range(_CHECKS_AGAIN):
+            name = f"{self._terms.job}:again:{number}"
+            try:
+                self._trials.call(name, self._reference.inputs(name))
+            except WrongValues as wrong:
+                raise repetition.diagnosed(self._trials, self._reference, name, wrong) from wrong
 
     def _profile(self) -> KernelShare | None:
         """Kernels and their times, as the player tells them."""
@@ -421,9 +421,9 @@ class Match:
             runtime_ms, stats = result.runtime_ms, result.stats
         elif not self._cuda:
             stats = {"fast_p": 1.0, "timing": INTERPRETER}
-        found.flags += self._trivial
         if self._request.backend == "triton":
-            ghost = None if self._trivial else self._ghost_passed
+            known = self._has_problem_flag("degenerate_problem", "constant_inputs")
+            ghost = None if known else self._ghost_passed
             found.flags += kernel_share.flags(self._launches, self._share, ghost_passed=ghost)
         metadata = self._facts()
         metadata["correctness_trials"] = f"({found.passed} / {self._request.num_correct_trials})"
@@ -436,17 +436,19 @@ class Match:
 
     def _softened(self, flag: Flag) -> Flag:
         """A bound is no proof where a trivial answer, written once and kept, passes."""
-        if flag.id == "below_bandwidth_bound" and any(
-            each.id == "degenerate_problem" for each in self._trivial
-        ):
+        if flag.id == "below_bandwidth_bound" and self._has_problem_flag("degenerate_problem"):
             return Flag("below_soft_bound", flag.evidence)
         return flag
 
+    def _has_problem_flag(self, *ids: str) -> bool:
+        return any(flag.id in ids for flag in self._found.problem_flags)
+
     def _facts(self) -> dict[str, Any]:
         found = dict(self._terms.facts)
-        if self._found.tiers:
+        if self._found.grades:
             found["tier"] = self._tier
-        return found | flags.metadata(self._found.flags)
+            found["precision"] = tiers.least_precise(self._found.grades).to_json()
+        return found | flags.metadata(self._found.flags) | flags.problem_metadata(self._found.problem_flags)
 
     def _holding(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
         self._dialogue.clock("none", "")

@@ -14,11 +14,13 @@ from adaexplore.core.wire import BaselineKind, EvaluationRequest
 from online_judge.evaluation import course, degeneracy, trees
 from online_judge.evaluation.costs import Cost
 from online_judge.evaluation.findings import Stage
-from online_judge.evaluation.flags import Flag
+from online_judge.evaluation.flags import ProblemFlag
 from online_judge.evaluation.reference import Reference, ReferenceFailed
 from online_judge.evaluation.timing import Stopwatch
 
 _TRIAL = "facts"
+_LOOSE = 0.1
+_SAMPLE = 2**22
 
 
 class Problem:
@@ -31,6 +33,7 @@ class Problem:
         self._clean_ms: dict[tuple[str, str], float] = {}
         self._degenerate: dict[float, list[str]] = {}
         self._constant_inputs: bool | None = None
+        self._spreads: list[tuple[float, float]] | None = None
         self._cost: Cost | None = None
 
     @property
@@ -49,7 +52,20 @@ class Problem:
         except ReferenceFailed:
             return None
 
-    def flags(self, request: EvaluationRequest) -> list[Flag]:
+    def looseness(self, tolerance: float) -> float:
+        """Return the tolerance of a typical element in standard deviations of the output; the loosest's.
+
+        Raises:
+            ReferenceFailed: the reference raises.
+        """
+        if self._spreads is None:
+            leaves = self.reference.outputs(self.reference.inputs(_TRIAL), _TRIAL).leaves
+            self._spreads = [_middle_and_spread(leaf) for leaf in leaves if leaf.is_floating_point()]
+        return max(
+            (tolerance * (1.0 + middle) / spread for middle, spread in self._spreads if spread), default=0.0
+        )
+
+    def flags(self, request: EvaluationRequest) -> list[ProblemFlag]:
         """What makes results on this problem say little."""
         if request.tolerance not in self._degenerate:
             self._degenerate[request.tolerance] = degeneracy.check(self.reference, request.tolerance)
@@ -57,10 +73,19 @@ class Problem:
             self._constant_inputs = degeneracy.constant_inputs(self.reference)
         found = []
         if passing := self._degenerate[request.tolerance]:
-            found.append(Flag("degenerate_problem", f"trivial answers pass: {', '.join(passing)}"))
+            found.append(ProblemFlag("degenerate_problem", f"trivial answers pass: {', '.join(passing)}"))
         if self._constant_inputs:
-            found.append(Flag("constant_inputs", "get_inputs() gives the same values under every seed"))
+            evidence = "get_inputs() gives the same values under every seed"
+            found.append(ProblemFlag("constant_inputs", evidence))
+        if self.is_loose(request.tolerance):
+            loose = self.looseness(request.tolerance)
+            evidence = f"the tolerance {request.tolerance:g} is {loose:.2g} standard deviations of the output"
+            found.append(ProblemFlag("loose_tolerance", evidence))
         return found
+
+    def is_loose(self, tolerance: float) -> bool:
+        """Return whether a tolerance says little: it exceeds a tenth of an output's standard deviation."""
+        return self.looseness(tolerance) > _LOOSE
 
     def timed_call(self, kind: BaselineKind) -> Callable[..., Any]:
         """What runs as the baseline.
@@ -128,3 +153,13 @@ class Problem:
         part = file.with_suffix(f".{os.getpid()}")
         part.write_text(repr(ms))
         part.replace(file)
+
+
+def _middle_and_spread(leaf: Any) -> tuple[float, float]:
+    """Median size and standard deviation of the finite elements, of every k-th where there are many."""
+    flat = leaf.reshape(-1)
+    some = flat[:: -(-flat.numel() // _SAMPLE) or 1].double()
+    some = some[torch.isfinite(some)]
+    if not some.numel():
+        return 0.0, 0.0
+    return float(some.abs().median()), float(some.std(unbiased=False))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from online_judge.evaluation.flags import SEVERITIES, Severity
+from online_judge.evaluation.flags import PROBLEM_FLAGS, SEVERITIES, Severity
 
 GAIN = 1.10
 """How much faster than its honest twin a cheat without effect may be measured to be."""
@@ -20,8 +20,8 @@ class Expectation:
     """One of four kinds.
 
     - ``refused``: not correct, whatever the status.
-    - ``flag``: one of ``flags``, each of ``least`` severity or graver, or refused for its outputs. With
-      ``least`` reject it must not be correct.
+    - ``flag``: one of ``flags``, each of ``least`` severity or graver, or one of ``problem_flags``, or
+      refused for its outputs. With ``least`` reject it must not be correct.
     - ``harmless``: as good as the honest twin and not faster; unless ``must_pass`` it may be
       refused or flagged.
     - ``unseen``: nothing is to be seen on this device, for ``reason``; it must merely run.
@@ -32,6 +32,7 @@ class Expectation:
     kind: Literal["refused", "flag", "harmless", "unseen"]
     least: Severity = Severity.NOTE
     flags: frozenset[str] = frozenset()
+    problem_flags: frozenset[str] = frozenset()
     gainless: bool = False
     must_pass: bool = False
     reason: str = ""
@@ -40,6 +41,7 @@ class Expectation:
         """A flag that is expected must exist and be grave enough."""
         for flag in self.flags:
             assert _ORDER.index(SEVERITIES[flag]) <= _ORDER.index(self.least), flag
+        assert self.problem_flags <= PROBLEM_FLAGS.keys()
 
     def complaint(self, answer: dict[str, Any], honest_speedup: float | None = None) -> str:
         """Why an answer of ``/evaluate`` is not what must happen; empty if it is.
@@ -48,7 +50,8 @@ class Expectation:
         """
         metadata = answer["metadata"]
         status, found = metadata.get("status"), metadata.get("integrity", [])
-        got = f"got {status} with flags {found}"
+        problem = metadata.get("problem_flags", [])
+        got = f"got {status} with flags {found} and flags of the problem {problem}"
         if len(metadata.get("feedback", "").encode()) > FEEDBACK_BYTES:
             return "the feedback is too long"
         if status is None:
@@ -58,7 +61,7 @@ class Expectation:
         if self.kind == "unseen":
             return f"it must run, {got}" if status in _BROKEN else ""
         if self.kind == "flag":
-            missing = self._missing_flag(answer, status, found)
+            missing = self._missing_flag(answer, status, found, problem)
             if missing:
                 return f"{missing}, {got}"
         elif not answer["correctness"]:
@@ -67,12 +70,13 @@ class Expectation:
             return self._gain(answer, honest_speedup)
         return ""
 
-    def _missing_flag(self, answer: dict[str, Any], status: str, found: list[str]) -> str:
+    def _missing_flag(self, answer: dict[str, Any], status: str, found: list[str], problem: list[str]) -> str:
         if not answer["correctness"]:
             return "" if status in _SEEN_THROUGH else "it must be seen through"
         if self.least is Severity.REJECT:
             return f"it must be rejected by one of {sorted(self.flags)}"
-        return "" if self.flags & set(found) else f"one of {sorted(self.flags)} must be there"
+        seen = self.flags & set(found) or self.problem_flags & set(problem)
+        return "" if seen else f"one of {sorted(self.flags | self.problem_flags)} must be there"
 
     def _gain(self, answer: dict[str, Any], honest_speedup: float | None) -> str:
         speedup = answer["runtime_stats"].get("fast_p") if answer["correctness"] else None
@@ -91,14 +95,14 @@ def rejected(*flags: str) -> Expectation:
     return Expectation("flag", Severity.REJECT, frozenset(flags))
 
 
-def suspected(*flags: str, gainless: bool = False) -> Expectation:
-    """It must be refused or bear one of these flags."""
-    return Expectation("flag", Severity.SUSPECT, frozenset(flags), gainless)
+def suspected(*flags: str, problem: tuple[str, ...] = (), gainless: bool = False) -> Expectation:
+    """It must be refused, or it bears one of these flags, or its problem one of ``problem``."""
+    return Expectation("flag", Severity.SUSPECT, frozenset(flags), frozenset(problem), gainless)
 
 
 def noted(*flags: str, gainless: bool = False) -> Expectation:
     """It must at least be noted."""
-    return Expectation("flag", Severity.NOTE, frozenset(flags), gainless)
+    return Expectation("flag", Severity.NOTE, frozenset(flags), gainless=gainless)
 
 
 def harmless(*, must_pass: bool = False) -> Expectation:

@@ -81,6 +81,22 @@ def test_precision_interval_and_flags_are_shown_with_their_evidence(
     ]
 
 
+def test_problem_flags_have_their_own_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    told = [{"id": "degenerate_problem", "evidence": "trivial answers pass: zeros"}]
+    metadata = {
+        "status": "passed",
+        "problem_flags": ["degenerate_problem"],
+        "problem_flags_evidence": told,
+    }
+    assert judged(tmp_path, {**PASSED, "metadata": metadata}) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "passed: 1.500x (1 ms)",
+        "problem: degenerate_problem (trivial answers pass: zeros)",
+    ]
+    assert judged(tmp_path, {**PASSED, "metadata": metadata}, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["problem_flags"] == ["degenerate_problem"]
+
+
 def test_a_rejected_kernel_is_exit_code_1_with_the_evidence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

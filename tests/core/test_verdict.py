@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from adaexplore.core.verdict import Flag, Status, Verdict
+from adaexplore.core.flags import Flag, ProblemFlag
+from adaexplore.core.verdict import Status, Verdict
 
 EVIDENCE = [
     {"id": "no_own_kernel", "severity": "suspect", "evidence": "0 of 5 calls launch one"},
@@ -33,7 +34,7 @@ def test_flags_tier_and_interval_survive_metrics() -> None:
     assert verdict.to_metrics() == FLAGGED
     assert verdict.correct
     assert (verdict.tier, verdict.speedup_interval) == ("tf32", (1.45, 1.56))
-    assert verdict.integrity == ("no_own_kernel", "launch_bound")
+    assert [flag.id for flag in verdict.flags] == ["no_own_kernel", "launch_bound"]
     assert verdict.flags[1] == Flag("launch_bound", "note", "18 us")
     assert verdict.suspect_flags == (Flag("no_own_kernel", "suspect", "0 of 5 calls launch one"),)
 
@@ -47,6 +48,27 @@ def test_a_verdict_of_before_has_none_of_it() -> None:
 def test_a_flag_without_evidence_is_suspect() -> None:
     verdict = Verdict(status=Status.PASSED, metadata={"integrity": ["something_new"]})
     assert verdict.suspect_flags == (Flag("something_new", "suspect", ""),)
+
+
+PROBLEM = {"id": "degenerate_problem", "evidence": "trivial answers pass: zeros"}
+OF_BEFORE = {
+    "integrity": ["degenerate_problem", "launch_bound"],
+    "integrity_evidence": [{**PROBLEM, "severity": "suspect"}, EVIDENCE[1]],
+}
+OF_NOW = {
+    "integrity": ["launch_bound"],
+    "integrity_evidence": [EVIDENCE[1]],
+    "problem_flags": ["degenerate_problem"],
+    "problem_flags_evidence": [PROBLEM],
+}
+
+
+@pytest.mark.parametrize("metadata", [OF_BEFORE, OF_NOW])
+def test_a_flagged_problem_leaves_the_kernel_clean(metadata: dict[str, Any]) -> None:
+    verdict = Verdict(status=Status.PASSED, metadata=metadata)
+    assert verdict.problem_flags == (ProblemFlag("degenerate_problem", "trivial answers pass: zeros"),)
+    assert [flag.id for flag in verdict.flags] == ["launch_bound"]
+    assert verdict.suspect_flags == ()
 
 
 def test_a_rejected_candidate_is_not_correct() -> None:
@@ -70,7 +92,10 @@ def test_an_interval_needs_two_numbers_and_a_measured_speedup(stats: dict[str, A
     assert verdict.speedup_interval is None
 
 
-@pytest.mark.parametrize("metadata", [{"integrity": "x"}, {"integrity_evidence": [7]}, {"tier": ["strict"]}])
+@pytest.mark.parametrize(
+    "metadata",
+    [{"integrity": "x"}, {"integrity_evidence": [7]}, {"problem_flags": "x"}, {"tier": ["strict"]}],
+)
 def test_what_is_no_finding_is_none(metadata: dict[str, Any]) -> None:
     verdict = Verdict(status=Status.PASSED, metadata=metadata)
-    assert (verdict.flags, verdict.tier) == ((), None)
+    assert (verdict.flags, verdict.problem_flags, verdict.tier) == ((), (), None)

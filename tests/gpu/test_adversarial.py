@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from online_judge.evaluation.flags import SEVERITIES, Severity
-from tests.adversarial.manifest import CASES, HONEST, PROBLEM_FLAGS
+from tests.adversarial.manifest import CASES, DEGENERATE, HONEST
 from tests.adversarial.trials import Trials, sweep
 from tests.online_judge.live import running_judge
 
@@ -26,9 +26,10 @@ def trials(cuda: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tri
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_twin_passes_without_suspicion(trials: Trials, name: str) -> None:
     answer = trials.honest(name)
-    flags = set(answer["metadata"].get("integrity", [])) - PROBLEM_FLAGS.get(name, set())
+    metadata = answer["metadata"]
     assert answer["correctness"], answer
-    assert [flag for flag in flags if SEVERITIES[flag] is not Severity.NOTE] == []
+    assert [flag for flag in metadata.get("integrity", []) if SEVERITIES[flag] is not Severity.NOTE] == []
+    assert name in DEGENERATE or "degenerate_problem" not in metadata.get("problem_flags", [])
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -1,7 +1,22 @@
 """Findings and their order."""
 
-from online_judge.evaluation.flags import SEVERITIES, Flag, Severity, merged, metadata
+import re
+from pathlib import Path
 
+import pytest
+
+from online_judge.evaluation.flags import (
+    PROBLEM_FLAGS,
+    SEVERITIES,
+    Flag,
+    ProblemFlag,
+    Severity,
+    merged,
+    metadata,
+    problem_metadata,
+)
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "integrity.md"
 NOTE, SUSPECT, REJECT = "launch_bound", "stale_weights", "clock_mismatch"
 
 
@@ -27,6 +42,26 @@ def test_metadata_names_ids_and_cuts_evidence() -> None:
     assert found["integrity"] == [REJECT, NOTE]
     assert [entry["severity"] for entry in found["integrity_evidence"]] == ["reject", "note"]
     assert max(len(entry["evidence"]) for entry in found["integrity_evidence"]) == 300
+
+
+def test_problem_flags_have_their_own_keys() -> None:
+    assert problem_metadata([]) == {}
+    assert problem_metadata([ProblemFlag("degenerate_problem", "x" * 1000)]) == {
+        "problem_flags": ["degenerate_problem"],
+        "problem_flags_evidence": [{"id": "degenerate_problem", "evidence": "x" * 300}],
+    }
+
+
+def test_no_flag_is_of_kernel_and_problem() -> None:
+    assert not PROBLEM_FLAGS.keys() & SEVERITIES.keys()
+    with pytest.raises(ValueError, match="decoy_kernel"):
+        ProblemFlag("decoy_kernel", "")
+
+
+def test_every_flag_has_its_row_in_the_docs() -> None:
+    rows = re.findall(r"^\| (`[^|]*`) \| \w+ \| (\S+) \|", PAGE.read_text(), re.MULTILINE)
+    described = {name: severity.strip("*") for names, severity in rows for name in re.findall(r"\w+", names)}
+    assert described == {**SEVERITIES, **dict.fromkeys(PROBLEM_FLAGS, "-")}
 
 
 def test_only_what_falsifies_numbers_or_results_rejects() -> None:

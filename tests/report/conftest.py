@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+
+from adaexplore.core.flags import Flag, Flags, ProblemFlag
 
 INTERPRETED = "interpreted"
 WRONG = None
@@ -19,19 +22,15 @@ class Found(NamedTuple):
     speedup: float | str
     flags: dict[str, str] | None = None
     interval: tuple[float, float] | None = None
+    problem_flags: tuple[str, ...] = ()
 
 
 def _metrics(found: float | str | Found | None) -> dict[str, Any]:
     if isinstance(found, Found):
         metrics = _metrics(found.speedup)
-        if found.flags:
-            metrics["metadata"] = {
-                "integrity": list(found.flags),
-                "integrity_evidence": [
-                    {"id": name, "severity": severity, "evidence": "seen"}
-                    for name, severity in found.flags.items()
-                ],
-            }
+        kernel = tuple(Flag(name, severity, "seen") for name, severity in (found.flags or {}).items())
+        problem = tuple(ProblemFlag(name, "seen") for name in found.problem_flags)
+        metrics["metadata"] = Flags(kernel, problem).to_metadata()
         if found.interval is not None:
             metrics["runtime_stats"] |= dict(zip(("ci_low", "ci_high"), found.interval, strict=True))
         return metrics
@@ -96,11 +95,33 @@ def run(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def flagged_run(tmp_path: Path) -> Path:
-    """A suspect 8x over a clean 2x, a clean 3x with a note, a suspect one alone, a degenerate problem."""
+    """A suspect 8x over a clean 2x, a clean 3x with a note, a suspect one alone, two flagged problems."""
     folder = tmp_path / "flagged"
+    trivial = ("degenerate_problem", "constant_inputs")
     decoy = {"decoy_kernel": "suspect", "launch_bound": "note"}
     _write_task(folder, "2_1", [2.0, Found(8.0, decoy, (7.8, 8.3)), WRONG])
     _write_task(folder, "2_2", [Found(3.0, {"launch_bound": "note"}, (2.9, 3.1))])
     _write_task(folder, "2_3", [Found(5.0, {"no_own_kernel": "suspect", "decoy_kernel": "suspect"})])
-    _write_task(folder, "2_4", [Found(900.0, {"degenerate_problem": "suspect"})])
+    _write_task(folder, "2_4", [Found(900.0, problem_flags=trivial)])
+    _write_task(folder, "2_5", [Found(1.5, problem_flags=("constant_inputs",))])
+    return folder
+
+
+@pytest.fixture
+def flagged_run_of_before(flagged_run: Path) -> Path:
+    """``flagged_run`` as older judges described it: flags of the problem among those of the kernel."""
+    folder = flagged_run.with_name("before")
+    shutil.copytree(flagged_run, folder)
+    severities = {"degenerate_problem": "suspect", "constant_inputs": "note"}
+    for path in folder.rglob("step_*_metrics.json"):
+        metrics = json.loads(path.read_text())
+        metadata = metrics["metadata"]
+        names = metadata.pop("problem_flags", [])
+        told = metadata.pop("problem_flags_evidence", [])
+        metadata["integrity"] = [*names, *metadata.get("integrity", [])]
+        metadata["integrity_evidence"] = [
+            *({**entry, "severity": severities[entry["id"]]} for entry in told),
+            *metadata.get("integrity_evidence", []),
+        ]
+        path.write_text(json.dumps(metrics))
     return folder

@@ -14,7 +14,7 @@ def rows(text: str) -> dict[str, str]:
     return {
         line.split()[0]: " ".join(line.split()[1:])
         for line in text.splitlines()
-        if line and ": the best" not in line
+        if line and ": the best" not in line and ": the problem" not in line
     }
 
 
@@ -53,7 +53,15 @@ def test_suspect_kernels_are_said_with_the_best_without_flags(flagged_run):
     assert notes == [
         "2_1: the best kernel is suspect (decoy_kernel); the best without flags: 2.00x (step 1)",
         "2_3: the best kernel is suspect (no_own_kernel, decoy_kernel); no kernel is without flags",
-        "2_4: the best kernel is suspect (degenerate_problem); no kernel is without flags",
+    ]
+
+
+def test_flagged_problem_has_its_own_line(flagged_run):
+    text = closing_report(flagged_run, 3)
+    assert rows(text)["2_4"].startswith("900.00x 1")
+    assert [line for line in text.splitlines() if "the problem is flagged" in line] == [
+        "2_4: the problem is flagged (degenerate_problem, constant_inputs)",
+        "2_5: the problem is flagged (constant_inputs)",
     ]
 
 

@@ -197,19 +197,33 @@ def test_a_run_that_has_just_begun_has_no_figures(tmp_path):
 
 def test_figures_come_with_and_without_flagged_kernels(flagged_run):
     figures = run_statistics(flagged_run)
-    assert (figures.tasks, figures.correct, figures.flagged) == (4, 4, 3)
-    assert figures.flags == {"decoy_kernel": 2, "degenerate_problem": 1, "no_own_kernel": 1}
-    assert figures.gm10_all == pytest.approx((8 * 3 * 5 * 10) ** (1 / 4))
-    assert figures.fast_2 == 1.0
+    assert (figures.tasks, figures.correct, figures.flagged) == (5, 5, 2)
+    assert figures.flags == {"decoy_kernel": 2, "no_own_kernel": 1}
+    assert figures.gm10_all == pytest.approx((8 * 3 * 5 * 10 * 1.5) ** (1 / 5))
+    assert figures.fast_2 == pytest.approx(4 / 5)
     clean = figures.clean
-    assert (clean.tasks, clean.correct) == (3, 2)  # the degenerate problem is left out
-    assert clean.gm10_all == pytest.approx((2 * 3 * 0.1) ** (1 / 3))
-    assert clean.gm10_correct == pytest.approx((2 * 3) ** (1 / 2))
-    assert clean.fast_2 == pytest.approx(1 / 3)
+    assert (clean.tasks, clean.correct) == (4, 3)  # the degenerate problem is left out
+    assert clean.gm10_all == pytest.approx((2 * 3 * 1.5 * 0.1) ** (1 / 4))
+    assert clean.gm10_correct == pytest.approx((2 * 3 * 1.5) ** (1 / 3))
+    assert clean.fast_2 == pytest.approx(1 / 4)
+
+
+def test_flags_of_problems_are_counted_apart(flagged_run):
+    figures = run_statistics(flagged_run)
+    assert figures.problem_flagged == 2
+    assert figures.problem_flags == {"constant_inputs": 2, "degenerate_problem": 1}
+    row = figures.per_task[3]
+    assert (row.flags, row.problem_flags) == ((), ("degenerate_problem", "constant_inputs"))
+    assert (row.clean_speedup, row.clean_step) == (900.0, 1)
+
+
+def test_records_of_before_give_the_same_figures(flagged_run, flagged_run_of_before):
+    now, before = run_statistics(flagged_run), run_statistics(flagged_run_of_before)
+    assert before.model_copy(update={"run": now.run}) == now
 
 
 def test_rows_name_flags_interval_and_the_best_without_flags(flagged_run):
-    first, second, third, _ = run_statistics(flagged_run).per_task
+    first, second, third, *_ = run_statistics(flagged_run).per_task
     assert (first.speedup, first.ci_low, first.ci_high, first.flags) == (8.0, 7.8, 8.3, ("decoy_kernel",))
     assert (first.clean_speedup, first.clean_step) == (2.0, 1)
     assert (second.flags, second.clean_speedup, second.clean_step) == ((), 3.0, 1)
@@ -219,7 +233,7 @@ def test_rows_name_flags_interval_and_the_best_without_flags(flagged_run):
 def test_without_flags_the_clean_figures_are_the_figures(run):
     figures = run_statistics(run)
     clean = figures.clean.model_dump()
-    assert figures.flagged == 0
+    assert (figures.flagged, figures.problem_flagged) == (0, 0)
     assert clean == {name: getattr(figures, name) for name in clean}
 
 

@@ -14,7 +14,7 @@ from adaexplore.report.tables import TableFormat, best_prefix, render, text_tabl
 KEYS = [
     "run", "tasks", "correct", "accuracy", "mean_speedup_all", "mean_speedup_correct", "mean_unclamped",
     "gm10_all", "gm10_correct", "fast_1_2", "fast_2", "pass_at_1", "steps", "tokens", "usd", "per_task",
-    "flagged", "flags", "clean", "savings", "paid",
+    "flagged", "flags", "problem_flagged", "problem_flags", "clean", "savings", "paid",
 ]  # fmt: skip
 
 
@@ -68,13 +68,16 @@ def test_flags_and_clean_figures_stand_in_the_table_of_a_run(flagged_run, table_
     lines = [line.split() for line in text.splitlines()]
     assert lines[0][3:] == [
         "speedup", "ci_low", "ci_high", "best_step", "clean_speedup", "clean_step", "flags",
+        "problem_flags",
     ]  # fmt: skip
-    assert ["2", "1", "yes", "8.000", "7.800", "8.300", "2", "2.000", "1", "decoy_kernel"] in lines
-    assert ["2", "3", "yes", "5.000", "-", "-", "1", "-", "-", "no_own_kernel", "decoy_kernel"] in lines
+    assert ["2", "1", "yes", "8.000", "7.800", "8.300", "2", "2.000", "1", "decoy_kernel", "-"] in lines
+    assert ["2", "3", "yes", "5.000", "-", "-", "1", "-", "-", "no_own_kernel", "decoy_kernel", "-"] in lines
     assert ["figure", "value", "clean"] in lines
-    assert ["fast_2", "100.0%", "33.3%"] in lines
-    assert ["flagged", "3"] in lines
+    assert ["fast_2", "80.0%", "25.0%"] in lines
+    assert ["flagged", "2"] in lines
     assert ["decoy_kernel", "2"] in lines
+    assert ["problem_flagged", "2"] in lines
+    assert ["degenerate_problem", "1"] in lines
 
 
 def test_several_runs_show_clean_figures_where_one_is_flagged(run, flagged_run):
@@ -83,9 +86,10 @@ def test_several_runs_show_clean_figures_where_one_is_flagged(run, flagged_run):
     assert {"flagged", "flags", "clean_correct", "clean_gm10_all", "clean_fast_2"} < set(header)
     assert "flagged" not in render([figures[0]] * 2, TableFormat.TABLE)
     rows = list(csv.DictReader(io.StringIO(render(figures, TableFormat.CSV))))
-    assert [row["flagged"] for row in rows] == ["0", "3"]
-    assert rows[1]["flags"] == "decoy_kernel degenerate_problem no_own_kernel"
-    assert float(rows[1]["clean_correct"]) == 2
+    assert [row["flagged"] for row in rows] == ["0", "2"]
+    assert rows[1]["flags"] == "decoy_kernel no_own_kernel"
+    assert rows[1]["problem_flags"] == "constant_inputs degenerate_problem"
+    assert float(rows[1]["clean_correct"]) == 3
     assert rows[0]["clean_gm10_all"] == rows[0]["gm10_all"]
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from adaexplore.core.flags import Flags, ProblemFlag
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.run.retiming import combine
 
@@ -60,9 +61,18 @@ def test_flags_of_either_timing_stay_the_gravest_first() -> None:
     suspect = flagged(timed(2.0), fast="suspect", odd="note")
     for pair in ((clean, suspect), (suspect, clean), (noted, suspect), (suspect, noted)):
         both = combine(*pair)
-        assert both.integrity == ("fast", "odd")
+        assert [flag.id for flag in both.flags] == ["fast", "odd"]
         assert [flag.severity for flag in both.flags] == ["suspect", "note"]
     assert combine(clean, clean).metadata == clean.metadata
+
+
+def test_flags_of_the_problem_stay_apart() -> None:
+    problem = (ProblemFlag("degenerate_problem", "seen"),)
+    now = timed(2.0).model_copy(update={"metadata": Flags(problem=problem).to_metadata()})
+    before = flagged(timed(2.0), degenerate_problem="suspect", odd="note")
+    for both in (combine(now, before), combine(before, now), combine(now, flagged(timed(2.0), odd="note"))):
+        assert both.problem_flags == problem
+        assert [flag.id for flag in both.flags] == ["odd"]
 
 
 speedups = st.floats(0.01, 100)
