@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import gc
 import importlib.util
 import json
@@ -10,11 +9,9 @@ import random
 import socket
 import subprocess
 import sys
-import threading
 import time
 import types
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +21,9 @@ import triton.testing
 from triton.runtime.jit import JITFunction
 
 from online_judge.cpu import simulated_cuda
-from online_judge.evaluation import audit, background, modules, overlap, switches
+from online_judge.evaluation import audit, modules, overlap, switches
 from online_judge.evaluation.audit import Watchdog
-from online_judge.evaluation.background import Background
 from online_judge.evaluation.switches import GlobalFlags
-
-from .live import wait_until
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 
@@ -304,68 +298,6 @@ def test_switches_left_alone_are_no_finding(flags: GlobalFlags) -> None:
     note = switches.flag(["gradients: True -> False"])
     assert note is not None
     assert (note.id, note.severity.value) == ("global_flags", "note")
-
-
-def wait_for(event: threading.Event) -> None:
-    event.wait(60)
-
-
-def test_thread_in_the_candidates_code_is_found() -> None:
-    before = Background()
-    assert before.found() == []
-    event = threading.Event()
-    thread = threading.Thread(target=wait_for, args=(event,), name="late")
-    thread.start()
-    lines = before.found()
-    event.set()
-    thread.join()
-    assert len(lines) == 1
-    assert lines[0].startswith("thread late is in test_audit.py:")
-    assert before.found() == []
-
-
-def test_thread_without_a_name_that_was_there_before_is_no_finding() -> None:
-    begun, end = threading.Event(), threading.Event()
-    _thread.start_new_thread(lambda: (begun.set(), end.wait(60)), ())
-    begun.wait()
-    before = Background()
-    assert before.found() == []
-    end.set()
-
-
-def test_idle_worker_is_no_finding_but_a_busy_one_is() -> None:
-    before = Background()
-    event = threading.Event()
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(int).result()
-        wait_until(lambda: before.found() == [])
-        pool.submit(event.wait, 60)
-        lines = wait_until(before.found)
-        event.set()
-    assert len(lines) == 1
-
-
-def test_threads_that_come_with_later_calls_are_counted() -> None:
-    here = Background()
-    event = threading.Event()
-    early = threading.Thread(target=event.wait)
-    early.start()
-    here.settle()
-    assert not any("more threads" in line for line in here.found())
-    late = subprocess.Popen(["sleep", "60"])
-    lines = here.found()
-    late.kill()
-    late.wait()
-    event.set()
-    early.join()
-    assert "1 more threads or processes than after an earlier call" in lines
-
-
-def test_flag_for_background_work() -> None:
-    flag = background.flag(["thread late is in candidate.py:7"])
-    assert flag is not None
-    assert flag.id == "background_threads"
-    assert [background.flag(claim) for claim in (None, [], 3)] == [None] * 3
 
 
 def test_views_share_memory_and_copies_do_not() -> None:
