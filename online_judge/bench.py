@@ -58,7 +58,23 @@ class Device:
     hardware: str
 
 
-class _RefereeLost(Exception):
+class _Lost(Exception):
+    """The referee is of no use any more: the job is done once more with another."""
+
+
+class _ContextLost(_Lost):
+    """The referee's CUDA context is broken; ``final`` is raised if that happens again."""
+
+    def __init__(self, final: JudgeError) -> None:
+        super().__init__(f"a referee lost its CUDA context: {final}")
+        self.final = final
+
+
+class _RefereeFailed(JudgeError):
+    """The judge's own code raised in the referee; the text names the exception."""
+
+
+class _RefereeLost(_Lost):
     """The referee died, in the time of ``whose``."""
 
     def __init__(self, watch: Watch) -> None:
@@ -119,18 +135,18 @@ class Bench:
 
         Raises:
             ProblemError: the reference fails.
-            JudgeError: the judge's own processes died twice, and in nobody's time.
+            JudgeError: the judge's own code raised, or its processes died twice, and in nobody's time.
             Cancelled: ``cancelled`` was set.
         """
         limit_s = self._limit_s(request.timeout)
-        lost: _RefereeLost | None = None
+        lost: _Lost | None = None
         once = partial(self._evaluate_once, request, recorded_ms, limit_s, cancelled)
         for attempt in range(1, _ATTEMPTS + 1):
             try:
                 verdict = self._room.use(request.original_model_src, cancelled, once)
-            except (_RefereeLost, ZygoteLost) as error:
+            except (_Lost, ZygoteLost) as error:
                 log.error("%s: attempt %d of %d", error, attempt, _ATTEMPTS)
-                lost = error if isinstance(error, _RefereeLost) else None
+                lost = error if isinstance(error, _Lost) else None
                 continue
             if verdict.status is Status.OUT_OF_MEMORY:  # even alone
                 self._room.forget(request.original_model_src)
@@ -141,7 +157,7 @@ class Bench:
             if self.device.kind == "cuda":  # elsewhere equal runs are to give equal verdicts
                 metadata["seconds"] = {name: round(spent, 3) for name, spent in self.stage_seconds.items()}
             return verdict.model_copy(update={"metadata": metadata})
-        if lost is not None and lost.whose in ("candidate", "tuning"):
+        if isinstance(lost, _RefereeLost) and lost.whose in ("candidate", "tuning"):
             crash = feedback.of_crash("together with the judge's own processes, twice,", lost.stage)
             return Verdict(status=Status.CRASH, metadata=self._facts(request) | crash)
         self._raise_for_lost(lost)
@@ -167,7 +183,7 @@ class Bench:
 
         try:
             played = self._room.use(request.original_model_src, cancelled, once)
-        except (NoRoom, _RefereeLost, ZygoteLost) as error:
+        except (NoRoom, _Lost, _RefereeFailed, ZygoteLost) as error:
             log.warning("a sweep ended early: %s", str(error) or "too little memory")
             return None
         result = played.result or played.late
@@ -188,11 +204,13 @@ class Bench:
         def once(alone: bool) -> _Played:
             return self._play("profile", request, None, limit_s, cancelled, alone=alone)
 
+        lost: _Lost | None = None
         for _ in range(_ATTEMPTS):
             try:
                 played = self._room.use(request.original_model_src, cancelled, once)
-            except (_RefereeLost, ZygoteLost) as error:
+            except (_Lost, ZygoteLost) as error:
                 log.warning("a profile failed: %s", error)
+                lost = error if isinstance(error, _Lost) else None
                 continue
             if played.timed_out is not None:
                 why = f"not done after {limit_s} s during {played.timed_out.value}"
@@ -202,6 +220,7 @@ class Bench:
                 why = f"the process ended {played.report.how}"
                 return ProfileReport(status=Status.CRASH.value, profile=None, message=why)
             return ProfileReport.model_validate(played.result["report"])
+        self._raise_for_lost(lost)
         raise JudgeError("the judge's own processes failed twice at this profile; try again")
 
     def check_problem(self, request: ProblemRequest, cancelled: threading.Event) -> ProblemTraits | None:
@@ -216,13 +235,13 @@ class Bench:
         """
         limit_s = self._limit_s(request.timeout)
         once = partial(self._check_once, request, limit_s, cancelled)
-        lost: _RefereeLost | None = None
+        lost: _Lost | None = None
         for _ in range(_ATTEMPTS):
             try:
                 result = self._room.use(request.original_model_src, cancelled, once)
-            except (_RefereeLost, ZygoteLost) as error:
+            except (_Lost, ZygoteLost) as error:
                 log.error("%s", error)
-                lost = error if isinstance(error, _RefereeLost) else None
+                lost = error if isinstance(error, _Lost) else None
                 continue
             traits = result.get("traits")
             return None if traits is None else ProblemTraits.model_validate(traits)
@@ -387,19 +406,29 @@ class Bench:
         facts = {"hardware": self.device.hardware, "device": device}
         return facts | feedback.of_precision(request.tf32, cuda=cuda)
 
-    def _raise_for_lost(self, lost: _RefereeLost | None) -> None:
+    def _raise_for_lost(self, lost: _Lost | None) -> None:
         """Whose referee dies twice at the reference's work has a reference that kills it."""
-        if lost is not None and lost.whose == "reference":
+        if isinstance(lost, _ContextLost):
+            raise lost.final
+        if isinstance(lost, _RefereeLost) and lost.whose == "reference":
             raise ProblemError("the process that ran the reference died twice")
 
     def _raise_for_reference(self, result: dict[str, Any]) -> None:
+        """Raise for a result that is no finding about the candidate."""
         if result["kind"] == "no_room":
             raise NoRoom
-        if result["kind"] != "reference_failed":
+        final: JudgeError
+        if result["kind"] == "judge_failed":
+            self._referee.drop()  # nobody knows in what state the exception left it
+            final = _RefereeFailed(f"the judge failed: {result['error']}")
+        elif result["kind"] == "reference_failed":
+            final = ProblemError(str(result["reason"]))
+        else:
             return
         if result["broken"]:
             self._referee.drop()
-        raise ProblemError(str(result["reason"]))
+            raise _ContextLost(final)
+        raise final
 
 
 def lock_file(nursery: Nursery, device: Device) -> Path:

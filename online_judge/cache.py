@@ -19,7 +19,7 @@ from online_judge.store import Store
 
 log = logging.getLogger(__name__)
 
-PROTOCOL = 3
+PROTOCOL = 4
 """Raised whenever the same question may get another verdict than before."""
 KEPT = 50_000
 

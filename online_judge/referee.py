@@ -6,7 +6,8 @@ configuration, then orders:
 - ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "folder": str, "job": str,
   "recorded_ms": float | null, "facts": {...}, "keeper": int, "alone": bool}`` with the player's socket;
   answered by any number of ``{"clock": "reference" | "candidate" | "tuning" | "none", "stage": str}``,
-  which tell whose time is running, and one ``{"result": {...}}``;
+  which tell whose time is running, and one ``{"result": {...}}``; of kind ``judge_failed`` where the judge's
+  own code raised;
 - ``{"op": "sweep", ..., "sweep": {...}}`` (see :class:`online_judge.sweeps.SweepTerms`) and
   ``{"op": "profile", ...}``: the same for other questions about a candidate;
 - ``{"op": "problem", "request": {...}, "alone": bool}``: the same without a player;
@@ -41,7 +42,7 @@ from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProfileRepor
 from online_judge import linux
 from online_judge.channel import Channel, ChannelClosed
 from online_judge.device_lock import DeviceLock
-from online_judge.evaluation import driver, gauge, modules
+from online_judge.evaluation import driver, feedback, gauge, modules
 from online_judge.evaluation.dialogue import CandidateFailed, Dialogue, PlayerGone
 from online_judge.evaluation.examination import examine
 from online_judge.evaluation.match import Match, Terms
@@ -57,6 +58,7 @@ log = logging.getLogger(__name__)
 
 _ANSWER_BYTES = 2**20
 """Most that an answer of a player may have."""
+_ERROR_BYTES = 500
 _PROBLEMS = 8
 """References that are kept loaded."""
 _IDLE_BYTES = 2 * 2**30
@@ -111,16 +113,24 @@ class Referee:
             gauge.warm_up()
         while True:
             order, fds = self._control.receive_json()
-            match order["op"]:
-                case "evaluate" | "sweep" | "profile":
-                    self._control.send_json({"result": self._evaluate(order, fds[0])})
-                case "problem":
-                    self._control.send_json({"result": self._check_problem(order)})
-                case "release":
-                    self._release()
-                    self._control.send_json({"released": True})
-                case unknown:
-                    raise ValueError(f"unknown order {unknown!r}")
+            if order["op"] == "release":
+                self._release()
+                self._control.send_json({"released": True})
+            else:
+                self._control.send_json({"result": self._result(order, fds)})
+
+    def _result(self, order: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """What an order finds; an exception of the judge's own code is a finding about the judge."""
+        try:
+            if order["op"] == "problem":
+                return self._check_problem(order)
+            return self._evaluate(order, fds[0])
+        except ChannelClosed:
+            raise
+        except Exception as error:  # noqa: BLE001 - the border of this process
+            traceback.print_exc()
+            text = feedback.clip(f"{type(error).__name__}: {error}", _ERROR_BYTES)
+            return {"kind": "judge_failed", "error": text, "broken": self._context_lost()}
 
     def _evaluate(self, order: dict[str, Any], player_fd: int) -> dict[str, Any]:
         request = EvaluationRequest.model_validate(order["request"])

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import Tf32Policy, Tier
 from online_judge.evaluation.findings import Difference, Failure, Stage
 from online_judge.evaluation.flags import Flag
+from online_judge.evaluation.tiers import Error, Graded, Limit
 
 MAX_BYTES = 1500
 _MESSAGE_BYTES = 850
 _HEAD_BYTES = 200
 _FRAME_BYTES = 150
 _LOG_CHARS = 300
-_PRECISION: dict[Tier, str] = {
-    "strict": "the task's own precision",
-    "tf32": "TF32",
-    "half": "half precision",
-    "legacy": "the tolerance alone",
-}
+_ROUNDED: dict[Tier, str] = {"tf32": "TF32", "half": "bfloat16"}
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{5,}\b")
 _PROCESS = re.compile(r"\b(pid|PID|process|tid)[ =:]+\d+")
 _TEMPORARY = re.compile(r"(?<=/)tmp[a-z0-9_]{8}\b")
@@ -118,21 +114,77 @@ def of_repeat(wrong: dict[str, Any]) -> dict[str, Any]:
     return wrong | {"correctness_issue": issue} | _feedback([f"{status.value}: {issue}", told], status)
 
 
-def of_tier(reached: Tier, needed: Tier) -> dict[str, Any]:
-    """Metadata of outputs that are within the tolerance but less precise than was asked for."""
-    status = Status.WRONG_VALUE
+def of_unequal_calls(found: Error, limit: Limit) -> dict[str, Any]:
+    """Metadata of a candidate whose equal calls differ by more than the precision that it reaches."""
+    status = Status.NONDETERMINISTIC
+    issue = "A second call with the same inputs gave another result"
     line = (
-        f"{status.value}: the outputs are as precise as {_PRECISION[reached]}, "
-        f"{_PRECISION[needed]} is needed; measured against a reference in higher precision"
+        f"{status.value}: {issue}: they differ by {found.rms:.2g} (rms) and {found.peak:.2g} (at most) "
+        f"of the output's standard deviation; rounding explains {limit.rms:.2g}"
     )
-    advice = (
-        "Accumulate in float32 and keep operands in the precision of the inputs (input_precision='ieee')."
+    return {"correctness_issue": issue} | _feedback([line], status)
+
+
+def of_far_off(rms: float, scale: float) -> dict[str, Any]:
+    """Metadata of outputs far from the answer that a loose tolerance lets pass."""
+    status = Status.WRONG_VALUE
+    issue = "Output mismatch, hidden by the tolerance"
+    changed = "other weights of the same kind" + (
+        "" if scale == 1.0 else f", weights and inputs scaled by {scale:g}"
     )
-    body = clip(line, MAX_BYTES - len(advice) - 8)
+    line = (
+        f"{status.value}: with {changed} the error is {rms:.2g} of the output's standard deviation (rms), "
+        "more than rounding explains; the outputs vary so little that the tolerance hides it elsewhere"
+    )
+    return {"correctness_issue": issue} | _feedback([line], status)
+
+
+def of_tier(grade: Graded, needed: Tier, tf32: Tf32Policy) -> dict[str, Any]:
+    """Metadata of outputs that are within the tolerance but less precise than the tier that is needed.
+
+    Args:
+        grade: of the least precise output.
+        needed: tier of the request.
+        tf32: policy of the request.
+    """
+    error, limit = grade.error, grade.limits[needed]
+    basis = ""
+    if grade.emulated and needed in _ROUNDED:
+        basis = f", 1.3 times the error of the reference with {_ROUNDED[needed]} operands"
+    line = (
+        f"{Status.WRONG_VALUE.value}: the outputs are less precise than tier {needed}: "
+        f"error {error.rms:.2g} (rms), {error.peak:.2g} (largest); "
+        f"the limit is {limit.rms:.2g} (rms), {limit.peak:.2g} (largest){basis}; "
+        "all in standard deviations of the output"
+    )
+    lines = [line, f"likely cause: {_cause(grade, limit)}"]
+    advice = "Keep operands in the precision of the inputs and accumulate in float32."
+    if needed == "strict":
+        advice = (
+            "Keep operands in the precision of the inputs, use input_precision='ieee' in tl.dot, "
+            "and accumulate in float32."
+        )
+    elif tf32 != "off":
+        advice = "Keep operands of tl.dot in float32 (TF32 is precise enough) and accumulate in float32."
+    body = clip("\n".join(lines), MAX_BYTES - len(advice) - 8)
     return {
-        "correctness_issue": f"Precision {reached}, needed {needed}",
+        "correctness_issue": f"Precision {grade.tier}, needed {needed}",
         "feedback": f"{body}\nNext: {advice}",
     }
+
+
+def _cause(grade: Graded, limit: Limit) -> str:
+    """What most often makes outputs this imprecise."""
+    if grade.error.rms <= limit.rms:
+        return "few elements are far off, the others are precise: look at borders, masks and cancellation"
+    if grade.tier == "tf32":
+        return "products in TF32, the default of tl.dot for float32 operands, or operands in float16"
+    if grade.tier == "half":
+        return "operands or intermediate results in bfloat16"
+    return (
+        "sums or intermediate results in half precision, or a wrong value that the tolerance hides; "
+        "operands in bfloat16 alone are more precise"
+    )
 
 
 def of_integrity(rejects: Sequence[Flag]) -> dict[str, Any]:
@@ -185,6 +237,11 @@ def of_difference(found: Difference, output: str) -> dict[str, Any]:
         index = ", ".join(map(str, example.index))
         lines.append(f"  [{index}] got {example.got}, want {example.want}")
     return keys | _feedback(lines, found.status)
+
+
+def first_line(metadata: Mapping[str, Any]) -> str:
+    """Return the first line of a verdict's feedback, for the evidence of a flag."""
+    return str(metadata.get("feedback", "wrong")).splitlines()[0]
 
 
 def log_tail(text: str) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 
 import torch
 
-from adaexplore.core.wire import BaselineKind, DtypeName
-from online_judge.evaluation import costs, feedback, modules, oracles, trees, weights
+from adaexplore.core.wire import BaselineKind, DtypeName, Tier
+from online_judge.evaluation import costs, emulation, feedback, modules, oracles, trees, weights
 from online_judge.evaluation.tiers import OracleKind
 
 _REASON_CHARS = 300
@@ -202,24 +202,41 @@ class Reference:
             self._stochastic = oracles.differ(first, second)
         return self._stochastic
 
-    def reweigh(self, name: str | int) -> dict[str, Any]:
+    def emulated(self, inputs: list[Any], trial: str | int, tier: Tier) -> trees.Tree | None:
+        """Return the outputs with the operands of all products rounded as ``tier`` rounds them.
+
+        Args:
+            inputs: they stay.
+            trial: names the call, which decides its seed.
+            tier: ``tf32`` or ``half``.
+
+        Returns:
+            None where that is impossible, see :func:`online_judge.evaluation.emulation.outputs`.
+        """
+        modules.restore_buffers(self._model, self._buffers)
+        tree = emulation.outputs(self._model, inputs, tier, self.call_seed(trial))
+        if self.cuda:
+            torch.cuda.empty_cache()
+        return tree
+
+    def reweigh(self, name: str | int, scale: float = 1.0) -> dict[str, Any]:
         """Give the model other weights of the same kind, in place; running statistics stay.
 
         Args:
             name: of the draw.
+            scale: factor of all weights that change.
 
         Returns:
-            All weights by name, as in ``weights``, in full precision, on the model's device.
+            All weights by name, as in ``weights``, on the model's device. Weights that share memory
+            (tied ones, slices of one buffer) have the values that the model holds.
         """
         seed = self.seeds.of("weights", name)
-        parameters = dict(self._model.named_parameters())
-        fresh = weights.rearranged(self.weights, parameters, self._device(), seed)
-        first: dict[int, str] = {}
-        for other, held in self._model.state_dict().items():  # one tensor may have several names
-            fresh[other] = (
-                fresh[first.setdefault(costs.storage_of(held), other)] if held.numel() else fresh[other]
-            )
+        parameters = dict(self._model.named_parameters(remove_duplicate=False))
+        fresh = weights.rearranged(self.weights, parameters, self._device(), seed, scale)
         self._load(fresh)
+        for other, held in self._model.state_dict().items():
+            if not torch.equal(held, fresh[other].to(held.dtype)):
+                fresh[other] = held.detach().clone()
         return fresh
 
     def restore_weights(self) -> None:

@@ -13,14 +13,16 @@ small variation cannot hide them. What an error is compared with:
 * hardware that drops bits in place of rounding shrinks each product by about ``0.7 * 2**-t`` besides:
   that is a common factor of the output, no noise.
 
-What cannot be told apart: operands in float16 and in TF32, which have the same mantissa, within the
-range of float16; and any rounding that a long mean averages away, where it is then also harmless.
+Tiers ``tf32`` and ``half`` allow 1.3 times the error of the reference with the operands of its products
+rounded, see :mod:`online_judge.evaluation.emulation`; the constants here apply where that is impossible.
+
+Operands in float16 reach ``tf32``: they have the same mantissa, within the range of float16.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -46,18 +48,8 @@ _STEPS = 20.0
 _SINGLE_ORACLE = 4.0
 # the largest of many normal errors, in units of their root mean square
 _TAIL = 8.0
-
-
-@dataclass(frozen=True)
-class _Limits:
-    noise: float
-    drift: float
-
-
-_LOOSER: tuple[tuple[Tier, _Limits], ...] = (
-    ("tf32", _Limits(noise=1e-3, drift=3e-3)),
-    ("half", _Limits(noise=1e-2, drift=2e-2)),
-)
+# Triton's TF32 kernels had 0.93 to 1.01 times the emulated error (rms and peak), bfloat16 operands 1.6 to 4.1
+EMULATION_MARGIN = 1.3
 
 
 @dataclass(frozen=True)
@@ -143,44 +135,134 @@ def error(got: Any, oracle: Any) -> Error:
     )
 
 
-def reached(
-    candidate: Error,
-    eager: Error,
-    eager_tf32: Error | None = None,
-    *,
-    depth: float = 1.0,
-    oracle: OracleKind = "fp64",
-) -> Tier:
-    """The strictest tier that an output reaches.
+@dataclass(frozen=True)
+class Limit:
+    """Largest error that a tier allows, in units of the oracle's spread.
 
-    ``strict`` holds the error to four times that of PyTorch, or of a careless summation order;
-    ``tf32`` and ``half`` allow the rounding of operands to 10 and to 7 bits, or twice what PyTorch
-    itself loses with TF32 switched on.
+    Attributes:
+        rms: of the root mean square; where ``drift`` is given, of its part that no common factor explains.
+        peak: of the largest deviation.
+        drift: of the common factor's deviation from 1; None where ``rms`` covers it.
+    """
+
+    rms: float
+    peak: float
+    drift: float | None = None
+
+    def allows(self, found: Error) -> bool:
+        """Return whether an error is within the limit."""
+        if found.peak > self.peak:
+            return False
+        if self.drift is None:
+            return found.rms <= self.rms
+        return found.noise <= self.rms and found.drift <= self.drift
+
+    def times(self, factor: float) -> Limit:
+        """Return a limit that is ``factor`` times as wide."""
+        drift = None if self.drift is None else factor * self.drift
+        return Limit(factor * self.rms, factor * self.peak, drift)
+
+
+Limits = Mapping[Tier, Limit]
+"""From the strictest tier on; ``legacy`` has none."""
+
+# largest noise and drift of one product, where the reference cannot be emulated
+_CONSTANTS: dict[Tier, tuple[float, float]] = {"tf32": (1e-3, 3e-3), "half": (1e-2, 2e-2)}
+
+
+def strict_limit(eager: Error, *, depth: float = 1.0, oracle: OracleKind = "fp64") -> Limit:
+    """Return four times the error of PyTorch, or of a careless summation order.
 
     Args:
-        candidate: its error.
         eager: error of the reference in the task's precision, TF32 off.
-        eager_tf32: the same with TF32 on, where known.
         depth: terms of the longest sum, see :class:`online_judge.evaluation.costs.Cost`.
         oracle: precision of the oracle.
     """
-    if candidate.odd > eager.odd:
-        return "legacy"
     margin = _NOISE_MARGIN if eager.rms > _NOISE else _MARGIN
     ulps = max(_SINGLE_FLOOR, math.sqrt(depth) / _STEPS) if eager.ulp <= _SINGLE_ULP else _HALF_FLOOR
     floor = ulps * eager.ulp * (_SINGLE_ORACLE if oracle == "fp32" else 1.0)
-    rms = margin * max(eager.rms, floor * eager.size)
-    peak = margin * max(eager.peak, floor * max(_TAIL * eager.size, eager.top))
-    if candidate.rms <= rms and candidate.peak <= peak:
-        return "strict"
-    lossy = eager_tf32 or _NONE
-    for tier, limits in _LOOSER:
-        noise = max(rms, limits.noise, 2 * lossy.noise)
-        drift = max(rms, limits.drift, 2 * lossy.drift)
-        most = max(peak, _TAIL * noise + limits.noise * eager.top, 2 * lossy.peak) + drift * eager.top
-        if candidate.noise <= noise and candidate.drift <= drift and candidate.peak <= most:
-            return tier
-    return "legacy"
+    return Limit(
+        rms=margin * max(eager.rms, floor * eager.size),
+        peak=margin * max(eager.peak, floor * max(_TAIL * eager.size, eager.top)),
+    )
+
+
+def emulated_limit(strict: Limit, errors: Iterable[Error]) -> Limit:
+    """Return 1.3 times the largest of the errors of emulated references, and no less than ``strict``."""
+    found = list(errors)
+    return Limit(
+        rms=max([strict.rms, *(EMULATION_MARGIN * each.rms for each in found)]),
+        peak=max([strict.peak, *(EMULATION_MARGIN * each.peak for each in found)]),
+    )
+
+
+def constant_limit(tier: Tier, strict: Limit, eager: Error, lossy: Error | None = None) -> Limit:
+    """Return the limit of a tier where the reference cannot be emulated.
+
+    It allows the rounding of the operands of one product, or twice what PyTorch itself loses.
+
+    Args:
+        tier: ``tf32`` or ``half``.
+        strict: the limit of the tier ``strict``.
+        eager: error of the reference, TF32 off.
+        lossy: the same with TF32 on, where known.
+    """
+    most = lossy or _NONE
+    noise, drift = _CONSTANTS[tier]
+    wide_noise = max(strict.rms, noise, 2 * most.noise)
+    wide_drift = max(strict.rms, drift, 2 * most.drift)
+    peak = max(strict.peak, _TAIL * wide_noise + noise * eager.top, 2 * most.peak) + wide_drift * eager.top
+    return Limit(wide_noise, peak, wide_drift)
+
+
+def reached(candidate: Error, eager: Error, limits: Limits) -> Tier:
+    """Return the strictest tier whose limit allows the error; ``legacy`` where none does.
+
+    Args:
+        candidate: its error.
+        eager: that of the reference; an element that is finite on one side alone costs every tier.
+        limits: by tier.
+    """
+    if candidate.odd > eager.odd:
+        return "legacy"
+    return next((tier for tier in _ORDER if tier in limits and limits[tier].allows(candidate)), "legacy")
+
+
+@dataclass(frozen=True)
+class Graded:
+    """The precision of one output.
+
+    Attributes:
+        tier: that it reaches.
+        error: against the oracle.
+        limits: of the tiers down to ``tier``, or to ``half`` where it reaches none.
+        emulated: whether the limits below ``strict`` come from an emulated reference.
+    """
+
+    tier: Tier
+    error: Error
+    limits: Limits
+    emulated: bool
+
+    @property
+    def repeat_limit(self) -> Limit:
+        """How far two calls on equal inputs may differ: each may be off by its tier's limit."""
+        return self.limits[self.tier if self.tier in self.limits else "half"].times(2.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """For verdicts: errors and limits in units of the output's standard deviation."""
+        return {
+            "tier": self.tier,
+            "rms": self.error.rms,
+            "peak": self.error.peak,
+            "limits": {tier: {"rms": each.rms, "peak": each.peak} for tier, each in self.limits.items()},
+            "basis": "emulated" if self.emulated else "constants",
+        }
+
+
+def least_precise(grades: Sequence[Graded]) -> Graded:
+    """Return the one of the loosest tier; the first of several."""
+    return max(grades, key=lambda each: _ORDER.index(each.tier))
 
 
 def worst(tiers: Iterable[Tier]) -> Tier:

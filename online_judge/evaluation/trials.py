@@ -10,13 +10,14 @@ from typing import Any
 import torch
 
 from adaexplore.core.verdict import Status
-from adaexplore.core.wire import Tier
 from online_judge.evaluation import comparison, costs, feedback, oracles, tiers, trees
 from online_judge.evaluation.arenas import Arena, Parcel, lay_out, pack
 from online_judge.evaluation.dialogue import CandidateFailed, Dialogue
 from online_judge.evaluation.findings import Failure, Stage
+from online_judge.evaluation.grading import Grading
 from online_judge.evaluation.problem import Problem
 from online_judge.evaluation.reference import ReferenceFailed
+from online_judge.evaluation.tiers import Graded
 from online_judge.orders import Construct, Forward, ForwardMode, Reweigh
 
 _POISON = 0xFF
@@ -35,15 +36,33 @@ class Called:
         answer: what the player told besides.
         expected: the reference's outputs.
         changed: None, or the inputs as the call left them where it changed them.
-        tier: precision of the outputs where it was asked for.
+        grades: precision of each output where it was asked for.
         strides: of each output, as the player tells.
+        outputs: copies of the outputs where they were asked for.
     """
 
     answer: dict[str, Any]
     expected: trees.Tree
     changed: list[Any] | None = None
-    tier: Tier | None = None
+    grades: tuple[Graded, ...] = ()
     strides: tuple[tuple[int, ...], ...] = ()
+    outputs: tuple[Any, ...] = ()
+
+
+class WrongValues(CandidateFailed):
+    """Outputs of the right form with wrong values.
+
+    Attributes:
+        outputs: copies of them.
+        expected: the reference's outputs.
+    """
+
+    def __init__(
+        self, status: Status, metadata: dict[str, Any], outputs: tuple[Any, ...], expected: trees.Tree
+    ) -> None:
+        super().__init__(status, metadata)
+        self.outputs = outputs
+        self.expected = expected
 
 
 Guard = Callable[[], AbstractContextManager[object]]
@@ -79,11 +98,14 @@ class Trials:
             arena.free()
         self._arenas.clear()
 
-    def construct(self, *, load: bool) -> bool:
-        """Have the candidate built; True where loading the weights changed what it came to by itself."""
+    def construct(self, *, load: bool, weights: dict[str, Any] | None = None) -> bool:
+        """Have the candidate built; True where loading the weights changed what it came to by itself.
+
+        ``weights`` are others than the reference's own.
+        """
         with self._guard():
             self._dialogue.clock("reference", Stage.CONSTRUCT.value)
-            arena, parcel = pack(self._reference.weights, cuda=self._cuda)
+            arena, parcel = pack(self._reference.weights if weights is None else weights, cuda=self._cuda)
             self._arenas.append(arena)
         order = Construct(
             load=load,
@@ -123,6 +145,7 @@ class Trials:
         *,
         mode: ForwardMode = "plain",
         graded: bool = False,
+        kept: bool = False,
         scale: Sequence[float] = (),
         rival: trees.Tree | None = None,
     ) -> Called:
@@ -130,20 +153,19 @@ class Trials:
 
         Args:
             name: of the call, which decides its seed.
-            inputs: for both sides.
+            inputs: for both sides; of a graded call those that the reference draws under ``name``.
             mode: what the player is to observe.
             graded: whether the precision is to be found out.
+            kept: whether the outputs are wanted.
             scale: by how much the absolute tolerance of each output grows.
             rival: outputs that would be wrong although they may lie within the tolerance.
 
         Raises:
-            CandidateFailed: it fails, or its outputs are wrong.
+            CandidateFailed: it fails; :class:`WrongValues` where its outputs have wrong values.
             ReferenceFailed, PlayerGone: as :meth:`Dialogue.ask`.
         """
         self._dialogue.clock("reference", Stage.FORWARD.value)
         sent, parcel = self._share(inputs)
-        oracle = self._reference.oracle(inputs, name) if graded else None
-        eager, lossy = self._eager(inputs, name, oracle)
         expected = self._reference.outputs(inputs, name)
         if self._cuda:
             torch.cuda.empty_cache()  # what the reference needed on the way is the candidate's now
@@ -158,59 +180,45 @@ class Trials:
         self._dialogue.clock("reference", Stage.FORWARD.value)
         strides = self._check_form(answer, expected)
         got = [received.view(place) for place in places]
-        for index, (leaf, want) in enumerate(zip(got, expected.leaves, strict=True)):
-            factor = scale[index] if scale else 1.0
-            found = comparison.difference(leaf, want.to(leaf.device), self._tolerance, unit=factor)
-            if found is not None:
-                output = "the output" if len(places) == 1 else f"output {index}"
-                raise CandidateFailed(found.status, feedback.of_difference(found, output))
-        if rival is not None and _nearer(got, rival.leaves, expected.leaves):
-            issue = "the output is that of other weights than the module has now"
-            raise CandidateFailed(Status.WRONG_VALUE, feedback.of_issue(Status.WRONG_VALUE, issue))
+        self._check_values(got, expected, scale, rival)
         changed = None
         if not self._reference.writes_inputs and not _same(parcel, sent, inputs):
             views = tuple(sent.view(place) for place in parcel.places)
             changed = oracles.copied(trees.put_together(parcel.shape, views))
-        tier = self._tier(got, expected, oracle, eager, lossy) if graded else None
+        grades: tuple[Graded, ...] = ()
+        if graded:
+            given = self._reference.inputs(name) if self._reference.writes_inputs else inputs
+            grades = Grading(self._problem, given, name, expected).grade(got)
+        outputs = tuple(leaf.clone() for leaf in got) if kept else ()
         self.free()
-        return Called(answer, expected, changed, tier, strides)
+        return Called(answer, expected, changed, grades, strides, outputs)
 
-    def _eager(
-        self, inputs: list[Any], name: str, oracle: trees.Tree | None
-    ) -> tuple[list[tiers.Error] | None, list[tiers.Error] | None]:
-        """Errors of the reference without and with TF32, where that makes a difference."""
-        if oracle is None or not self._cuda or self._reference.dtype != "fp32":
-            return None, None
-        found = []
-        for precision in (oracles.highest_precision, oracles.tf32_allowed):
-            with precision():
-                made = self._reference.outputs(oracles.copied(inputs), name)
-            found.append(
-                [tiers.error(leaf, want) for leaf, want in zip(made.leaves, oracle.leaves, strict=True)]
-            )
-        return found[0], found[1]
-
-    def _tier(
+    def _check_values(
         self,
         got: Sequence[Any],
         expected: trees.Tree,
-        oracle: trees.Tree | None,
-        eager: list[tiers.Error] | None,
-        lossy: list[tiers.Error] | None,
-    ) -> Tier:
-        """Precision of the worst output; without an oracle the reference itself is one."""
-        truth = expected if oracle is None else oracle
-        kind: tiers.OracleKind = "fp32" if oracle is None else self._reference.oracle_kind or "fp32"
-        return tiers.worst(
-            tiers.reached(
-                tiers.error(leaf, true),
-                tiers.error(want, true) if eager is None else eager[index],
-                lossy[index] if lossy is not None else None,
-                depth=self._problem.cost.depth,
-                oracle=kind,
-            )
-            for index, (leaf, want, true) in enumerate(zip(got, expected.leaves, truth.leaves, strict=True))
-        )
+        scale: Sequence[float],
+        rival: trees.Tree | None,
+    ) -> None:
+        """Raise where an output is wrong."""
+        for index, (leaf, want) in enumerate(zip(got, expected.leaves, strict=True)):
+            factor = scale[index] if scale else 1.0
+            found = comparison.difference(leaf, want.to(leaf.device), self._tolerance, unit=factor)
+            if found is not None:
+                output = "the output" if len(got) == 1 else f"output {index}"
+                raise self._wrong(found.status, feedback.of_difference(found, output), got, expected)
+        if rival is not None and _nearer(got, rival.leaves, expected.leaves):
+            issue = "the output is that of other weights than the module has now"
+            issue_metadata = feedback.of_issue(Status.WRONG_VALUE, issue)
+            raise self._wrong(Status.WRONG_VALUE, issue_metadata, got, expected)
+
+    def _wrong(
+        self, status: Status, metadata: dict[str, Any], got: Sequence[Any], expected: trees.Tree
+    ) -> WrongValues:
+        """The failure, with the outputs copied; what was shared is given back."""
+        outputs = tuple(leaf.clone() for leaf in got)
+        self.free()
+        return WrongValues(status, metadata, outputs, expected)
 
     def _check_form(self, answer: dict[str, Any], expected: trees.Tree) -> tuple[tuple[int, ...], ...]:
         """Structure, then shapes, then dtypes; the player claims them, its data must bear them out."""

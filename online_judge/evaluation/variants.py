@@ -71,6 +71,17 @@ class Variant:
         return [trees.map_leaves(value, change) for value in inputs]
 
 
+def scaled(inputs: list[Any], factor: float) -> list[Any]:
+    """Return ``inputs`` times ``factor``, or divided by it where they would leave [0, 1]."""
+    if factor == 1.0:
+        return inputs
+
+    def change(value: Any, look: _Leaf, draw: float) -> Any:
+        return value * (1.0 / factor if look.in_unit and factor > 1 else factor)
+
+    return Variant("scaled", change).apply(inputs, torch.Generator().manual_seed(0))
+
+
 def usable(outputs: Sequence[Any], original: Sequence[Any]) -> bool:
     """Whether the reference's outputs on a variant still tell something.
 

@@ -15,7 +15,9 @@ _FEW, _FAR = 16, 1.6
 _FROM_ZERO = 0.05
 
 
-def rearranged(weights: dict[str, Any], parameters: dict[str, Any], device: Any, seed: int) -> dict[str, Any]:
+def rearranged(
+    weights: dict[str, Any], parameters: dict[str, Any], device: Any, seed: int, scale: float = 1.0
+) -> dict[str, Any]:
     """``weights`` with the elements of floating ones moved and changed by up to a tenth or so.
 
     Signs move with their elements, so that positive weights stay positive. Running statistics and
@@ -26,6 +28,7 @@ def rearranged(weights: dict[str, Any], parameters: dict[str, Any], device: Any,
         parameters: those of them that are parameters; the others are buffers.
         device: where the new ones are made.
         seed: of the draw.
+        scale: factor of all that change.
     """
     generator = torch.Generator(device=device).manual_seed(seed)
     fresh: dict[str, Any] = {}
@@ -37,14 +40,14 @@ def rearranged(weights: dict[str, Any], parameters: dict[str, Any], device: Any,
         shift = int(torch.randint(0, max(old.numel(), 1), (), generator=generator, device=device))
         noise = torch.rand(old.shape, generator=generator, device=device, dtype=torch.float32).mul_(2).sub_(1)
         if bool((old == 0).all()):
-            fresh[name] = (_FROM_ZERO * noise).to(old.dtype)
+            fresh[name] = (scale * _FROM_ZERO * noise).to(old.dtype)
             continue
         draw = float(torch.rand((), generator=generator, device=device))
         factor = 1 + _JITTER * (draw - 0.5)
         if old.numel() <= _FEW:  # moving elements about changes little
             factor = _FAR if draw < 0.5 else 1 / _FAR
         moved = old.reshape(-1).roll(shift).reshape(old.shape)
-        fresh[name] = (moved * noise.mul_(_JITTER).add_(1).mul_(factor)).to(old.dtype)
+        fresh[name] = (moved * noise.mul_(_JITTER).add_(1).mul_(scale * factor)).to(old.dtype)
     return fresh
 
 

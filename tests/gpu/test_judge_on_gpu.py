@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -173,7 +174,7 @@ def test_precision_that_was_asked_for_is_required(gpu_judge: LiveJudge) -> None:
     assert "low_precision" in legacy["metadata"]["integrity"]
     strict = gpu_judge.evaluate(rounded, REFERENCE, tier="strict", **TIMED)
     assert (strict["metadata"]["status"], strict["runtime_stats"]) == ("wrong_value", {})
-    assert "half precision" in strict["metadata"]["feedback"]
+    assert "less precise than tier strict" in strict["metadata"]["feedback"]
 
 
 def test_compiled_baseline_is_named_and_faster(gpu_judge: LiveJudge) -> None:
@@ -268,3 +269,59 @@ def test_candidate_on_the_cpu_is_no_shortcut(gpu_judge: LiveJudge) -> None:
     assert gpu_judge.evaluate(with_forward(HONEST), linear)["correctness"] is True
     on_cpu = with_forward("return torch.relu(self.linear(x)).cpu()")
     assert gpu_judge.evaluate(on_cpu, linear)["metadata"]["status"] == "launch"
+
+
+RECURRENT = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, features):
+        super().__init__()
+        self.layers = nn.KIND(features, features, 2, batch_first=True)
+        self.last = nn.Linear(features, features)
+    def forward(self, x):
+        return self.last(self.layers(x)[0][:, -1])
+
+def get_inputs():
+    return [torch.randn(16, 12, 64)]
+
+def get_init_inputs():
+    return [64]
+"""
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_recurrent_weights_in_one_buffer_are_judged(gpu_judge: LiveJudge, kind: str) -> None:
+    reference = RECURRENT.replace("KIND", kind)
+    candidate = reference.replace("class Model", "class ModelNew").partition("def get_inputs")[0]
+    answer = gpu_judge.evaluate(
+        candidate, reference, measure_performance=True, num_correct_trials=2, tier="tf32", tf32="on"
+    )
+    assert answer["metadata"]["status"] == "passed", answer
+    assert "stale_weights" not in answer["metadata"].get("integrity", [])
+
+
+def breaking_context(times: int, tmp_path: Path) -> str:
+    """A reference whose first calls on the GPU break the CUDA context."""
+    body = (
+        f"mark = {str(tmp_path / 'calls')!r}\n"
+        "        calls = len(open(mark).read()) if os.path.exists(mark) else 0\n"
+        f"        if x.is_cuda and calls < {times}:\n"
+        "            open(mark, 'a').write('x')\n"
+        "            torch.zeros(2, device='cuda')[torch.full((1,), 5, device='cuda')].sum().item()\n"
+        "        return torch.sigmoid("
+    )
+    return "import os\n" + REFERENCE.replace("return torch.sigmoid(", body).replace("4096, 8192", "64, 64")
+
+
+def test_lost_context_is_replaced_and_tried_again(gpu_judge: LiveJudge, tmp_path: Path) -> None:
+    answer = gpu_judge.evaluate(FUSED, breaking_context(1, tmp_path))
+    assert answer["metadata"]["status"] == "passed", answer
+
+
+def test_reference_that_loses_contexts_is_a_problem_error(gpu_judge: LiveJudge, tmp_path: Path) -> None:
+    answer = gpu_judge.evaluate(FUSED, breaking_context(1000, tmp_path))
+    assert answer["success"] is False
+    assert "forward() fails" in answer["error"]
+    assert gpu_judge.evaluate(FUSED, REFERENCE)["correctness"] is True

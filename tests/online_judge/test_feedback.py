@@ -1,10 +1,15 @@
+from typing import Any, get_args
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adaexplore.core.verdict import Status
+from adaexplore.core.wire import Tf32Policy, Tier
 from online_judge.evaluation import feedback
 from online_judge.evaluation.findings import Difference, Failure, Frame, Mismatch, Stage
 from online_judge.evaluation.flags import Flag
+from online_judge.evaluation.tiers import Error, Graded, Limit
 
 
 @given(st.text(max_size=20000), st.lists(st.text(max_size=400), max_size=8), st.sampled_from(list(Status)))
@@ -90,12 +95,72 @@ def test_long_code_on_the_way_leaves_room_for_the_reason() -> None:
         assert metadata["feedback"].count("  line ") == 4
 
 
-def test_precision_names_what_was_reached_and_what_was_needed() -> None:
-    metadata = feedback.of_tier("half", "tf32")
-    assert metadata["correctness_issue"] == "Precision half, needed tf32"
-    assert "as precise as half precision, TF32 is needed" in metadata["feedback"]
-    assert metadata["feedback"].startswith("wrong_value: ")
-    assert metadata["feedback"].count("\nNext: ") == 1
+def graded(tier: Tier) -> Graded:
+    """An output of that tier, whose limits were found by emulation."""
+    errors = {"strict": 1e-7, "tf32": 7e-4, "half": 3e-3, "legacy": 0.1}
+    rms = errors[tier]
+    known = {"strict": Limit(1e-6, 1e-5), "tf32": Limit(1e-3, 1e-2), "half": Limit(4e-3, 4e-2)}
+    return Graded(tier, Error(rms, 10 * rms, rms, 0.0), known, emulated=True)
+
+
+TIERS: tuple[Tier, ...] = get_args(Tier)
+SHORTFALLS = [(a, b) for a in TIERS for b in TIERS if TIERS.index(a) > TIERS.index(b)]
+
+
+@pytest.mark.parametrize("tf32", get_args(Tf32Policy))
+@pytest.mark.parametrize(("got", "needed"), SHORTFALLS)
+def test_precision_names_error_limit_and_cause(got: Tier, needed: Tier, tf32: Tf32Policy) -> None:
+    grade = graded(got)
+    metadata = feedback.of_tier(grade, needed, tf32)
+    text = metadata["feedback"]
+    assert metadata["correctness_issue"] == f"Precision {got}, needed {needed}"
+    assert text.startswith(f"wrong_value: the outputs are less precise than tier {needed}: ")
+    assert f"error {grade.error.rms:.2g} (rms)" in text
+    assert f"the limit is {grade.limits[needed].rms:.2g} (rms)" in text
+    assert text.count("\nlikely cause: ") == text.count("\nNext: ") == 1
+    assert ("ieee" in text) == (needed == "strict")
+    assert ("TF32 is precise enough" in text) == (needed != "strict" and tf32 != "off")
+
+
+def test_few_wrong_elements_are_no_lower_precision() -> None:
+    limits = {"strict": Limit(1e-6, 1e-5), "tf32": Limit(1e-3, 1e-2), "half": Limit(4e-3, 4e-2)}
+    grade = Graded("legacy", Error(1e-4, 0.5, 1e-4, 0.0), limits, emulated=False)
+    text = feedback.of_tier(grade, "tf32", "on")["feedback"]
+    assert "likely cause: few elements are far off" in text
+    assert "times the error of the reference" not in text
+
+
+def of_status(status: Status) -> dict[str, Any]:
+    """A verdict of a status as the judge words it, whatever the request."""
+    if status in (Status.WRONG_VALUE, Status.NONFINITE):
+        return feedback.of_difference(Difference(status, (), 1, 8, 1.0, 0.125), "the output")
+    if status in (Status.WRONG_SHAPE, Status.WRONG_DTYPE):
+        return feedback.of_issue(status, "Output shape mismatch")
+    if status is Status.NONDETERMINISTIC:
+        return feedback.of_unequal_calls(Error(0.1, 1.0, 0.1, 0.0), Limit(1e-3, 1e-2))
+    if status is Status.INTEGRITY:
+        return feedback.of_integrity([Flag("clock_mismatch", "x")])
+    if status is Status.TIMEOUT:
+        return feedback.of_timeout(10, Stage.FORWARD)
+    if status is Status.CRASH:
+        return feedback.of_crash("from signal 11", Stage.FORWARD)
+    return feedback.of_failure(Failure(status, Stage.FORWARD, "builtins.ValueError", "text"), "/job")
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("tf32", get_args(Tf32Policy))
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.PASSED])
+def test_hints_fit_the_request(status: Status, tf32: Tf32Policy, tier: Tier) -> None:
+    texts = [of_status(status)["feedback"]]
+    if status is Status.WRONG_VALUE and tier != "legacy":
+        texts.append(feedback.of_tier(graded("legacy"), tier, tf32)["feedback"])
+        texts.append(feedback.of_far_off(1.2, 2.0)["feedback"])
+    for text in texts:
+        assert text.startswith(status.value) or status is Status.CRASH
+        assert len(text.rpartition("\nNext: ")[2]) > 20
+        assert len(text.encode()) <= feedback.MAX_BYTES
+        assert "ieee" not in text or tier == "strict"
+        assert "TF32" not in text or tf32 != "off" or tier != "strict"
 
 
 def test_second_result_is_told_with_how_it_was_wrong() -> None:

@@ -58,6 +58,16 @@ def integrity(answer: dict[str, Any]) -> list[str]:
     return found
 
 
+def problem_flags(judge: LiveJudge, line: str, reference: str) -> list[str]:
+    """The problem's flags in the verdict of a candidate that passes; the kernel has none of them."""
+    answer = judge.evaluate(relu_candidate(line), reference)
+    assert answer["correctness"], answer
+    found: list[str] = answer["metadata"].get("problem_flags", [])
+    assert [entry["id"] for entry in answer["metadata"].get("problem_flags_evidence", [])] == found
+    assert not set(found) & set(integrity(answer))
+    return found
+
+
 def passes(judge: LiveJudge, candidate: str, reference: str = REFERENCE, **fields: Any) -> list[str]:
     """The flags of a candidate that passes all the same."""
     answer = judge.evaluate(candidate, reference, **fields)
@@ -130,6 +140,111 @@ def test_second_result_that_differs_is_nondeterministic(judge: LiveJudge) -> Non
     assert "second call" in answer["metadata"]["feedback"]
 
 
+NOISY = "noise = int.from_bytes(os.urandom(4), 'little') / 2**32\ny = torch.relu(self.linear(x))\n"
+
+
+def status(judge: LiveJudge, body: str, reference: str = REFERENCE, **fields: Any) -> str:
+    answer = judge.evaluate(with_forward(body), reference, **fields)
+    found: str = answer["metadata"]["status"]
+    return found
+
+
+def test_equal_calls_are_compared_beyond_the_tolerance(judge: LiveJudge) -> None:
+    assert status(judge, NOISY + "return y + 0.01 * noise") == "nondeterministic"
+
+
+def test_last_bits_may_differ_with_a_note(judge: LiveJudge) -> None:
+    candidate = with_forward(NOISY + "return y * (1 + 1e-6 * round(noise))")
+    found = {flag for _ in range(4) for flag in passes(judge, candidate)}
+    assert "nondeterministic" in found
+
+
+def test_wrong_values_that_change_are_nondeterministic(judge: LiveJudge) -> None:
+    assert status(judge, NOISY + "return y + 1 + noise") == "nondeterministic"
+    assert status(judge, NOISY + "return y + 1") == "wrong_value"
+
+
+LOOSE = REFERENCE.replace("torch.relu(self.linear(x))", "0.1 * torch.softmax(self.linear(x), 1)")
+RIGHT_LOOSE = "return 0.1 * torch.softmax(self.linear(x), 1)"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return torch.full_like(x, 0.1 / 16)",
+        "y = self.linear(x)\ny[:, 8:] = y[:, :8]\nreturn 0.1 * torch.softmax(y, 1)",
+        "return 0.1 * torch.softmax(x, 1)",
+    ],
+)
+def test_wrong_kernels_do_not_pass_by_a_loose_tolerance(judge: LiveJudge, body: str) -> None:
+    answer = judge.evaluate(with_forward(body), LOOSE)
+    assert answer["metadata"]["status"] == "wrong_value", answer
+    assert "loose_tolerance" in answer["metadata"]["problem_flags"]
+    assert "standard deviation" in answer["metadata"]["feedback"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        RIGHT_LOOSE,
+        "low = lambda t: t.bfloat16().float()\n"
+        "y = nn.functional.linear(low(x), low(self.linear.weight), self.linear.bias)\n"
+        "return 0.1 * torch.softmax(y, 1)",
+    ],
+)
+def test_honest_kernels_pass_where_the_tolerance_is_loose(judge: LiveJudge, body: str) -> None:
+    answer = judge.evaluate(with_forward(body), LOOSE)
+    assert answer["correctness"], answer
+    assert "loose_tolerance" in answer["metadata"]["problem_flags"]
+    assert "stale_weights" not in integrity(answer)
+
+
+def test_stale_weights_stay_suspect_where_the_tolerance_is_loose(judge: LiveJudge) -> None:
+    kept = (
+        "self.kept = getattr(self, 'kept', None)\n"
+        "if self.kept is None:\n    self.kept = self.linear.weight.detach().clone()\n"
+        "return 0.1 * torch.softmax(nn.functional.linear(x, self.kept, self.linear.bias), 1)"
+    )
+    assert "stale_weights" in passes(judge, with_forward(kept), LOOSE)
+
+
+CHAIN = REFERENCE.replace(
+    "self.linear = nn.Linear(features, features)",
+    "self.layers = nn.ModuleList(nn.Linear(features, features, bias=False) for _ in range(6))",
+).replace(
+    "return torch.relu(self.linear(x))",
+    "for layer in self.layers:\n            x = layer(x)\n        return x",
+).replace("torch.randn(8, 16)", "torch.randn(64, 64) + 1").replace("return [16]", "return [64]")  # fmt: skip
+
+
+def chained(operand: str) -> str:
+    """Rounds the operands of each product of the chain."""
+    layers = "self.layers = nn.ModuleList(nn.Linear(features, features, bias=False) for _ in range(6))"
+    return with_forward(
+        f"def low(t):\n    return {operand}\n"
+        "for layer in self.layers:\n    x = low(x) @ low(layer.weight).T\nreturn x"
+    ).replace("self.linear = nn.Linear(features, features)", layers)
+
+
+TRUNCATED = "((t.contiguous().view(torch.int32) >> 13) << 13).view(torch.float32)"
+
+
+def test_honest_tf32_chains_reach_tf32(judge: LiveJudge) -> None:
+    answer = judge.evaluate(chained(TRUNCATED), CHAIN, tier="tf32", tf32="on", num_correct_trials=2)
+    metadata = answer["metadata"]
+    assert (answer["correctness"], metadata["tier"]) == (True, "tf32"), answer
+    assert metadata["precision"]["basis"] == "emulated"
+    assert metadata["precision"]["rms"] <= metadata["precision"]["limits"]["tf32"]["rms"]
+
+
+def test_bfloat16_chains_are_below_tf32(judge: LiveJudge) -> None:
+    answer = judge.evaluate(chained("t.bfloat16().float()"), CHAIN, tier="tf32", tf32="on")
+    metadata = answer["metadata"]
+    assert (metadata["status"], metadata["tier"]) == ("wrong_value", "half"), answer
+    assert "operands or intermediate results in bfloat16" in metadata["feedback"]
+    assert "ieee" not in metadata["feedback"]
+
+
 def test_inputs_changed_to_another_problem_are_refused(judge: LiveJudge) -> None:
     answer = judge.evaluate(with_forward(f"{RIGHT}x.zero_()\nreturn y"))
     assert (answer["correctness"], answer["metadata"]["status"]) == (False, "integrity")
@@ -189,8 +304,8 @@ def test_precision_that_was_asked_for_is_required(judge: LiveJudge) -> None:
     metadata = answer["metadata"]
     assert (answer["correctness"], metadata["status"], metadata["tier"]) == (False, "wrong_value", "half")
     assert metadata["correctness_issue"] == "Precision half, needed strict"
-    assert "half precision" in metadata["feedback"]
-    assert "the task's own precision" in metadata["feedback"]
+    assert "less precise than tier strict" in metadata["feedback"]
+    assert "likely cause: operands or intermediate results in bfloat16" in metadata["feedback"]
     assert len(metadata["feedback"].encode()) <= 1500
     assert judge.evaluate(ROUNDED, num_correct_trials=2, tier="half")["correctness"]
     assert judge.evaluate(PASSING, num_correct_trials=2, tier="strict")["correctness"]
@@ -198,14 +313,16 @@ def test_precision_that_was_asked_for_is_required(judge: LiveJudge) -> None:
 
 def test_problem_that_a_trivial_answer_passes_is_named(judge: LiveJudge) -> None:
     small = RELU.replace("torch.relu(x)", "torch.relu(x) * 1e-3")
-    found = passes(judge, relu_candidate("return torch.relu(x) * 1e-3"), small)
-    assert "degenerate_problem" in found
-    assert "degenerate_problem" not in passes(judge, relu_candidate("return torch.relu(x)"), RELU)
+    assert problem_flags(judge, "return torch.relu(x) * 1e-3", small) == [
+        "degenerate_problem",
+        "loose_tolerance",
+    ]
+    assert problem_flags(judge, "return torch.relu(x)", RELU) == []
 
 
 def test_inputs_that_never_change_are_noted(judge: LiveJudge) -> None:
     constant = RELU.replace("torch.randn(8, 16)", "torch.ones(8, 16)")
-    assert "constant_inputs" in passes(judge, relu_candidate("return torch.relu(x)"), constant)
+    assert "constant_inputs" in problem_flags(judge, "return torch.relu(x)", constant)
 
 
 def test_dropout_in_training_is_judged_under_one_seed(judge: LiveJudge) -> None:

@@ -179,12 +179,38 @@ def test_dict_of_outputs_may_be_in_any_order(judge: LiveJudge) -> None:
 def test_reference_that_kills_its_judge_is_told_so(judge: LiveJudge) -> None:
     """It is harmless when its size is measured, and deadly when it runs."""
     deadly = REFERENCE.replace(
-        "def forward(self, x):", "def forward(self, x):\n        torch.isfinite = None"
+        "def forward(self, x):",
+        "def forward(self, x):\n        x.device.type == 'meta' or __import__('os')._exit(3)",
     )
     answer = judge.evaluate(with_forward(HONEST), deadly)
     assert answer["success"] is False
     assert "died twice" in answer["error"]
     assert judge.evaluate(with_forward(HONEST))["correctness"] is True
+
+
+def test_exception_of_the_judge_is_named(judge: LiveJudge) -> None:
+    breaking = REFERENCE.replace(
+        "def forward(self, x):", "def forward(self, x):\n        torch.isfinite = None"
+    )
+    body = {"original_model_src": breaking, "custom_model_src": with_forward(HONEST), "backend": "triton"}
+    response = judge.post("/evaluate", body)
+    assert response.status_code == 500
+    assert response.json()["detail"] == "the judge failed: TypeError: 'NoneType' object is not callable"
+    assert judge.evaluate(with_forward(HONEST))["correctness"] is True
+
+
+def test_weights_that_share_a_storage_are_judged(judge: LiveJudge) -> None:
+    slices = (
+        "flat = torch.randn(2 * features, features)\n"
+        "        self.a, self.b = nn.Parameter(flat[:features]), nn.Parameter(flat[features:])"
+    )
+    reference = REFERENCE.replace("self.linear = nn.Linear(features, features)", slices)
+    reference = reference.replace("self.linear(x)", "x @ self.a @ self.b.T")
+    candidate = with_forward("return torch.relu(x @ self.a @ self.b.T)")
+    candidate = candidate.replace("self.linear = nn.Linear(features, features)", slices)
+    answer = judge.evaluate(candidate, reference)
+    assert answer["correctness"], answer
+    assert "stale_weights" not in answer["metadata"].get("integrity", [])
 
 
 def test_changed_inputs_do_not_help(judge: LiveJudge) -> None:

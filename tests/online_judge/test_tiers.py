@@ -38,6 +38,15 @@ def summed(x: Any, step: int) -> Any:
     return total
 
 
+def reached(candidate: Error, eager: Error, lossy: Error | None = None, *, depth: float = 1.0) -> str:
+    """The tier by the constants that apply where the reference cannot be emulated."""
+    strict = tiers.strict_limit(eager, depth=depth)
+    limits: dict[Any, Any] = {"strict": strict}
+    for tier in ("tf32", "half"):
+        limits[tier] = tiers.constant_limit(tier, strict, eager, lossy)
+    return tiers.reached(candidate, eager, limits)
+
+
 OPERANDS: dict[str, tuple[Callable[[Any], Any], str]] = {
     "tf32": (lambda x: rounded(x, 10), "tf32"),
     "tf32-cut": (lambda x: cut(x, 10), "tf32"),
@@ -63,7 +72,7 @@ class TestMatrixProduct:
         eager = tiers.error(a @ b, oracle)
         for step in (1, 32):
             got = tiers.error(in_steps(a, b, step), oracle)
-            assert tiers.reached(got, eager, depth=depth) == "strict", step
+            assert reached(got, eager, depth=depth) == "strict", step
 
     @pytest.mark.parametrize("operand", OPERANDS)
     def test_rounded_operands_are_told(self, kind: str, depth: int, operand: str) -> None:
@@ -71,7 +80,7 @@ class TestMatrixProduct:
         a, b = operands(kind, depth)
         oracle = a.double() @ b.double()
         got = tiers.error(round_(a) @ round_(b), oracle)
-        assert tiers.reached(got, tiers.error(a @ b, oracle), depth=depth) == tier
+        assert reached(got, tiers.error(a @ b, oracle), depth=depth) == tier
 
     @pytest.mark.parametrize("operand", OPERANDS)
     def test_two_products_in_a_row_are_told(self, kind: str, depth: int, operand: str) -> None:
@@ -81,16 +90,16 @@ class TestMatrixProduct:
         oracle = torch.relu(a.double() @ b.double()) @ c.double()
         eager = tiers.error(torch.relu(a @ b) @ c, oracle)
         got = tiers.error(round_(torch.relu(round_(a) @ round_(b))) @ round_(c), oracle)
-        assert tiers.reached(got, eager, depth=depth) == tier
+        assert reached(got, eager, depth=depth) == tier
         ordered = tiers.error(in_steps(torch.relu(in_steps(a, b, 1)), c, 1), oracle)
-        assert tiers.reached(ordered, eager, depth=depth) == "strict"
+        assert reached(ordered, eager, depth=depth) == "strict"
 
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
     def test_sums_in_half_precision_are_not_strict(self, kind: str, depth: int, dtype: Any) -> None:
         a, b = operands(kind, depth)
         oracle = a.double() @ b.double()
         got = tiers.error(in_steps(a, b, 16, dtype), oracle)
-        tier = tiers.reached(got, tiers.error(a @ b, oracle), depth=depth)
+        tier = reached(got, tiers.error(a @ b, oracle), depth=depth)
         assert not tiers.meets(tier, "tf32" if dtype is torch.bfloat16 else "strict")
 
     def test_three_tf32_products_for_one_are_strict(self, kind: str, depth: int) -> None:
@@ -98,17 +107,17 @@ class TestMatrixProduct:
         oracle = a.double() @ b.double()
         high_a, high_b = rounded(a, 10), rounded(b, 10)
         got = high_a @ high_b + rounded(a - high_a, 10) @ high_b + high_a @ rounded(b - high_b, 10)
-        assert tiers.reached(tiers.error(got, oracle), tiers.error(a @ b, oracle), depth=depth) == "strict"
+        assert reached(tiers.error(got, oracle), tiers.error(a @ b, oracle), depth=depth) == "strict"
 
 
 def test_the_longest_usual_products_are_told_too() -> None:
     a, b = operands("positive", 8192)
     oracle = a.double() @ b.double()
     eager = tiers.error(a @ b, oracle)
-    assert tiers.reached(tiers.error(in_steps(a, b, 1), oracle), eager, depth=8192) == "strict"
+    assert reached(tiers.error(in_steps(a, b, 1), oracle), eager, depth=8192) == "strict"
     for round_, tier in OPERANDS.values():
         got = tiers.error(round_(a) @ round_(b), oracle)
-        assert tiers.reached(got, eager, depth=8192) == tier
+        assert reached(got, eager, depth=8192) == tier
 
 
 @pytest.mark.parametrize("draw", [torch.rand, torch.randn])
@@ -119,9 +128,9 @@ def test_a_long_mean_may_be_summed_in_any_order(draw: Any) -> None:
     eager = tiers.error(x.mean(1), oracle)
     for step in (1, 128, 1024):
         got = tiers.error(summed(x, step) / x.shape[1], oracle)
-        assert tiers.reached(got, eager, depth=x.shape[1]) == "strict"
+        assert reached(got, eager, depth=x.shape[1]) == "strict"
     low = tiers.error(summed(x.half(), 1024).half().float() / x.shape[1], oracle)
-    assert tiers.reached(low, eager, depth=x.shape[1]) != "strict"
+    assert reached(low, eager, depth=x.shape[1]) != "strict"
 
 
 @pytest.mark.parametrize("features", [768, 16384])
@@ -134,16 +143,16 @@ def test_honest_norms_and_softmax_are_strict(features: int, scale: float, shift:
     mean = summed(x, 256)[:, None] / features
     for variance in (summed((x - mean) ** 2, 256), summed(x * x, 256) - features * mean[:, 0] ** 2):
         got = (x - mean) * torch.rsqrt(variance[:, None] / features + 1e-5)
-        assert tiers.reached(tiers.error(got, oracle), eager, depth=features) == "strict"
+        assert reached(tiers.error(got, oracle), eager, depth=features) == "strict"
     low = tiers.error(torch.nn.functional.layer_norm(rounded(x, 10), (features,)), oracle)
-    assert tiers.reached(low, eager, depth=features) == "tf32"
+    assert reached(low, eager, depth=features) == "tf32"
     oracle = torch.softmax(x.double(), 1)
     eager = tiers.error(torch.softmax(x, 1), oracle)
     powers = torch.exp2((x - x.amax(1, keepdim=True)) * 1.4426950408889634)
     got = tiers.error(powers / summed(powers, 256)[:, None], oracle)
-    assert tiers.reached(got, eager, depth=features) == "strict"
+    assert reached(got, eager, depth=features) == "strict"
     low = tiers.error(torch.softmax(x.bfloat16().float(), 1), oracle)
-    assert not tiers.meets(tiers.reached(low, eager, depth=features), "tf32")
+    assert not tiers.meets(reached(low, eager, depth=features), "tf32")
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -153,15 +162,15 @@ def test_half_precision_tasks_are_measured_by_their_own_rounding(dtype: Any) -> 
     oracle = torch.relu(a.double() @ b.double() + 0.1)
     eager = tiers.error(torch.relu(a @ b + torch.tensor(0.1, dtype=dtype)), oracle)
     fused = torch.relu(a.float() @ b.float() + 0.1)
-    assert tiers.reached(tiers.error(fused.to(dtype), oracle), eager) == "strict"
-    assert tiers.reached(tiers.error((1.1 * fused).to(dtype), oracle), eager) == "legacy"
+    assert reached(tiers.error(fused.to(dtype), oracle), eager) == "strict"
+    assert reached(tiers.error((1.1 * fused).to(dtype), oracle), eager) == "legacy"
 
 
 def test_small_outputs_do_not_hide_errors() -> None:
     oracle = torch.softmax(torch.rand(16, 4096, dtype=torch.float64), 1)
     eager = tiers.error(oracle.float(), oracle)
-    assert tiers.reached(tiers.error(torch.zeros(16, 4096), oracle), eager) == "legacy"
-    assert tiers.reached(tiers.error(torch.full((16, 4096), 1 / 4096), oracle), eager) == "legacy"
+    assert reached(tiers.error(torch.zeros(16, 4096), oracle), eager) == "legacy"
+    assert reached(tiers.error(torch.full((16, 4096), 1 / 4096), oracle), eager) == "legacy"
 
 
 def test_one_wrong_element_among_many_costs_the_tier() -> None:
@@ -170,14 +179,14 @@ def test_one_wrong_element_among_many_costs_the_tier() -> None:
     got[7, 7] += 0.04
     found = tiers.error(got, oracle)
     assert found.rms < 1e-4
-    assert tiers.reached(found, tiers.error(oracle.float(), oracle)) == "half"
+    assert reached(found, tiers.error(oracle.float(), oracle)) == "half"
 
 
 def test_what_pytorch_loses_with_tf32_on_is_allowed() -> None:
     eager = Error(1e-7, 1e-6, 1e-7, 0.0)
     candidate = Error(5e-3, 5e-2, 5e-3, 0.0)
-    assert tiers.reached(candidate, eager) == "half"
-    assert tiers.reached(candidate, eager, Error(4e-3, 4e-2, 4e-3, 0.0)) == "tf32"
+    assert reached(candidate, eager) == "half"
+    assert reached(candidate, eager, Error(4e-3, 4e-2, 4e-3, 0.0)) == "tf32"
 
 
 def test_infinities_count_where_one_side_alone_has_them() -> None:
@@ -186,15 +195,15 @@ def test_infinities_count_where_one_side_alone_has_them() -> None:
     assert (agreed.rms, agreed.odd) == (0.0, 0)
     lost = tiers.error(torch.tensor([1.0, float("nan"), float("inf"), float("nan")]), oracle)
     assert lost.odd == 1
-    assert tiers.reached(lost, agreed) == "legacy"
-    assert tiers.reached(lost, lost) == "strict"
+    assert reached(lost, agreed) == "legacy"
+    assert reached(lost, lost) == "strict"
 
 
 def test_whole_numbers_are_right_or_wrong() -> None:
     right = tiers.error(torch.tensor([1, 2]), torch.tensor([1, 2]))
     wrong = tiers.error(torch.tensor([1, 3]), torch.tensor([1, 2]))
-    assert tiers.reached(right, right) == "strict"
-    assert tiers.reached(wrong, right) == "legacy"
+    assert reached(right, right) == "strict"
+    assert reached(wrong, right) == "legacy"
 
 
 def test_noise_of_cancellation_is_no_lower_precision() -> None:
@@ -204,7 +213,7 @@ def test_noise_of_cancellation_is_no_lower_precision() -> None:
     flat = x - summed(x.reshape(-1, 4096), 512).reshape(16, 8, 1) / 4096
     other = (flat / (flat.square().mean(2, keepdim=True) + 1e-5).sqrt()).mean(2)
     assert eager.rms > 1
-    assert tiers.reached(tiers.error(other, oracle), eager) == "strict"
+    assert reached(tiers.error(other, oracle), eager) == "strict"
 
 
 def test_empty_constant_scalar_and_complex_outputs_have_an_error() -> None:

@@ -1,0 +1,87 @@
+"""The reference with rounded operands, which sets the limits of the tiers tf32 and half."""
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from online_judge.evaluation import emulation, tiers, trees
+
+
+class Function(nn.Module):
+    def __init__(self, function: Any) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, *inputs: Any) -> Any:
+        return self.function(*inputs)
+
+
+def causal_attention(q: Any, k: Any, v: Any) -> Any:
+    return nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+PRODUCTS = {
+    "linear": (nn.Linear(64, 32), [(8, 64)]),
+    "product": (Function(torch.matmul), [(8, 64), (64, 8)]),
+    "batched": (Function(torch.bmm), [(2, 8, 64), (2, 64, 8)]),
+    "vector": (Function(torch.matmul), [(8, 64), (64,)]),
+    "einsum": (Function(lambda a, b: torch.einsum("bij,bkj->bik", a, b)), [(2, 8, 64), (2, 8, 64)]),
+    "conv": (nn.Conv2d(8, 8, 3), [(2, 8, 9, 9)]),
+    "conv-transposed": (nn.ConvTranspose3d(8, 8, 3), [(2, 8, 5, 5, 5)]),
+    "attention": (Function(causal_attention), [(2, 4, 16, 32)] * 3),
+    "multihead": (nn.MultiheadAttention(32, 4, batch_first=True), [(2, 16, 32)] * 3),
+    "encoder": (nn.TransformerEncoderLayer(32, 4, batch_first=True), [(2, 16, 32)]),
+    "lstm": (nn.LSTM(32, 32, 2), [(8, 4, 32)]),
+    "gru": (nn.GRU(32, 32, bidirectional=True), [(8, 4, 32)]),
+    "rnn": (nn.RNN(32, 32), [(8, 4, 32)]),
+}
+
+
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_operands_of_every_product_are_rounded(name: str) -> None:
+    torch.manual_seed(0)
+    model, shapes = PRODUCTS[name]
+    model.eval()
+    inputs = [torch.randn(shape) for shape in shapes]
+    kept = [value.clone() for value in inputs]
+    with torch.no_grad():
+        plain = trees.take_apart(model(*inputs)).leaves
+    tf32, half = (emulation.outputs(model, inputs, tier, 0) for tier in ("tf32", "half"))
+    assert tf32 is not None
+    assert half is not None
+    for truncated, rounded, want in zip(tf32.leaves, half.leaves, plain, strict=True):
+        small, large = tiers.error(truncated, want).rms, tiers.error(rounded, want).rms
+        assert 1e-4 < small < large < 2e-2
+    assert all(torch.equal(*pair) for pair in zip(inputs, kept, strict=True))
+    assert torch.backends.mha.get_fastpath_enabled()
+    assert torch.backends.cudnn.enabled
+
+
+def test_truncated_operands_keep_ten_bits() -> None:
+    values = torch.tensor([1.0, 1 + 2**-10, 1 + 2**-11, -3.14159265, 1e-40, float("inf")])
+    cut = emulation.truncated(values)
+    assert cut[:3].tolist() == [1.0, 1 + 2**-10, 1.0]
+    assert -3.14159265 < float(cut[3]) < -3.1396
+    assert float(cut[5]) == float("inf")
+    assert bool(torch.isnan(emulation.truncated(torch.tensor([float("nan")]))).all())
+    strided = torch.randn(4, 6).T
+    assert torch.equal(emulation.truncated(strided), emulation.truncated(strided.contiguous()))
+
+
+@pytest.mark.parametrize("model", [nn.ReLU(), nn.Softmax(1), Function(lambda x: x.cumsum(1))])
+def test_without_a_product_nothing_is_emulated(model: nn.Module) -> None:
+    assert emulation.outputs(model, [torch.randn(4, 8)], "tf32", 0) is None
+
+
+def test_model_that_cannot_run_this_way_has_no_emulation() -> None:
+    def refuse(x: Any) -> Any:
+        raise RuntimeError("no such kernel")
+
+    assert emulation.outputs(Function(refuse), [torch.randn(4, 8)], "half", 0) is None
+
+
+def test_products_of_half_precision_stay_as_they_are() -> None:
+    model = nn.Linear(8, 8).bfloat16()
+    assert emulation.outputs(model, [torch.randn(2, 8).bfloat16()], "tf32", 0) is None

@@ -1,0 +1,103 @@
+"""Tiers of chained products, whose limits come from the emulated reference."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from online_judge.evaluation import emulation, tiers
+from online_judge.evaluation.grading import Grading
+from online_judge.evaluation.problem import Problem
+from online_judge.evaluation.reference import Reference, Seeds
+from online_judge.evaluation.tiers import Graded
+
+from .test_tiers import rounded
+
+CHAIN = """
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(128, 128, bias=False) for _ in range(8))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+def get_inputs():
+    return [torch.rand(64, 128) + 0.5]
+
+def get_init_inputs():
+    return []
+"""
+PLAIN = CHAIN.replace("x = layer(x)", "x = x * layer.weight.mean(0)")
+Rounding = Callable[[Any], Any]
+
+
+def grades(rounding: Rounding, source: str = CHAIN, dtype: Any = "fp32") -> tuple[Graded, ...]:
+    """Grade a candidate that rounds the operands of each product of the chain."""
+    problem = Problem(Reference(source, "key", Seeds(b"chain"), dtype, cuda=False))
+    reference = problem.reference
+    inputs = reference.inputs("trial")
+    expected = reference.outputs([inputs[0].clone()], "trial")
+    got = inputs[0]
+    for name in sorted(reference.weights):
+        weight = reference.weights[name].to(got.dtype)
+        got = rounding(got) * weight.mean(0) if source is PLAIN else rounding(got) @ rounding(weight).T
+    return Grading(problem, inputs, "trial", expected).grade([got])
+
+
+@pytest.mark.parametrize(
+    ("rounding", "tier"),
+    [
+        (lambda x: x, "strict"),
+        (emulation.truncated, "tf32"),
+        (lambda x: rounded(x, 10), "tf32"),
+        (lambda x: x.half().float(), "tf32"),
+        (emulation.rounded_to_bf16, "half"),
+        (lambda x: rounded(x, 4), "legacy"),
+    ],
+)
+def test_chained_products_reach_the_tier_of_their_operands(rounding: Rounding, tier: str) -> None:
+    (grade,) = grades(rounding)
+    assert (grade.tier, grade.emulated) == (tier, tier != "strict")
+
+
+def test_constants_of_one_product_reject_honest_chains() -> None:
+    """Why the limits are emulated."""
+    (grade,) = grades(emulation.truncated)
+    strict = grade.limits["strict"]
+    constant = tiers.constant_limit("tf32", strict, grade.error)
+    known = tiers.constant_limit("tf32", strict, tiers.Error(1e-7, 1e-6, 1e-7, 0.0))
+    assert not known.allows(grade.error)
+    assert grade.limits["tf32"].allows(grade.error)
+    assert constant.rms >= known.rms
+
+
+def test_limits_are_at_least_strict_and_grow() -> None:
+    (grade,) = grades(lambda x: rounded(x, 4))
+    strict, tf32, half = (grade.limits[tier] for tier in ("strict", "tf32", "half"))
+    assert strict.rms <= tf32.rms <= half.rms
+    assert strict.peak <= tf32.peak <= half.peak
+
+
+def test_without_products_constants_apply() -> None:
+    (grade,) = grades(emulation.rounded_to_bf16, PLAIN)
+    assert (grade.tier, grade.emulated) == ("half", False)
+    assert grade.to_json()["basis"] == "constants"
+
+
+def test_half_precision_tasks_are_not_emulated() -> None:
+    (grade,) = grades(lambda x: 1.3 * x, dtype="bf16")
+    assert (grade.tier, grade.emulated) == ("legacy", False)
+
+
+def test_repeat_limit_is_that_of_the_tier_reached() -> None:
+    (strict,), (half,), (legacy,) = (
+        grades(rounding) for rounding in (lambda x: x, emulation.rounded_to_bf16, lambda x: rounded(x, 4))
+    )
+    assert strict.repeat_limit == strict.limits["strict"].times(2.0)
+    assert half.repeat_limit == half.limits["half"].times(2.0)
+    assert legacy.repeat_limit == legacy.limits["half"].times(2.0)
