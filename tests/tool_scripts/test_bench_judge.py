@@ -185,18 +185,30 @@ def test_a_verdict_on_the_wire_becomes_a_record() -> None:
             "status": "integrity",
             "metadata": {
                 "tier": "tf32",
+                "problem_flags": ["stochastic"],
                 "integrity": ["clock_mismatch", "library_bound"],
                 "integrity_evidence": [
                     {"id": "clock_mismatch", "severity": "reject", "evidence": "2 ms"},
                     {"id": "library_bound", "severity": "note", "evidence": "x"},
                 ],
             },
-            "runtime_stats": {"fast_p": 2.0, "gpu_ms": 0.5, "slot": {"held_s": 1.0, "gpu_s": 0.7}},
+            "runtime_stats": {
+                "fast_p": 2.0,
+                "gpu_ms": 0.5,
+                "baseline_gpu_ms": 1.1,
+                "baseline_clean_ms": 1.0,
+                "slot": {"held_s": 1.0, "gpu_s": 0.7},
+            },
         },
     }
     found = judged(Candidate("p/c", "p", "r", "s"), "honest/p/c", answer, 3.0)
     assert (found.status, found.rejects, found.tier) == ("integrity", ("clock_mismatch",), "tf32")
     assert (found.speedup, found.gpu_ms, found.slot_held_s, found.slot_gpu_s) == (2.0, 0.5, 1.0, 0.7)
+    assert (found.problem_flags, found.baseline_gpu_ms, found.baseline_clean_ms) == (
+        ("stochastic",),
+        1.1,
+        1.0,
+    )
     failed = judged(
         Candidate("p/c", "p", "r", "s"), "u", {"state": "failed", "error": "Reference failed"}, 1.0
     )
@@ -391,6 +403,8 @@ def test_figures_of_two_gpus_are_not_merged(tmp_path: Path, ledger: Any) -> None
         (["--device", "cpu", "--candidates", "nowhere"], "there is no folder nowhere"),
         (["--device", "cpu", "--part", "latency"], "--candidates"),
         (["--device", "cpu", "--part", "throughput"], "--candidates"),
+        (["--device", "cpu", "--part", "problems"], "--kernelbench"),
+        (["--device", "cpu", "--part", "problems", "--kernelbench", "nowhere"], "no level3/N_*.py"),
     ],
 )
 def test_wrong_use_is_told_in_one_line(

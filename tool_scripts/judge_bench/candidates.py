@@ -109,9 +109,24 @@ def references(candidates: Iterable[Candidate]) -> list[Candidate]:
     first: dict[str, Candidate] = {}
     for each in candidates:
         if each.problem not in first:
-            source = as_candidate(each.reference)
-            first[each.problem] = Candidate(f"{each.problem}/reference", each.problem, each.reference, source)
+            first[each.problem] = _itself(each.problem, each.reference)
     return list(first.values())
+
+
+def kernelbench(folder: Path, levels: Sequence[int]) -> list[Candidate]:
+    """Return each KernelBench reference as its own candidate: levels in the given order, then by number.
+
+    Raises:
+        UsageError: a level has no problems.
+    """
+    found: list[Candidate] = []
+    for level in levels:
+        files = folder.glob(f"level{level}/[0-9]*_*.py")
+        ordered = sorted(files, key=lambda file: int(file.name.partition("_")[0]))
+        if not ordered:
+            raise UsageError(f"{folder} has no level{level}/N_*.py; name KernelBench with --kernelbench DIR")
+        found += [_itself(f"level{level}-{file.stem}", file.read_text(encoding="utf-8")) for file in ordered]
+    return found
 
 
 def as_candidate(reference: str) -> str:
@@ -127,6 +142,10 @@ def as_candidate(reference: str) -> str:
         elif isinstance(node, ast.Name) and node.id == "Model":
             node.id = "ModelNew"
     return ast.unparse(tree) + "\n"
+
+
+def _itself(problem: str, reference: str) -> Candidate:
+    return Candidate(f"{problem}/reference", problem, reference, as_candidate(reference))
 
 
 def _of_trace(file: Path, kernelbench: Path | None) -> list[Candidate]:

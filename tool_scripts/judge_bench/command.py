@@ -27,6 +27,8 @@ PARTS: dict[str, Callable[[Plan, Ledger], int]] = {
     "honest": verdict_parts.honest,
     "repeat": verdict_parts.repeat,
     "aa": verdict_parts.aa,
+    "again": verdict_parts.again,
+    "problems": verdict_parts.problems,
     "naive": verdict_parts.naive,
     "throughput": verdict_parts.throughput,
     "latency": verdict_parts.latency,
@@ -50,12 +52,14 @@ def parser() -> argparse.ArgumentParser:
     )
     add = made.add_argument
     add("--device", choices=("cuda", "cpu"), help="what the judge runs on (needed unless --merge)")
-    add("--part", action="append", choices=tuple(PARTS), help="measure this part; may be repeated (all)")
+    add("--part", action="append", choices=tuple(PARTS), help="measure this part; repeatable (a default set)")
     add("--naive", action="store_true", help="the same as --part naive: the released design")
     add("--merge", action="store_true", help="only put the state of --out together into the table")
     add("--candidates", type=Path, metavar="DIR", help="recorded trajectories (*.json[.gz]) or pairs")
     add("--own", type=Path, action="append", default=[], metavar="DIR", help="more honest pairs; repeatable")
-    add("--kernelbench", type=Path, metavar="DIR", help="problems of trajectories that have none in them")
+    add("--kernelbench", type=Path, metavar="DIR", help="level<N>/N_*.py: for problems and trajectories")
+    add("--levels", type=_levels, default=(3, 2, 1), help="of KernelBench, in this order (3,2,1)")
+    add("--unit-limit-s", type=int, default=120, help="own time of a reference in problems (%(default)s)")
     add("--out", type=Path, default=Path("outputs/judge-bench"), metavar="DIR", help="state (%(default)s)")
     add("--results", type=Path, default=Path("results/judge"), metavar="DIR", help="of --merge (%(default)s)")
     add("--json", action="store_true", help="figures as JSON instead of a table")
@@ -96,6 +100,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         log.error("bench_judge: stopped; the same command goes on")
         return 130
     return UNITS_LEFT if left else 0
+
+
+def _levels(text: str) -> tuple[int, ...]:
+    return tuple(int(level) for level in text.split(","))
 
 
 def _measure(options: argparse.Namespace, words: list[str]) -> int:
@@ -144,6 +152,9 @@ def _plan(options: argparse.Namespace, parts: Sequence[str]) -> Plan:
         child_limit_s=options.child_limit_s,
         count=options.count,
         repeats=options.repeats,
+        kernelbench=options.kernelbench,
+        levels=options.levels,
+        unit_limit_s=options.unit_limit_s,
         queue_submissions=options.queue_submissions,
         queue_limit=options.queue_limit,
         queue_sleep_s=options.queue_sleep_s,

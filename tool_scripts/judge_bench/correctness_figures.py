@@ -97,6 +97,28 @@ def repeat(ledger: Ledger) -> list[Figure]:
     return found
 
 
+def again(ledger: Ledger) -> list[Figure]:
+    """Return how many candidates get more than one status."""
+    verdicts = latest(ledger.of(Judged))
+    if not verdicts:
+        return []
+    statuses: dict[str, Counter[str]] = {}
+    for each in verdicts:
+        statuses.setdefault(each.candidate, Counter())[each.error or each.status] += 1
+    unsteady = {name: dict(found) for name, found in statuses.items() if len(found) > 1}
+    return [
+        Figure(
+            name="candidates that get another status when they are judged again",
+            device=ledger.device,
+            value=str(len(unsteady)),
+            number=len(unsteady),
+            samples=f"{len(statuses)} candidates, {len(verdicts)} verdicts",
+            miss="; ".join(f"{name} {found}" for name, found in unsteady.items()),
+            details={name: dict(found) for name, found in statuses.items()},
+        )
+    ]
+
+
 def aa(ledger: Ledger) -> list[Figure]:
     """How often a reference against itself is 1."""
     verdicts = latest(ledger.of(Judged))

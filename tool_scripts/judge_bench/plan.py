@@ -29,6 +29,9 @@ class Plan:
         out: folder of the state.
         deadline: value of ``time.monotonic()`` after which no unit is begun.
         count: how many recorded candidates a part takes; None for its default.
+        kernelbench: folder with ``level<N>/<id>_*.py``.
+        levels: of KernelBench, in the order in which ``problems`` takes them.
+        unit_limit_s: own time of a reference, and of its candidate, in ``problems``.
     """
 
     device: str
@@ -43,6 +46,9 @@ class Plan:
     child_limit_s: float = 60.0
     count: int | None = None
     repeats: int | None = None
+    kernelbench: Path | None = None
+    levels: Sequence[int] = (3, 2, 1)
+    unit_limit_s: int = 120
     queue_submissions: int = 600
     queue_limit: int = 100
     queue_sleep_s: float = 60.0

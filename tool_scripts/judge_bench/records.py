@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from adaexplore.judge_client.http import REFERENCE_FAILED
+
+Failure = Literal["problem error", "judge error", "given up"]
+GIVEN_UP = "given up"
+"""Start of the error of a unit that took too long at the client."""
 
 
 class Record(BaseModel):
@@ -39,7 +45,11 @@ class Judged(Record):
         status: the verdict's status; ``error`` where the judge gave none.
         error: why there is none.
         rejects: flags of severity ``reject``; ``flags`` has all.
+        problem_flags: flags of the problem, not of the candidate.
         seconds: from the submission to the verdict at the client.
+        baseline_ms: the baseline that counts.
+        baseline_gpu_ms: the reference's time beside the candidate.
+        baseline_clean_ms: the reference's time alone, before any candidate was loaded.
         slot_held_s: how long the exclusive slot was held; None where the verdict does not say.
         slot_gpu_s: how long the GPU worked for candidate and baseline meanwhile.
     """
@@ -52,6 +62,7 @@ class Judged(Record):
     tier: str | None = None
     flags: tuple[str, ...] = ()
     rejects: tuple[str, ...] = ()
+    problem_flags: tuple[str, ...] = ()
     evidence: tuple[str, ...] = ()
     feedback: str = ""
     seconds: float
@@ -60,8 +71,19 @@ class Judged(Record):
     speedup: float | None = None
     gpu_ms: float | None = None
     baseline_ms: float | None = None
+    baseline_gpu_ms: float | None = None
+    baseline_clean_ms: float | None = None
     slot_held_s: float | None = None
     slot_gpu_s: float | None = None
+
+    @property
+    def failure(self) -> Failure | None:
+        """Return who is at fault for a missing verdict; None where there is a verdict."""
+        if self.error is None:
+            return None
+        if self.error.startswith(REFERENCE_FAILED):
+            return "problem error"
+        return "given up" if self.error.startswith(GIVEN_UP) else "judge error"
 
 
 class PlainRun(Record):

@@ -14,12 +14,14 @@ import httpx
 from adaexplore.core.errors import JudgeUnavailableError
 from adaexplore.judge_client.embedded import judge_process
 from tool_scripts.judge_bench.candidates import Candidate
-from tool_scripts.judge_bench.records import Judged
+from tool_scripts.judge_bench.records import GIVEN_UP, Judged
 from tool_scripts.judge_bench.surroundings import ROOT
 
 TIMED_RUNS = 100
 TRIALS = 5
 JOB_TIMEOUT_S = 300
+WAITING_S = 60
+"""Seconds beyond its own time that a unit may wait for others."""
 _POLL_S = 30
 _HTTP_S = 120.0
 _OURS = (
@@ -68,7 +70,7 @@ def running_judge(device: str, slots: int, log: Path, **environment: str) -> Ite
         yield address
 
 
-def request_of(candidate: Candidate) -> dict[str, Any]:
+def request_of(candidate: Candidate, limit_s: int = JOB_TIMEOUT_S) -> dict[str, Any]:
     """The body that the search sends for a candidate, at tier ``legacy``."""
     return {
         "original_model_src": candidate.reference,
@@ -79,7 +81,7 @@ def request_of(candidate: Candidate) -> dict[str, Any]:
         "measure_performance": True,
         "backend": "triton",
         "tier": "legacy",
-        "timeout": JOB_TIMEOUT_S,
+        "timeout": limit_s,
     }
 
 
@@ -97,31 +99,50 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self._http.close()
 
-    def judge(self, candidate: Candidate, unit: str) -> Judged:
-        """Have a candidate judged anew; trouble with the judge is a record of status ``error``."""
+    def judge(self, candidate: Candidate, unit: str, limit_s: int = JOB_TIMEOUT_S) -> Judged:
+        """Have a candidate judged anew; trouble with the judge is a record of status ``error``.
+
+        Args:
+            candidate: it and its problem.
+            unit: name of the record.
+            limit_s: own time of the reference and of the candidate, each. A job is cancelled after twice
+                that and a minute for waiting.
+
+        Raises:
+            JudgeUnavailableError: the judge has exited; nothing was submitted.
+        """
         begin = time.monotonic()
-        body = {"kind": "candidate", "request": request_of(candidate), "force": True}
+        body = {"kind": "candidate", "request": request_of(candidate, limit_s), "force": True}
         try:
-            answer = self._answer(self._submit(body))
+            answer = self._answer(self._submit(body), 2 * limit_s + WAITING_S)
         except (httpx.HTTPError, ValueError, KeyError) as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
         return judged(candidate, unit, answer, time.monotonic() - begin)
 
     def _submit(self, body: dict[str, Any]) -> str:
         while True:
-            response = self._http.post("/v2/jobs", json=body)
+            try:
+                response = self._http.post("/v2/jobs", json=body)
+            except httpx.ConnectError as error:
+                raise JudgeUnavailableError(
+                    "the judge has exited; see its log in --out, then give the same command again"
+                ) from error
             if response.status_code != 429:
                 response.raise_for_status()
                 return str(response.json()["id"])
             time.sleep(float(response.headers.get("Retry-After", "1")))
 
-    def _answer(self, job: str) -> dict[str, Any]:
-        while True:
-            response = self._http.get(f"/v2/jobs/{job}", params={"wait": _POLL_S})
+    def _answer(self, job: str, limit_s: float) -> dict[str, Any]:
+        deadline = time.monotonic() + limit_s
+        while (left_s := deadline - time.monotonic()) > 0:
+            response = self._http.get(f"/v2/jobs/{job}", params={"wait": min(_POLL_S, left_s)})
             response.raise_for_status()
             answer: dict[str, Any] = response.json()
             if answer["state"] not in ("queued", "running"):
                 return answer
+        with contextlib.suppress(httpx.HTTPError):
+            self._http.delete(f"/v2/jobs/{job}")
+        return {"error": f"{GIVEN_UP}: no verdict after {limit_s:.0f} s"}
 
 
 def judged(candidate: Candidate, unit: str, answer: dict[str, Any], seconds: float) -> Judged:
@@ -141,6 +162,7 @@ def judged(candidate: Candidate, unit: str, answer: dict[str, Any], seconds: flo
         tier=meta.get("tier"),
         flags=tuple(meta.get("integrity") or ()),
         rejects=tuple(each["id"] for each in evidence if each.get("severity") == "reject"),
+        problem_flags=tuple(meta.get("problem_flags") or ()),
         evidence=tuple(f"{each['id']}: {each.get('evidence', '')}" for each in evidence),
         feedback=str(meta.get("feedback", ""))[:_TEXT_CHARS],
         seconds=seconds,
@@ -149,6 +171,8 @@ def judged(candidate: Candidate, unit: str, answer: dict[str, Any], seconds: flo
         speedup=None if interpreted else stats.get("fast_p"),
         gpu_ms=None if interpreted else stats.get("gpu_ms", stats.get("median", stats.get("mean"))),
         baseline_ms=stats.get("baseline_time"),
+        baseline_gpu_ms=stats.get("baseline_gpu_ms"),
+        baseline_clean_ms=stats.get("baseline_clean_ms"),
         slot_held_s=slot.get("held_s"),
         slot_gpu_s=slot.get("gpu_s"),
     )

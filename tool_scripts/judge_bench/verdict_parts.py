@@ -1,4 +1,4 @@
-"""The parts that are made of verdicts: honest, repeat, aa, throughput, latency."""
+"""The parts that are made of verdicts: honest, repeat, aa, problems, throughput, latency."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tool_scripts.judge_bench.children import run_child
 from tool_scripts.judge_bench.ledger import Ledger
 from tool_scripts.judge_bench.plan import Plan, log, tell, without
 from tool_scripts.judge_bench.records import Batch, Judged, NaiveRun, PlainRun, Session
-from tool_scripts.judge_bench.service import Client, running_judge
+from tool_scripts.judge_bench.service import JOB_TIMEOUT_S, Client, running_judge
 
 HONEST_COUNT = 210
 THROUGHPUT_COUNT = 46
@@ -22,7 +22,6 @@ LATENCY_COUNT = 20
 REPEATS = 20
 AA_REPEATS = 5
 COMPILE_ERROR = "CompilationError"
-ABNORMAL = "error"
 PLAIN = "plain"
 """Plain runs have a file of their own: what the judge says can be measured again without them."""
 
@@ -78,6 +77,26 @@ def aa(plan: Plan, ledger: Ledger) -> int:
         units = [(f"{each.id}/{turn}", each) for each in problems]
         left += _judge_units(plan, ledger, units, slots=1)
     return left
+
+
+def again(plan: Plan, ledger: Ledger) -> int:
+    """Judge every candidate of ``--candidates`` several times."""
+    units = [
+        (f"{each.id}/{number}", each) for number in range(plan.repeats or REPEATS) for each in plan.recorded
+    ]
+    return _judge_units(plan, ledger, units, slots=plan.slots)
+
+
+def problems(plan: Plan, ledger: Ledger) -> int:
+    """Judge every KernelBench problem with its own reference as its candidate.
+
+    Raises:
+        UsageError: no KernelBench folder is named, or a level has no problems.
+    """
+    if plan.kernelbench is None:
+        raise UsageError("the part problems needs KernelBench; name its folder with --kernelbench DIR")
+    chosen = candidates.kernelbench(plan.kernelbench, plan.levels)[: plan.count]
+    return _judge(plan, ledger, chosen, plan.unit_limit_s)
 
 
 def naive(plan: Plan, ledger: Ledger) -> int:
@@ -171,18 +190,29 @@ def _throughput_set(plan: Plan) -> list[Candidate]:
     return chosen
 
 
-def _judge(plan: Plan, ledger: Ledger, chosen: Sequence[Candidate]) -> int:
-    return _judge_units(plan, ledger, [(each.id, each) for each in chosen], slots=plan.slots)
+def _judge(plan: Plan, ledger: Ledger, chosen: Sequence[Candidate], limit_s: int = JOB_TIMEOUT_S) -> int:
+    units = [(each.id, each) for each in chosen]
+    return _judge_units(plan, ledger, units, slots=plan.slots, limit_s=limit_s)
 
 
-def _judge_units(plan: Plan, ledger: Ledger, units: Sequence[tuple[str, Candidate]], *, slots: int) -> int:
-    """Verdicts on what is not judged yet; gives the number left over.
+def _judge_units(
+    plan: Plan,
+    ledger: Ledger,
+    units: Sequence[tuple[str, Candidate]],
+    *,
+    slots: int,
+    limit_s: int = JOB_TIMEOUT_S,
+) -> int:
+    """Get verdicts on the units that have none, and return the number left over.
 
-    What the judge itself failed at is asked again by the next call.
+    A problem error is final. Other failures are asked again by the next call, after all new units: a
+    problem that ends the judge must not be first in every call.
     """
-    known = {each.unit for each in ledger.of(Judged) if each.status != ABNORMAL}
+    asked = {each.unit: each for each in ledger.of(Judged)}
+    known = {each.unit for each in asked.values() if each.failure in (None, "problem error")}
     missing = [(f"{ledger.part}/{unit}", each) for unit, each in units]
     missing = [(unit, each) for unit, each in missing if unit not in known]
+    missing.sort(key=lambda item: item[0] in asked)
     if not missing or plan.time_is_up():
         return len(missing)
     log.info("%s: %d of %d verdicts to get", ledger.part, len(missing), len(units))
@@ -191,7 +221,7 @@ def _judge_units(plan: Plan, ledger: Ledger, units: Sequence[tuple[str, Candidat
         Client(address) as client,
     ):
         _warm_up(client)
-        evaluate = _evaluation(client, ledger)
+        evaluate = _evaluation(client, ledger, limit_s)
         return plan.each(missing, plan.in_flight if slots > 1 else 1, evaluate)
 
 
@@ -200,9 +230,9 @@ def _warm_up(client: Client) -> None:
     tell(client.judge(own.small(), "warm-up"))
 
 
-def _evaluation(client: Client, ledger: Ledger) -> Callable[[tuple[str, Candidate]], None]:
+def _evaluation(client: Client, ledger: Ledger, limit_s: int) -> Callable[[tuple[str, Candidate]], None]:
     def evaluate(unit: tuple[str, Candidate]) -> None:
-        verdict = client.judge(unit[1], unit[0])
+        verdict = client.judge(unit[1], unit[0], limit_s)
         ledger.add(verdict)
         tell(verdict)
 
