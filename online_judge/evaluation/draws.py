@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adaexplore.core.verdict import Status
-from online_judge.evaluation import feedback, tiers, trees, variants
+from online_judge.evaluation import deviation, feedback, trees, variants
 from online_judge.evaluation.dialogue import CandidateFailed
 from online_judge.evaluation.flags import Flag
 from online_judge.evaluation.grading import Grading
@@ -130,7 +130,9 @@ class Draws:
 
     def _far_off(self, draw: _Draw, outputs: Sequence[Any], expected: trees.Tree) -> float | None:
         """The largest error (rms) in units of the spread where no rounding explains it."""
-        largest = max(tiers.error(got, want).rms for got, want in zip(outputs, expected.leaves, strict=True))
+        largest = max(
+            deviation.error(got, want).rms for got, want in zip(outputs, expected.leaves, strict=True)
+        )
         if not _FAR_OFF < largest < float("inf"):
             return None
         grades = Grading(self._problem, self._inputs(draw), draw.name, expected).grade(outputs)

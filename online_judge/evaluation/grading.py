@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from adaexplore.core.wire import Tier
-from online_judge.evaluation import oracles, tiers, trees
+from online_judge.evaluation import deviation, oracles, tiers, trees
 from online_judge.evaluation.problem import Problem
 from online_judge.evaluation.tiers import Error, Graded, Limit, OracleKind
 
@@ -54,7 +54,7 @@ class Grading:
         Raises:
             ReferenceFailed: the reference raises.
         """
-        errors = [tiers.error(leaf, true) for leaf, true in zip(got, self._truth, strict=True)]
+        errors = [deviation.error(leaf, true) for leaf, true in zip(got, self._truth, strict=True)]
         reached = self._reached(errors)
         for tier in _LOOSER:
             if tiers.meets(tiers.worst(reached), tier):
@@ -94,7 +94,7 @@ class Grading:
             return self._errors(self._reference.outputs(oracles.copied(self._inputs), self._trial))
 
     def _errors(self, tree: trees.Tree) -> list[Error]:
-        return [tiers.error(leaf, true) for leaf, true in zip(tree.leaves, self._truth, strict=True)]
+        return [deviation.error(leaf, true) for leaf, true in zip(tree.leaves, self._truth, strict=True)]
 
 
 def _tf32_is_allowed() -> bool:

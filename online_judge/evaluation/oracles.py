@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from online_judge.evaluation import costs, modules, tiers, trees
+from online_judge.evaluation import costs, deviation, modules, trees
 from online_judge.evaluation.tiers import OracleKind
 
 _DTYPES: dict[OracleKind, Any] = {"fp64": torch.float64, "fp32": torch.float32}
@@ -60,7 +60,7 @@ def differ(first: trees.Tree, second: trees.Tree) -> bool:
     for one, other in zip(first.leaves, second.leaves, strict=True):
         if one.shape != other.shape:
             return True
-        found = tiers.error(one, other)
+        found = deviation.error(one, other)
         if found.odd or found.rms > _DRAWN:
             return True
     return False

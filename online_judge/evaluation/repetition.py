@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from adaexplore.core.verdict import Status
-from online_judge.evaluation import costs, feedback, tiers
+from online_judge.evaluation import costs, deviation, feedback
 from online_judge.evaluation.dialogue import CandidateFailed, PlayerGone
 from online_judge.evaluation.flags import Flag
 from online_judge.evaluation.reference import Reference
@@ -44,7 +44,9 @@ def repeat(trials: Trials, reference: Reference, name: str, first: Called) -> tu
         observed = observed or called
         _compare(called.outputs, first.outputs, limits)
         if not flag and not _same(called.outputs, first.outputs):
-            largest = max(tiers.error(*pair).rms for pair in zip(called.outputs, first.outputs, strict=True))
+            largest = max(
+                deviation.error(*pair).rms for pair in zip(called.outputs, first.outputs, strict=True)
+            )
             evidence = f"two equal calls differ by {largest:.2g} of the output's standard deviation"
             flag = [Flag("nondeterministic", evidence)]
     assert observed is not None
@@ -75,7 +77,7 @@ def diagnosed(trials: Trials, reference: Reference, name: str, wrong: WrongValue
 def _compare(again: Sequence[Any], first: Sequence[Any], limits: Sequence[Limit]) -> None:
     """Raise ``nondeterministic`` where an output differs from its twin by more than its limit."""
     for one, other, limit in zip(again, first, limits, strict=True):
-        found = tiers.error(one, other)
+        found = deviation.error(one, other)
         if found.odd or not limit.allows(found):
             raise CandidateFailed(Status.NONDETERMINISTIC, feedback.of_unequal_calls(found, limit))
 

@@ -26,15 +26,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-import torch
-
 from adaexplore.core.wire import Tier
 
 OracleKind = Literal["fp64", "fp32"]
 
-_CHUNK = 2**22
 _ORDER: tuple[Tier, ...] = get_args(Tier)
-_SINGLE_ULP = 2.0**-23
+SINGLE_ULP = 2.0**-23
 # the error relative to eager's own that still is the same precision
 _MARGIN = 4.0
 # the same where eager's result is rounding noise itself, which another order of operations makes differ more
@@ -73,66 +70,11 @@ class Error:
     drift: float
     size: float = 1.0
     top: float = 1.0
-    ulp: float = _SINGLE_ULP
+    ulp: float = SINGLE_ULP
     odd: int = 0
 
 
-_NONE = Error(0.0, 0.0, 0.0, 0.0)
-_TOTAL = Error(math.inf, math.inf, math.inf, math.inf)
-
-
-def error(got: Any, oracle: Any) -> Error:
-    """Error of ``got`` against ``oracle``, tensors of one shape on one device, in parts of 2**22 elements.
-
-    The oracle is usually float64. An oracle that overflows the dtype of ``got`` agrees with an
-    infinity there. Integers and booleans have no error, or an infinite one.
-    """
-    if not (got.is_floating_point() or got.is_complex()):
-        return _NONE if torch.equal(got, oracle.to(got.dtype)) else _TOTAL
-    if got.is_complex():
-        got, oracle = torch.view_as_real(got.resolve_conj()), torch.view_as_real(oracle.resolve_conj())
-    left, right = got.reshape(-1), oracle.reshape(-1)
-    sums = torch.zeros(8, dtype=torch.float64, device=got.device)
-    centre: Any = None
-    tops: list[Any] = []
-    for start in range(0, right.numel(), _CHUNK):
-        a, b = left[start : start + _CHUNK], right[start : start + _CHUNK]
-        narrow = b.to(a.dtype)
-        finite = torch.isfinite(a) & torch.isfinite(b)
-        agree = finite | (a == narrow) | (torch.isnan(a) & torch.isnan(narrow))
-        wide = torch.where(finite, b.to(torch.float64), 0.0)
-        off = torch.where(finite, a.to(torch.float64), 0.0) - wide
-        if centre is None:  # sums about some element: a large mean must not swallow the spread
-            centre = wide.sum() / finite.sum().clamp(min=1)
-        about = torch.where(finite, wide - centre, 0.0)
-        sums[0] += finite.sum()
-        sums[1] += (~agree).sum()
-        sums[2] += about.sum()
-        sums[3] += about.square().sum()
-        sums[4] += wide.square().sum()
-        sums[5] += off.square().sum()
-        sums[6] += (off * wide).sum()
-        sums[7] = torch.maximum(sums[7], off.abs().max())
-        tops.append(wide.abs().max())
-    if not right.numel():
-        return _NONE
-    count, odd, first, second, squared, wrong, along, peak = sums.tolist()
-    count = max(count, 1.0)
-    magnitude = math.sqrt(squared / count)
-    spread = math.sqrt(max(second / count - (first / count) ** 2, 0.0))
-    if spread <= 1e-7 * magnitude:
-        spread = magnitude or 1.0
-    factor = along / squared if squared else 0.0
-    return Error(
-        rms=math.sqrt(wrong / count) / spread,
-        peak=peak / spread,
-        noise=math.sqrt(max(wrong - factor * along, 0.0) / count) / spread,
-        drift=abs(factor),
-        size=magnitude / spread,
-        top=float(torch.stack(tops).max()) / spread,
-        ulp=max(float(torch.finfo(got.dtype).eps), _SINGLE_ULP),
-        odd=int(odd),
-    )
+NO_ERROR = Error(0.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -179,7 +121,7 @@ def strict_limit(eager: Error, *, depth: float = 1.0, oracle: OracleKind = "fp64
         oracle: precision of the oracle.
     """
     margin = _NOISE_MARGIN if eager.rms > _NOISE else _MARGIN
-    ulps = max(_SINGLE_FLOOR, math.sqrt(depth) / _STEPS) if eager.ulp <= _SINGLE_ULP else _HALF_FLOOR
+    ulps = max(_SINGLE_FLOOR, math.sqrt(depth) / _STEPS) if eager.ulp <= SINGLE_ULP else _HALF_FLOOR
     floor = ulps * eager.ulp * (_SINGLE_ORACLE if oracle == "fp32" else 1.0)
     return Limit(
         rms=margin * max(eager.rms, floor * eager.size),
@@ -207,7 +149,7 @@ def constant_limit(tier: Tier, strict: Limit, eager: Error, lossy: Error | None 
         eager: error of the reference, TF32 off.
         lossy: the same with TF32 on, where known.
     """
-    most = lossy or _NONE
+    most = lossy or NO_ERROR
     noise, drift = _CONSTANTS[tier]
     wide_noise = max(strict.rms, noise, 2 * most.noise)
     wide_drift = max(strict.rms, drift, 2 * most.drift)

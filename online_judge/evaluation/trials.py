@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from adaexplore.core.verdict import Status
-from online_judge.evaluation import comparison, costs, feedback, oracles, tiers, trees
+from online_judge.evaluation import comparison, costs, deviation, feedback, oracles, trees
 from online_judge.evaluation.arenas import Arena, Parcel, lay_out, pack
 from online_judge.evaluation.dialogue import CandidateFailed, Dialogue
 from online_judge.evaluation.findings import Failure, Stage
@@ -258,7 +258,7 @@ class Trials:
 def _nearer(got: Sequence[Any], rival: Sequence[Any], expected: Sequence[Any]) -> bool:
     """Whether outputs are by far nearer to the rival ones than to what is expected."""
     for leaf, other, want in zip(got, rival, expected, strict=True):
-        from_want, from_other = tiers.error(leaf, want).rms, tiers.error(leaf, other).rms
+        from_want, from_other = deviation.error(leaf, want).rms, deviation.error(leaf, other).rms
         if from_want > _TOLD_APART and from_other < _NEARER * from_want:
             return True
     return False

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from online_judge.evaluation import emulation, tiers, trees
+from online_judge.evaluation import deviation, emulation, trees
 
 
 class Function(nn.Module):
@@ -52,7 +52,7 @@ def test_operands_of_every_product_are_rounded(name: str) -> None:
     assert tf32 is not None
     assert half is not None
     for truncated, rounded, want in zip(tf32.leaves, half.leaves, plain, strict=True):
-        small, large = tiers.error(truncated, want).rms, tiers.error(rounded, want).rms
+        small, large = deviation.error(truncated, want).rms, deviation.error(rounded, want).rms
         assert 1e-4 < small < large < 2e-2
     assert all(torch.equal(*pair) for pair in zip(inputs, kept, strict=True))
     assert torch.backends.mha.get_fastpath_enabled()

@@ -14,6 +14,7 @@ from online_judge.evaluation.tiers import Graded
 from .test_tiers import rounded
 
 CHAIN = """
+import torch
 import torch.nn as nn
 
 class Model(nn.Module):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from online_judge.evaluation import costs, oracles, reference, tiers, variants
+from online_judge.evaluation import costs, deviation, oracles, reference, tiers, variants
 from online_judge.evaluation.reference import NoRoom, Reference, ReferenceFailed, Seeds
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
@@ -62,7 +62,7 @@ class TestOracle:
         assert oracle.leaves[0].dtype == torch.float64
         weight, bias = of.weights["linear.weight"].double(), of.weights["linear.bias"].double()
         assert torch.equal(oracle.leaves[0], torch.nn.functional.linear(inputs[0].double(), weight, bias))
-        assert 0 < tiers.error(eager.leaves[0], oracle.leaves[0]).rms < 1e-6
+        assert 0 < deviation.error(eager.leaves[0], oracle.leaves[0]).rms < 1e-6
 
     @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
     def test_weights_and_inputs_of_half_precision_count_as_they_are(self, dtype: str) -> None:
@@ -354,7 +354,7 @@ def test_recorded_problems_have_oracles_variants_and_other_weights(source: str) 
     oracle = of.oracle(inputs, 0)
     assert oracle is not None
     assert of.oracle_kind == "fp64"
-    eager = tiers.error(want[0], oracle.leaves[0])
+    eager = deviation.error(want[0], oracle.leaves[0])
     assert tiers.strict_limit(eager).allows(eager)
     assert not of.writes_inputs
     for variant in variants.VARIANTS:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from online_judge.evaluation import tiers
+from online_judge.evaluation import deviation, tiers
 from online_judge.evaluation.tiers import Error
 
 
@@ -69,9 +69,9 @@ class TestMatrixProduct:
     def test_any_order_of_single_precision_sums_is_strict(self, kind: str, depth: int) -> None:
         a, b = operands(kind, depth)
         oracle = a.double() @ b.double()
-        eager = tiers.error(a @ b, oracle)
+        eager = deviation.error(a @ b, oracle)
         for step in (1, 32):
-            got = tiers.error(in_steps(a, b, step), oracle)
+            got = deviation.error(in_steps(a, b, step), oracle)
             assert reached(got, eager, depth=depth) == "strict", step
 
     @pytest.mark.parametrize("operand", OPERANDS)
@@ -79,8 +79,8 @@ class TestMatrixProduct:
         round_, tier = OPERANDS[operand]
         a, b = operands(kind, depth)
         oracle = a.double() @ b.double()
-        got = tiers.error(round_(a) @ round_(b), oracle)
-        assert reached(got, tiers.error(a @ b, oracle), depth=depth) == tier
+        got = deviation.error(round_(a) @ round_(b), oracle)
+        assert reached(got, deviation.error(a @ b, oracle), depth=depth) == tier
 
     @pytest.mark.parametrize("operand", OPERANDS)
     def test_two_products_in_a_row_are_told(self, kind: str, depth: int, operand: str) -> None:
@@ -88,18 +88,18 @@ class TestMatrixProduct:
         a, b = operands(kind, depth)
         c = torch.randn(64, 64) / 64**0.5
         oracle = torch.relu(a.double() @ b.double()) @ c.double()
-        eager = tiers.error(torch.relu(a @ b) @ c, oracle)
-        got = tiers.error(round_(torch.relu(round_(a) @ round_(b))) @ round_(c), oracle)
+        eager = deviation.error(torch.relu(a @ b) @ c, oracle)
+        got = deviation.error(round_(torch.relu(round_(a) @ round_(b))) @ round_(c), oracle)
         assert reached(got, eager, depth=depth) == tier
-        ordered = tiers.error(in_steps(torch.relu(in_steps(a, b, 1)), c, 1), oracle)
+        ordered = deviation.error(in_steps(torch.relu(in_steps(a, b, 1)), c, 1), oracle)
         assert reached(ordered, eager, depth=depth) == "strict"
 
     @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
     def test_sums_in_half_precision_are_not_strict(self, kind: str, depth: int, dtype: Any) -> None:
         a, b = operands(kind, depth)
         oracle = a.double() @ b.double()
-        got = tiers.error(in_steps(a, b, 16, dtype), oracle)
-        tier = reached(got, tiers.error(a @ b, oracle), depth=depth)
+        got = deviation.error(in_steps(a, b, 16, dtype), oracle)
+        tier = reached(got, deviation.error(a @ b, oracle), depth=depth)
         assert not tiers.meets(tier, "tf32" if dtype is torch.bfloat16 else "strict")
 
     def test_three_tf32_products_for_one_are_strict(self, kind: str, depth: int) -> None:
@@ -107,16 +107,16 @@ class TestMatrixProduct:
         oracle = a.double() @ b.double()
         high_a, high_b = rounded(a, 10), rounded(b, 10)
         got = high_a @ high_b + rounded(a - high_a, 10) @ high_b + high_a @ rounded(b - high_b, 10)
-        assert reached(tiers.error(got, oracle), tiers.error(a @ b, oracle), depth=depth) == "strict"
+        assert reached(deviation.error(got, oracle), deviation.error(a @ b, oracle), depth=depth) == "strict"
 
 
 def test_the_longest_usual_products_are_told_too() -> None:
     a, b = operands("positive", 8192)
     oracle = a.double() @ b.double()
-    eager = tiers.error(a @ b, oracle)
-    assert reached(tiers.error(in_steps(a, b, 1), oracle), eager, depth=8192) == "strict"
+    eager = deviation.error(a @ b, oracle)
+    assert reached(deviation.error(in_steps(a, b, 1), oracle), eager, depth=8192) == "strict"
     for round_, tier in OPERANDS.values():
-        got = tiers.error(round_(a) @ round_(b), oracle)
+        got = deviation.error(round_(a) @ round_(b), oracle)
         assert reached(got, eager, depth=8192) == tier
 
 
@@ -125,11 +125,11 @@ def test_a_long_mean_may_be_summed_in_any_order(draw: Any) -> None:
     torch.manual_seed(0)
     x = draw(64, 100_000)
     oracle = x.double().mean(1)
-    eager = tiers.error(x.mean(1), oracle)
+    eager = deviation.error(x.mean(1), oracle)
     for step in (1, 128, 1024):
-        got = tiers.error(summed(x, step) / x.shape[1], oracle)
+        got = deviation.error(summed(x, step) / x.shape[1], oracle)
         assert reached(got, eager, depth=x.shape[1]) == "strict"
-    low = tiers.error(summed(x.half(), 1024).half().float() / x.shape[1], oracle)
+    low = deviation.error(summed(x.half(), 1024).half().float() / x.shape[1], oracle)
     assert reached(low, eager, depth=x.shape[1]) != "strict"
 
 
@@ -139,19 +139,19 @@ def test_honest_norms_and_softmax_are_strict(features: int, scale: float, shift:
     torch.manual_seed(1)
     x = torch.randn(32, features) * scale + shift
     oracle = torch.nn.functional.layer_norm(x.double(), (features,))
-    eager = tiers.error(torch.nn.functional.layer_norm(x, (features,)), oracle)
+    eager = deviation.error(torch.nn.functional.layer_norm(x, (features,)), oracle)
     mean = summed(x, 256)[:, None] / features
     for variance in (summed((x - mean) ** 2, 256), summed(x * x, 256) - features * mean[:, 0] ** 2):
         got = (x - mean) * torch.rsqrt(variance[:, None] / features + 1e-5)
-        assert reached(tiers.error(got, oracle), eager, depth=features) == "strict"
-    low = tiers.error(torch.nn.functional.layer_norm(rounded(x, 10), (features,)), oracle)
+        assert reached(deviation.error(got, oracle), eager, depth=features) == "strict"
+    low = deviation.error(torch.nn.functional.layer_norm(rounded(x, 10), (features,)), oracle)
     assert reached(low, eager, depth=features) == "tf32"
     oracle = torch.softmax(x.double(), 1)
-    eager = tiers.error(torch.softmax(x, 1), oracle)
+    eager = deviation.error(torch.softmax(x, 1), oracle)
     powers = torch.exp2((x - x.amax(1, keepdim=True)) * 1.4426950408889634)
-    got = tiers.error(powers / summed(powers, 256)[:, None], oracle)
+    got = deviation.error(powers / summed(powers, 256)[:, None], oracle)
     assert reached(got, eager, depth=features) == "strict"
-    low = tiers.error(torch.softmax(x.bfloat16().float(), 1), oracle)
+    low = deviation.error(torch.softmax(x.bfloat16().float(), 1), oracle)
     assert not tiers.meets(reached(low, eager, depth=features), "tf32")
 
 
@@ -160,26 +160,26 @@ def test_half_precision_tasks_are_measured_by_their_own_rounding(dtype: Any) -> 
     torch.manual_seed(2)
     a, b = torch.randn(64, 512).to(dtype), (torch.randn(512, 64) / 22).to(dtype)
     oracle = torch.relu(a.double() @ b.double() + 0.1)
-    eager = tiers.error(torch.relu(a @ b + torch.tensor(0.1, dtype=dtype)), oracle)
+    eager = deviation.error(torch.relu(a @ b + torch.tensor(0.1, dtype=dtype)), oracle)
     fused = torch.relu(a.float() @ b.float() + 0.1)
-    assert reached(tiers.error(fused.to(dtype), oracle), eager) == "strict"
-    assert reached(tiers.error((1.1 * fused).to(dtype), oracle), eager) == "legacy"
+    assert reached(deviation.error(fused.to(dtype), oracle), eager) == "strict"
+    assert reached(deviation.error((1.1 * fused).to(dtype), oracle), eager) == "legacy"
 
 
 def test_small_outputs_do_not_hide_errors() -> None:
     oracle = torch.softmax(torch.rand(16, 4096, dtype=torch.float64), 1)
-    eager = tiers.error(oracle.float(), oracle)
-    assert reached(tiers.error(torch.zeros(16, 4096), oracle), eager) == "legacy"
-    assert reached(tiers.error(torch.full((16, 4096), 1 / 4096), oracle), eager) == "legacy"
+    eager = deviation.error(oracle.float(), oracle)
+    assert reached(deviation.error(torch.zeros(16, 4096), oracle), eager) == "legacy"
+    assert reached(deviation.error(torch.full((16, 4096), 1 / 4096), oracle), eager) == "legacy"
 
 
 def test_one_wrong_element_among_many_costs_the_tier() -> None:
     oracle = torch.randn(1000, 1000, dtype=torch.float64)
     got = oracle.float()
     got[7, 7] += 0.04
-    found = tiers.error(got, oracle)
+    found = deviation.error(got, oracle)
     assert found.rms < 1e-4
-    assert reached(found, tiers.error(oracle.float(), oracle)) == "half"
+    assert reached(found, deviation.error(oracle.float(), oracle)) == "half"
 
 
 def test_what_pytorch_loses_with_tf32_on_is_allowed() -> None:
@@ -191,17 +191,17 @@ def test_what_pytorch_loses_with_tf32_on_is_allowed() -> None:
 
 def test_infinities_count_where_one_side_alone_has_them() -> None:
     oracle = torch.tensor([1.0, 2.0, 1e300, float("nan")], dtype=torch.float64)
-    agreed = tiers.error(torch.tensor([1.0, 2.0, float("inf"), float("nan")]), oracle)
+    agreed = deviation.error(torch.tensor([1.0, 2.0, float("inf"), float("nan")]), oracle)
     assert (agreed.rms, agreed.odd) == (0.0, 0)
-    lost = tiers.error(torch.tensor([1.0, float("nan"), float("inf"), float("nan")]), oracle)
+    lost = deviation.error(torch.tensor([1.0, float("nan"), float("inf"), float("nan")]), oracle)
     assert lost.odd == 1
     assert reached(lost, agreed) == "legacy"
     assert reached(lost, lost) == "strict"
 
 
 def test_whole_numbers_are_right_or_wrong() -> None:
-    right = tiers.error(torch.tensor([1, 2]), torch.tensor([1, 2]))
-    wrong = tiers.error(torch.tensor([1, 3]), torch.tensor([1, 2]))
+    right = deviation.error(torch.tensor([1, 2]), torch.tensor([1, 2]))
+    wrong = deviation.error(torch.tensor([1, 3]), torch.tensor([1, 2]))
     assert reached(right, right) == "strict"
     assert reached(wrong, right) == "legacy"
 
@@ -209,27 +209,27 @@ def test_whole_numbers_are_right_or_wrong() -> None:
 def test_noise_of_cancellation_is_no_lower_precision() -> None:
     x = torch.randn(16, 8, 4096)
     oracle = torch.nn.functional.layer_norm(x.double(), (4096,)).mean(2)  # zero but for rounding
-    eager = tiers.error(torch.nn.functional.layer_norm(x, (4096,)).mean(2), oracle)
+    eager = deviation.error(torch.nn.functional.layer_norm(x, (4096,)).mean(2), oracle)
     flat = x - summed(x.reshape(-1, 4096), 512).reshape(16, 8, 1) / 4096
     other = (flat / (flat.square().mean(2, keepdim=True) + 1e-5).sqrt()).mean(2)
     assert eager.rms > 1
-    assert reached(tiers.error(other, oracle), eager) == "strict"
+    assert reached(deviation.error(other, oracle), eager) == "strict"
 
 
 def test_empty_constant_scalar_and_complex_outputs_have_an_error() -> None:
-    assert tiers.error(torch.zeros(0), torch.zeros(0)).rms == 0
-    assert tiers.error(torch.ones(5), torch.full((5,), 2.0)).rms == pytest.approx(0.5)
-    assert tiers.error(torch.zeros(5), torch.zeros(5)).rms == 0
-    assert tiers.error(torch.tensor(1.01), torch.tensor(1.0)).rms == pytest.approx(0.01, rel=1e-4)
-    assert tiers.error(torch.tensor([1 + 2j]), torch.tensor([1 + 1j])).peak > 0
+    assert deviation.error(torch.zeros(0), torch.zeros(0)).rms == 0
+    assert deviation.error(torch.ones(5), torch.full((5,), 2.0)).rms == pytest.approx(0.5)
+    assert deviation.error(torch.zeros(5), torch.zeros(5)).rms == 0
+    assert deviation.error(torch.tensor(1.01), torch.tensor(1.0)).rms == pytest.approx(0.01, rel=1e-4)
+    assert deviation.error(torch.tensor([1 + 2j]), torch.tensor([1 + 1j])).peak > 0
 
 
 def test_large_outputs_are_measured_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     oracle = torch.randn(1000, dtype=torch.float64) + 1e6
     got = oracle.float()
-    whole = tiers.error(got, oracle)
-    monkeypatch.setattr(tiers, "_CHUNK", 64)
-    parts = tiers.error(got, oracle)
+    whole = deviation.error(got, oracle)
+    monkeypatch.setattr(deviation, "_CHUNK", 64)
+    parts = deviation.error(got, oracle)
     assert parts.rms == pytest.approx(whole.rms, rel=1e-9)
     assert parts.size == pytest.approx(whole.size, rel=1e-9)
     assert (parts.peak, parts.top) == pytest.approx((whole.peak, whole.top))
