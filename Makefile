@@ -1,5 +1,6 @@
 # make quickstart   set up .venv and run the main job in small (no GPU, no model key)
-# make test         set up .venv and run lint, types, import contracts and tests
+# make test         set up .venv and run lint, types, import contracts, style counts and all tests
+# make check        the quick tier, about a minute: as make test, with the quick tests alone
 # make install      only set up .venv; does nothing where it is up to date
 #
 # PYTHON            the Python to build .venv from, 3.11 or later
@@ -12,9 +13,12 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # over the cores, each file in one process
 SPREAD := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# pure packages of the agent side, and what starts no judge
+QUICK = $(addprefix tests/,agent core prompts records report search settings synthesis test_architecture.py) \
+	$(shell grep -rL --include='test_*.py' --exclude='test_recorded*' 'live import\|confined' tests/online_judge)
 TORCH := $(shell grep '^torch==' requirements.txt)
 
-.PHONY: quickstart test install lint format clean
+.PHONY: quickstart test check install lint format clean
 .DEFAULT_GOAL := test
 
 quickstart: install
@@ -23,11 +27,15 @@ quickstart: install
 test: lint
 	$(BIN)/python -m pytest -m "not gpu and not live" $(SPREAD)
 
+check: lint
+	$(BIN)/python -m pytest -m "not slow and not gpu and not live" $(SPREAD) $(QUICK)
+
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tool_scripts.check_style
 
 format: install
 	$(BIN)/ruff check --fix .
