@@ -153,9 +153,9 @@ def of_tier(grade: Graded, needed: Tier, tf32: Tf32Policy) -> dict[str, Any]:
         basis = f", 1.3 times the error of the reference with {_ROUNDED[needed]} operands"
     line = (
         f"{Status.WRONG_VALUE.value}: the outputs are less precise than tier {needed}: "
-        f"error {error.rms:.2g} (rms), {error.peak:.2g} (largest); "
-        f"the limit is {limit.rms:.2g} (rms), {limit.peak:.2g} (largest){basis}; "
-        "all in standard deviations of the output"
+        f"error {error.rms:.2g} (rms), {error.noise:.2g} (less a common factor), {error.peak:.2g} (largest); "
+        f"the limit is {limit.rms:.2g} (rms), {min(limit.noise, limit.rms):.2g} (less a common factor), "
+        f"{limit.peak:.2g} (largest){basis}; all in standard deviations of the output"
     )
     lines = [line, f"likely cause: {_cause(grade, limit)}"]
     advice = "Keep operands in the precision of the inputs and accumulate in float32."
@@ -175,7 +175,7 @@ def of_tier(grade: Graded, needed: Tier, tf32: Tf32Policy) -> dict[str, Any]:
 
 def _cause(grade: Graded, limit: Limit) -> str:
     """What most often makes outputs this imprecise."""
-    if grade.error.rms <= limit.rms:
+    if grade.error.rms <= limit.rms and grade.error.noise <= limit.noise:
         return "few elements are far off, the others are precise: look at borders, masks and cancellation"
     if grade.tier == "tf32":
         return "products in TF32, the default of tl.dot for float32 operands, or operands in float16"

@@ -82,27 +82,29 @@ class Limit:
     """Largest error that a tier allows, in units of the oracle's spread.
 
     Attributes:
-        rms: of the root mean square; where ``drift`` is given, of its part that no common factor explains.
+        rms: of the root mean square.
         peak: of the largest deviation.
-        drift: of the common factor's deviation from 1; None where ``rms`` covers it.
+        noise: of the root mean square of what no common factor explains.
+        drift: of the common factor's deviation from 1.
     """
 
     rms: float
     peak: float
-    drift: float | None = None
+    noise: float = math.inf
+    drift: float = math.inf
 
     def allows(self, found: Error) -> bool:
         """Return whether an error is within the limit."""
-        if found.peak > self.peak:
-            return False
-        if self.drift is None:
-            return found.rms <= self.rms
-        return found.noise <= self.rms and found.drift <= self.drift
+        return (
+            found.rms <= self.rms
+            and found.peak <= self.peak
+            and found.noise <= self.noise
+            and found.drift <= self.drift
+        )
 
     def times(self, factor: float) -> Limit:
         """Return a limit that is ``factor`` times as wide."""
-        drift = None if self.drift is None else factor * self.drift
-        return Limit(factor * self.rms, factor * self.peak, drift)
+        return Limit(factor * self.rms, factor * self.peak, factor * self.noise, factor * self.drift)
 
 
 Limits = Mapping[Tier, Limit]
@@ -130,11 +132,16 @@ def strict_limit(eager: Error, *, depth: float = 1.0, oracle: OracleKind = "fp64
 
 
 def emulated_limit(strict: Limit, errors: Iterable[Error]) -> Limit:
-    """Return 1.3 times the largest of the errors of emulated references, and no less than ``strict``."""
+    """Return 1.3 times the largest of the errors of emulated references, and no less than ``strict``.
+
+    Truncated operands shrink every product, and a chain of products adds that up, while rounding to
+    bfloat16 averages out: what no common factor explains has a limit of its own.
+    """
     found = list(errors)
     return Limit(
         rms=max([strict.rms, *(EMULATION_MARGIN * each.rms for each in found)]),
         peak=max([strict.peak, *(EMULATION_MARGIN * each.peak for each in found)]),
+        noise=max([strict.rms, *(EMULATION_MARGIN * each.noise for each in found)]),
     )
 
 
@@ -154,7 +161,8 @@ def constant_limit(tier: Tier, strict: Limit, eager: Error, lossy: Error | None 
     wide_noise = max(strict.rms, noise, 2 * most.noise)
     wide_drift = max(strict.rms, drift, 2 * most.drift)
     peak = max(strict.peak, _TAIL * wide_noise + noise * eager.top, 2 * most.peak) + wide_drift * eager.top
-    return Limit(wide_noise, peak, wide_drift)
+    rms = math.hypot(wide_noise, wide_drift * eager.size)  # of noise and drift together
+    return Limit(rms, peak, wide_noise, wide_drift)
 
 
 def reached(candidate: Error, eager: Error, limits: Limits) -> Tier:
@@ -197,7 +205,11 @@ class Graded:
             "tier": self.tier,
             "rms": self.error.rms,
             "peak": self.error.peak,
-            "limits": {tier: {"rms": each.rms, "peak": each.peak} for tier, each in self.limits.items()},
+            "noise": self.error.noise,
+            "limits": {
+                tier: {"rms": each.rms, "peak": each.peak, "noise": min(each.noise, each.rms)}
+                for tier, each in self.limits.items()
+            },
             "basis": "emulated" if self.emulated else "constants",
         }
 
