@@ -20,6 +20,7 @@ from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTraits, ProfileReport
 from online_judge.channel import Channel, ChannelClosed
+from online_judge.cores import ANY_CORE, Cores
 from online_judge.device_lock import DeviceLock
 from online_judge.evaluation import feedback, flags
 from online_judge.evaluation.findings import Stage
@@ -50,12 +51,14 @@ class Device:
         kind: ``cuda`` or ``cpu``.
         visible_devices: value of ``CUDA_VISIBLE_DEVICES`` for processes that use it.
         hardware: its name.
+        cores: of the CPU, for its processes.
     """
 
     id: int
     kind: DeviceKind
     visible_devices: str
     hardware: str
+    cores: Cores = ANY_CORE
 
 
 class _Lost(Exception):
@@ -447,6 +450,8 @@ def _referee_config(nursery: Nursery, device: Device, slot: int, settings: Setti
         "visible_devices": device.visible_devices,
         "home": str(nursery.home / f"referee-{device.id}-{slot}"),
         "lock_file": str(lock_file(nursery, device)),
+        "timing_cores": device.cores.timing,
+        "other_cores": device.cores.others,
         "secret": settings.secret.hex(),
         "cpu_max_elements": settings.cpu_max_elements,
         "cpu_max_flops": settings.cpu_max_flops,
@@ -472,6 +477,7 @@ def fresh_spec(nursery: Nursery, device: Device, settings: Settings, build_dir: 
         visible_devices=device.visible_devices,
         compile_target=settings.compile_target,
         build_dir=build_dir,
+        cores=device.cores.others,
     )
 
 

@@ -34,14 +34,19 @@ _MAX_ARMED = 2
 _folder_numbers = itertools.count(1)
 
 
-def compile_slots(nursery: Nursery, settings: Settings, compile_target: str) -> list[CompileSlot]:
-    """As many slots as the settings or the cores say; they share players, which begin to get ready."""
+def compile_slots(
+    nursery: Nursery, settings: Settings, compile_target: str, cores: tuple[int, ...] = ()
+) -> list[CompileSlot]:
+    """As many slots as the settings or the cores say; they share players, which begin to get ready.
+
+    Players run on ``cores``, or on any.
+    """
     count = settings.compile_slots or max(1, (os.cpu_count() or 1) // 4)
 
     def fresh() -> PlayerSpec:
         folder = nursery.home / f"compile-{next(_folder_numbers)}"
         folder.mkdir(mode=0o700, parents=True)
-        return PlayerSpec(str(folder), "cpu", "", compile_target, executes=False)
+        return PlayerSpec(str(folder), "cpu", "", compile_target, executes=False, cores=cores)
 
     armed = _MAX_ARMED if settings.armed_players is None else settings.armed_players
     pool = Pool(nursery, fresh, min(count, armed))

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from online_judge import linux
+from online_judge.cores import ANY_CORE, Cores, run_on
 
 _FROZEN = struct.Struct("d")
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -51,9 +52,13 @@ class DeviceLock:
     parent is killed there and it is not.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        """Use ``path`` and, for the turnstile, ``path`` with ``.turn``; both are made when missing."""
+    def __init__(self, path: str | Path, cores: Cores = ANY_CORE) -> None:
+        """Use ``path`` and, for the turnstile, ``path`` with ``.turn``; both are made when missing.
+
+        Whoever has the device alone runs on the ``cores`` for timing meanwhile.
+        """
         self._path = os.fspath(path)
+        self._cores = cores
         self._mine = threading.local()
         for name in (self._path, self._turnstile, self._account):
             os.close(os.open(name, _FLAGS, 0o600))
@@ -117,9 +122,11 @@ class DeviceLock:
     def _others_stopped(self) -> Iterator[None]:
         stopped = linux.stop_below(self._roots())
         begin = time.monotonic()
+        run_on(self._cores.timing)
         try:
             yield
         finally:
+            run_on(self._cores.others)
             linux.go_on(stopped)
             total = self.stopped_s() + time.monotonic() - begin
             with open(self._account, "r+b") as file:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from adaexplore.core.errors import ConfigError
 from online_judge.bench import Device
+from online_judge.cores import share_out
 from online_judge.nursery import Nursery
 from online_judge.settings import Settings
 
@@ -62,7 +63,10 @@ def find(nursery: Nursery, settings: Settings) -> Machine:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     names = visible if len(visible) == len(gpus) and all(visible) else [str(i) for i in range(len(gpus))]
     indices = range(len(gpus)) if wanted is None else wanted
-    devices = tuple(Device(index, "cuda", names[index].strip(), gpus[index][0]) for index in indices)
+    cores = share_out(os.sched_getaffinity(0), len(gpus))
+    devices = tuple(
+        Device(index, "cuda", names[index].strip(), gpus[index][0], cores[index]) for index in indices
+    )
     return Machine(True, len(gpus), devices, gpus[0][1])
 
 

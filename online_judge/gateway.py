@@ -91,7 +91,10 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         pinned = settings.allocation_mode == "manual"
         scheduler = Scheduler(benches, settings.max_queue_size, pinned=pinned)
         scheduler.start()
-        compilers = compile_slots(nursery, settings, machine.compile_target) if machine.devices else []
+        compilers = []
+        if machine.devices:
+            cores = machine.devices[0].cores.others
+            compilers = compile_slots(nursery, settings, machine.compile_target, cores)
         compiles = Scheduler(compilers, settings.max_queue_size, pinned=False)
         compiles.start()
         metrics = Metrics()

@@ -63,7 +63,7 @@ class Forward:
 
 @dataclass(frozen=True)
 class Observe:
-    """Tell what the candidate changed in its process."""
+    """Report what the candidate changed in its process."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ class Prepare:
         seed: set before each block; before each call where ``reseed``.
         reseed: whether outputs depend on the random state.
         least_s: seconds of warm-up.
+        cores: of the CPU to run on until the next :class:`Observe`; empty for any.
     """
 
     inputs: Parcel
@@ -83,6 +84,7 @@ class Prepare:
     seed: int
     reseed: bool
     least_s: float
+    cores: tuple[int, ...] = ()
 
 
 BlockKind = Literal["marked", "plain", "graph"]

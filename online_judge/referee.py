@@ -41,6 +41,7 @@ from adaexplore.core.verdict import Status
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProfileReport, Tf32Policy
 from online_judge import linux
 from online_judge.channel import Channel, ChannelClosed
+from online_judge.cores import Cores, run_on
 from online_judge.device_lock import DeviceLock
 from online_judge.evaluation import driver, feedback, gauge, modules
 from online_judge.evaluation.dialogue import CandidateFailed, Dialogue, PlayerGone
@@ -75,6 +76,8 @@ class RefereeConfig:
         visible_devices: value of ``CUDA_VISIBLE_DEVICES``.
         home: private folder.
         lock_file: one file per device; timing holds it exclusively.
+        timing_cores: see :class:`online_judge.cores.Cores`.
+        other_cores: likewise.
         secret: key of the hidden seeds, as hex.
         cpu_max_elements: see :class:`online_judge.settings.Settings`.
         cpu_max_flops: likewise.
@@ -85,6 +88,8 @@ class RefereeConfig:
     visible_devices: str
     home: str
     lock_file: str
+    timing_cores: list[int]
+    other_cores: list[int]
     secret: str
     cpu_max_elements: int
     cpu_max_flops: float
@@ -99,7 +104,8 @@ class Referee:
         self._config = config
         self._cuda = config.device == "cuda"
         self._secret = bytes.fromhex(config.secret)
-        self._lock = DeviceLock(config.lock_file)
+        cores = Cores(tuple(config.timing_cores), tuple(config.other_cores))
+        self._lock = DeviceLock(config.lock_file, cores)
         self._problems: OrderedDict[tuple[str, ...], Problem] = OrderedDict()
         self._small_enough: set[str] = set()
         self._watch: Stopwatch | None = None
@@ -148,6 +154,7 @@ class Referee:
                     folder=order["folder"],
                     visible_devices=self._config.visible_devices,
                     keeper=order["keeper"],
+                    timing_cores=tuple(self._config.timing_cores),
                     alone=order["alone"],
                     job=order["job"] + source_identity(request.custom_model_src)[:16],
                 )
@@ -292,6 +299,7 @@ def main(control: Channel, helpers: WarmCache) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     linux.forbid_new_privileges()
     linux.forbid_inspection()
+    run_on(settings.other_cores)
     Path(settings.home).mkdir(parents=True, exist_ok=True)
     os.chdir(settings.home)
     os.environ["CUDA_VISIBLE_DEVICES"] = settings.visible_devices

@@ -12,6 +12,7 @@ from typing import Any, Literal, Self
 
 from online_judge import confinement, mounts
 from online_judge.confinement import Wanted
+from online_judge.cores import run_on
 
 DeviceKind = Literal["cuda", "cpu"]
 
@@ -46,6 +47,7 @@ class PlayerSpec:
         tf32: precision policy; empty until :func:`assign`.
         build_dir: where CUDA extensions are built; None means inside ``folder``.
         executes: whether kernels run on the CPU path; else they are only compiled.
+        cores: of the CPU that it runs on but for timing; empty for any.
     """
 
     folder: str
@@ -55,6 +57,7 @@ class PlayerSpec:
     tf32: str = ""
     build_dir: str | None = None
     executes: bool = True
+    cores: tuple[int, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that :meth:`from_json` reads."""
@@ -101,6 +104,7 @@ def enter(spec: PlayerSpec) -> None:
 
     Needs no privileges. What belongs to the job comes with :func:`assign`, at once where the spec has it.
     """
+    run_on(spec.cores)
     folder = Path(spec.folder)
     private = {
         "HOME": folder / "home",

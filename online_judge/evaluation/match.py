@@ -76,6 +76,7 @@ class Terms:
         folder: the player's private folder, for scrubbing.
         visible_devices: the device, as ``CUDA_VISIBLE_DEVICES`` names it.
         keeper: process id above the player's.
+        timing_cores: of the CPU that the player is timed on; empty for any.
         alone: whether the device is held exclusively all the time.
         job: names this job's hidden inputs.
     """
@@ -90,6 +91,7 @@ class Terms:
     keeper: int
     alone: bool
     job: str
+    timing_cores: tuple[int, ...] = ()
 
 
 @dataclass
@@ -369,10 +371,10 @@ class Match:
             self._dialogue.clock("reference", Stage.TIMING.value)
             call = self._problem.timed_call(self._request.baseline)
             self._course = Course(self._problem, name, call, stopwatch, expected, rng, shared=True)
-            self._share = self._profile()
             gpu_state.snapshot(self._terms.visible_devices)  # the first one takes longer
         trials, tolerance = self._request.num_perf_trials, self._request.tolerance
-        race = Race(self._dialogue, self._problem, self._course, name, rng, trials, tolerance)
+        cores = self._terms.timing_cores
+        race = Race(self._dialogue, self._problem, self._course, name, rng, trials, tolerance, cores)
         with self._holding(exclusive=True) as hold:
             quiet = stopwatch.wait_for_quiet()
             before = gpu_state.snapshot(self._terms.visible_devices)
@@ -386,6 +388,7 @@ class Match:
             if any(flag.id == "timed_output_wrong" for flag in outcome.flags):
                 self._check_again()
             self._observe()
+            self._share = self._profile()  # afterwards: CUPTI stays loaded and makes each launch slower
         return measured(
             outcome,
             hold,

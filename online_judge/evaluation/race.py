@@ -134,6 +134,7 @@ class Race:
         rng: random.Random,
         trials: int,
         tolerance: float,
+        cores: tuple[int, ...] = (),
     ) -> None:
         """Prepare.
 
@@ -145,6 +146,7 @@ class Race:
             rng: of the referee's hidden choices.
             trials: the number of timed calls that is enough.
             tolerance: of timed outputs.
+            cores: of the CPU that the player is to run on.
         """
         self._dialogue = dialogue
         self._reference = problem.reference
@@ -153,6 +155,7 @@ class Race:
         self._rng = rng
         self._trials = max(trials, MIN_SAMPLES)
         self._tolerance = tolerance
+        self._cores = cores
         self._audits: list[_Audit] = []
         self._large = 2 * _AUDITS * course.output_bytes > _KEPT_BYTES
 
@@ -227,6 +230,7 @@ class Race:
             seed=self._reference.call_seed(self._name),
             reseed=self._reference.stochastic,
             least_s=WARMUP_S,
+            cores=self._cores,
         )
         begin = time.perf_counter()
         answer = self._dialogue.ask(Stage.TIMING, order, self._course.arenas)

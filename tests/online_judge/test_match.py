@@ -150,7 +150,7 @@ def status(judge: LiveJudge, body: str, reference: str = REFERENCE, **fields: An
 
 
 def test_equal_calls_are_compared_beyond_the_tolerance(judge: LiveJudge) -> None:
-    assert status(judge, NOISY + "return y + 0.01 * noise") == "nondeterministic"
+    assert status(judge, NOISY + "return y + 0.045 * noise") == "nondeterministic"
 
 
 def test_last_bits_may_differ_with_a_note(judge: LiveJudge) -> None:

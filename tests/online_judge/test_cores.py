@@ -1,0 +1,47 @@
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from online_judge.cores import ANY_CORE, Cores, run_on, share_out
+from online_judge.device_lock import DeviceLock
+
+
+def test_each_device_gets_two_cores_of_its_own() -> None:
+    first, second = share_out(range(16), 2)
+    assert (first.timing, second.timing) == ((0, 1), (2, 3))
+    assert first.others == second.others == tuple(range(4, 16))
+
+
+@pytest.mark.parametrize(("cores", "devices"), [(2, 1), (7, 1), (15, 2)])
+def test_small_machines_set_no_cores_apart(cores: int, devices: int) -> None:
+    assert share_out(range(cores), devices) == (ANY_CORE,) * devices
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_exclusive_use_runs_on_the_cores_for_timing(tmp_path: Path) -> None:
+    before = sorted(os.sched_getaffinity(0))
+    seen: dict[str, set[int]] = {}
+    wake, end = threading.Event(), threading.Event()
+
+    def other_thread() -> None:
+        wake.wait()
+        seen["thread"] = os.sched_getaffinity(0)
+        end.set()
+
+    threading.Thread(target=other_thread).start()
+    try:
+        lock = DeviceLock(tmp_path / "gpu.lock", Cores((before[0],), tuple(before[1:])))
+        with lock.hold(exclusive=True):
+            seen["inside"] = os.sched_getaffinity(0)
+            wake.set()
+            end.wait()
+        seen["after"] = os.sched_getaffinity(0)
+        with lock.hold(exclusive=False):
+            seen["shared"] = os.sched_getaffinity(0)
+    finally:
+        run_on(before)
+        wake.set()
+    assert seen["inside"] == seen["thread"] == {before[0]}
+    assert seen["after"] == seen["shared"] == set(before[1:])
