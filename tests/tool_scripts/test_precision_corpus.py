@@ -117,13 +117,14 @@ def test_operands_must_be_set_exactly_once() -> None:
 
 
 @pytest.mark.slow
-def test_every_variant_compiles_for_sm_90(tmp_path: Path) -> None:
+def test_both_triton_kernels_compile_for_sm_90(tmp_path: Path) -> None:
+    chosen = [each for each in ENTRIES if each.name.startswith("attention/")]
     with (
         running_judge("cpu", 1, tmp_path / "log", COMPILE_TARGET="sm_90") as url,
         httpx.Client(base_url=url, timeout=60, trust_env=False) as client,
     ):
-        gated = [gate(client, Candidate(each.id, each.name, each.problem, each.source)) for each in ENTRIES]
-    assert {each.candidate.id: each.status for each in gated} == {each.id: "passed" for each in ENTRIES}
+        gated = [gate(client, Candidate(each.id, each.name, each.problem, each.source)) for each in chosen]
+    assert {each.candidate.id: each.status for each in gated} == {each.id: "passed" for each in chosen}
 
 
 def graded(variant: Variant, *outcomes: str) -> Graded:
@@ -160,7 +161,7 @@ def test_missing_verdict_is_no_rejection() -> None:
 
 
 def run_command(out: Path, passing: str) -> int:
-    """The command on a judge that passes kernels with ``passing`` in their source, and its results."""
+    """Run the command on a judge that passes kernels whose source matches ``passing``."""
     sources: dict[str, str] = {}
 
     def jobs(method: str, path: str, body: dict[str, Any], _key: str | None) -> Answer:
