@@ -39,7 +39,7 @@ def compile_slots(
 ) -> list[CompileSlot]:
     """As many slots as the settings or the cores say; they share players, which begin to get ready.
 
-    Players run on ``cores``, or on any.
+    Their processes run on ``cores``, or on any.
     """
     count = settings.compile_slots or max(1, (os.cpu_count() or 1) // 4)
 

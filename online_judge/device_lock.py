@@ -55,7 +55,7 @@ class DeviceLock:
     def __init__(self, path: str | Path, cores: Cores = ANY_CORE) -> None:
         """Use ``path`` and, for the turnstile, ``path`` with ``.turn``; both are made when missing.
 
-        Whoever has the device alone runs on the ``cores`` for timing meanwhile.
+        A process with exclusive use runs on the ``cores`` for timing meanwhile.
         """
         self._path = os.fspath(path)
         self._cores = cores

@@ -76,7 +76,7 @@ class Terms:
         folder: the player's private folder, for scrubbing.
         visible_devices: the device, as ``CUDA_VISIBLE_DEVICES`` names it.
         keeper: process id above the player's.
-        timing_cores: of the CPU that the player is timed on; empty for any.
+        timing_cores: of the CPU that the candidate is timed on; empty for any.
         alone: whether the device is held exclusively all the time.
         job: names this job's hidden inputs.
     """

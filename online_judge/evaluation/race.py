@@ -146,7 +146,7 @@ class Race:
             rng: of the referee's hidden choices.
             trials: the number of timed calls that is enough.
             tolerance: of timed outputs.
-            cores: of the CPU that the player is to run on.
+            cores: of the CPU that the candidate process is to run on.
         """
         self._dialogue = dialogue
         self._reference = problem.reference
