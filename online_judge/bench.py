@@ -123,6 +123,7 @@ class Bench:
         self._pool = pool
         self._room = room
         self._lock = DeviceLock(lock_file(nursery, device))
+        self._only_for: str | None = None  # the reference that changed global state of the referee
         self._referee = RefereeHandle(
             nursery, self._lock, partial(_referee_config, nursery, device, slot, settings)
         )
@@ -255,6 +256,7 @@ class Bench:
         self, request: ProblemRequest, limit_s: int, cancelled: threading.Event, alone: bool
     ) -> dict[str, Any]:
         order = {"op": "problem", "request": request.model_dump(mode="json"), "alone": alone}
+        self._require_clean_referee(request.original_model_src)
         try:
             result = self._converse(self._referee.ready(), order, [], limit_s, cancelled)
         except ReferenceTimeout as timeout:
@@ -264,8 +266,23 @@ class Bench:
             self._referee.drop()
             raise
         self._referee.release()
+        self._note_changes(request.original_model_src, result)
         self._raise_for_reference(result)
         return result
+
+    def _require_clean_referee(self, reference: str) -> None:
+        """Replace a referee whose global state another reference changed."""
+        if self._only_for not in (None, reference):
+            self._referee.drop()
+            self._only_for = None
+
+    def _note_changes(self, reference: str, result: dict[str, Any] | None) -> None:
+        """A referee whose global state a reference changed serves no other reference."""
+        if result is None:  # nobody knows; the referee was replaced, or is by the next job
+            self._only_for = reference
+        elif result.get("changed"):
+            log.warning("a reference changed global state: %s", ", ".join(map(str, result["changed"])))
+            self._only_for = reference
 
     def close(self) -> None:
         """Let the referee go."""
@@ -324,6 +341,7 @@ class Bench:
             ProblemError: the reference fails or takes too long.
             Cancelled, NoRoom, _RefereeLost, ZygoteLost: there is no result.
         """
+        self._require_clean_referee(request.original_model_src)
         referee = self._referee.ready()
         armed = self._take_player(request, cancelled)
         result: dict[str, Any] | None = None
@@ -357,6 +375,7 @@ class Bench:
             if result is None:
                 late = self._referee.settle()
             self._referee.release()
+            self._note_changes(request.original_model_src, result or late)
         if result is not None:
             self._raise_for_reference(result)
         return _Played(str(armed.folder), report, result, gone, timed_out, sandbox, late)

@@ -7,7 +7,7 @@ configuration, then orders:
   "recorded_ms": float | null, "facts": {...}, "keeper": int, "alone": bool}`` with the player's socket;
   answered by any number of ``{"clock": "reference" | "candidate" | "tuning" | "none", "stage": str}``,
   which tell whose time is running, and one ``{"result": {...}}``; of kind ``judge_failed`` where the judge's
-  own code raised;
+  own code raised; ``changed`` names what the reference replaced in the process;
 - ``{"op": "sweep", ..., "sweep": {...}}`` (see :class:`online_judge.sweeps.SweepTerms`) and
   ``{"op": "profile", ...}``: the same for other questions about a candidate;
 - ``{"op": "problem", "request": {...}, "alone": bool}``: the same without a player;
@@ -48,6 +48,7 @@ from online_judge.evaluation.dialogue import CandidateFailed, Dialogue, PlayerGo
 from online_judge.evaluation.examination import examine
 from online_judge.evaluation.match import Match, Terms
 from online_judge.evaluation.problem import Problem
+from online_judge.evaluation.process_state import ProcessState
 from online_judge.evaluation.profiling import Profiling
 from online_judge.evaluation.reference import NoRoom, Reference, ReferenceFailed, Seeds
 from online_judge.evaluation.sweep import Sweep
@@ -117,13 +118,15 @@ class Referee:
             torch.cuda.init()
         else:
             gauge.warm_up()
+        state = ProcessState.take()
         while True:
             order, fds = self._control.receive_json()
             if order["op"] == "release":
                 self._release()
                 self._control.send_json({"released": True})
             else:
-                self._control.send_json({"result": self._result(order, fds)})
+                result = self._result(order, fds)
+                self._control.send_json({"result": result | {"changed": state.changes()}})
 
     def _result(self, order: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """What an order finds; an exception of the judge's own code is a finding about the judge."""

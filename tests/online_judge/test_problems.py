@@ -276,3 +276,36 @@ def test_reference_that_kills_its_process_is_not_the_candidates_fault(judge: Liv
     assert response.json()["ok"] is False
     assert "ends its process" in response.json()["reason"]
     assert judge.evaluate(with_forward(HONEST))["correctness"] is True
+
+
+PATCHES = {
+    "comparison": "torch.Tensor.__sub__ = lambda one, other: torch.zeros(())",
+    "drawing": "torch.randn = lambda *size, **more: torch.zeros(*size)",
+    "builtins": "import builtins\nbuiltins.any = lambda items: False",
+    "judge": "from online_judge.evaluation import comparison\ncomparison.difference = lambda *a, **b: None",
+    "switch": "torch.set_flush_denormal(False)\ntorch.set_num_threads(2)",
+}
+
+
+@pytest.mark.parametrize("where", ["load", "forward"])
+@pytest.mark.parametrize("name", PATCHES)
+def test_patching_reference_changes_no_other_verdict(frail_judge: LiveJudge, name: str, where: str) -> None:
+    if where == "load":
+        patching = REFERENCE.replace("class Model", f"{PATCHES[name]}\n\nclass Model")
+    else:
+        lines = PATCHES[name].replace("\n", "\n        ")
+        patching = REFERENCE.replace(
+            "        return torch.relu", f"        {lines}\n        return torch.relu"
+        )
+    frail_judge.post("/evaluate", {"original_model_src": patching, "custom_model_src": with_forward(HONEST)})
+    wrong = frail_judge.evaluate(with_forward("return self.linear(x)"))
+    assert wrong["metadata"]["status"] == "wrong_value", wrong
+    assert frail_judge.evaluate(with_forward(HONEST))["correctness"]
+
+
+def test_clean_references_share_a_process(frail_judge: LiveJudge) -> None:
+    frail_judge.evaluate(with_forward(HONEST))
+    (before,) = frail_judge.processes("judge-referee")
+    other = REFERENCE.replace("torch.relu", "torch.sigmoid")
+    assert frail_judge.evaluate(with_forward("return torch.sigmoid(self.linear(x))"), other)["correctness"]
+    assert frail_judge.processes("judge-referee") == [before]
