@@ -161,10 +161,10 @@ class Bench:
             if self.device.kind == "cuda":  # elsewhere equal runs are to give equal verdicts
                 metadata["seconds"] = {name: round(spent, 3) for name, spent in self.stage_seconds.items()}
             return verdict.model_copy(update={"metadata": metadata})
-        if isinstance(lost, _RefereeLost) and lost.whose in ("candidate", "tuning"):
+        self._require_harmless_reference(lost, request, limit_s, cancelled)
+        if isinstance(lost, _RefereeLost) and lost.whose != "none":
             crash = feedback.of_crash("together with the judge's own processes, twice,", lost.stage)
             return Verdict(status=Status.CRASH, metadata=self._facts(request) | crash)
-        self._raise_for_lost(lost)
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
 
     @property
@@ -224,7 +224,7 @@ class Bench:
                 why = f"the process ended {played.report.how}"
                 return ProfileReport(status=Status.CRASH.value, profile=None, message=why)
             return ProfileReport.model_validate(played.result["report"])
-        self._raise_for_lost(lost)
+        self._require_harmless_reference(lost, request, limit_s, cancelled)
         raise JudgeError("the judge's own processes failed twice at this profile; try again")
 
     def check_problem(self, request: ProblemRequest, cancelled: threading.Event) -> ProblemTraits | None:
@@ -269,6 +269,31 @@ class Bench:
         self._note_changes(request.original_model_src, result)
         self._raise_for_reference(result)
         return result
+
+    def _require_harmless_reference(
+        self, lost: _Lost | None, request: EvaluationRequest, limit_s: int, cancelled: threading.Event
+    ) -> None:
+        """Where a referee died at the reference's work, run the reference once with no candidate attached.
+
+        Raises:
+            ProblemError: the reference fails, or ends its process.
+            JudgeError: the referee lost its CUDA context twice.
+            Cancelled: as :meth:`evaluate`.
+        """
+        if isinstance(lost, _ContextLost):
+            raise lost.final
+        if not isinstance(lost, _RefereeLost) or lost.whose != "reference":
+            return
+        asked = ProblemRequest(
+            original_model_src=request.original_model_src,
+            dtype_str=request.dtype_str,
+            seed_num=request.seed_num,
+        )
+        once = partial(self._check_once, asked, limit_s, cancelled)
+        try:
+            self._room.use(request.original_model_src, cancelled, once)
+        except _Lost as again:
+            self._raise_for_lost(again)
 
     def _require_clean_referee(self, reference: str) -> None:
         """Replace a referee whose global state another reference changed."""
@@ -429,11 +454,11 @@ class Bench:
         return facts | feedback.of_precision(request.tf32, cuda=cuda)
 
     def _raise_for_lost(self, lost: _Lost | None) -> None:
-        """Whose referee dies twice at the reference's work has a reference that kills it."""
+        """Raise for a referee that was lost while no candidate was attached."""
         if isinstance(lost, _ContextLost):
             raise lost.final
         if isinstance(lost, _RefereeLost) and lost.whose == "reference":
-            raise ProblemError("the process that ran the reference died twice")
+            raise ProblemError("the process that ran the reference died twice, also without a candidate")
 
     def _raise_for_reference(self, result: dict[str, Any]) -> None:
         """Raise for a result that is no finding about the candidate."""

@@ -188,6 +188,18 @@ def test_reference_that_kills_its_judge_is_told_so(judge: LiveJudge) -> None:
     assert judge.evaluate(with_forward(HONEST))["correctness"] is True
 
 
+def test_death_beside_a_candidate_is_not_the_references(judge: LiveJudge) -> None:
+    """Alone the reference works: what ended its process may be the candidate."""
+    twice = REFERENCE.replace(
+        "def forward(self, x):",
+        "def forward(self, x):\n        self.calls = getattr(self, 'calls', 0) + 1\n"
+        "        self.calls < 3 or __import__('os')._exit(3)",
+    )
+    answer = judge.evaluate(with_forward(HONEST), twice)
+    assert (answer["metadata"]["status"], answer["success"]) == ("crash", True), answer
+    assert judge.evaluate(with_forward(HONEST))["correctness"] is True
+
+
 def test_exception_of_the_judge_is_named(judge: LiveJudge) -> None:
     breaking = REFERENCE.replace(
         "def forward(self, x):", "def forward(self, x):\n        torch.isfinite = None"
