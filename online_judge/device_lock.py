@@ -122,8 +122,8 @@ class DeviceLock:
     def _others_stopped(self) -> Iterator[None]:
         stopped = linux.stop_below(self._roots())
         begin = time.monotonic()
-        run_on(self._cores.timing)
         try:
+            run_on(self._cores.timing)
             yield
         finally:
             run_on(self._cores.others)

@@ -64,4 +64,5 @@ def error(got: Any, oracle: Any) -> Error:
         top=float(torch.stack(tops).max()) / spread,
         ulp=max(float(torch.finfo(got.dtype).eps), SINGLE_ULP),
         odd=int(odd),
+        spread=spread,
     )

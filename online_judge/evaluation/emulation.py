@@ -23,6 +23,10 @@ _OPERANDS: dict[str, tuple[int, int]] = {
     "addmv": (1, 2),
     "addbmm": (1, 2),
     "baddbmm": (1, 2),
+    "addmm_": (1, 2),
+    "addmv_": (1, 2),
+    "addbmm_": (1, 2),
+    "baddbmm_": (1, 2),
     "_addmm_activation": (1, 2),
     "convolution": (0, 1),
 }
@@ -83,8 +87,10 @@ class _Products(TorchDispatchMode):  # type: ignore[misc]
         given = list(args)
         for place in positions:
             given[place] = self._rounding(given[place])
-        cudnn = _enabled(torch.backends.cudnn, True)  # a convolution is one product, and slow without it
-        with cudnn if name == "convolution" else contextlib.nullcontext():
+        if name != "convolution":
+            return func(*given, **(kwargs or {}))
+        # one product, and slow without these
+        with _enabled(torch.backends.cudnn, True), _enabled(torch.backends.mkldnn, True):
             return func(*given, **(kwargs or {}))
 
 

@@ -13,6 +13,7 @@ from online_judge.evaluation.problem import Problem
 from online_judge.evaluation.tiers import Error, Graded, Limit, OracleKind
 
 _LOOSER: tuple[Tier, ...] = ("tf32", "half")
+_HARDLY = 4.0
 
 
 class Grading:
@@ -84,7 +85,14 @@ class Grading:
             return
         for index, error in enumerate(self._errors(rounded)):
             known = [error] if lossy is None else [error, lossy[index]]
-            self._limits[index][tier] = tiers.emulated_limit(self._limits[index]["strict"], known)
+            strict = self._limits[index]["strict"]
+            limit = tiers.emulated_limit(strict, known)
+            if limit.rms < _HARDLY * strict.rms:  # its products hardly count: others may be products as well
+                limit = tiers.constant_limit(
+                    tier, strict, self._eager[index], lossy[index] if lossy else None
+                )
+                self._emulated = False
+            self._limits[index][tier] = limit
 
     def _lossy(self) -> list[Error] | None:
         """Errors of PyTorch itself with TF32 on, where it has that."""

@@ -250,9 +250,8 @@ class Match:
 
     def _repeat(self, first: Called) -> None:
         """Make the first trial again: equal calls must agree."""
-        called, flags_ = repetition.repeat(self._trials, self._reference, f"{self._terms.job}:0", first)
+        seen, flags_ = repetition.repeat(self._trials, self._reference, f"{self._terms.job}:0", first)
         self._found.flags += flags_
-        seen = called.answer
         self._launches = Launches.from_claim(seen.get("launches"))
         if seen.get("aliases") is True and not self._reference.aliases:
             self._found.flags.append(Flag("output_aliases_input", "an output lies in the memory of an input"))

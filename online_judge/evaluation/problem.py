@@ -20,6 +20,7 @@ from online_judge.evaluation.timing import Stopwatch
 
 _TRIAL = "facts"
 _LOOSE = 0.1
+_CONSTANT = 1e-7
 _SAMPLE = 2**22
 
 
@@ -156,10 +157,13 @@ class Problem:
 
 
 def _middle_and_spread(leaf: Any) -> tuple[float, float]:
-    """Median size and standard deviation of the finite elements, of every k-th where there are many."""
+    """Median size and standard deviation of the finite elements; of a constant output the size itself."""
     flat = leaf.reshape(-1)
-    some = flat[:: -(-flat.numel() // _SAMPLE) or 1].double()
-    some = some[torch.isfinite(some)]
+    if flat.numel() > _SAMPLE:
+        generator = torch.Generator(device=flat.device).manual_seed(0)
+        flat = flat[torch.randint(flat.numel(), (_SAMPLE,), generator=generator, device=flat.device)]
+    some = flat[torch.isfinite(flat)].double()
     if not some.numel():
         return 0.0, 0.0
-    return float(some.abs().median()), float(some.std(unbiased=False))
+    middle, spread = float(some.abs().median()), float(some.std(unbiased=False))
+    return middle, spread if spread > _CONSTANT * middle else middle

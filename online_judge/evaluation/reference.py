@@ -239,8 +239,25 @@ class Reference:
                 fresh[other] = held.detach().clone()
         return fresh
 
+    def redraw(self, name: str | int) -> tuple[dict[str, Any], int]:
+        """Give the model the weights that ``Model`` has when it is constructed under another seed.
+
+        Returns:
+            These weights by name, as in ``weights``, and the seed.
+
+        Raises:
+            ReferenceFailed: the constructor raises.
+        """
+        seed = self.seeds.of("construct", name)
+        with blaming("Model() fails"):
+            modules.seed_everything(seed)
+            state = self._module.Model(*self.init_inputs).state_dict()
+        fresh = {key: value.detach() for key, value in state.items()}
+        self._load(fresh)
+        return fresh, seed
+
     def restore_weights(self) -> None:
-        """Undo :meth:`reweigh`."""
+        """Undo :meth:`reweigh` and :meth:`redraw`."""
         self._load(self.weights)
 
     def call(self, kind: BaselineKind, inputs: list[Any]) -> Callable[..., Any]:

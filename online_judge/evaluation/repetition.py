@@ -10,7 +10,7 @@ from online_judge.evaluation import costs, deviation, feedback
 from online_judge.evaluation.dialogue import CandidateFailed, PlayerGone
 from online_judge.evaluation.flags import Flag
 from online_judge.evaluation.reference import Reference
-from online_judge.evaluation.tiers import Limit
+from online_judge.evaluation.tiers import Error, Limit
 from online_judge.evaluation.trials import Called, Trials, WrongValues
 from online_judge.orders import ForwardMode
 
@@ -20,37 +20,41 @@ REPEATS = 3
 _WRONG_LIMIT = Limit(rms=1e-2, peak=float("inf"))
 
 
-def repeat(trials: Trials, reference: Reference, name: str, first: Called) -> tuple[Called, list[Flag]]:
+def repeat(
+    trials: Trials, reference: Reference, name: str, first: Called
+) -> tuple[dict[str, Any], list[Flag]]:
     """Make the graded call ``name`` again, several times.
 
     Outputs may differ from the first ones as far as the precision that these reach allows.
 
     Returns:
-        The first repeated call, which observes launches and memory, and a flag where bits differ.
+        What the candidate's process observed in the first repeated call, and a flag where bits differ.
 
     Raises:
         CandidateFailed: ``nondeterministic`` where outputs differ by more, or what the call raises.
         ReferenceFailed, PlayerGone: as :meth:`Trials.call`.
     """
-    observed: Called | None = None
-    flag: list[Flag] = []
+    observed: dict[str, Any] = {}
+    largest: float | None = None
     limits = [grade.repeat_limit for grade in first.grades]
-    for _ in range(REPEATS):
-        mode: ForwardMode = "plain" if observed else "repeated"
+    units = [grade.error for grade in first.grades]
+    for number in range(REPEATS):
+        mode: ForwardMode = "plain" if number else "repeated"
+        inputs = reference.inputs(name)
         try:
-            called = trials.call(name, reference.inputs(name), mode=mode, kept=True)
+            called = trials.call(name, inputs, mode=mode, kept=True, expected=first.expected)
         except WrongValues as wrong:
             raise CandidateFailed(Status.NONDETERMINISTIC, feedback.of_repeat(wrong.metadata)) from wrong
-        observed = observed or called
-        _compare(called.outputs, first.outputs, limits)
-        if not flag and not _same(called.outputs, first.outputs):
-            largest = max(
-                deviation.error(*pair).rms for pair in zip(called.outputs, first.outputs, strict=True)
-            )
-            evidence = f"two equal calls differ by {largest:.2g} of the output's standard deviation"
-            flag = [Flag("nondeterministic", evidence)]
-    assert observed is not None
-    return observed, flag
+        if not number:
+            observed = called.answer
+        found = _compare(called.outputs, first.outputs, limits, units)
+        if largest is None and not _same(called.outputs, first.outputs):
+            largest = max(each.rms for each in found)
+        del called  # its outputs
+    if largest is None:
+        return observed, []
+    evidence = f"two equal calls differ by {largest:.2g} of the output's standard deviation"
+    return observed, [Flag("nondeterministic", evidence)]
 
 
 def diagnosed(trials: Trials, reference: Reference, name: str, wrong: WrongValues) -> CandidateFailed:
@@ -60,26 +64,37 @@ def diagnosed(trials: Trials, reference: Reference, name: str, wrong: WrongValue
         ReferenceFailed: as :meth:`Trials.call`.
     """
     limits = [_WRONG_LIMIT] * len(wrong.outputs)
+    units = [deviation.error(leaf, leaf) for leaf in wrong.expected.leaves]
     for _ in range(REPEATS):
+        again: Sequence[Any]
         try:
-            again: Sequence[Any] = trials.call(name, reference.inputs(name), kept=True).outputs
+            called = trials.call(name, reference.inputs(name), kept=True, expected=wrong.expected)
+            again = called.outputs
         except WrongValues as other:
             again = other.outputs
         except (CandidateFailed, PlayerGone):
             break
         try:
-            _compare(again, wrong.outputs, limits)
+            _compare(again, wrong.outputs, limits, units)
         except CandidateFailed as unsteady:
             return unsteady
     return wrong
 
 
-def _compare(again: Sequence[Any], first: Sequence[Any], limits: Sequence[Limit]) -> None:
-    """Raise ``nondeterministic`` where an output differs from its twin by more than its limit."""
-    for one, other, limit in zip(again, first, limits, strict=True):
-        found = deviation.error(one, other)
-        if found.odd or not limit.allows(found):
-            raise CandidateFailed(Status.NONDETERMINISTIC, feedback.of_unequal_calls(found, limit))
+def _compare(
+    again: Sequence[Any], first: Sequence[Any], limits: Sequence[Limit], units: Sequence[Error]
+) -> list[Error]:
+    """Return how far outputs differ from those of the first call; raise ``nondeterministic`` over a limit.
+
+    ``units`` have the spread of each expected output: that of the first call may be nothing but rounding.
+    """
+    found = []
+    for one, other, limit, unit in zip(again, first, limits, units, strict=True):
+        error = deviation.error(one, other).in_units_of(unit)
+        if error.odd or not limit.allows(error):
+            raise CandidateFailed(Status.NONDETERMINISTIC, feedback.of_unequal_calls(error, limit))
+        found.append(error)
+    return found
 
 
 def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:

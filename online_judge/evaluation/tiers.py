@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from adaexplore.core.wire import Tier
@@ -62,6 +62,7 @@ class Error:
         top: largest element of the oracle itself.
         ulp: relative spacing of the output's dtype, at least that of float32.
         odd: elements that are finite on one side alone; they count in none of the others.
+        spread: the unit of the others, in units of the output.
     """
 
     rms: float
@@ -72,6 +73,18 @@ class Error:
     top: float = 1.0
     ulp: float = SINGLE_ULP
     odd: int = 0
+    spread: float = 1.0
+
+    def in_units_of(self, other: Error) -> Error:
+        """Return the same error in units of another oracle's spread."""
+        factor = self.spread / other.spread
+        return replace(
+            self,
+            rms=factor * self.rms,
+            peak=factor * self.peak,
+            noise=factor * self.noise,
+            spread=other.spread,
+        )
 
 
 NO_ERROR = Error(0.0, 0.0, 0.0, 0.0)

@@ -92,16 +92,25 @@ class Trials:
         self._arenas: list[Arena] = []
         self._cuda = problem.reference.cuda
 
+    def use_reference_time(self) -> None:
+        """What follows is the reference's work."""
+        self._dialogue.clock("reference", Stage.FORWARD.value)
+
     def free(self) -> None:
         """Give back the memory shared with the player, which must not use it any more."""
         for arena in self._arenas:
             arena.free()
         self._arenas.clear()
 
-    def construct(self, *, load: bool, weights: dict[str, Any] | None = None) -> bool:
-        """Have the candidate built; True where loading the weights changed what it came to by itself.
+    def construct(
+        self, *, load: bool, weights: dict[str, Any] | None = None, seed: int | None = None
+    ) -> bool:
+        """Have the candidate built; True where loading the weights changed those that it constructed.
 
-        ``weights`` are others than the reference's own.
+        Args:
+            load: whether the weights are loaded after construction.
+            weights: others than the reference's own.
+            seed: another than that of the reference's own construction.
         """
         with self._guard():
             self._dialogue.clock("reference", Stage.CONSTRUCT.value)
@@ -111,7 +120,7 @@ class Trials:
             load=load,
             init_inputs=self._reference.init_inputs,
             weights=parcel,
-            seed=self._reference.construct_seed,
+            seed=self._reference.construct_seed if seed is None else seed,
             dtype=self._reference.dtype,
         )
         answer = self._dialogue.ask(Stage.CONSTRUCT, order, [arena])
@@ -148,6 +157,7 @@ class Trials:
         kept: bool = False,
         scale: Sequence[float] = (),
         rival: trees.Tree | None = None,
+        expected: trees.Tree | None = None,
     ) -> Called:
         """One call with inputs that the player has not seen; the reference may change ``inputs``.
 
@@ -159,6 +169,7 @@ class Trials:
             kept: whether the outputs are wanted.
             scale: by how much the absolute tolerance of each output grows.
             rival: outputs that would be wrong although they may lie within the tolerance.
+            expected: the reference's outputs where they are known from an equal call.
 
         Raises:
             CandidateFailed: it fails; :class:`WrongValues` where its outputs have wrong values.
@@ -166,7 +177,7 @@ class Trials:
         """
         self._dialogue.clock("reference", Stage.FORWARD.value)
         sent, parcel = self._share(inputs)
-        expected = self._reference.outputs(inputs, name)
+        expected = self._reference.outputs(inputs, name) if expected is None else expected
         if self._cuda:
             torch.cuda.empty_cache()  # what the reference needed on the way is the candidate's now
         places, nbytes = lay_out(expected.leaves, contiguous=True)

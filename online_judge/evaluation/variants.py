@@ -71,13 +71,13 @@ class Variant:
         return [trees.map_leaves(value, change) for value in inputs]
 
 
-def scaled(inputs: list[Any], factor: float) -> list[Any]:
-    """Return ``inputs`` times ``factor``, or divided by it where they would leave [0, 1]."""
+def shrunk(inputs: list[Any], factor: float) -> list[Any]:
+    """Return ``inputs`` times ``factor``, at most 1; tensors whose domain may end above zero stay."""
     if factor == 1.0:
         return inputs
 
     def change(value: Any, look: _Leaf, draw: float) -> Any:
-        return value * (1.0 / factor if look.in_unit and factor > 1 else factor)
+        return value * factor if look.in_unit or look.low <= 0 else value
 
     return Variant("scaled", change).apply(inputs, torch.Generator().manual_seed(0))
 

@@ -154,7 +154,7 @@ def test_hints_fit_the_request(status: Status, tf32: Tf32Policy, tier: Tier) -> 
     texts = [of_status(status)["feedback"]]
     if status is Status.WRONG_VALUE and tier != "legacy":
         texts.append(feedback.of_tier(graded("legacy"), tier, tf32)["feedback"])
-        texts.append(feedback.of_far_off(1.2, 2.0)["feedback"])
+        texts.append(feedback.of_far_off(1.2)["feedback"])
     for text in texts:
         assert text.startswith(status.value) or status is Status.CRASH
         assert len(text.rpartition("\nNext: ")[2]) > 20

@@ -90,6 +90,32 @@ def test_without_products_constants_apply() -> None:
     assert grade.to_json()["basis"] == "constants"
 
 
+def test_products_that_hardly_count_leave_the_constants() -> None:
+    """Another part of the reference may be a product for the candidate alone."""
+    source = CHAIN.replace(
+        "for layer in self.layers:\n            x = layer(x)",
+        "x = (x[:, :, None] * x[:, None]).sum(2) + 1e-5 * self.layers[0](x)",
+    )
+    problem = Problem(Reference(source, "key", Seeds(b"chain"), "fp32", cuda=False))
+    inputs = problem.reference.inputs("trial")
+    expected = problem.reference.outputs([inputs[0].clone()], "trial")
+    cut = emulation.truncated(inputs[0])
+    got = (cut[:, :, None] * cut[:, None]).sum(2) + 1e-5 * inputs[0] @ problem.reference.weights[
+        "layers.0.weight"
+    ].T
+    (grade,) = Grading(problem, inputs, "trial", expected).grade([got])
+    assert (grade.tier, grade.emulated) == ("tf32", False)
+
+
+@pytest.mark.parametrize(
+    ("output", "loose"),
+    [("x.mean() * 1e-3", True), ("x.mean() * 1e3", False), ("x", True), ("10 * (x - 1)", False)],
+)
+def test_looseness_is_relative_to_spread_or_size(output: str, loose: bool) -> None:
+    source = CHAIN.replace("return x\n", f"return {output}\n").replace("x = layer(x)", "pass")
+    assert Problem(Reference(source, "key", Seeds(b"l"), "fp32", cuda=False)).is_loose(0.05) is loose
+
+
 def test_half_precision_tasks_are_not_emulated() -> None:
     (grade,) = grades(lambda x: 1.3 * x, dtype="bf16")
     assert (grade.tier, grade.emulated) == ("legacy", False)

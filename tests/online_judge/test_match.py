@@ -208,6 +208,45 @@ def test_stale_weights_stay_suspect_where_the_tolerance_is_loose(judge: LiveJudg
     assert "stale_weights" in passes(judge, with_forward(kept), LOOSE)
 
 
+def test_weights_prepared_in_the_constructor_stay_suspect(judge: LiveJudge) -> None:
+    """A copy that is made while the module is constructed is stale, and right under another seed."""
+    candidate = with_forward("return torch.relu(nn.functional.linear(x, self.kept, self.linear.bias))")
+    layers = "self.linear = nn.Linear(features, features)"
+    candidate = candidate.replace(
+        layers, f"{layers}\n        self.kept = self.linear.weight.detach().clone()"
+    )
+    for reference in (
+        REFERENCE,
+        LOOSE.replace("0.1 * torch.softmax(self.linear(x), 1)", "torch.relu(self.linear(x))"),
+    ):
+        assert "stale_weights" in passes(judge, candidate, reference)
+
+
+def test_draws_stay_in_the_domain_of_the_inputs(judge: LiveJudge) -> None:
+    picking = RELU.replace("torch.relu(x)", "0.01 * nn.functional.one_hot((10 * x).long(), 10).float()")
+    picking = picking.replace("torch.randn(8, 16)", "torch.rand(8, 16)")
+    assert passes(
+        judge, relu_candidate("return 0.01 * nn.functional.one_hot((10 * x).long(), 10).float()"), picking
+    )
+
+
+def test_sums_in_any_order_are_deterministic_enough(judge: LiveJudge) -> None:
+    """All sums are 1: the outputs differ in rounding alone, as much as they vary."""
+    ones = RELU.replace("torch.relu(x)", "torch.softmax(x, 1).sum(1)").replace("8, 16", "64, 4096")
+    lines = (
+        "p = torch.softmax(x, 1)",
+        "k = 1 + int.from_bytes(__import__('os').urandom(2), 'little') % 4000",
+        "return p[:, :k].sum(1) + p[:, k:].sum(1)",
+    )
+    passes(judge, relu_candidate(*lines), ones)
+
+
+def test_outputs_that_break_at_other_weights_are_suspect(judge: LiveJudge) -> None:
+    large = "self.linear.weight.abs().max() > 0.35"
+    body = f"y = torch.relu(self.linear(x))\nreturn y * float('nan') if {large} else y"
+    assert "stale_weights" in passes(judge, with_forward(body))
+
+
 CHAIN = REFERENCE.replace(
     "self.linear = nn.Linear(features, features)",
     "self.layers = nn.ModuleList(nn.Linear(features, features, bias=False) for _ in range(6))",
