@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from online_judge import mounts
+
 _PREFIX = "adaexplore-player-"
 _CONTROLLERS = ("memory", "pids")
 _PATIENCE_S = 0.5
@@ -57,6 +59,18 @@ class Group:
     def processes(self, pid: int) -> int | None:
         """The limit of processes that is in force for ``pid``."""
         return self._read("pids", {"v1": "pids.max", "v2": "pids.max"}, pid)
+
+    @property
+    def counts_tasks(self) -> bool:
+        """Return whether :meth:`tasks` can know."""
+        return "pids" in self._parts
+
+    def tasks(self) -> int | None:
+        """Return how many processes and threads are in it; None where that is not known."""
+        _, path = self._parts.get("pids", ("", Path()))
+        with contextlib.suppress(OSError, ValueError):
+            return int((path / "pids.current").read_text()) or None  # 0: nothing could be moved into it
+        return None
 
     def ran_out_of_memory(self) -> bool:
         """Whether the kernel killed a process of it for want of memory."""
@@ -119,20 +133,19 @@ def _parents() -> list[_Parent]:
     """Where groups can be made, one place a controller; a plain tmpfs is no such place."""
     try:
         membership = [line.split(":", 2) for line in Path("/proc/self/cgroup").read_text().splitlines()]
-        mounts = [line.split() for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+        mounted = mounts.table()
     except OSError:
         return []
     found: dict[str, _Parent] = {}
-    for fields in mounts:
-        kind, options = fields[fields.index("-") + 1], fields[-1].split(",")
+    for mount in mounted:
         for _, names, path in membership:
-            if kind == "cgroup2" and not names:
-                place = _below(fields[4], fields[3], path)
+            if mount.kind == "cgroup2" and not names:
+                place = _below(mount.place, mount.root, path)
                 for controller, parent in _v2_parents(place) if place is not None else ():
                     found.setdefault(controller, _Parent("v2", controller, parent))
-            elif kind == "cgroup":
-                for controller in set(_CONTROLLERS) & set(names.split(",")) & set(options):
-                    place = _below(fields[4], fields[3], path)
+            elif mount.kind == "cgroup":
+                for controller in set(_CONTROLLERS) & set(names.split(",")) & mount.file_system_options:
+                    place = _below(mount.place, mount.root, path)
                     if place is not None and os.access(place, os.W_OK):
                         found.setdefault(controller, _Parent("v1", controller, place))
     return list(found.values())

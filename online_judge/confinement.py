@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from online_judge import landlock, linux, mounts
+from online_judge import landlock, linux, mounts, seccomp
 from online_judge.cgroups import Group
 
 _FIRST_UID: Final = 0x60000000
@@ -30,11 +30,12 @@ class Walls:
     uid: bool = True
     landlock: bool = True
     cgroup: bool = True
+    seccomp: bool = True
 
 
 # What breaks CUDA IPC between referee and player is switched off here, one by one.
 CPU_WALLS: Final = Walls()
-CUDA_WALLS: Final = Walls()
+CUDA_WALLS: Final = Walls(seccomp=False)  # not measured on a GPU yet
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,14 @@ class Plan:
         group: its control group, as far as there is one.
         uid: the user that it becomes; None: it stays the judge's.
         user_namespace: whether it stands in a user namespace.
+        own_pids: whether children of this process are in a process namespace of their own.
     """
 
     wanted: Wanted
     group: Group | None
     uid: int | None
     user_namespace: bool
+    own_pids: bool
 
 
 @dataclass(frozen=True)
@@ -112,14 +115,17 @@ def prepare(wanted: Wanted) -> Plan:
     uid = _own_uid() if walls.uid else None
     pids = linux.NEW_PIDS if walls.pids else 0
     user_namespace = False
+    own_pids = walls.pids
     try:
         linux.unshare(pids or linux.NEW_HOSTNAME)
     except OSError:
         uid = None
+        own_pids = False
         with contextlib.suppress(OSError):
             _enter_user_namespace(pids)
             user_namespace = True
-    return Plan(wanted, group, uid, user_namespace)
+            own_pids = walls.pids
+    return Plan(wanted, group, uid, user_namespace, own_pids)
 
 
 def enter(plan: Plan) -> Entered:
@@ -139,6 +145,11 @@ def enter(plan: Plan) -> Entered:
     linux.forbid_inspection(forbid=False)
     _limit(plan.wanted.limits, alone=plan.user_namespace or os.getuid() == plan.uid)
     landlocked = walls.landlock and _lock(plan.wanted.room, moved=moved)
+    with contextlib.suppress(OSError):
+        linux.join_new_keyring()
+    if walls.seccomp:  # last: it refuses what the steps before need
+        with contextlib.suppress(OSError):
+            seccomp.install()
     return Entered(landlocked=landlocked, alone=moved or os.getuid() == plan.uid)
 
 

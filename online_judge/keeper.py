@@ -8,12 +8,14 @@ import select
 import signal
 import socket
 import struct
+import time
 import traceback
 from collections import deque
 from collections.abc import Callable
 from typing import NoReturn
 
 from online_judge import confinement, linux, readback
+from online_judge.cgroups import Group
 from online_judge.channel import Channel, ChannelClosed
 from online_judge.confinement import Plan, Wanted
 
@@ -21,6 +23,7 @@ MAX_PROCESSES = 256
 LOG_BYTES = 4096
 INIT = "judge-init"
 _LOOK_S = 0.25
+_DEATH_S = 1.0
 _LOCKED, _OPEN, _GO = b"L", b"o", b"g"
 _CREDENTIALS = struct.Struct("iII")
 
@@ -49,6 +52,9 @@ def keep(
 ) -> NoReturn:
     """Fork a player into its sandbox, wait for its end or the order to end it, kill its tree, report, exit.
 
+    Where permitted this process runs before all ordinary ones, so that a fork bomb does not keep it waiting.
+    The candidate's own priority stays that of the reference: both are timed.
+
     Runs in a fresh child of the zygote. Two messages go over the lifeline. Before ``play`` is called:
     ``{"sandbox": {...}}``, see :mod:`online_judge.readback`. When nothing of the player is left:
     ``{"exit": code | null, "signal": number | null, "crowded": bool, "out_of_memory": bool, "started": bool,
@@ -73,8 +79,9 @@ def keep(
     linux.die_with_parent(signal.SIGTERM, os.getppid())
     me = os.getpid()
     plan = confinement.prepare(wanted)
-    if wanted.walls.pids:
-        _fork_init(me)
+    if plan.group is not None and plan.group.counts_tasks:  # its looks then cost next to nothing
+        linux.run_first()
+    init = _fork_init(me) if wanted.walls.pids else None
     log_read, log_write = os.pipe()
     if plan.uid is not None:
         os.fchown(log_write, plan.uid, plan.uid)  # so that it can open /dev/stdout
@@ -107,17 +114,21 @@ def keep(
                 break
         if lifeline in ready:
             break
-        if len(linux.descendants(me)) > MAX_PROCESSES:
+        if _is_crowded(me, plan.group):
             crowded = True
             break
-    if status is None:  # it ends first, so that what it leaves behind shows
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-    orphans = _orphans(me, pid)
+    linux.run_first()
+    # it ends first, so that what it leaves behind shows
+    alone = status is not None or (not crowded and _kill(pid))
+    orphans = _orphans(me, pid) if alone else 0
+    if init is not None:
+        _kill(init)  # the kernel then kills its whole namespace at once
     if plan.group is not None:
         plan.group.kill()
-    linux.kill_descendants()
+    if plan.own_pids:
+        linux.reap_children()
+    else:
+        linux.kill_descendants()
     while log_read in select.select([log_read], [], [], 0)[0] and tail.read(log_read):
         pass
     report = {
@@ -136,17 +147,43 @@ def keep(
     os._exit(0)
 
 
-def _fork_init(keeper: int) -> None:
+def _kill(child: int) -> bool:
+    """Kill a child before any other process runs; return whether it ended within ``_DEATH_S``.
+
+    A fork bomb's processes take part in the same scheduling: an ordinary process may wait seconds to die.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+    linux.run_first(child)
+    deadline = time.monotonic() + _DEATH_S
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(child, os.WNOHANG)[0] == 0:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.001)
+    return True
+
+
+def _is_crowded(supervisor: int, group: Group | None) -> bool:
+    """Return whether there are too many processes; the control group spares a look at all of ``/proc``."""
+    tasks = group.tasks() if group is not None else None
+    if tasks is not None and tasks <= MAX_PROCESSES:
+        return False
+    return len(linux.descendants(supervisor)) > MAX_PROCESSES
+
+
+def _fork_init(keeper: int) -> int:
     """Fork what adopts orphans in the players' process namespace; its end kills everything there.
 
     It is the first process of that namespace if there is one; else it does nothing. It ends with the
     keeper, even one that is killed: then the pipe between them closes.
     """
     watch, held = os.pipe()
-    if os.fork() != 0:
+    pid = os.fork()
+    if pid != 0:
         os.close(watch)
         os.set_inheritable(held, False)  # stays open as long as the keeper lives
-        return
+        return pid
     try:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

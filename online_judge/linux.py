@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import resource
 import signal
@@ -26,6 +27,11 @@ NEW_USER = 0x10000000
 NEW_PIDS = 0x20000000
 NEW_NETWORK = 0x40000000
 
+MACHINES = ("x86_64", "aarch64")
+"""Architectures whose numbers of system calls are known; :func:`number` picks one."""
+KEYCTL = (250, 219)
+_JOIN_SESSION_KEYRING = 1
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -40,6 +46,27 @@ def call(name: str, *arguments: object) -> int:
         code = ctypes.get_errno()
         raise OSError(code, f"{name}: {os.strerror(code)}")
     return result
+
+
+def machine() -> str:
+    """Return this machine's architecture.
+
+    Raises:
+        OSError: its numbers of system calls are not known here.
+    """
+    name = os.uname().machine
+    if name not in MACHINES:
+        raise OSError(errno.ENOSYS, f"no system call numbers for {name}")
+    return name
+
+
+def number(numbers: tuple[int, int]) -> int:
+    """Return the one of ``numbers`` that is this machine's.
+
+    Raises:
+        OSError: as :func:`machine`.
+    """
+    return numbers[MACHINES.index(machine())]
 
 
 def _prctl(option: int, argument: int | bytes) -> None:
@@ -94,6 +121,24 @@ def unshare(flags: int) -> None:
         OSError: this process may not.
     """
     call("unshare", flags)
+
+
+def join_new_keyring() -> None:
+    """Leave the session's keyring for a new, empty one.
+
+    Raises:
+        OSError: the kernel has no keyrings, or a container forbids them.
+    """
+    call("syscall", number(KEYCTL), _JOIN_SESSION_KEYRING, None)
+
+
+def run_first(pid: int = 0) -> None:
+    """Let a process, by default this one, run before all ordinary ones where that is permitted.
+
+    Its forks are ordinary processes.
+    """
+    with contextlib.suppress(OSError):
+        os.sched_setscheduler(pid, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
 def drop_capabilities() -> None:
@@ -173,6 +218,13 @@ def kill_descendants() -> None:
         except ChildProcessError:
             return
         time.sleep(0.002)
+
+
+def reap_children() -> None:
+    """Wait until this process has no child; right where the kernel kills them, with their namespace."""
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.waitpid(-1, 0)
 
 
 def _signal_all(pids: Collection[int], signum: signal.Signals) -> None:

@@ -7,6 +7,7 @@ import ctypes
 import functools
 import glob
 import os
+import re
 import shutil
 import struct
 import sys
@@ -24,7 +25,8 @@ _MAX_FILES = 200_000
 
 _NOSUID, _NODEV, _NOEXEC, _BIND, _REC, _PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
 _DETACH = 2
-_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
+_OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
+_NO_SYMLINKS = 4
 _CLONE, _RECURSIVE, _EMPTY_PATH, _FROM_DESCRIPTOR = 1, 0x8000, 0x1000, 4
 _ATTRIBUTE_RDONLY, _ATTRIBUTE_IDMAP = 1, 0x00100000
 
@@ -39,6 +41,7 @@ _SETTINGS = (
     "/etc/nvidia",
 )
 _NODES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_KEY_LISTS = ("/proc/keys", "/proc/key-users")
 _GPU_NODES = "/dev/nvidia*"
 _LINKS = {
     "/dev/fd": "/proc/self/fd",
@@ -47,6 +50,7 @@ _LINKS = {
     "/dev/stderr": "/proc/self/fd/2",
 }
 _FOLDER_VARIABLES = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
+_ESCAPED = re.compile(r"\\(0[0-7]{2}|1[0-7]{2})")
 _COMPILERS = ("gcc", "cc", "clang", "g++")
 _FILE_VARIABLES = ("TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "CC", "CXX")
 
@@ -71,7 +75,10 @@ class Room:
 
 
 def room(folder: str, *, cuda: bool, environment: Mapping[str, str], build_dir: str | None = None) -> Room:
-    """The room of a player: the system, this Python and its packages; nothing of this repository."""
+    """What a player sees: the system, this Python and its packages; nothing of this repository.
+
+    ``build_dir`` is a real path: a symbolic link in it is an error when it is mounted.
+    """
     home = str(Path(folder).parent)
     secret = (home,) if is_installed() else (home, REPOSITORY)
     python = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
@@ -86,7 +93,7 @@ def room(folder: str, *, cuda: bool, environment: Mapping[str, str], build_dir: 
         visible.append(sysconfig.get_path("purelib"))
     writable: tuple[str, ...] = ()
     if build_dir and not any(is_within(inner, build_dir) for inner in (*secret, *python, *_SYSTEM)):
-        writable = (os.path.realpath(build_dir),)
+        writable = (build_dir,)
     return Room(
         folder=folder,
         visible=(*_SYSTEM, *_SETTINGS, *dict.fromkeys(visible)),
@@ -161,6 +168,9 @@ def _build(room: Room, root: str, uid: int, gid: int, disk_bytes: int, guests: M
         _mount("proc", root + "/proc", "proc", _NOSUID | _NODEV | _NOEXEC, "hidepid=2")
     except OSError:  # a container that masks parts of its own /proc
         _mount("/proc", root + "/proc", "", _BIND | _REC)
+    for name in _KEY_LISTS:
+        with contextlib.suppress(OSError):  # a kernel without keyrings, or a container that masks them
+            _mount("/dev/null", root + name, "", _BIND)
     owner = f"nr_inodes={_MAX_FILES},mode=700,uid={uid},gid={gid}"
     for path in (TEMPORARY, SHARED_MEMORY):
         _mount("player", root + path, "tmpfs", _NOSUID | _NODEV, f"size={SMALL_BYTES},{owner}")
@@ -256,9 +266,17 @@ def _guests(paths: Sequence[str], uid: int, gid: int) -> dict[str, int]:
 
 
 def _borrow(path: str, uid: int, gid: int) -> int:
-    """A detached mount of ``path`` in which its owner's files belong to ``uid``; gives its descriptor."""
-    fd = linux.call("syscall", _OPEN_TREE, -100, os.fsencode(path), _CLONE | os.O_CLOEXEC)
-    owner = os.stat(path)
+    """A detached mount of ``path`` in which its owner's files belong to ``uid``; gives its descriptor.
+
+    Other candidates may write in the same folder: a symbolic link on the way is an error.
+    """
+    how = struct.pack("QQQ", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0, _NO_SYMLINKS)
+    folder = linux.call("syscall", _OPENAT2, -100, os.fsencode(path), how, ctypes.c_size_t(len(how)))
+    try:
+        fd = linux.call("syscall", _OPEN_TREE, folder, b"", _CLONE | _EMPTY_PATH | os.O_CLOEXEC)
+        owner = os.fstat(folder)
+    finally:
+        os.close(folder)
     if owner.st_uid == uid:
         return fd
     try:
@@ -313,6 +331,51 @@ def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -
 def _set_attributes(fd: int, path: bytes, flags: int, attributes: int, users: int = 0) -> None:
     packed = struct.pack("QQQQ", attributes, 0, 0, users)
     linux.call("syscall", _MOUNT_SETATTR, fd, path, flags, packed, ctypes.c_size_t(len(packed)))
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One mount of a process.
+
+    Attributes:
+        root: what of its file system is mounted.
+        place: where.
+        options: of the mount.
+        kind: of the file system.
+        file_system_options: of the file system.
+    """
+
+    root: str
+    place: str
+    options: frozenset[str]
+    kind: str
+    file_system_options: frozenset[str]
+
+
+def table(pid: int | str = "self") -> list[Mount]:
+    """The mounts of a process, in the order of ``/proc/PID/mountinfo``.
+
+    Names may hold any character: the kernel escapes blanks and newlines, and nothing else separates.
+    """
+    found = []
+    for line in os.fsdecode(Path(f"/proc/{pid}/mountinfo").read_bytes()).split("\n"):
+        own, _, rest = line.partition(" - ")
+        fields, kind = own.split(" "), rest.split(" ")
+        if len(fields) > 5:
+            found.append(
+                Mount(
+                    root=_unescaped(fields[3]),
+                    place=_unescaped(fields[4]),
+                    options=frozenset(fields[5].split(",")),
+                    kind=kind[0],
+                    file_system_options=frozenset(kind[-1].split(",")),
+                )
+            )
+    return found
+
+
+def _unescaped(name: str) -> str:
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), name)
 
 
 def is_within(path: str, folder: str) -> bool:

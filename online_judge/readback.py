@@ -7,7 +7,8 @@ The report is a flat JSON object that rides along with every verdict:
 - ``ipc``: System V objects and message queues of its own;
 - ``filesystem``: ``"mount"``: only what it needs exists; ``"landlock"``: only that can be opened;
 - ``landlock``: the kernel's version of it; ``uid``: a user of its own; ``cgroup``: ``"v1"`` or ``"v2"``;
-- ``no_new_privileges`` and ``no_capabilities``;
+- ``no_new_privileges`` and ``no_capabilities``; ``seccomp``: the kernel filters its system calls, by a
+  filter that the supervisor itself does not have;
 - ``memory_bytes``, ``disk_bytes``, ``file_bytes``, ``processes``, ``open_files``: limits; ``memory_of``:
   ``"tree"`` if the limit holds for all processes together, ``"process"`` if for each.
 
@@ -57,6 +58,7 @@ def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, Any]:
         "uid": uid if uid == plan.uid else None,
         "cgroup": (group.version(pid) if group is not None else None) or False,
         "no_new_privileges": status.get("NoNewPrivs") == "1",
+        "seccomp": _is_filtered(status),
         "no_capabilities": not any(int(status[f"Cap{kind}"], 16) for kind in ("Inh", "Prm", "Eff", "Amb")),
         "memory_bytes": memory or address,
         "memory_of": "tree" if memory else "process" if address else None,
@@ -78,6 +80,7 @@ _WEAK: Final[Mapping[str, str]] = {
     "cgroup": "no cgroup",
     "no_new_privileges": "programs may gain privileges",
     "no_capabilities": "it keeps privileges",
+    "seccomp": "no system call filter",
     "memory_bytes": "no memory limit",
     "disk_bytes": "no disk limit",
     "file_bytes": "no file size limit",
@@ -97,6 +100,13 @@ def weaknesses(report: Mapping[str, Any]) -> tuple[str, ...]:
 def _status(pid: int) -> dict[str, str]:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
+
+
+def _is_filtered(status: Mapping[str, str]) -> bool:
+    """Return whether a process has a filter more than this one, which a container may have filtered too."""
+    own = _status(os.getpid())
+    filters = [int(each.get("Seccomp_filters", each.get("Seccomp", "0"))) for each in (own, status)]
+    return status.get("Seccomp") == "2" and filters[0] < filters[1]
 
 
 def _limits(pid: int) -> dict[str, int]:
@@ -122,25 +132,19 @@ def _interfaces(pid: int) -> set[str]:
     return {line.partition(":")[0].strip() for line in lines}
 
 
-def _mounts(pid: int) -> list[tuple[str, set[str], str]]:
-    """Where, with which options of its own, and with which of its file system."""
-    lines = Path(f"/proc/{pid}/mountinfo").read_text().splitlines()
-    return [(fields[4], set(fields[5].split(",")), fields[-1]) for fields in map(str.split, lines)]
-
-
 def _is_moved_in(plan: Plan, pid: int) -> bool:
     """Whether the repository is out of sight and nothing can be written that is not the player's."""
     room = plan.wanted.room
     own = {room.folder, mounts.TEMPORARY, mounts.SHARED_MEMORY, "/proc", *room.writable}
-    for place, options, _ in _mounts(pid):
-        if "rw" in options and place not in own and not place.startswith("/proc/"):
+    for each in mounts.table(pid):
+        if "rw" in each.options and each.place not in own and not each.place.startswith("/proc/"):
             return False
     return not os.path.lexists(f"/proc/{pid}/root{__file__}") or mounts.REPOSITORY not in room.hidden
 
 
 def _hides_processes(pid: int) -> bool:
-    proc = [options for place, _, options in _mounts(pid) if place == "/proc"]
-    return any("hidepid=invisible" in options or "hidepid=2" in options for options in proc)
+    proc = [each.file_system_options for each in mounts.table(pid) if each.place == "/proc"]
+    return any(not options.isdisjoint({"hidepid=invisible", "hidepid=2"}) for options in proc)
 
 
 def _disk_bytes(plan: Plan, pid: int) -> int | None:

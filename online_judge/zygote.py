@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 from online_judge import cgroups, keeper, linux, sandbox
 from online_judge.channel import Channel, ChannelClosed
+from online_judge.cores import run_on
 from online_judge.warm_cache import Building, WarmCache, has_driver, preload
 
 log = logging.getLogger(__name__)
@@ -139,6 +140,7 @@ def _keeper(order: dict[str, Any], fds: list[int], helpers: WarmCache) -> Callab
         compile_player.main(sock, spec)
 
     def run() -> NoReturn:
+        run_on(spec.cores)  # it may run before others: not on the cores for timing
         keeper.keep(play, fds[0], fds[1], sandbox.wanted(spec))
 
     return run

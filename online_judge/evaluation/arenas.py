@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import torch
 from online_judge.evaluation import driver, trees
 
 _ALIGN = 512
+_FIXED_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 
 @dataclass(frozen=True)
@@ -82,8 +84,9 @@ class Arena:
             self._handle = driver.export(self._address)
             self._bytes = driver.as_bytes(self._address, nbytes)
         else:
-            fd = os.memfd_create("arena")
+            fd = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             os.ftruncate(fd, nbytes)
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _FIXED_SIZE)  # a reader past its end would die
             self.fds.append(fd)
             self._bytes = _map(fd, nbytes)
 

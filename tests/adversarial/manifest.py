@@ -579,6 +579,36 @@ ROWS = (
         ),
         reason="no model takes part in a verdict; only the length of what agents read is tried",
     ),
+    Row(
+        49,
+        "keys kept in the kernel",
+        (
+            _both("r49_kept_key_a", refused(), prelude="r49_kept_key_prelude_a"),
+            _both("r49_kept_key_b", refused(), prelude="r49_kept_key_prelude_b"),
+        ),
+    ),
+    Row(
+        50,
+        "shared memory cut off",
+        tuple(_both(f"r50_shrunk_memory_{letter}", refused(), naive=None) for letter in "ab"),
+        reason="on a GPU the memory is the driver's and there is no file to cut off",
+    ),
+    Row(
+        51,
+        "fork bomb",
+        (
+            _both("r51_fork_bomb_a", refused(), naive=None, fields={"timeout": 3}),
+            _both("r51_fork_bomb_b", refused(), naive=None, fields={"timeout": 3}),
+        ),
+    ),
+    Row(
+        52,
+        "system calls that no kernel needs",
+        (
+            _both("r52_deep_calls_a", refused()),
+            _both("r52_deep_calls_b", refused()),
+        ),
+    ),
 )
 
 HONEST = {

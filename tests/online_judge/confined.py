@@ -23,6 +23,8 @@ from online_judge.player_handle import PlayerHandle
 from .live import comm
 
 PATIENCE_S = 20.0
+ADD_KEY = (248, 217)
+SESSION = -3
 
 
 @dataclass(frozen=True)
@@ -39,9 +41,10 @@ class Outcome:
 def confined(body: str, **wish: Any) -> Outcome:
     """Run ``body`` in a player's sandbox.
 
-    ``wish`` may have ``walls`` and ``limits`` as those classes' fields, ``build_dir``, and
-    ``user`` for a judge that is no root. Lines that use ``channel`` send
-    ``{"result": ...}`` themselves and go on; then the process that ``kill`` names is killed.
+    ``wish`` may have ``walls`` and ``limits`` as those classes' fields, ``build_dir``, ``user`` for a
+    judge that is no root, and ``key`` for the name of a key in the judge's session keyring. Lines that
+    use ``channel`` send ``{"result": ...}`` themselves and go on; then the process that ``kill`` names
+    is killed.
     """
     done = subprocess.run(
         [sys.executable, "-m", "tests.online_judge.confined"],
@@ -70,6 +73,9 @@ def main() -> None:
             os.setgroups([])
             os.setresgid(wish["user"], wish["user"], wish["user"])
             os.setresuid(wish["user"], wish["user"], wish["user"])
+        if "key" in wish:
+            linux.join_new_keyring()
+            linux.call("syscall", linux.number(ADD_KEY), b"user", wish["key"].encode(), b"secret", 6, SESSION)
         linux.forbid_inspection()
         linux.become_subreaper()
         sys.stdout.write(json.dumps(_run(wish, folder)))

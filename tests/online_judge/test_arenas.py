@@ -1,3 +1,4 @@
+import fcntl
 import os
 
 import pytest
@@ -51,6 +52,21 @@ def test_what_the_player_writes_the_referee_reads() -> None:
     assert (view == 2.5).all()
     arena.free()
     arena.free()
+
+
+def test_shared_memory_cannot_be_resized_by_its_other_side() -> None:
+    shared, parcel = pack([torch.zeros(4096)], cuda=False)
+    fd = os.dup(shared.fds[0])
+    for change in (0, 2 * parcel.nbytes):
+        with pytest.raises(PermissionError):
+            os.ftruncate(fd, change)
+    with pytest.raises(PermissionError):
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+    with opened(shared, parcel) as window:
+        window.leaves[0].fill_(1.0)
+    assert (shared.view(parcel.places[0]) == 1).all()
+    os.close(fd)
+    shared.free()
 
 
 def test_unsupported_values_are_named() -> None:

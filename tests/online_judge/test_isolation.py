@@ -1,6 +1,7 @@
 """What a candidate can and cannot do to its judge."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,36 @@ def test_fork_bomb_ends_as_a_crash(judge: LiveJudge) -> None:
     assert metadata["status"] == "crash"
     assert "too many processes" in metadata["feedback"]
     assert judge.processes("sleep") == []
+
+
+def test_fork_bomb_is_answered_in_time(judge: LiveJudge) -> None:
+    limit_s = 4
+    begin = time.monotonic()
+    bomb = with_forward("while True:\n    try: os.fork(); os.setsid()\n    except OSError: pass")
+    answer = judge.evaluate(bomb, timeout=limit_s)
+    assert time.monotonic() - begin < limit_s + 5
+    assert answer["metadata"]["status"] in ("crash", "timeout")
+    assert judge.evaluate(PASSING)["metadata"]["status"] == "passed"
+
+
+def test_cutting_shared_memory_off_is_no_fault_of_the_reference(judge: LiveJudge) -> None:
+    top = (
+        "import threading\n"
+        "def cut_off(files, main):\n"
+        "    state = f'/proc/self/task/{main}/stat'\n"
+        "    while open(state).read().rpartition(')')[2].split()[0] != 'S': pass\n"
+        "    for file in files: os.ftruncate(file, 0)\n"
+    )
+    body = (
+        "if not hasattr(self, 'files'):\n"
+        "    links = [f'/proc/self/fd/{name}' for name in os.listdir('/proc/self/fd')]\n"
+        "    links = [link for link in links if 'memfd:' in os.path.realpath(link)]\n"
+        "    self.files = [os.open(link, os.O_RDWR) for link in links]\n"
+        "    assert self.files\n"
+        "    threading.Thread(target=cut_off, args=(self.files, os.getpid()), daemon=True).start()\n"
+    )
+    answer = judge.evaluate(with_forward(body + HONEST, top=top))
+    assert answer["metadata"].get("status") == "passed", answer
 
 
 def test_environment_is_an_allow_list(judge: LiveJudge) -> None:

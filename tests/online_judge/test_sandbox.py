@@ -2,18 +2,28 @@
 
 import os
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from online_judge import readback, sandbox
+from online_judge import linux, readback, sandbox
 from online_judge.sandbox import PlayerSpec
 
 from .confined import Outcome, confined
 from .live import comm, wait_until
 
 REPOSITORY = Path(__file__).parents[2]
+SYSTEM_CALL = """
+import ctypes, errno, os
+libc = ctypes.CDLL(None, use_errno=True)
+
+def call(*arguments):
+    ctypes.set_errno(0)
+    libc.syscall(*arguments)
+    return errno.errorcode.get(ctypes.get_errno(), "allowed")
+"""
 BARE = {"network": False, "pids": False, "ipc": False, "mounts": False, "uid": False}
 JUDGES: dict[str, dict[str, Any]] = {"any": {}, "no namespaces": {"walls": BARE}}
 if os.getuid() == 0:
@@ -123,14 +133,15 @@ def test_report_agrees_with_what_the_player_sees() -> None:
 
 
 def test_walls_left_out_are_not_reported_as_standing() -> None:
-    walls = BARE | {"landlock": False, "cgroup": False}
+    walls = BARE | {"landlock": False, "cgroup": False, "seccomp": False}
     facts = confined("result = 1", walls=walls, limits={"address_bytes": None}).sandbox
-    for key in ("network", "pids", "hidden", "ipc", "filesystem", "landlock", "cgroup"):
+    for key in ("network", "pids", "hidden", "ipc", "filesystem", "landlock", "cgroup", "seccomp"):
         assert facts[key] is False, key
     assert facts["uid"] is facts["memory_bytes"] is facts["disk_bytes"] is None
     words = readback.weaknesses(facts)
     assert "the file system is open" in words
     assert "no memory limit" in words
+    assert "no system call filter" in words
     assert "no file size limit" not in words
 
 
@@ -257,3 +268,107 @@ def test_assigning_a_job_sets_its_precision_and_only_a_writable_build_folder(
     assert os.environ["TORCH_EXTENSIONS_DIR"] == str(tmp_path)
     assert os.environ["TRITON_F32_DEFAULT"] == "ieee"
     monkeypatch.delenv("TRITON_F32_DEFAULT")
+
+
+def system_calls(*calls: str, **wish: Any) -> Outcome:
+    """Return ``allowed`` or the error's name for each system call, given by its arguments."""
+    return confined(f"{SYSTEM_CALL}\nresult = [{', '.join(f'call({each})' for each in calls)}]", **wish)
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_keys_of_the_judge_cannot_be_read(judge: str) -> None:
+    search, read = f"{linux.number(linux.KEYCTL)}, 10, -3", f"{linux.number(linux.KEYCTL)}, 11"
+    name = f"judge-{os.urandom(4).hex()}"
+    body = (
+        f"{SYSTEM_CALL}\nkey = libc.syscall({search}, b'user', {name.encode()!r}, 0)\n"
+        f"text = ctypes.create_string_buffer(6)\nlibc.syscall({read}, key, text, 6)\n"
+        "result = [key > 0, text.value.decode()]"
+    )
+    wish = JUDGES[judge] | {"key": name}
+    without_filter = wish | {"walls": wish.get("walls", {}) | {"seccomp": False}}
+    for each in (wish, without_filter):
+        assert confined(body, **each).result == [False, ""]
+
+
+@pytest.mark.parametrize("judge", [name for name in JUDGES if name != "no namespaces"])
+def test_keys_are_not_listed(judge: str) -> None:
+    outcome = attempt("open('/proc/keys').read()", key="planted", **JUDGES[judge])
+    need(outcome, "hidden")
+    assert outcome.result in ("''", "refused")
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+def test_dangerous_system_calls_are_refused(judge: str) -> None:
+    keyctl = linux.number(linux.KEYCTL)
+    unshare, setns = linux.number((272, 97)), linux.number((308, 268))
+    calls = {
+        f"{keyctl}, 0, -4, 1": "EPERM",
+        f"{keyctl - 2}, b'user', b'left', b'x', 1, -4": "EPERM",
+        "425, 8, bytes(120)": "EPERM",  # io_uring_setup
+        f"{linux.number((321, 280))}, 0, bytes(128), 128": "EPERM",  # bpf
+        f"{linux.number((323, 282))}, 0": "EPERM",  # userfaultfd
+        f"{linux.number((101, 117))}, 0, 0, 0, 0": "EPERM",  # ptrace
+        f"{linux.number((310, 270))}, os.getpid(), 0, 0, 0, 0, 0": "EPERM",  # process_vm_readv
+        f"{unshare}, 0x10000000": "EPERM",
+        f"{setns}, 0, 0": "EPERM",
+        f"{linux.number((56, 220))}, 0x10000000 | 17, 0, 0, 0, 0": "EPERM",  # clone into a user namespace
+        "435, 0, 0": "ENOSYS",  # clone3
+        f"{linux.number((298, 241))}, 0, 0, 0, 0, 0": "EPERM",  # perf_event_open
+    }
+    outcome = system_calls(*calls, **JUDGES[judge])
+    need(outcome, "seccomp")
+    assert dict(zip(calls, outcome.result, strict=True)) == calls
+
+
+def test_only_ordinary_sockets_can_be_made() -> None:
+    sockets = linux.number((41, 198))
+    made = [(1, 1), (1, 5), (2, 1), (2, 2 | 0o2000000), (10, 1), (16, 3)]
+    refused = [(2, 3), (10, 3), (17, 3), (17, 2), (38, 5), (40, 1), (2, 10)]  # raw, packets, crypto, vsock
+    outcome = system_calls(*(f"{sockets}, {family}, {kind}, 0" for family, kind in made + refused))
+    need(outcome, "seccomp")
+    assert outcome.result == ["allowed"] * len(made) + ["EPERM"] * len(refused)
+
+
+def test_threads_forks_and_compilers_still_work() -> None:
+    body = (
+        "import os, subprocess, sys, threading\n"
+        "thread = threading.Thread(target=lambda: None); thread.start(); thread.join()\n"
+        "pid = os.fork()\n"
+        "if pid == 0: os._exit(3)\n"
+        "code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])\n"
+        "open('x.c', 'w').write('int main(void) { return 4; }')\n"
+        "built = subprocess.run(['gcc', 'x.c', '-o', 'x']).returncode\n"
+        "fd = os.memfd_create('x'); os.ftruncate(fd, 8)\n"
+        "result = [code, built, subprocess.run(['./x']).returncode]"
+    )
+    outcome = confined(body)
+    need(outcome, "seccomp")
+    assert outcome.result == [3, 0, 4]
+
+
+@pytest.mark.skipif(os.uname().machine != "x86_64", reason="x86-64 alone has a second table of system calls")
+def test_filter_covers_the_second_table_of_calls() -> None:
+    outcome = system_calls(f"0x40000000 | {linux.number(linux.KEYCTL)}, 0, -4, 1")
+    need(outcome, "seccomp")
+    assert outcome.result == ["ENOSYS"]
+
+
+def test_candidate_has_the_ordinary_priority() -> None:
+    body = "import os\nresult = [os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0)]"
+    assert confined(body).result == [os.SCHED_OTHER, os.getpriority(os.PRIO_PROCESS, 0)]
+
+
+FORK_BOMBS = {
+    "forks": "while True:\n  try: os.fork()\n  except OSError: pass",
+    "sessions": "while True:\n  try: os.fork(); os.setsid()\n  except OSError: pass",
+    "spins": "for _ in range(200):\n  if os.fork() == 0: os.setsid(); break\nwhile True: pass",
+}
+
+
+@pytest.mark.parametrize("bomb", FORK_BOMBS)
+def test_fork_bomb_is_ended_at_once(bomb: str) -> None:
+    begin = time.monotonic()
+    outcome = confined(f"import os\n{FORK_BOMBS[bomb]}", patience_s=3)
+    need(outcome, "pids", "cgroup")
+    assert time.monotonic() - begin < 8
+    assert outcome.result is None
