@@ -15,6 +15,7 @@ import uvicorn
 from adaexplore.core.errors import AdaExploreError, ConfigError
 from online_judge import linux
 from online_judge.access import TOKEN_VARIABLE, is_loopback
+from online_judge.connections import PunctualProtocol, allow_many_files
 from online_judge.events import TEXT_FORMAT, JsonFormatter
 from online_judge.settings import Settings, bind_address, default_state_file
 
@@ -74,19 +75,27 @@ def main(argv: list[str] | None = None) -> int:
     handler.setFormatter(JsonFormatter() if as_json else logging.Formatter(TEXT_FORMAT))
     known_level = level.upper() if level in uvicorn.config.LOG_LEVELS else "INFO"
     logging.basicConfig(level=known_level, handlers=[handler])
+    allow_many_files()
     try:
         settings = Settings.from_environment()  # what is wrong is told in one line, before anything starts
         host, port = bind_address()
         host = options.host or host
         port = port if options.port is None else options.port
-        if settings.token is None and not is_loopback(host):
+        if settings.token is None and not settings.clients and not is_loopback(host):
             raise ConfigError(
                 f"{host} can be reached from other machines: set {TOKEN_VARIABLE}, or use --host 127.0.0.1"
             )
         if port:  # one that is chosen anew at each start would not find its state again
             os.environ.setdefault("JUDGE_STATE", str(default_state_file(port)))
         if debug and port:
-            uvicorn.run("online_judge:app", host=host, port=port, log_level="debug", reload=True)
+            uvicorn.run(
+                "online_judge:app",
+                host=host,
+                port=port,
+                http=PunctualProtocol,
+                log_level="debug",
+                reload=True,
+            )
             return 0
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
@@ -99,6 +108,7 @@ def main(argv: list[str] | None = None) -> int:
                 ) from error
             config = uvicorn.Config(
                 "online_judge:app",
+                http=PunctualProtocol,
                 log_level=level if level in uvicorn.config.LOG_LEVELS else "info",
                 log_config=None if as_json else uvicorn.config.LOGGING_CONFIG,
                 timeout_graceful_shutdown=_GRACE_S,

@@ -7,7 +7,6 @@ import logging
 import math
 import os
 import secrets
-import select
 import shutil
 import tempfile
 import threading
@@ -19,7 +18,8 @@ from typing import Any
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTraits, ProfileReport
-from online_judge.channel import Channel, ChannelClosed
+from online_judge import build_folders
+from online_judge.channel import Channel, ChannelClosed, is_readable
 from online_judge.cores import ANY_CORE, Cores
 from online_judge.device_lock import DeviceLock
 from online_judge.evaluation import feedback, flags
@@ -62,19 +62,19 @@ class Device:
 
 
 class _Lost(Exception):
-    """The referee is of no use any more: the job is done once more with another."""
+    """The evaluator is of no use any more: the job is done once more with another."""
 
 
 class _ContextLost(_Lost):
-    """The referee's CUDA context is broken; ``final`` is raised if that happens again."""
+    """The evaluator's CUDA context is broken; ``final`` is raised if that happens again."""
 
     def __init__(self, final: JudgeError) -> None:
-        super().__init__(f"a referee lost its CUDA context: {final}")
+        super().__init__(f"an evaluator lost its CUDA context: {final}")
         self.final = final
 
 
-class _RefereeFailed(JudgeError):
-    """The judge's own code raised in the referee; the text names the exception."""
+class _EvaluatorFailed(JudgeError):
+    """The judge's own code raised in the evaluator; the text names the exception."""
 
 
 class _RefereeLost(_Lost):
@@ -123,7 +123,7 @@ class Bench:
         self._pool = pool
         self._room = room
         self._lock = DeviceLock(lock_file(nursery, device))
-        self._only_for: str | None = None  # the reference that changed global state of the referee
+        self._only_for: str | None = None  # the reference that changed global state of the evaluator
         self._referee = RefereeHandle(
             nursery, self._lock, partial(_referee_config, nursery, device, slot, settings)
         )
@@ -187,7 +187,7 @@ class Bench:
 
         try:
             played = self._room.use(request.original_model_src, cancelled, once)
-        except (NoRoom, _Lost, _RefereeFailed, ZygoteLost) as error:
+        except (NoRoom, _Lost, _EvaluatorFailed, ZygoteLost) as error:
             log.warning("a sweep ended early: %s", str(error) or "too little memory")
             return None
         result = played.result or played.late
@@ -256,7 +256,7 @@ class Bench:
         self, request: ProblemRequest, limit_s: int, cancelled: threading.Event, alone: bool
     ) -> dict[str, Any]:
         order = {"op": "problem", "request": request.model_dump(mode="json"), "alone": alone}
-        self._require_clean_referee(request.original_model_src)
+        self._require_clean_evaluator(request.original_model_src)
         try:
             result = self._converse(self._referee.ready(), order, [], limit_s, cancelled)
         except ReferenceTimeout as timeout:
@@ -273,11 +273,11 @@ class Bench:
     def _require_harmless_reference(
         self, lost: _Lost | None, request: EvaluationRequest, limit_s: int, cancelled: threading.Event
     ) -> None:
-        """Where a referee died at the reference's work, run the reference once with no candidate attached.
+        """Where an evaluator died at the reference's work, run the reference once with no candidate attached.
 
         Raises:
             ProblemError: the reference fails, or ends its process.
-            JudgeError: the referee lost its CUDA context twice.
+            JudgeError: the evaluator lost its CUDA context twice.
             Cancelled: as :meth:`evaluate`.
         """
         if isinstance(lost, _ContextLost):
@@ -295,15 +295,15 @@ class Bench:
         except _Lost as again:
             self._raise_for_lost(again)
 
-    def _require_clean_referee(self, reference: str) -> None:
-        """Replace a referee whose global state another reference changed."""
+    def _require_clean_evaluator(self, reference: str) -> None:
+        """Replace an evaluator whose global state another reference changed."""
         if self._only_for not in (None, reference):
             self._referee.drop()
             self._only_for = None
 
     def _note_changes(self, reference: str, result: dict[str, Any] | None) -> None:
-        """A referee whose global state a reference changed serves no other reference."""
-        if result is None:  # nobody knows; the referee was replaced, or is by the next job
+        """An evaluator whose global state a reference changed serves no other reference."""
+        if result is None:  # not known: another reference gets a new one
             self._only_for = reference
         elif result.get("changed"):
             log.warning("a reference changed global state: %s", ", ".join(map(str, result["changed"])))
@@ -366,7 +366,7 @@ class Bench:
             ProblemError: the reference fails or takes too long.
             Cancelled, NoRoom, _RefereeLost, ZygoteLost: there is no result.
         """
-        self._require_clean_referee(request.original_model_src)
+        self._require_clean_evaluator(request.original_model_src)
         referee = self._referee.ready()
         armed = self._take_player(request, cancelled)
         result: dict[str, Any] | None = None
@@ -376,7 +376,7 @@ class Bench:
         order = {
             "op": op,
             "request": request.model_dump(mode="json", exclude={"kernel_code"}),
-            "build_dir": _made(request.build_dir or self._settings.build_dir),
+            "build_dir": build_folders.made(request.build_dir, self._settings.build_dir),
             "folder": str(armed.folder),
             "job": "" if self._settings.repeatable else secrets.token_hex(8),
             "recorded_ms": recorded_ms,
@@ -407,7 +407,7 @@ class Bench:
 
     def _take_player(self, request: EvaluationRequest, cancelled: threading.Event) -> Armed:
         """A player that waits for this candidate: armed before, or started now if the job needs its own."""
-        build_dir = _made(request.build_dir or self._settings.build_dir)
+        build_dir = build_folders.made(request.build_dir, self._settings.build_dir)
         if build_dir is not None:
             return self._pool.start_now(
                 partial(fresh_spec, self._nursery, self.device, self._settings, build_dir)
@@ -434,7 +434,7 @@ class Bench:
                 wait_s = min(_LOOK_S, watch.remaining_s())
                 if cancelled.is_set():
                     raise Cancelled
-                if not select.select([referee], [], [], wait_s)[0]:
+                if not is_readable(wait_s, referee):
                     continue
                 message, _ = referee.receive_json()
                 if "result" in message:
@@ -454,7 +454,7 @@ class Bench:
         return facts | feedback.of_precision(request.tf32, cuda=cuda)
 
     def _raise_for_lost(self, lost: _Lost | None) -> None:
-        """Raise for a referee that was lost while no candidate was attached."""
+        """Raise for an evaluator that was lost while no candidate was attached."""
         if isinstance(lost, _ContextLost):
             raise lost.final
         if isinstance(lost, _RefereeLost) and lost.whose == "reference":
@@ -466,8 +466,8 @@ class Bench:
             raise NoRoom
         final: JudgeError
         if result["kind"] == "judge_failed":
-            self._referee.drop()  # nobody knows in what state the exception left it
-            final = _RefereeFailed(f"the judge failed: {result['error']}")
+            self._referee.drop()  # the exception may have left it in any state
+            final = _EvaluatorFailed(f"the judge failed: {result['error']}")
         elif result["kind"] == "reference_failed":
             final = ProblemError(str(result["reason"]))
         else:
@@ -528,15 +528,3 @@ def fresh_spec(nursery: Nursery, device: Device, settings: Settings, build_dir: 
 def _public(sandbox: dict[str, Any] | None) -> dict[str, Any] | None:
     """The sandbox without what differs from player to player."""
     return None if sandbox is None else sandbox | {"uid": sandbox.get("uid") is not None}
-
-
-def _made(build_dir: str | None) -> str | None:
-    """``build_dir``, created; None where that is not possible, so that a private one is used."""
-    if build_dir is None:
-        return None
-    try:
-        Path(build_dir).mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        log.warning("the build folder %s cannot be made: %s", build_dir, error)
-        return None
-    return str(Path(build_dir).resolve())

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import json
+import select
 import socket
 import struct
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 _HEADER = struct.Struct(">I")
 MAX_FRAME_BYTES = 256 * 2**20
 MAX_FDS = 8
+
+
+class HasDescriptor(Protocol):
+    """What can be waited for."""
+
+    def fileno(self) -> int:
+        """Return its descriptor."""
+        ...
 
 
 class ChannelClosed(Exception):
@@ -111,6 +120,17 @@ class Channel:
         """
         body, fds = self.receive()
         return json_object(body), fds
+
+
+def is_readable(timeout_s: float, *sources: HasDescriptor) -> bool:
+    """Wait until one of ``sources`` can be read or is closed at the other end; False after ``timeout_s``.
+
+    ``select`` takes no descriptor above 1023, and each connection of the gateway has one.
+    """
+    waiting = select.poll()
+    for source in sources:
+        waiting.register(source, select.POLLIN)
+    return bool(waiting.poll(max(timeout_s, 0.0) * 1000))
 
 
 def json_object(body: bytes) -> dict[str, Any]:

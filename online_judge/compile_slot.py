@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 import os
-import select
 import shutil
 import threading
 from typing import Any
@@ -14,7 +13,7 @@ from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import CompileReport, EvaluationRequest
 from online_judge.bench import Device
-from online_judge.channel import Channel, ChannelClosed, FrameError
+from online_judge.channel import Channel, ChannelClosed, FrameError, is_readable
 from online_judge.compile_reports import compile_report
 from online_judge.evaluation.findings import Failure, Stage
 from online_judge.nursery import Nursery, ZygoteLost
@@ -149,7 +148,7 @@ class CompileSlot:
             wait_s = min(_LOOK_S, watch.remaining_s())
             if cancelled.is_set():
                 raise Cancelled
-            if not select.select([player], [], [], wait_s)[0]:
+            if not is_readable(wait_s, player):
                 continue
             message, _ = player.receive_json()
             if isinstance(message.get("end"), dict):

@@ -9,11 +9,13 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Status, Verdict
@@ -25,8 +27,10 @@ from adaexplore.core.wire import (
     ProblemRequest,
     QueueStatus,
 )
-from online_judge import devices, job_endpoints, linux
+from online_judge import answers, devices, job_endpoints, linux
 from online_judge.access import Door, client_of
+from online_judge.admission import Admission
+from online_judge.answers import MALFORMED, Health, Root, refusals
 from online_judge.bench import Bench, pool_of
 from online_judge.cache import ResultCache
 from online_judge.compile_slot import compile_slots
@@ -61,6 +65,7 @@ class Judge:
     machine: devices.Machine
     scheduler: Scheduler
     evaluations: Evaluations
+    admission: Admission
     board: JobBoard
     cache: ResultCache
     metrics: Metrics
@@ -105,7 +110,10 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         )
         metrics.watch(scheduler, board)
         metrics.watch_players(pools)
-        app.state.judge = Judge(settings, nursery, machine, scheduler, evaluations, board, cache, metrics)
+        admission = Admission(settings, machine, metrics)
+        app.state.judge = Judge(
+            settings, nursery, machine, scheduler, evaluations, admission, board, cache, metrics
+        )
         log.info("judging on %s, %d slots", machine.hardware, len(benches))
         try:
             if machine.devices:
@@ -125,15 +133,33 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 def create_app() -> FastAPI:
     """The application; nothing runs before its lifespan starts."""
     application = FastAPI(title=SERVICE, lifespan=lifespan)
-    application.add_api_route("/", _root, methods=["GET"])
-    application.add_api_route("/health", _health, methods=["GET"])
-    application.add_api_route("/queue/status", _queue_status, methods=["GET"], response_model=QueueStatus)
-    application.add_api_route("/evaluate", _evaluate, methods=["POST"], response_model=EvaluationResponse)
-    application.add_api_route("/v2/problem", _problem, methods=["POST"], response_model=ProblemReport)
+    application.add_api_route("/", _root, methods=["GET"], response_model=None, responses=refusals(ok=Root))
+    application.add_api_route(
+        "/health", _health, methods=["GET"], response_model=None, responses=refusals(ok=Health)
+    )
+    application.add_api_route(
+        "/queue/status", _queue_status, methods=["GET"], response_model=QueueStatus, responses=refusals()
+    )
+    application.add_api_route(
+        "/evaluate",
+        _evaluate,
+        methods=["POST"],
+        response_model=EvaluationResponse,
+        responses=refusals(400, 500, 501, 503, malformed=400),
+    )
+    application.add_api_route(
+        "/v2/problem",
+        _problem,
+        methods=["POST"],
+        response_model=ProblemReport,
+        responses=refusals(400, 429, 500, 503, malformed=400),
+    )
     for path in ("/evaluate_fit_kernel", "/evaluate_tbg_kernel", "/evaluate_tbt_kernel"):
         application.add_api_route(path, _not_implemented, methods=["POST"], include_in_schema=False)
     application.include_router(job_endpoints.router)
     application.add_exception_handler(RequestValidationError, _refuse)
+    application.add_exception_handler(StarletteHTTPException, answers.refuse)
+    application.openapi = partial(answers.document, application)  # type: ignore[method-assign]
     application.add_middleware(Door)
     return application
 
@@ -196,41 +222,59 @@ async def _evaluate(body: EvaluationRequest, request: Request) -> EvaluationResp
     judge = _judge(request)
     if is_tritonbench(body):
         raise later("TritonBench")
+    job_endpoints.require_build_dir(judge, body, "body")
     device = _device(judge, "candidate", body)
+    _require_devices(judge)
+    answered = judge.admission.answer("candidate", body)
+    if answered is not None and isinstance(answered.finding, Verdict):
+        return _answer(answered.finding, begin)
+    if answered is not None:
+        return _problem_error(judge, str(answered.error), begin)
     question = known = None
     if judge.settings.cache_v1:
         question = await asyncio.to_thread(judge.evaluations.question, body, device)
         known = await judge.cache.get(question)
     if isinstance(known, Verdict):
-        return EvaluationResponse(success=True, **known.to_metrics(), execution_time=time.monotonic() - begin)
+        return _answer(known, begin)
     job = _submit(judge, request, judge.evaluations.work("candidate", body), device)
     try:
         verdict: Verdict = await _result(judge, request, job, body.timeout)
     except ProblemError as error:
-        text = f"{REFERENCE_FAILED}: {error}"
-        return EvaluationResponse(
-            success=False,
-            compiled=False,
-            correctness=False,
-            metadata={"hardware": judge.machine.hardware, "error": text},
-            execution_time=time.monotonic() - begin,
-            queue_time=job.queue_time_s,
-            error=text,
-        )
+        return _problem_error(judge, f"{REFERENCE_FAILED}: {error}", begin, job.queue_time_s)
     if question is not None:
         await judge.cache.put(question, verdict)
+    return _answer(verdict, begin, job.queue_time_s)
+
+
+def _answer(verdict: Verdict, begin: float, queue_time_s: float = 0.0) -> EvaluationResponse:
     return EvaluationResponse(
         success=verdict.status is not Status.TIMEOUT,  # v1's clients know time-outs by this
         **verdict.to_metrics(),
         execution_time=time.monotonic() - begin,
-        queue_time=job.queue_time_s,
+        queue_time=queue_time_s,
         error=verdict.metadata["error"] if verdict.status is Status.TIMEOUT else None,
+    )
+
+
+def _problem_error(judge: Judge, text: str, begin: float, queue_time_s: float = 0.0) -> EvaluationResponse:
+    return EvaluationResponse(
+        success=False,
+        compiled=False,
+        correctness=False,
+        metadata={"hardware": judge.machine.hardware, "error": text},
+        execution_time=time.monotonic() - begin,
+        queue_time=queue_time_s,
+        error=text,
     )
 
 
 async def _problem(body: ProblemRequest, request: Request) -> ProblemReport:
     """Say whether a reference can be judged here at all."""
     judge = _judge(request)
+    _require_devices(judge)
+    answered = judge.admission.answer("problem", body)
+    if answered is not None and isinstance(answered.finding, ProblemReport):
+        return answered.finding
     job = _submit(
         judge,
         request,
@@ -258,11 +302,15 @@ def _device(judge: Judge, kind: JobKind, body: EvaluationRequest | ProblemReques
         raise HTTPException(400, str(error)) from error
 
 
-def _submit(judge: Judge, request: Request, work: Work, device: int | None, full_code: int = 503) -> Job:
+def _require_devices(judge: Judge) -> None:
     if not judge.machine.devices:
         raise HTTPException(503, "CUDA is not available on this judge")
+
+
+def _submit(judge: Judge, request: Request, work: Work, device: int | None, full_code: int = 503) -> Job:
+    caller = client_of(request)
     try:
-        return judge.scheduler.submit(work, device, client=client_of(request))
+        return judge.scheduler.submit(work, device, client=caller.turn, max_queued=caller.max_queued)
     except QueueFull as full:
         raise HTTPException(full_code, str(full), headers={"Retry-After": str(RETRY_AFTER_S)}) from full
 
@@ -320,7 +368,7 @@ async def _refuse(request: Request, error: Exception) -> JSONResponse:
         for entry in error.errors()
     ]
     code = 422 if request.url.path.startswith("/v2/jobs") else 400
-    return JSONResponse({"detail": "Request validation failed", "errors": errors}, status_code=code)
+    return JSONResponse({"detail": MALFORMED, "errors": errors}, status_code=code)
 
 
 def _echo(value: object) -> object:

@@ -6,11 +6,14 @@ import asyncio
 from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Header, HTTPException, Query, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobRequest, JobTicket
+from online_judge import build_folders
 from online_judge.access import client_of
+from online_judge.answers import Alive, Readiness, refusals
 from online_judge.evaluations import NoSuchDevice
 from online_judge.jobs import JournalBroken, KeyInUse
 from online_judge.scheduler import QueueFull
@@ -35,10 +38,23 @@ def is_tritonbench(request: EvaluationRequest) -> bool:
     return (request.test_source or "").upper() in _TRITONBENCH
 
 
+def require_build_dir(judge: Judge, request: EvaluationRequest, where: str) -> None:
+    """Refuse a folder that a request may not name.
+
+    Raises:
+        RequestValidationError: it names one; ``where`` is the request's place in the body.
+    """
+    why = build_folders.refusal(request.build_dir, judge.settings.build_dir)
+    if why is not None:
+        place = (*where.split("."), "build_dir")
+        error = {"loc": place, "msg": why, "type": "value_error", "input": request.build_dir}
+        raise RequestValidationError([error])
+
+
 @router.post(
     "/v2/jobs",
     status_code=202,
-    responses={code: {} for code in (400, 409, 413, 429, 501, 503)},
+    responses=refusals(400, 409, 429, 501, 503, malformed=422),
 )
 async def submit(
     body: JobRequest,
@@ -51,9 +67,11 @@ async def submit(
         raise later("TritonBench")
     if not judge.machine.devices:
         raise HTTPException(503, "CUDA is not available on this judge")
+    require_build_dir(judge, body.request, "body.request")
+    answered = judge.admission.answer(body.kind, body.request)
     retry = {"Retry-After": str(RETRY_AFTER_S)}
     try:
-        answer = await judge.board.submit(body, idempotency_key, client_of(request))
+        answer = await judge.board.submit(body, idempotency_key, client_of(request), answered)
     except KeyInUse as error:
         raise HTTPException(409, str(error)) from error
     except NoSuchDevice as error:
@@ -67,29 +85,29 @@ async def submit(
     return JobTicket(id=answer.id, status=answer.state, position=answer.position)
 
 
-@router.get("/v2/jobs/{job_id}", responses={404: {}})
+@router.get("/v2/jobs/{job_id}", responses=refusals(404, malformed=422))
 async def look(
     job_id: str, request: Request, wait: Annotated[float, Query(ge=0, le=3600)] = 0.0
 ) -> JobAnswer:
     """How a job stands, at once or as soon as it is over; ``wait`` counts up to 60 seconds."""
-    board = _judge(request).board
-    await board.wait(job_id, min(wait, MAX_WAIT_S))
-    return _found(board.answer(job_id))
+    board, owner = _judge(request).board, client_of(request).owner
+    await board.wait(job_id, owner, min(wait, MAX_WAIT_S))
+    return _found(board.answer(job_id, owner))
 
 
-@router.delete("/v2/jobs/{job_id}", responses={404: {}})
+@router.delete("/v2/jobs/{job_id}", responses=refusals(404, malformed=422))
 async def cancel(job_id: str, request: Request) -> JobAnswer:
     """End a job; answers when nothing of it runs any more."""
-    return _found(await _judge(request).board.cancel(job_id))
+    return _found(await _judge(request).board.cancel(job_id, client_of(request).owner))
 
 
-@router.get("/livez")
+@router.get("/livez", response_model=None, responses={200: {"model": Alive}})
 async def alive() -> dict[str, str]:
     """That the service answers."""
     return {"status": "alive"}
 
 
-@router.get("/readyz", responses={503: {}})
+@router.get("/readyz", responses={code: {"model": Readiness} for code in (200, 503)})
 async def ready(request: Request) -> JSONResponse:
     """Whether jobs can be judged now."""
     judge = _judge(request)
@@ -102,7 +120,7 @@ async def ready(request: Request) -> JSONResponse:
     return JSONResponse(answer, 200 if why is None else 503)
 
 
-@router.get("/metrics", response_class=Response)
+@router.get("/metrics", response_class=PlainTextResponse, responses=refusals())
 async def metrics(request: Request) -> Response:
     """Load, times and outcomes for Prometheus."""
     return Response(_judge(request).metrics.render(), media_type=CONTENT_TYPE_LATEST)

@@ -12,6 +12,20 @@ from online_judge.cache import Question
 from online_judge.evaluations import Finding
 from online_judge.journal import JobRow
 from online_judge.scheduler import Job, Scheduler
+from online_judge.tokens import Caller
+
+
+@dataclass(frozen=True)
+class Answered:
+    """The answer to a job that needs no evaluation: exactly one of its fields is set.
+
+    Attributes:
+        finding: what was found.
+        error: why the problem cannot be judged, in one line.
+    """
+
+    finding: Finding | None = None
+    error: str | None = None
 
 
 @dataclass(eq=False)
@@ -44,7 +58,7 @@ class Entry:
         run: what it waits for.
         answer: how it ended; None until then.
         settling: its end is decided, and perhaps not yet written down.
-        client: whose it is, where clients take turns.
+        caller: whose it is.
         done: set when it is over.
     """
 
@@ -54,7 +68,7 @@ class Entry:
     run: Run | None = None
     answer: JobAnswer | None = None
     settling: bool = False
-    client: str = ""
+    caller: Caller = field(default_factory=Caller)
     done: asyncio.Event = field(default_factory=asyncio.Event)
 
     def look(self, scheduler: Scheduler) -> JobAnswer:

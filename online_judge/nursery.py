@@ -6,7 +6,6 @@ import contextlib
 import json
 import logging
 import os
-import select
 import shutil
 import signal
 import subprocess
@@ -17,7 +16,7 @@ from typing import Any
 
 from adaexplore.core.errors import JudgeError
 from online_judge import channel, homes, readback
-from online_judge.channel import Channel, ChannelClosed
+from online_judge.channel import Channel, ChannelClosed, is_readable
 from online_judge.sandbox import PlayerSpec, zygote_environment
 
 log = logging.getLogger(__name__)
@@ -107,7 +106,7 @@ class Nursery:
         finally:
             os.close(write)
         with os.fdopen(read, "rb") as pipe:
-            if not select.select([pipe], [], [], _FACTS_S)[0]:
+            if not is_readable(_FACTS_S, pipe):
                 raise JudgeError(f"CUDA did not start within {_FACTS_S:.0f} s; look at nvidia-smi")
             text = pipe.read()
         if not text:
@@ -126,7 +125,7 @@ class Nursery:
             assert self._channel is not None
             try:
                 self._channel.send_json(order, fds)
-                if not select.select([self._channel.fileno()], [], [], _ANSWER_S)[0]:
+                if not is_readable(_ANSWER_S, self._channel):
                     raise ChannelClosed(f"no answer within {_ANSWER_S:.0f} s")
                 answer, _ = self._channel.receive_json()
             except ChannelClosed as error:
@@ -167,7 +166,7 @@ class Nursery:
             )
         self._channel = Channel(ours)
         try:
-            if not select.select([ours], [], [], _START_S)[0]:
+            if not is_readable(_START_S, ours):
                 raise ChannelClosed(f"no answer within {_START_S:.0f} s")
             self.versions = self._channel.receive_json()[0]["versions"]
         except ChannelClosed as error:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import select
 import socket
 from dataclasses import dataclass
 from typing import Any
 
-from online_judge.channel import Channel, ChannelClosed
+from online_judge.channel import Channel, ChannelClosed, is_readable
 from online_judge.nursery import Nursery
 
 log = logging.getLogger(__name__)
@@ -83,7 +82,7 @@ class PlayerHandle:
 
     def _hear(self, timeout_s: float) -> bool:
         """Take in one message; False if none came."""
-        if self._lost or not select.select([self._lifeline], [], [], timeout_s)[0]:
+        if self._lost or not is_readable(timeout_s, self._lifeline):
             return False
         try:
             message, _ = self._channel.receive_json()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import select
 import shutil
 import socket
 import threading
@@ -17,7 +16,7 @@ from typing import Any
 
 from adaexplore.core.errors import JudgeError
 from online_judge import channel
-from online_judge.channel import Channel, ChannelClosed, FrameError
+from online_judge.channel import Channel, ChannelClosed, FrameError, is_readable
 from online_judge.device_lock import DeviceLock
 from online_judge.nursery import Nursery, ZygoteLost
 from online_judge.player_handle import PlayerHandle
@@ -58,7 +57,7 @@ class Armed:
     @property
     def alive(self) -> bool:
         """Whether its keeper has not reported its end."""
-        return not select.select([self.lifeline], [], [], 0)[0]
+        return not is_readable(0, self.lifeline)
 
     def discard(self, nursery: Nursery) -> None:
         """End a player that nobody used."""
@@ -239,7 +238,7 @@ class Pool:
 
 def _first_word(sock: socket.socket, lifeline: socket.socket) -> dict[str, Any]:
     """What a player says of itself when it is armed."""
-    ready = select.select([sock, lifeline], [], [], _ARM_S)[0]
+    ready = is_readable(_ARM_S, sock, lifeline)
     if not ready:
         raise ArmingFailed(f"a player was not ready for a candidate within {_ARM_S:.0f} s")
     try:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import select
 import time
 from collections.abc import Callable
 from typing import Any
 
 from online_judge import channel
-from online_judge.channel import Channel, ChannelClosed
+from online_judge.channel import Channel, ChannelClosed, is_readable
 from online_judge.device_lock import DeviceLock
 from online_judge.nursery import Nursery, ZygoteLost
 
@@ -32,7 +31,7 @@ class RefereeHandle:
         Raises:
             ZygoteLost: none can be started.
         """
-        if self._channel is not None and select.select([self._channel], [], [], 0)[0]:
+        if self._channel is not None and is_readable(0, self._channel):
             self.drop()  # an idle referee says nothing: this is the end of its stream
         if self._channel is None:
             ours, theirs = channel.pair()
@@ -77,7 +76,7 @@ class RefereeHandle:
         try:
             while self._channel is not None:
                 remaining = deadline - time.monotonic()
-                if remaining <= 0 or not select.select([self._channel], [], [], remaining)[0]:
+                if remaining <= 0 or not is_readable(remaining, self._channel):
                     self.drop()
                 elif key in (message := self._channel.receive_json()[0]):
                     return message

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from adaexplore.core.errors import ConfigError
+from online_judge.tokens import Client, read_clients
 
 log = logging.getLogger(__name__)
 
@@ -34,12 +35,14 @@ class Settings:
         runtime_timeout_s: cap on an evaluation's run time once it has a slot.
         available_gpus: device indices to use; None means all.
         allocation_mode: ``auto`` ignores a request's device, ``manual`` uses it.
-        build_dir: where CUDA extensions are built when the request names no folder.
+        build_dir: where CUDA extensions are built; a request may name a folder below it.
         timing_root: folder of the recorded baselines, ``<gpu>/baseline_time_torch.json`` below it.
         cpu_max_elements: largest sum of input, weight and output elements on the CPU path.
         cpu_max_flops: largest work of one reference call on the CPU path.
-        token: what every request must bear; None answers loopback only.
+        token: what every request must bear; None answers loopback only, unless there are ``clients``.
+        clients: those with a token of their own, from the file ``JUDGE_TOKENS``.
         max_body_bytes: largest body of a request.
+        max_source_bytes: largest candidate or reference; larger ones are answered at once.
         state_file: where accepted jobs and known verdicts are kept; None means only in memory.
         cache_v1: whether v1 answers with known verdicts; by default it measures again.
         cache_v2: whether jobs of v2 do.
@@ -61,7 +64,9 @@ class Settings:
     cpu_max_elements: int = 4_000_000
     cpu_max_flops: float = 2e9
     token: str | None = field(default=None, repr=False)
+    clients: tuple[Client, ...] = field(default=(), repr=False)
     max_body_bytes: int = 8 * 2**20
+    max_source_bytes: int = 2**18
     state_file: Path | None = None
     cache_v1: bool = False
     cache_v2: bool = True
@@ -91,7 +96,6 @@ class Settings:
         cache = env.get("RESULT_CACHE", "").strip()
         if cache not in ("", "0", "1"):
             raise ConfigError(f"RESULT_CACHE is {cache!r}; set it to 1 (also for v1) or 0 (never)")
-        state = env.get("JUDGE_STATE", "").strip()
         compiling = env.get("COMPILE_SLOTS", "").strip()
         armed = env.get("ARMED_PLAYERS", "").strip()
         return cls(
@@ -103,13 +107,15 @@ class Settings:
             runtime_timeout_s=_positive(env, "RUNTIME_TIMEOUT", 600),
             available_gpus=_gpu_list(env.get("AVAILABLE_GPUS")),
             allocation_mode=cast(AllocationMode, mode),
-            build_dir=env.get("BUILD_DIR") or None,
+            build_dir=_build_dir(env),
             timing_root=Path(env.get("TIMING_ROOT") or _default_timing_root()),
             cpu_max_elements=_positive(env, "CPU_MAX_ELEMENTS", 4_000_000),
             cpu_max_flops=float(_positive(env, "CPU_MAX_FLOPS", 2_000_000_000)),
             token=_token(env),
+            clients=_clients(env),
             max_body_bytes=_positive(env, "MAX_BODY_BYTES", 8 * 2**20),
-            state_file=Path(state).expanduser() if state else None,
+            max_source_bytes=_positive(env, "MAX_SOURCE_BYTES", 2**18),
+            state_file=_state_file(env),
             cache_v1=cache == "1",
             cache_v2=cache != "0",
             repeatable=bool(secret),
@@ -135,11 +141,37 @@ def default_state_file(port: int, environment: Mapping[str, str] | None = None) 
     return folder / "adaexplore" / "judge" / f"{port}.sqlite"
 
 
+def _state_file(env: Mapping[str, str]) -> Path | None:
+    text = env.get("JUDGE_STATE", "").strip()
+    if not text:
+        return None
+    try:
+        path = Path(text).expanduser()
+        fits = path.is_file() if path.exists() else not path.parent.exists() or path.parent.is_dir()
+    except (OSError, ValueError, RuntimeError) as error:
+        raise ConfigError(f"JUDGE_STATE {text!r} cannot be used ({error}); name another file") from error
+    if not fits:
+        raise ConfigError(f"JUDGE_STATE {text!r} is no regular file in a folder; name another file")
+    return path
+
+
+def _build_dir(env: Mapping[str, str]) -> str | None:
+    text = env.get("BUILD_DIR", "")
+    if text and os.path.lexists(text) and not os.path.isdir(text):
+        raise ConfigError(f"BUILD_DIR is {text!r}, which is no folder; name another")
+    return text or None
+
+
 def _token(env: Mapping[str, str]) -> str | None:
     token = env.get("ADAEXPLORE_JUDGE_TOKEN", "").strip()
     if not all("!" <= letter <= "~" for letter in token):
         raise ConfigError("ADAEXPLORE_JUDGE_TOKEN has blanks or characters outside ASCII; choose another")
     return token or None
+
+
+def _clients(env: Mapping[str, str]) -> tuple[Client, ...]:
+    text = env.get("JUDGE_TOKENS", "").strip()
+    return read_clients(Path(text)) if text else ()
 
 
 def _positive(env: Mapping[str, str], name: str, default: int, least: int = 1) -> int:

@@ -6,9 +6,10 @@ the fields under "added here" have defaults that mean what the release did.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
+from pydantic_core import PydanticCustomError
 
 from adaexplore.core.profile import Profile
 
@@ -23,6 +24,16 @@ BaselineKind = Literal["eager", "compile", "max-autotune"]
 LEGACY_TOLERANCE = 5e-2
 
 
+def _require_number(value: object) -> object:
+    if isinstance(value, bool | str):
+        raise PydanticCustomError("int_type", "Input should be a valid integer")
+    return value
+
+
+Whole = Annotated[int, BeforeValidator(_require_number)]
+"""A whole number: no text and no boolean, but 5.0 is one, as in JSON."""
+
+
 class EvaluationRequest(BaseModel):
     """Body of ``POST /evaluate``."""
 
@@ -30,15 +41,15 @@ class EvaluationRequest(BaseModel):
 
     original_model_src: str = ""
     custom_model_src: str = ""
-    seed_num: int = 42
-    num_correct_trials: int = Field(default=1, ge=1)
-    num_perf_trials: int = Field(default=10, ge=1)
-    measure_performance: bool = False
+    seed_num: Whole = 42
+    num_correct_trials: Whole = Field(default=1, ge=1)
+    num_perf_trials: Whole = Field(default=10, ge=1)
+    measure_performance: StrictBool = False
     backend: Backend = "cuda"
     dtype_str: DtypeName = "fp32"
-    device: int | None = None
-    verbose: bool = False
-    timeout: int | None = Field(default=300, ge=1, le=3600)
+    device: Whole | None = None
+    verbose: StrictBool = False
+    timeout: Whole | None = Field(default=300, ge=1, le=3600)
     build_dir: str | None = None
     gpu_name: str | None = None
     level: str | None = None
@@ -47,11 +58,13 @@ class EvaluationRequest(BaseModel):
     kernel_code: str | None = None
     task_id: str | None = None
     # added here
-    tolerance: float = Field(default=LEGACY_TOLERANCE, gt=0, allow_inf_nan=False)
+    tolerance: float = Field(default=LEGACY_TOLERANCE, strict=True, gt=0, allow_inf_nan=False)
     tf32: Tf32Policy = "paper"
     tier: Tier = "legacy"
     baseline: BaselineKind = "eager"
-    tune_s: float = Field(default=0.0, ge=0, le=600)  # for a sweep of TUNABLES; 0 leaves them as declared
+    tune_s: float = Field(
+        default=0.0, strict=True, ge=0, le=600
+    )  # for a sweep of TUNABLES; 0 leaves them as declared
 
 
 class EvaluationResponse(BaseModel):
@@ -93,9 +106,9 @@ class ProblemRequest(BaseModel):
 
     original_model_src: str
     dtype_str: DtypeName = "fp32"
-    seed_num: int = 42
-    timeout: int = Field(default=300, ge=1, le=3600)
-    thorough: bool = False  # judges of before know no such key: not sent where false
+    seed_num: Whole = 42
+    timeout: Whole = Field(default=300, ge=1, le=3600)
+    thorough: StrictBool = False  # judges of before know no such key: not sent where false
 
 
 class ProblemTraits(BaseModel):
@@ -155,8 +168,8 @@ class JobRequest(BaseModel):
 
     kind: JobKind = "candidate"
     request: EvaluationRequest
-    priority: int = Field(default=0, ge=-100, le=100)
-    force: bool = False
+    priority: Whole = Field(default=0, ge=-100, le=100)
+    force: StrictBool = False
 
 
 class JobTicket(BaseModel):

@@ -1,15 +1,16 @@
 """The v1 protocol: fields, codes, refusals."""
 
 import importlib
+import json
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from .live import LiveJudge, judge_environment, start_command
-from .sources import HONEST, PASSING, REFERENCE, with_forward
+from .sources import PASSING, REFERENCE
 
 
 def test_root_has_the_fields_of_v1(judge: LiveJudge) -> None:
@@ -128,13 +129,6 @@ def test_other_test_sources_are_kernelbench(judge: LiveJudge) -> None:
     assert judge.evaluate(PASSING, test_source="SYN")["correctness"] is True
 
 
-def test_source_of_a_megabyte_is_judged(judge: LiveJudge) -> None:
-    padding = "\n".join(f"# {number:06d} " + "x" * 90 for number in range(10_500))
-    source = with_forward(HONEST, top=padding)
-    assert len(source) > 2**20
-    assert judge.evaluate(source)["correctness"] is True
-
-
 def test_source_that_is_no_unicode_is_a_syntax_error(judge: LiveJudge) -> None:
     body = b'{"original_model_src": "x", "custom_model_src": "x = \'\\ud800\'"}'
     response = judge.client.post("/evaluate", content=body, headers={"content-type": "application/json"})
@@ -190,9 +184,68 @@ def test_manual_mode_refuses_a_device_that_is_not_there(own_judge: Callable[...,
     assert judge.evaluate(PASSING)["correctness"] is True
 
 
-def test_build_folder_is_made_and_an_impossible_one_does_no_harm(judge: LiveJudge, tmp_path: Path) -> None:
-    wanted = tmp_path / "a" / "b"
-    says = with_forward("print(os.environ['TORCH_EXTENSIONS_DIR'])\nraise ValueError")
-    assert str(wanted) in judge.evaluate(says, build_dir=str(wanted))["metadata"]["stdout"]
-    assert wanted.is_dir()
-    assert judge.evaluate(PASSING, build_dir="/proc/none/such")["correctness"] is True
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/evaluate", {"measure_performance": 0}),
+        ("/evaluate", {"verbose": "yes"}),
+        ("/evaluate", {"seed_num": True}),
+        ("/evaluate", {"timeout": "5"}),
+        ("/evaluate", {"tolerance": "0.1"}),
+        ("/v2/problem", {"original_model_src": "", "thorough": 1}),
+        ("/v2/jobs", {"request": {}, "force": 0}),
+        ("/v2/jobs", {"request": {}, "priority": False}),
+    ],
+)
+def test_value_of_another_json_type_is_refused(judge: LiveJudge, path: str, fields: dict[str, Any]) -> None:
+    response = judge.post(path, fields)
+    assert response.status_code == (422 if path == "/v2/jobs" else 400)
+    (error,) = response.json()["errors"]
+    assert error["field"] == f"body.{list(fields)[-1]}"
+
+
+def test_whole_number_may_be_written_with_a_point(judge: LiveJudge) -> None:
+    assert judge.evaluate(PASSING, num_correct_trials=2.0)["correctness"] is True
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [("/v2/jobs/x", "DELETE, GET"), ("/v2/jobs", "POST"), ("/evaluate", "POST"), ("/health", "GET")],
+)
+def test_405_names_all_methods_of_the_path(judge: LiveJudge, path: str, allowed: str) -> None:
+    response = judge.client.put(path)
+    assert (response.status_code, response.headers["Allow"]) == (405, allowed)
+    assert response.json() == {"detail": "Method Not Allowed"}
+
+
+def test_openapi_describes_the_errors_that_are_sent(judge: LiveJudge) -> None:
+    document = judge.client.get("/openapi.json").json()
+    assert "HTTPValidationError" not in document["components"]["schemas"]
+    for path, code in (("/evaluate", "400"), ("/v2/problem", "400"), ("/v2/jobs", "422")):
+        responses = document["paths"][path]["post"]["responses"]
+        assert {"400", "422"} & set(responses) >= {code}
+        assert "Malformed" in json.dumps(responses[code])
+        sent = judge.post(path, {"request": 1, "timeout": 0}).json()
+        assert set(sent) == set(document["components"]["schemas"]["Malformed"]["properties"])
+        assert set(sent["errors"][0]) == set(document["components"]["schemas"]["FieldError"]["properties"])
+    assert "422" not in document["paths"]["/evaluate"]["post"]["responses"]
+
+
+@pytest.mark.parametrize(("path", "name"), [("/", "Root"), ("/livez", "Alive"), ("/readyz", "Readiness")])
+def test_openapi_describes_plain_answers(judge: LiveJudge, path: str, name: str) -> None:
+    schemas = judge.client.get("/openapi.json").json()["components"]["schemas"]
+    assert set(judge.client.get(path).json()) <= set(schemas[name]["properties"])
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("JUDGE_STATE", "/dev/null"), ("AVAILABLE_GPUS", "99"), ("BUILD_DIR", "/dev/null")],
+)
+def test_start_that_fails_says_why_in_one_line(variable: str, value: str) -> None:
+    command = [sys.executable, "-m", "uvicorn", "online_judge:app", "--port", "0"]
+    done = subprocess.run(
+        command, env=judge_environment(**{variable: value}), capture_output=True, text=True, timeout=90
+    )
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    assert len([line for line in done.stderr.splitlines() if variable in line]) == 1

@@ -60,3 +60,21 @@ def test_port_out_of_range_is_refused() -> None:
 
 def test_timing_root_can_be_moved(tmp_path: Path) -> None:
     assert Settings.from_environment({"TIMING_ROOT": str(tmp_path)}).timing_root == tmp_path
+
+
+@pytest.mark.parametrize("name", ["", "/dev/null", "/proc/version/state"])
+def test_state_that_is_no_regular_file_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ConfigError, match="JUDGE_STATE"):
+        Settings.from_environment({"JUDGE_STATE": name or str(tmp_path)})
+
+
+def test_state_may_be_a_file_or_absent(tmp_path: Path) -> None:
+    for path in (tmp_path / "new" / "state", tmp_path / "there"):
+        (tmp_path / "there").touch()
+        assert Settings.from_environment({"JUDGE_STATE": str(path)}).state_file == path
+
+
+def test_build_dir_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="BUILD_DIR"):
+        Settings.from_environment({"BUILD_DIR": str(tmp_path / "file")})

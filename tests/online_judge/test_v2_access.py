@@ -17,7 +17,7 @@ from online_judge.access import Door, is_loopback
 from online_judge.settings import Settings
 
 from .live import LiveJudge, judge_environment, running_judge, start_command
-from .sources import HONEST, PASSING, with_forward
+from .sources import HONEST, PASSING, REFERENCE, with_forward
 from .test_v2_jobs import judged, look, submit
 
 TOKEN = "a-token-of-the-tests"
@@ -188,6 +188,31 @@ def test_loopback_is_told_from_other_addresses(host: str, own: bool) -> None:
     assert is_loopback(host) is own
 
 
+def door_code(path: str, client: tuple[str, int] | None, headers: dict[str, str], token: str | None) -> int:
+    codes: list[int] = []
+
+    async def send(message: Any) -> None:
+        codes.extend([message["status"]] if "status" in message else [])
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200})
+
+    state = SimpleNamespace(settings=Settings(token=token))
+    scope = {
+        "type": "http",
+        "path": path,
+        "client": client,
+        "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
+        "app": SimpleNamespace(state=state),
+    }
+    asyncio.run(Door(app)(scope, receive, send))
+    (code,) = codes
+    return code
+
+
 @pytest.mark.parametrize(
     ("client", "path", "code"),
     [
@@ -200,27 +225,42 @@ def test_loopback_is_told_from_other_addresses(host: str, own: bool) -> None:
 def test_judge_without_a_token_answers_loopback_only(
     client: tuple[str, int] | None, path: str, code: int
 ) -> None:
-    codes: list[int] = []
+    assert door_code(path, client, {}, token=None) == code
 
-    async def send(message: Any) -> None:
-        codes.extend([message["status"]] if "status" in message else [])
 
-    async def receive() -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
+@pytest.mark.parametrize(
+    ("name", "value", "code"),
+    [
+        ("host", "localhost", 200),
+        ("host", "LocalHost:12017", 200),
+        ("host", "127.0.0.1:1", 200),
+        ("host", "127.9.9.9", 200),
+        ("host", "[::1]:12017", 200),
+        ("host", "evil.example", 403),
+        ("host", "evil.example:12017", 403),
+        ("host", "localhost.evil.example", 403),
+        ("host", "127.0.0.1.evil.example", 403),
+        ("host", "localhost@evil.example", 403),
+        ("host", "10.0.0.1", 403),
+        ("host", "", 403),
+        ("host", "[", 403),
+        ("origin", "http://localhost:8888", 200),
+        ("origin", "http://evil.example", 403),
+        ("origin", "null", 403),
+    ],
+)
+def test_requests_led_here_by_other_sites_are_refused(name: str, value: str, code: int) -> None:
+    assert door_code("/evaluate", ("127.0.0.1", 1), {name: value}, token=None) == code
+    bearer = {"authorization": f"Bearer {TOKEN}"}
+    assert door_code("/evaluate", ("10.0.0.1", 1), {name: value} | bearer, token=TOKEN) == 200
 
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200})
 
-    state = SimpleNamespace(settings=Settings())
-    scope = {
-        "type": "http",
-        "path": path,
-        "client": client,
-        "headers": [],
-        "app": SimpleNamespace(state=state),
-    }
-    asyncio.run(Door(app)(scope, receive, send))
-    assert codes == [code]
+def test_foreign_host_runs_no_code(judge: LiveJudge) -> None:
+    body = {"original_model_src": REFERENCE, "custom_model_src": PASSING}
+    response = judge.client.post("/evaluate", json=body, headers={"Host": "evil.example"})
+    assert response.status_code == 403
+    assert "evil.example" in response.json()["detail"]
+    assert judge.client.get("/livez", headers={"Host": "evil.example"}).status_code == 200
 
 
 def test_token_reaches_no_candidate(own_judge: Callable[..., LiveJudge], tmp_path: Path) -> None:

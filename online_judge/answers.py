@@ -1,0 +1,143 @@
+"""What the judge answers besides verdicts, and the OpenAPI document that says so."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exception_handlers import http_exception_handler
+from fastapi.openapi.utils import get_openapi
+from fastapi.responses import Response
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException as AnyHTTPException
+from starlette.routing import Match
+
+from adaexplore.core.wire import QueueStatus
+
+MALFORMED = "Request validation failed"
+_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
+_DOCUMENTED_422 = "/v2/jobs"
+"""Paths that answer a malformed request with 422; elsewhere it is v1's 400."""
+
+
+_OF_ACCESS = (401, 403, 408, 413)
+"""Codes that any request may get before an endpoint sees it."""
+
+
+class FieldError(BaseModel):
+    """One fault of a request; ``field`` is its place, such as ``body.timeout``."""
+
+    field: str
+    message: str
+    type: str
+    input: str | bool | int | None
+
+
+class Malformed(BaseModel):
+    """Body of 400 (v1) and 422 (jobs)."""
+
+    detail: Literal["Request validation failed"]
+    errors: list[FieldError]
+
+
+class Refusal(BaseModel):
+    """Body of every other error: why, in one line."""
+
+    detail: str
+
+
+class Alive(BaseModel):
+    """Answer of ``GET /livez``."""
+
+    status: Literal["alive"]
+
+
+class Readiness(BaseModel):
+    """Answer of ``GET /readyz``; ``reason`` is there where the judge is not ready."""
+
+    status: Literal["ready", "not ready"]
+    reason: str = ""
+
+
+class Root(BaseModel):
+    """Answer of ``GET /``."""
+
+    status: Literal["online"]
+    service: str
+    cuda_available: bool
+    device_count: int
+    available_gpus: list[int]
+    gpu_allocation_mode: Literal["auto", "manual"]
+    queue_status: QueueStatus
+
+
+class DeviceHealth(BaseModel):
+    """One GPU in ``GET /health``; sizes are bytes."""
+
+    id: int
+    name: str
+    available: bool
+    memory_total: int
+    memory_allocated: int
+    memory_reserved: int
+
+
+class Health(BaseModel):
+    """Answer of ``GET /health``; the three last fields are there where CUDA is."""
+
+    status: Literal["healthy"]
+    cuda_available: bool
+    gpu_allocation_mode: Literal["auto", "manual"]
+    judge_device: Literal["cuda", "cpu"]
+    hardware: str
+    compile_target: str
+    sandbox: dict[str, Any] | None
+    versions: dict[str, str | None]
+    queue_status: QueueStatus
+    device_count: int = 0
+    available_gpus: list[int] = []
+    devices: list[DeviceHealth] = []
+
+
+def refusals(
+    *codes: int, malformed: int | None = None, ok: type[BaseModel] | None = None
+) -> dict[int | str, dict[str, Any]]:
+    """Document the errors that an endpoint can answer with.
+
+    Args:
+        codes: with a body of one line.
+        malformed: code of a malformed request; it may have a body of one line as well.
+        ok: body of 200, for an endpoint that answers with a plain dictionary.
+    """
+    found: dict[int | str, dict[str, Any]] = {code: {"model": Refusal} for code in (*_OF_ACCESS, *codes)}
+    if malformed is not None:
+        found[malformed] = {"model": Malformed | Refusal if malformed in codes else Malformed}
+    return found if ok is None else found | {200: {"model": ok}}
+
+
+def document(application: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI document: as FastAPI makes it, with the errors that are really sent."""
+    if application.openapi_schema is None:
+        found = get_openapi(title=application.title, version=application.version, routes=application.routes)
+        for path, methods in found["paths"].items():
+            for operation in methods.values():
+                if not path.startswith(_DOCUMENTED_422):
+                    operation["responses"].pop("422", None)  # FastAPI's own form, which is never sent
+        for name in ("HTTPValidationError", "ValidationError"):
+            found["components"]["schemas"].pop(name, None)
+        application.openapi_schema = found
+    return application.openapi_schema
+
+
+async def refuse(request: Request, error: Exception) -> Response:
+    """Answer an HTTP error; a wrong method gets all methods of the path, not those of one route."""
+    assert isinstance(error, AnyHTTPException)
+    if error.status_code == 405:
+        allowed = [method for method in _METHODS if _is_served(request, method)]
+        error = HTTPException(405, error.detail, headers={"Allow": ", ".join(allowed)})
+    return await http_exception_handler(request, error)
+
+
+def _is_served(request: Request, method: str) -> bool:
+    scope = {**request.scope, "method": method}
+    return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)
