@@ -14,8 +14,9 @@ from adaexplore.core.identity import source_identity
 from adaexplore.core.tunables import TUNABLES
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, JobKind, ProfileReport
+from online_judge import printable
 from online_judge.metrics import Metrics
-from online_judge.store import Store
+from online_judge.store import Store, quarantine
 
 log = logging.getLogger(__name__)
 
@@ -91,13 +92,22 @@ class ResultCache:
         self._metrics = metrics
 
     async def get(self, question: Question) -> Known | None:
-        """The known verdict or profile, if there is one."""
+        """Return the known verdict or profile, if there is one; a row that cannot be read is none."""
 
-        def read(connection: sqlite3.Connection) -> Any:
-            return connection.execute(
-                "SELECT verdict FROM results WHERE key IN (?, ?) ORDER BY number DESC LIMIT 1",
+        def read(connection: sqlite3.Connection) -> Known | None:
+            found = connection.execute(
+                "SELECT number, verdict FROM results WHERE key IN (?, ?) ORDER BY number DESC LIMIT 1",
                 (question.exact, question.normalised),
             ).fetchone()
+            if found is None:
+                return None
+            known: type[Known] = ProfileReport if question.kind == "profile" else Verdict
+            try:
+                return known.model_validate(printable.tree(json.loads(found[1])))
+            except (ValueError, TypeError, RecursionError) as error:
+                reason = quarantine(connection, "results", found[0], error)
+                log.error("a cached verdict cannot be read and is in the table quarantine: %s", reason)
+                return None
 
         try:
             found = await self._store.do(read)
@@ -105,10 +115,7 @@ class ResultCache:
             log.error("the result cache cannot be read: %s", error)
             found = None
         self._metrics.looked_up("miss" if found is None else "hit")
-        if found is None:
-            return None
-        known: type[Known] = ProfileReport if question.kind == "profile" else Verdict
-        return known.model_validate(json.loads(found[0]))
+        return found
 
     async def put(self, question: Question, found: Known) -> None:
         """Keep a verdict, unless chance had a part in it, or a profile; a newer one replaces an older."""

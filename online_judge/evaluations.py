@@ -17,7 +17,7 @@ from adaexplore.core.wire import (
     ProblemRequest,
     ProfileReport,
 )
-from online_judge import baselines
+from online_judge import baselines, printable
 from online_judge.bench import Bench
 from online_judge.cache import Question
 from online_judge.compile_slot import CompileSlot
@@ -90,16 +90,16 @@ class Evaluations:
             begin = time.monotonic()
             bench.stage_seconds = {}
             try:
-                found = self._perform(bench, kind, request, cancelled)
+                found = _printable(self._perform(bench, kind, request, cancelled))
                 status = _status(found)
                 self._tell(bench.device.id, found)
                 return found
             except Cancelled:
                 status = "cancelled"
                 raise
-            except ProblemError:
+            except ProblemError as error:
                 status = "reference_failed"
-                raise
+                raise ProblemError(printable.text(str(error))) from error
             finally:
                 self.metrics.evaluated(kind, status)
                 self.metrics.spent(bench.stage_seconds | {"slot": time.monotonic() - begin})
@@ -170,6 +170,11 @@ class Evaluations:
         return baselines.recorded_ms(
             self.settings.timing_root, request.gpu_name, request.level, request.problem_id
         )
+
+
+def _printable(found: Finding) -> Finding:
+    """Return the finding with text that an answer can carry: names and values come from the candidate."""
+    return type(found).model_validate(printable.tree(found.model_dump()))
 
 
 def _status(found: Finding) -> str:

@@ -9,6 +9,7 @@ import logging
 import sqlite3
 import time
 import uuid
+from collections import defaultdict
 from collections.abc import Coroutine
 from dataclasses import replace
 from typing import Any, get_args
@@ -19,10 +20,11 @@ from adaexplore.core.wire import JobAnswer, JobRequest, JobState, ProfileReport
 from online_judge.cache import Known, Question, ResultCache
 from online_judge.evaluations import Evaluations, Finding, NoSuchDevice
 from online_judge.events import tell
-from online_judge.job_entries import Entry, Run
+from online_judge.job_entries import Answered, Entry, Run
 from online_judge.journal import KEPT, JobRow, Journal
 from online_judge.metrics import Metrics
 from online_judge.scheduler import Job, QueueFull, Scheduler
+from online_judge.tokens import Caller
 
 log = logging.getLogger(__name__)
 
@@ -68,16 +70,16 @@ class JobBoard:
         self._cache = cache
         self._metrics = metrics
         self._entries: dict[str, Entry] = {}
-        self._by_key: dict[str, Entry] = {}
+        self._by_key: dict[tuple[str, str], Entry] = {}
         self._runs: dict[tuple[object, ...], Run] = {}
-        self._finished: list[Entry] = []
+        self._finished: defaultdict[str, list[Entry]] = defaultdict(list)
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def recover(self) -> None:
         """Take up what an earlier judge left unfinished, under the same ids."""
         loop = asyncio.get_running_loop()
         for row in await self._journal.rows():
-            entry = Entry(row, loop.create_future())
+            entry = Entry(row, loop.create_future(), caller=Caller(row.owner, row.owner))
             entry.accepted.set_result(None)
             self._register(entry)
             if row.answer is not None:
@@ -104,8 +106,12 @@ class JobBoard:
         except sqlite3.Error as error:
             log.error("the journal cannot be written: %s", error)
 
-    async def submit(self, body: JobRequest, key: str | None, client: str = "") -> JobAnswer:
-        """Take a job in, or find the one that came with the same idempotency key; clients take turns.
+    async def submit(
+        self, body: JobRequest, key: str | None, caller: Caller, answered: Answered | None = None
+    ) -> JobAnswer:
+        """Take a job in, or find the caller's own that came with the same idempotency key.
+
+        A job that is ``answered`` already is over at once.
 
         Raises:
             KeyInUse: the key came with another body.
@@ -114,39 +120,39 @@ class JobBoard:
             JournalBroken: it cannot be written down.
         """
         digest = _digest(body)
-        known = self._by_key.get(key) if key is not None else None
+        known = self._by_key.get((caller.owner, key)) if key is not None else None
         if known is not None:
-            if known.row.digest != digest:
+            if known.row.digest not in (digest, ""):  # of a job that cannot be read any more it is unknown
                 raise KeyInUse("this Idempotency-Key was used with another body; choose a new one")
             await asyncio.shield(known.accepted)
             return known.look(self._scheduler)
-        row = JobRow(uuid.uuid4().hex, key, digest, body.kind, time.time(), body=body)
-        entry = Entry(row, asyncio.get_running_loop().create_future(), client=client)
+        row = JobRow(uuid.uuid4().hex, key, digest, body.kind, time.time(), body=body, owner=caller.owner)
+        entry = Entry(row, asyncio.get_running_loop().create_future(), caller=caller)
         self._register(entry)
         try:
-            await asyncio.shield(self._spawn(self._accept(entry, body)))
+            await asyncio.shield(self._spawn(self._accept(entry, body, answered)))
         finally:
             if entry.accepted.done():
                 entry.accepted.exception()  # others may wait for it, or nobody
         entry.accepted.result()
         return entry.look(self._scheduler)
 
-    def answer(self, job_id: str) -> JobAnswer | None:
-        """How a job stands; None if it is not known (any more)."""
-        entry = self._entries.get(job_id)
+    def answer(self, job_id: str, owner: str) -> JobAnswer | None:
+        """How a job stands; None if ``owner`` has no such job (any more)."""
+        entry = self._entry(job_id, owner)
         return None if entry is None else entry.look(self._scheduler)
 
-    async def wait(self, job_id: str, seconds: float) -> None:
-        """Return when the job is over, at the latest after ``seconds``."""
-        entry = self._entries.get(job_id)
+    async def wait(self, job_id: str, owner: str, seconds: float) -> None:
+        """Return when the job of ``owner`` is over, at the latest after ``seconds``."""
+        entry = self._entry(job_id, owner)
         if entry is not None and not entry.done.is_set() and seconds > 0:
             waiting = asyncio.ensure_future(entry.done.wait())
             await asyncio.wait({waiting}, timeout=seconds)
             waiting.cancel()
 
-    async def cancel(self, job_id: str) -> JobAnswer | None:
-        """End a job, its processes included; one that is over stays as it is."""
-        entry = self._entries.get(job_id)
+    async def cancel(self, job_id: str, owner: str) -> JobAnswer | None:
+        """End a job of ``owner``, its processes included; one that is over stays as it is."""
+        entry = self._entry(job_id, owner)
         if entry is None:
             return None
         run = entry.run
@@ -163,12 +169,7 @@ class JobBoard:
 
     async def writable(self) -> bool:
         """Whether jobs can be taken in safely."""
-        try:
-            await self._journal.forget("")
-        except sqlite3.Error as error:
-            log.error("the journal cannot be written: %s", error)
-            return False
-        return True
+        return await self._journal.writable()
 
     def count(self) -> dict[str, int]:
         """Known jobs by state."""
@@ -177,13 +178,18 @@ class JobBoard:
             counts[entry.look(self._scheduler).state] += 1
         return counts
 
-    async def _accept(self, entry: Entry, body: JobRequest) -> None:
+    async def _accept(self, entry: Entry, body: JobRequest, answered: Answered | None) -> None:
         """From the client's word to the journal's; the outcome is in ``entry.accepted``."""
         try:
-            question = await self._question(body)
+            question = None if answered is not None else await self._question(body)
             found = None if body.force else await self._known(question)
-            if found is not None:
+            answer = None
+            if answered is not None:
+                state: JobState = "done" if answered.error is None else "failed"
+                answer = entry.answer_of(state, found=answered.finding, error=answered.error)
+            elif found is not None:
                 answer = entry.answer_of("done", found=found, cached=True)
+            if answer is not None:
                 await self._journal.accept(replace(entry.row, body=None, answer=answer))
                 self._conclude(entry, answer)
             else:
@@ -196,11 +202,17 @@ class JobBoard:
             if entry.run is not None:
                 self._unsubscribe(entry.run, entry)
             self._refuse(entry, JournalBroken(f"the judge's journal cannot be written: {error}"))
+        except BaseException:  # an error of the judge itself: a retry with the same key must not hang
+            if entry.run is not None:
+                self._unsubscribe(entry.run, entry)
+            self._refuse(entry, JournalBroken("the judge failed while it took this job in; see its log"))
+            raise
         else:
             tell(
                 "job.accepted",
                 job=entry.row.id,
                 kind=body.kind,
+                client=entry.row.owner or None,
                 position=entry.look(self._scheduler).position,
             )
             entry.accepted.set_result(None)
@@ -214,12 +226,19 @@ class JobBoard:
         self, entry: Entry, body: JobRequest, question: Question | None, *, admitted: bool = False
     ) -> None:
         """Join an identical evaluation that is on its way, else queue a new one; does not wait."""
+        caller = entry.caller
         device = self._evaluations.device_of(body.kind, body.request)
         identity = entry.row.id if question is None else question.exact
         key = (identity, body.request.timeout, device)
         run = self._runs.get(key)
         if run is not None and not body.force:
-            self._scheduler.join(run.job, priority=body.priority, admitted=admitted)
+            self._scheduler.join(
+                run.job,
+                priority=body.priority,
+                client=caller.turn,
+                max_queued=caller.max_queued,
+                admitted=admitted,
+            )
             self._metrics.looked_up("joined")
             run.entries.append(entry)
             entry.run = run
@@ -228,7 +247,14 @@ class JobBoard:
             return
         work = self._evaluations.work(body.kind, body.request)
         scheduler = self._compiles if body.kind == "compile" else self._scheduler
-        job = scheduler.submit(work, device, priority=body.priority, admitted=admitted, client=entry.client)
+        job = scheduler.submit(
+            work,
+            device,
+            priority=body.priority,
+            client=caller.turn,
+            max_queued=caller.max_queued,
+            admitted=admitted,
+        )
         entry.run = run = Run(job, key, question, [entry])
         self._runs[key] = run
         run.task = self._spawn(self._follow(run))
@@ -262,9 +288,12 @@ class JobBoard:
         """One less waits for a run; the last one ends it. Gives the job if that has to be waited for."""
         if entry not in run.entries:
             return None
+        leaver = entry.caller.turn
+        if run.entries[0] is entry and len(run.entries) > 1:  # the next one takes its place in the queue
+            leaver = run.job.client = run.entries[1].caller.turn
         run.entries.remove(entry)
         if run.entries:
-            self._scheduler.leave(run.job)
+            self._scheduler.leave(run.job, leaver)
             return None
         if self._runs.get(run.key) is run:
             del self._runs[run.key]
@@ -318,19 +347,24 @@ class JobBoard:
 
     def _conclude(self, entry: Entry, answer: JobAnswer) -> None:
         entry.conclude(answer)
-        self._finished.append(entry)
-        while len(self._finished) > KEPT:
-            self._forget(self._finished.pop(0))
+        finished = self._finished[entry.row.owner]
+        finished.append(entry)
+        while len(finished) > KEPT:
+            self._forget(finished.pop(0))
 
     def _register(self, entry: Entry) -> None:
         self._entries[entry.row.id] = entry
         if entry.row.key is not None:
-            self._by_key[entry.row.key] = entry
+            self._by_key[entry.row.owner, entry.row.key] = entry
+
+    def _entry(self, job_id: str, owner: str) -> Entry | None:
+        entry = self._entries.get(job_id)
+        return entry if entry is not None and entry.row.owner == owner else None
 
     def _forget(self, entry: Entry) -> None:
         self._entries.pop(entry.row.id, None)
-        if entry.row.key is not None and self._by_key.get(entry.row.key) is entry:
-            del self._by_key[entry.row.key]
+        if entry.row.key is not None and self._by_key.get((entry.row.owner, entry.row.key)) is entry:
+            del self._by_key[entry.row.owner, entry.row.key]
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

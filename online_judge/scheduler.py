@@ -6,7 +6,7 @@ import asyncio
 import logging
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -86,7 +86,7 @@ class Lane:
     slots: int
     waiting: deque[Job] = field(default_factory=deque)
     turn: int = 0
-    riders: int = 0
+    joined: Counter[str] = field(default_factory=Counter)
     busy: dict[int, int] = field(default_factory=dict)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -98,7 +98,12 @@ class Lane:
     @property
     def full(self) -> bool:
         """Whether as many wait as may, those included that wait for another's job."""
-        return len(self.waiting) + self.riders >= self.capacity + self.idle
+        return len(self.waiting) + self.joined.total() >= self.capacity + self.idle
+
+    def queued(self, client: str) -> int:
+        """Return how many jobs of ``client`` wait, those included that wait for another's job."""
+        waiting = sum(job.client == client for job in self.waiting)
+        return max(waiting - self.idle, 0) + self.joined[client]
 
     def next_turn(self, client: str, priority: int) -> int:
         """The turn of one more job of ``client``."""
@@ -178,6 +183,7 @@ class Scheduler:
         *,
         priority: int = 0,
         client: str = "",
+        max_queued: int | None = None,
         admitted: bool = False,
     ) -> Job:
         """Take a job in, at once or not at all.
@@ -187,6 +193,7 @@ class Scheduler:
             device: on which, where each device has a queue of its own.
             priority: a waiting job of a higher one goes first, unless the other has waited for long.
             client: whose it is; those without a name are one client.
+            max_queued: jobs of this client that may wait; None for as many as the queue takes.
             admitted: it was taken in before, so it is even if the queue is full.
 
         Raises:
@@ -198,7 +205,7 @@ class Scheduler:
             if device is None or device in lane.device_ids or len(self._lanes) == 1
         )
         if not admitted:
-            self._refuse_when_full(lane)
+            self._refuse_when_full(lane, client, max_queued)
         loop = asyncio.get_running_loop()
         turn = lane.next_turn(client, priority)
         job = Job(work, lane, priority, client, turn, loop.create_future(), loop.create_future())
@@ -206,24 +213,36 @@ class Scheduler:
         lane.wake.set()
         return job
 
-    def join(self, job: Job, *, priority: int = 0, admitted: bool = False) -> None:
+    def join(
+        self,
+        job: Job,
+        *,
+        priority: int = 0,
+        client: str = "",
+        max_queued: int | None = None,
+        admitted: bool = False,
+    ) -> None:
         """Count one more who waits for ``job``, until :meth:`leave`; the higher priority holds.
+
+        The arguments are those of :meth:`submit`.
 
         Raises:
             QueueFull: as many wait as may.
         """
         if not admitted:
-            self._refuse_when_full(job.lane)
-        job.lane.riders += 1
+            self._refuse_when_full(job.lane, client, max_queued)
+        job.lane.joined[client] += 1
         if priority > job.priority:
             job.priority = priority
             if job in job.lane.waiting:
                 job.lane.waiting.remove(job)
                 job.lane.insert(job)
 
-    def leave(self, job: Job) -> None:
-        """One less waits for ``job``."""
-        job.lane.riders -= 1
+    def leave(self, job: Job, client: str = "") -> None:
+        """Count one less of ``client`` that waits for ``job``."""
+        job.lane.joined[client] -= 1
+        if not job.lane.joined[client]:
+            del job.lane.joined[client]
 
     def position(self, job: Job) -> int:
         """How many wait in front of a job; 0 when it runs or is about to."""
@@ -235,15 +254,17 @@ class Scheduler:
         """When the longest waiting job was taken in, by the monotonic clock."""
         return min((job.enqueued for lane in self._lanes for job in lane.waiting), default=None)
 
-    def _refuse_when_full(self, lane: Lane) -> None:
+    def _refuse_when_full(self, lane: Lane, client: str, max_queued: int | None) -> None:
         if lane.full:
             raise QueueFull(f"Queue is full. Max queue size: {self._max_queue_size}")
+        if max_queued is not None and lane.queued(client) >= max_queued:
+            raise QueueFull(f"Client {client} has {max_queued} waiting jobs, as many as it may have")
 
     def status(self) -> QueueStatus:
         """Load now; jobs that any device may take are spread evenly over the devices."""
         per_device: dict[str, DeviceQueue] = {}
         for lane in self._lanes:
-            waiting = max(len(lane.waiting) - lane.idle, 0) + lane.riders
+            waiting = max(len(lane.waiting) - lane.idle, 0) + lane.joined.total()
             starting = min(len(lane.waiting), lane.idle)
             share, rest = divmod(waiting, len(lane.device_ids) or 1)
             for position, device in enumerate(lane.device_ids):

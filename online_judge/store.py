@@ -9,30 +9,59 @@ import os
 import sqlite3
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from adaexplore.core.errors import ConfigError
+from online_judge import printable
 
 T = TypeVar("T")
 
-_LAYOUT = 1
+_LAYOUT = 2
 _BUSY_S = 1.0
-_TABLES = """
+_MAX_REASON = 300
+_JOBS = """
 CREATE TABLE jobs (
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,
-    idempotency_key TEXT UNIQUE,
+    owner TEXT NOT NULL DEFAULT '',
+    idempotency_key TEXT,
     digest TEXT NOT NULL,
     kind TEXT NOT NULL,
     accepted REAL NOT NULL,
     starts INTEGER NOT NULL DEFAULT 0,
     body TEXT,
-    answer TEXT
+    answer TEXT,
+    UNIQUE (owner, idempotency_key)
 );
 CREATE INDEX unfinished ON jobs (number) WHERE answer IS NULL;
+"""
+_RESULTS = """
 CREATE TABLE results (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, verdict TEXT NOT NULL);
 """
+_CARE = """
+CREATE TABLE probe (number INTEGER PRIMARY KEY, content BLOB);
+CREATE TABLE quarantine (
+    number INTEGER PRIMARY KEY,
+    origin TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    id, owner, idempotency_key, digest, kind, accepted, starts, body, answer
+);
+"""
+_COLUMNS = "id, idempotency_key, digest, kind, accepted, starts, body, answer"
+_SCRIPTS = {
+    0: f"{_JOBS} {_RESULTS} {_CARE}",
+    1: f"ALTER TABLE jobs RENAME TO jobs_1; DROP INDEX unfinished; {_JOBS} {_CARE} "
+    f"INSERT INTO jobs (number, {_COLUMNS}) SELECT number, {_COLUMNS} FROM jobs_1; DROP TABLE jobs_1;",
+}
+"""What makes a file of the present layout from an empty one, or from one of an older layout."""
+_QUARANTINE = {
+    "jobs": f"INSERT INTO quarantine (origin, reason, owner, {_COLUMNS}) "
+    f"SELECT 'jobs', ?, owner, {_COLUMNS} FROM jobs WHERE number = ?",
+    "results": "INSERT INTO quarantine (origin, reason, id, answer) "
+    "SELECT 'results', ?, key, verdict FROM results WHERE number = ?",
+}
 
 
 class Store:
@@ -87,6 +116,16 @@ class Store:
             self._lock = -1
 
 
+def quarantine(
+    connection: sqlite3.Connection, table: Literal["jobs", "results"], number: int, error: Exception
+) -> str:
+    """Move a row that cannot be read to the table ``quarantine``, for a person; return the reason."""
+    reason = printable.text(" ".join(f"{type(error).__name__}: {error}".split())[:_MAX_REASON])
+    connection.execute(_QUARANTINE[table], (reason, number))
+    connection.execute(f"DELETE FROM {table} WHERE number = ?", (number,))
+    return reason
+
+
 def _claim(path: Path) -> int:
     """Hold the file's lock until the descriptor is closed, so that no two judges finish the same jobs."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -105,12 +144,13 @@ def _claim(path: Path) -> int:
 
 def _open(path: Path | None) -> sqlite3.Connection:
     connection = sqlite3.connect(":memory:" if path is None else path, timeout=_BUSY_S)
+    connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
     try:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
         (layout,) = connection.execute("PRAGMA user_version").fetchone()
-        if layout == 0:
-            connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {_LAYOUT}; COMMIT;")
+        if layout in _SCRIPTS:
+            connection.executescript(f"BEGIN; {_SCRIPTS[layout]} PRAGMA user_version = {_LAYOUT}; COMMIT;")
         elif layout != _LAYOUT:
             raise ConfigError(f"JUDGE_STATE {path} is of another version ({layout}); name another file")
     except BaseException:

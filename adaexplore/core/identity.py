@@ -6,6 +6,7 @@ import ast
 import hashlib
 from functools import lru_cache
 
+from adaexplore.core.own_text import reads_own_text
 from adaexplore.core.syntax import parse
 
 
@@ -14,15 +15,18 @@ def source_identity(source: str) -> str:
     """A hash that two sources share when they are the same program.
 
     Comments, blank lines, formatting and docstrings do not count; names, numbers and order do.
-    A text that does not parse is identified by its lines without trailing blanks.
+    A text that does not parse is identified by its lines without trailing blanks, a program that may read
+    its own text (see :mod:`adaexplore.core.own_text`) by that text.
     """
     try:
         tree = parse(source)
         for node in ast.walk(tree):
             _drop_docstring(node)
-        text = ast.dump(tree)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        text = f"exact\n{source}" if reads_own_text(source, tree) else ast.dump(tree)
+    except (SyntaxError, ValueError):
         text = "\n".join(line.rstrip() for line in source.strip().splitlines())
+    except (RecursionError, MemoryError):  # the candidate's process may still be able to run it
+        text = f"exact\n{source}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 

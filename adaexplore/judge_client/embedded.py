@@ -68,6 +68,7 @@ def embedded_judge(
         "MAX_CONCURRENT_EVALS": str(min(workers, (os.cpu_count() or 1) if on_cpu else _GPU_SLOTS)),
         "GPU_ALLOCATION_MODE": "auto",
         "ADAEXPLORE_JUDGE_TOKEN": token,
+        "JUDGE_TOKENS": "",  # the run is its one client
         "JUDGE_STATE": "",  # it ends with the run, which has records of its own
     }
     if gpu_ids:

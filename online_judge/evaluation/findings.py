@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from adaexplore.core.verdict import Status
+from online_judge import printable
 
 MAX_TEXT = 8000
 MAX_FRAMES = 8
@@ -87,7 +88,7 @@ class Failure:
     @classmethod
     def from_claim(cls, stage: Stage, claim: object) -> Failure:
         """What a player says of its failure in ``stage``; an impossible status becomes the stage's own."""
-        data = claim if isinstance(claim, dict) else {}
+        data = printable.tree(claim) if isinstance(claim, dict) else {}
         named = data.get("status")
         status = _FALLBACK[stage]
         if isinstance(named, str) and named in {status.value for status in _CLAIMABLE[stage]}:

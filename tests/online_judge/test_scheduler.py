@@ -266,3 +266,25 @@ def test_waiting_job_is_not_overtaken_for_ever() -> None:
         assert order.index("patient") in range(HEAD_START - 2, HEAD_START + 3)
 
     with_scheduler(slots(0), 10, body)
+
+
+def test_client_waits_with_as_many_jobs_as_it_may() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        release = threading.Event()
+        order: list[str] = []
+        job = scheduler.submit(lambda slot, cancelled: release.wait(10), client="a", max_queued=1)
+        await job.started
+        waiting = submit_named(scheduler, order, "a", client="a", max_queued=1)
+        with pytest.raises(QueueFull, match="Client a has 1 waiting jobs"):
+            submit_named(scheduler, order, "x", client="a", max_queued=1)
+        with pytest.raises(QueueFull, match="Client a has 1 waiting jobs"):
+            scheduler.join(job, client="a", max_queued=1)
+        submit_named(scheduler, order, "b", client="b", max_queued=1)
+        waiting.cancel()
+        scheduler.join(job, client="a", max_queued=1)
+        scheduler.leave(job, "a")
+        submit_named(scheduler, order, "again", client="a", max_queued=1)
+        release.set()
+        await job.done
+
+    with_scheduler(slots(0), 10, body)

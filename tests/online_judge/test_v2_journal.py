@@ -1,6 +1,7 @@
 """Accepted jobs outlive a killed judge."""
 
 import asyncio
+import resource
 import signal
 import sqlite3
 from collections.abc import Callable
@@ -102,6 +103,26 @@ def test_job_that_cannot_be_written_down_is_refused(
     wait_until(lambda: judge.client.get("/queue/status").json()["total_processing"] == 0)
     assert judge.processes("noted") == []
     assert judged(judge, PASSING, key="k")["state"] == "done"
+
+
+def test_full_disk_is_found_by_writing(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the end of the disk."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    async def ask() -> list[bool]:
+        store = Store(tmp_path / "state.sqlite")
+        found = [await Journal(store).writable()]
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+        try:
+            full = Journal(store)
+            found.append(await full.writable())
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        found += [await full.writable(), await Journal(store).writable()]
+        store.close()
+        return found
+
+    assert asyncio.run(ask()) == [True, False, False, True]  # what was found holds for a second
 
 
 def test_second_judge_on_one_state_file_is_refused(tmp_path: Path) -> None:

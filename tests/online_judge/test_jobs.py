@@ -1,0 +1,105 @@
+"""The board of jobs with made-up slots and caches."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from adaexplore.core.wire import EvaluationRequest, JobRequest
+from online_judge import jobs, journal
+from online_judge.cache import Known, Question, ResultCache
+from online_judge.devices import Machine
+from online_judge.evaluations import Evaluations
+from online_judge.jobs import JobBoard
+from online_judge.journal import Journal
+from online_judge.metrics import Metrics
+from online_judge.scheduler import QueueFull, Scheduler
+from online_judge.settings import Settings
+from online_judge.store import Store
+from online_judge.tokens import Caller
+
+from .test_scheduler import slots
+
+BODY = JobRequest(request=EvaluationRequest(custom_model_src="x = 1"))
+A, B = Caller("a", "a", max_queued=2), Caller("b", "b")
+
+
+class BrokenCache(ResultCache):
+    async def get(self, question: Question) -> Known | None:
+        raise RuntimeError("by hand")
+
+
+def with_board(body: Callable[[JobBoard], Awaitable[None]], cache: type[ResultCache] | None = None) -> None:
+    async def run() -> None:
+        store, metrics, settings = Store(None), Metrics(), Settings()
+        evaluations = Evaluations(settings, Machine(False, 0, (), "sm_90"), {}, metrics)
+        scheduler = Scheduler(slots(0), 10, pinned=False)  # not started: all jobs wait
+        known = None if cache is None else cache(store, metrics)
+        board = JobBoard(scheduler, scheduler, evaluations, Journal(store), known, metrics)
+        try:
+            await body(board)
+        finally:
+            await board.close()
+            await scheduler.close()
+            store.close()
+
+    asyncio.run(run())
+
+
+def test_retry_after_an_unexpected_error_does_not_hang() -> None:
+    async def body(board: JobBoard) -> None:
+        for _ in range(2):
+            with pytest.raises(RuntimeError, match="by hand"):
+                await asyncio.wait_for(board.submit(BODY, "key", A), 10)
+        assert sum(board.count().values()) == 0
+
+    with_board(body, BrokenCache)
+
+
+def test_client_has_its_own_jobs_and_keys() -> None:
+    async def body(board: JobBoard) -> None:
+        mine, theirs = [await board.submit(BODY, "key", caller) for caller in (A, B)]
+        assert mine.id != theirs.id
+        assert (await board.submit(BODY, "key", A)).id == mine.id
+        assert board.answer(mine.id, "b") is None
+        assert await board.cancel(mine.id, "b") is None
+        answer = await board.cancel(mine.id, "a")
+        assert answer is not None
+        assert answer.state == "cancelled"
+
+    with_board(body)
+
+
+def test_identical_jobs_count_for_their_own_clients() -> None:
+    async def body(board: JobBoard) -> None:
+        ids = [(await board.submit(BODY, None, caller)).id for caller in (A, B, A, A)]
+        for number in (2, 0):  # one that waits for the job of another, then the job: it goes on for b
+            with pytest.raises(QueueFull, match="Client a"):  # the first is about to start and counts not
+                await board.submit(BODY, None, A)
+            await board.cancel(ids[number], "a")
+            if number:
+                ids.append((await board.submit(BODY, None, A)).id)
+        with pytest.raises(QueueFull, match="Client a"):
+            await board.submit(BODY, None, A)
+        await board.cancel(ids[3], "a")
+        await board.submit(BODY, None, A)
+        await board.submit(BODY, None, B)
+
+    with_board(body)
+
+
+def test_finished_jobs_of_one_client_push_out_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal, "KEPT", 2)
+    monkeypatch.setattr(jobs, "KEPT", 2)
+
+    async def body(board: JobBoard) -> None:
+        kept = await board.submit(BODY, None, B)
+        await board.cancel(kept.id, "b")
+        mine = []
+        for _ in range(4):
+            mine.append((await board.submit(BODY, None, A)).id)
+            await board.cancel(mine[-1], "a")
+        assert board.answer(kept.id, "b") is not None
+        assert [board.answer(each, "a") is not None for each in mine] == [False, False, True, True]
+
+    with_board(body)
