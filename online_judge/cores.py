@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 _TIMED = 2  # the evaluator and the candidate process
@@ -27,13 +27,22 @@ class Cores:
 ANY_CORE = Cores()
 
 
-def share_out(cores: Collection[int], devices: int) -> tuple[Cores, ...]:
-    """Set two cores apart for the timing on each device; none with fewer than eight cores per device."""
+def share_out(cores: Collection[int], devices: Sequence[int]) -> tuple[Cores, ...]:
+    """Set two cores apart for the timing on each device.
+
+    Args:
+        cores: that this process may use.
+        devices: numbers on the machine, so that judges of different devices choose different cores.
+
+    Returns:
+        For each device; without any cores where there are fewer than eight per device of the machine.
+    """
     ordered = sorted(cores)
-    if len(ordered) < _LEAST * devices:
-        return (ANY_CORE,) * devices
-    others = tuple(ordered[_TIMED * devices :])
-    return tuple(Cores(tuple(ordered[_TIMED * i : _TIMED * (i + 1)]), others) for i in range(devices))
+    if len(ordered) < _LEAST * (max(devices, default=0) + 1):
+        return (ANY_CORE,) * len(devices)
+    timing = [tuple(ordered[_TIMED * number : _TIMED * (number + 1)]) for number in devices]
+    others = tuple(core for core in ordered if not any(core in pair for pair in timing))
+    return tuple(Cores(pair, others) for pair in timing)
 
 
 def run_on(cores: Collection[int]) -> None:

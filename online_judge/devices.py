@@ -63,9 +63,11 @@ def find(nursery: Nursery, settings: Settings) -> Machine:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     names = visible if len(visible) == len(gpus) and all(visible) else [str(i) for i in range(len(gpus))]
     indices = range(len(gpus)) if wanted is None else wanted
-    cores = share_out(os.sched_getaffinity(0), len(gpus))
+    numbers = [int(names[index]) if names[index].strip().isdecimal() else index for index in indices]
+    cores = share_out(os.sched_getaffinity(0), numbers)
     devices = tuple(
-        Device(index, "cuda", names[index].strip(), gpus[index][0], cores[index]) for index in indices
+        Device(index, "cuda", names[index].strip(), gpus[index][0], own)
+        for index, own in zip(indices, cores, strict=True)
     )
     return Machine(True, len(gpus), devices, gpus[0][1])
 
