@@ -42,7 +42,7 @@ class _Draw:
 
 @dataclass(frozen=True)
 class _Found:
-    """What one call shows: wrong by the tolerance; if far off, the error (rms) in units of the spread."""
+    """What one call shows: wrong by the tolerance; if far off, the error in units of the spread."""
 
     wrong: WrongValues | None
     far_off: float | None
@@ -149,7 +149,7 @@ class Draws:
         return _Found(None if draw.is_scaled else wrong, far_off)
 
     def _far_off(self, draw: _Draw, outputs: Sequence[Any], expected: trees.Tree) -> float | None:
-        """The largest error (rms) in units of the spread where no rounding explains it."""
+        """The largest error in units of the spread that neither rounding nor a common factor explains."""
         pairs = [
             (got, want)
             for got, want in zip(outputs, expected.leaves, strict=True)
@@ -158,14 +158,14 @@ class Draws:
         errors = [deviation.error(got, want) for got, want in pairs]
         if any(error.odd for error in errors):
             return math.inf
-        if all(error.rms <= _FAR_OFF for error in errors):
+        if all(error.noise <= _FAR_OFF for error in errors):
             return None
         grades = Grading(self._problem, self._inputs(draw), draw.name, expected).grade(outputs)
         beyond = [
-            each.error.rms
+            each.error.noise
             for each in grades
             if each.tier == "legacy"
-            and max(_FAR_OFF, _BEYOND_HALF * each.limits["half"].rms) < each.error.rms < math.inf
+            and max(_FAR_OFF, _BEYOND_HALF * each.limits["half"].noise) < each.error.noise < math.inf
         ]
         return max(beyond, default=None)
 

@@ -125,13 +125,13 @@ def of_unequal_calls(found: Error, limit: Limit) -> dict[str, Any]:
     return {"correctness_issue": issue} | _feedback([line], status)
 
 
-def of_far_off(rms: float) -> dict[str, Any]:
+def of_far_off(error: float) -> dict[str, Any]:
     """Metadata of outputs far from the answer that a loose tolerance lets pass."""
     status = Status.WRONG_VALUE
     issue = "Output mismatch, hidden by the tolerance"
     line = (
-        f"{status.value}: with other weights or inputs of the same kind the error is {rms:.2g} of the "
-        "output's standard deviation (rms), more than rounding explains; elsewhere the tolerance hides it"
+        f"{status.value}: with other weights or inputs of the same kind the error is {error:.2g} of the "
+        "output's standard deviation, more than rounding explains; elsewhere the tolerance hides it"
     )
     return {"correctness_issue": issue} | _feedback([line], status)
 

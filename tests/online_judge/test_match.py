@@ -174,6 +174,7 @@ RIGHT_LOOSE = "return 0.1 * torch.softmax(self.linear(x), 1)"
         "return torch.full_like(x, 0.1 / 16)",
         "y = self.linear(x)\ny[:, 8:] = y[:, :8]\nreturn 0.1 * torch.softmax(y, 1)",
         "return 0.1 * torch.softmax(x, 1)",
+        "return 0.1 * torch.softmax(self.linear(x).flip(0), 1)",
     ],
 )
 def test_wrong_kernels_do_not_pass_by_a_loose_tolerance(judge: LiveJudge, body: str) -> None:
@@ -181,6 +182,15 @@ def test_wrong_kernels_do_not_pass_by_a_loose_tolerance(judge: LiveJudge, body: 
     assert answer["metadata"]["status"] == "wrong_value", answer
     assert "loose_tolerance" in answer["metadata"]["problem_flags"]
     assert "standard deviation" in answer["metadata"]["feedback"]
+
+
+def test_far_off_outputs_beside_a_large_mean_are_wrong(judge: LiveJudge) -> None:
+    """The outputs vary by a thousandth of their mean, and the product in them hardly counts."""
+    reference = LOOSE.replace("0.1 * torch.softmax", "1 + 0.01 * torch.softmax")
+    wrong = with_forward("return 1 + 0.01 * torch.softmax(self.linear(x).flip(0), 1)")
+    assert judge.evaluate(wrong, reference)["metadata"]["status"] == "wrong_value"
+    right = with_forward("return 1 + 0.01 * torch.softmax(self.linear(x), 1)")
+    assert judge.evaluate(right, reference)["correctness"]
 
 
 @pytest.mark.parametrize(
