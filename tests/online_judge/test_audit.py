@@ -179,11 +179,12 @@ def test_honest_module_replaces_nothing(tmp_path: Path) -> None:
 
 
 def test_watchdog_is_quick() -> None:
-    Watchdog.take()
-    begin = time.thread_time()
-    watchdog = Watchdog.take()
-    watchdog.changes()
-    assert time.thread_time() - begin < 0.1  # 6 ms
+    spent = []
+    for _ in range(4):  # the first one is slower, and the garbage of other tests may be collected in one
+        begin = time.thread_time()
+        Watchdog.take().changes()
+        spent.append(time.thread_time() - begin)
+    assert min(spent) < 0.1  # 6 ms
 
 
 def recorded_sources() -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Callable
 from functools import reduce
@@ -40,11 +41,17 @@ def tasks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def run(tmp_path: Path, tasks: Path) -> Path:
-    folder = tmp_path / "run"
+@pytest.fixture(scope="module")
+def finished_run(tmp_path_factory: pytest.TempPathFactory, tasks: Path) -> Path:
+    folder = tmp_path_factory.mktemp("finished") / "run"
     assert main(["run", *settings(save_path=folder, test_list_path=tasks)]) == 0
     return folder
+
+
+@pytest.fixture
+def run(finished_run: Path, tmp_path: Path) -> Path:
+    """A copy that the test may change."""
+    return shutil.copytree(finished_run, tmp_path / "run")
 
 
 def contents(run: Path) -> dict[str, str]:
