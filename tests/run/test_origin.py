@@ -50,7 +50,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory, tasks: Path) -> Path:
 
 @pytest.fixture
 def run(finished_run: Path, tmp_path: Path) -> Path:
-    """A copy that the test may change."""
+    """Copy the finished run: the test may change it."""
     return shutil.copytree(finished_run, tmp_path / "run")
 
 
