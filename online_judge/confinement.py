@@ -33,11 +33,6 @@ class Walls:
     seccomp: bool = True
 
 
-# What breaks CUDA IPC between referee and player is switched off here, one by one.
-CPU_WALLS: Final = Walls()
-CUDA_WALLS: Final = Walls(seccomp=False)  # not measured on a GPU yet
-
-
 @dataclass(frozen=True)
 class Limits:
     """How much a player may use.

@@ -1,13 +1,18 @@
-"""CPU cores that are kept for timing: the launches of a timed call must not wait for other work."""
+"""CPU cores that are kept for timing: the launches of a timed call must not wait for other work.
+
+The threads that launch timed calls, the evaluator's and the candidate's, take turns on one and the same core:
+on a virtual machine two cores can differ by half in speed, and a process tends to stay where it is.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Sequence
+import threading
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-_TIMED = 2  # the evaluator and the candidate process
+_TIMED = 2  # one for the threads that launch timed calls, one for the other threads of their processes
 _LEAST = 8  # cores per device from which two can be spared
 
 
@@ -16,7 +21,7 @@ class Cores:
     """The cores of one device's processes; both are empty where none are set apart.
 
     Attributes:
-        timing: for the two processes that are timed.
+        timing: for the two processes that are timed; see :func:`time_on`.
         others: for all others, and for these two at other times.
     """
 
@@ -47,8 +52,22 @@ def share_out(cores: Collection[int], devices: Sequence[int]) -> tuple[Cores, ..
 
 def run_on(cores: Collection[int]) -> None:
     """Keep all threads of this process to ``cores``; leave them where they are if these are empty."""
-    if not cores:
-        return
-    for thread in os.listdir("/proc/self/task"):
-        with contextlib.suppress(OSError):  # it has exited, or the core is not there any more
-            os.sched_setaffinity(int(thread), cores)
+    _keep(dict.fromkeys(_threads(), cores))
+
+
+def time_on(cores: Sequence[int]) -> None:
+    """Keep the calling thread to the first of ``cores`` and all others to the rest; without cores to none."""
+    first, rest = cores[:1], cores[1:] or cores
+    me = threading.get_native_id()
+    _keep({thread: first if thread == me else rest for thread in _threads()})
+
+
+def _threads() -> list[int]:
+    return [int(thread) for thread in os.listdir("/proc/self/task")]
+
+
+def _keep(places: Mapping[int, Collection[int]]) -> None:
+    for thread, cores in places.items():
+        if cores:
+            with contextlib.suppress(OSError):  # it has exited, or the core is not there any more
+                os.sched_setaffinity(thread, cores)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from online_judge import linux
-from online_judge.cores import ANY_CORE, Cores, run_on
+from online_judge.cores import ANY_CORE, Cores, run_on, time_on
 
 _FROZEN = struct.Struct("d")
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -55,7 +55,7 @@ class DeviceLock:
     def __init__(self, path: str | Path, cores: Cores = ANY_CORE) -> None:
         """Use ``path`` and, for the turnstile, ``path`` with ``.turn``; both are made when missing.
 
-        A process with exclusive use runs on the ``cores`` for timing meanwhile.
+        A process with exclusive use runs on the ``cores`` for timing meanwhile; see :func:`time_on`.
         """
         self._path = os.fspath(path)
         self._cores = cores
@@ -123,7 +123,7 @@ class DeviceLock:
         stopped = linux.stop_below(self._roots())
         begin = time.monotonic()
         try:
-            run_on(self._cores.timing)
+            time_on(self._cores.timing)
             yield
         finally:
             run_on(self._cores.others)

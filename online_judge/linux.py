@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
@@ -201,6 +201,16 @@ def stop_below(roots: Collection[int]) -> set[int]:
 def go_on(pids: Collection[int]) -> None:
     """Undo :func:`stop_below`."""
     _signal_all(pids, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def stopped_below(root: int) -> Iterator[None]:
+    """Within the block all processes below ``root`` are stopped."""
+    stopped = stop_below([root])
+    try:
+        yield
+    finally:
+        go_on(stopped)
 
 
 def kill_descendants() -> None:

@@ -18,7 +18,7 @@ from triton.runtime import driver
 from online_judge import inspection, sandbox
 from online_judge.channel import Channel, ChannelClosed
 from online_judge.contest import Contest, ContextLost
-from online_judge.cores import run_on
+from online_judge.cores import run_on, time_on
 from online_judge.evaluation import classification, kernel_share, modules, overlap, timing, trees
 from online_judge.evaluation.arenas import Window
 from online_judge.evaluation.audit import Watchdog
@@ -261,7 +261,7 @@ class Player:
 
     def _prepare(self, order: Prepare, fds: list[int]) -> dict[str, Any]:
         assert self._stopwatch is not None
-        run_on(order.cores)
+        time_on(order.cores)
         sets, places = Window(order.inputs, fds[:1]).tree(), Window(order.outputs, fds[1:]).tree()
         self._prepared = (sets, places, order)
         modules.restore_buffers(self._model, self._buffers)

@@ -96,7 +96,7 @@ def wanted(spec: PlayerSpec) -> Wanted:
     cuda = spec.device == "cuda"
     limits = confinement.CUDA_LIMITS if cuda else confinement.CPU_LIMITS
     room = mounts.room(spec.folder, cuda=cuda, environment=os.environ, build_dir=spec.build_dir)
-    return Wanted(room, confinement.CUDA_WALLS if cuda else confinement.CPU_WALLS, limits)
+    return Wanted(room, confinement.Walls(), limits)
 
 
 def enter(spec: PlayerSpec) -> None:

@@ -24,7 +24,7 @@ BLOCK_MS = 25.0
 MAX_CALLS = 128
 WARMUP_S = 0.03
 SLOW_MS = 200.0
-CLEAN_ROUNDS = 5
+ALONE_ROUNDS = 5
 _NO_COVER_MS = 0.2
 _COPIES = 16
 _SHARE_OF_MEMORY = 0.3
@@ -151,6 +151,22 @@ class Course:
             wall_ms = (time.perf_counter() - begin) * 1e3
         return Observed(wall_ms, run.times())
 
+    def alone_ms(self) -> float:
+        """The reference's median GPU milliseconds while nobody else uses the device.
+
+        Raises:
+            ReferenceFailed: it raises.
+        """
+        _, best_ms = self.warm_up()
+        flushes = self.flushes(best_ms, best_ms)
+        sets = range(self.block_calls(best_ms, flushes))
+        samples: list[float] = []
+        for number in range(ALONE_ROUNDS):
+            samples += self.reference_block(sets, flushes).block.calls
+            if number >= 1 and best_ms > SLOW_MS:
+                break
+        return speedup.summarise(samples).median
+
     def copy_ms(self) -> float:
         """Wall milliseconds of copying one call's outputs, laid out as the reference's, in a row of such."""
         count = min(self.count, _COPIES)
@@ -191,14 +207,6 @@ def clean_ms(problem: Problem, call: Call, stopwatch: Stopwatch, expected: Seque
     rng = random.Random(problem.reference.seeds.of("clean"))
     course = Course(problem, "clean", call, stopwatch, expected, rng, shared=False)
     try:
-        _, best_ms = course.warm_up()
-        flushes = course.flushes(best_ms, best_ms)
-        sets = range(course.block_calls(best_ms, flushes))
-        samples: list[float] = []
-        for number in range(CLEAN_ROUNDS):
-            samples += course.reference_block(sets, flushes).block.calls
-            if number >= 1 and best_ms > SLOW_MS:
-                break
-        return speedup.summarise(samples).median
+        return course.alone_ms()
     finally:
         course.free()

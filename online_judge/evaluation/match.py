@@ -13,6 +13,7 @@ import torch
 
 from adaexplore.core.verdict import INTERPRETER, Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, Tier
+from online_judge import linux
 from online_judge.device_lock import Hold
 from online_judge.evaluation import (
     audit,
@@ -37,9 +38,9 @@ from online_judge.evaluation.findings import Stage
 from online_judge.evaluation.flags import Flag, ProblemFlag, Severity
 from online_judge.evaluation.kernel_share import KernelShare
 from online_judge.evaluation.launches import Launches
-from online_judge.evaluation.measurement import Measured, copy_extra_ms, measured
+from online_judge.evaluation.measurement import Measured, copy_extra_ms, is_slowed, measured
 from online_judge.evaluation.problem import Problem
-from online_judge.evaluation.race import Race
+from online_judge.evaluation.race import Outcome, Race
 from online_judge.evaluation.reference import NoRoom
 from online_judge.evaluation.tiers import Graded
 from online_judge.evaluation.timing import Stopwatch
@@ -379,6 +380,7 @@ class Match:
             before = gpu_state.snapshot(self._terms.visible_devices)
             outcome = race.run()
             outcome.quiet = quiet
+            outcome.alone_ms = self._alone_ms(outcome, stopwatch)
             after = gpu_state.snapshot(self._terms.visible_devices)
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)
@@ -399,6 +401,16 @@ class Match:
             states=(before, after),
             facts=self._terms.facts,
         )
+
+    def _alone_ms(self, outcome: Outcome, stopwatch: Stopwatch) -> float | None:
+        """The baseline's time without the candidate, where it was slower in the race than before it."""
+        assert self._course is not None
+        clean_ms = self._problem.clean_ms(self._request)
+        if clean_ms is None or not is_slowed(outcome.reference.gpu_ms, clean_ms):
+            return None
+        self._dialogue.clock("reference", Stage.TIMING.value)
+        with linux.stopped_below(self._terms.keeper):
+            return self._course.alone_ms() if stopwatch.wait_for_quiet() else None
 
     def _check_again(self) -> None:
         """Raise where checked calls are wrong as well: then the kernel is wrong, and does not cheat."""

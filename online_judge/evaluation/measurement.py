@@ -65,7 +65,7 @@ def measured(
     clocks = witness.Clocks.of(candidate.seen, reference.seen, extra_ms)
     copy_ms = max(outcome.copy_ms + extra_ms, 0.0)
     score_ms = _score(candidate, clocks, copy_ms, flags, quiet=outcome.quiet)
-    baseline_ms = _baseline(reference.gpu_ms, problem.clean_ms(request), flags)
+    baseline_ms = _baseline(reference.gpu_ms, problem.clean_ms(request), outcome.alone_ms, flags)
     if recorded_ms is not None:
         baseline_ms = recorded_ms
     ratio = baseline_ms / score_ms
@@ -182,14 +182,22 @@ def _score(side: Side, clocks: Clocks, copy_ms: float, flags: list[Flag], *, qui
     return max(graph_ms - copy_ms, side.gpu_ms)
 
 
-def _baseline(gpu_ms: float, clean_ms: float | None, flags: list[Flag]) -> float:
+def _baseline(gpu_ms: float, clean_ms: float | None, alone_ms: float | None, flags: list[Flag]) -> float:
     """The baseline's time; where it is much slower than without the candidate around, the latter counts.
 
-    Clocks that change in between change both sides alike, so a small difference is only noted.
+    Clocks and a host that change in between change both sides alike, so what differs from a time measured
+    earlier is only noted, unless the baseline is faster again as soon as the candidate is stopped.
     """
     if clean_ms is None or abs(gpu_ms / clean_ms - 1) <= DRIFT:
         return gpu_ms
-    counts = min(gpu_ms, clean_ms) if gpu_ms > (1 + DISTRUST) * clean_ms else gpu_ms
-    evidence = f"{gpu_ms:.4g} ms beside the candidate, {clean_ms:.4g} ms alone; {counts:.4g} ms count"
+    without_ms = clean_ms if alone_ms is None else alone_ms
+    counts = without_ms if is_slowed(gpu_ms, without_ms) else gpu_ms
+    alone = f"{clean_ms:.4g} ms alone" + ("" if alone_ms is None else f" before, {alone_ms:.4g} ms after it")
+    evidence = f"{gpu_ms:.4g} ms beside the candidate, {alone}; {counts:.4g} ms count"
     flags.append(Flag("baseline_drift", evidence))
     return counts
+
+
+def is_slowed(gpu_ms: float, without_ms: float) -> bool:
+    """Whether a baseline beside a candidate is so much slower than without it that its time cannot count."""
+    return gpu_ms > (1 + DISTRUST) * without_ms

@@ -93,6 +93,7 @@ class Outcome:
         flags: what is wrong with the candidate's times or timed outputs.
         copy_ms: wall time of copying one call's outputs.
         quiet: whether the GPU had been left by all others.
+        alone_ms: the baseline's time after the race, with the candidate stopped; None if it was not needed.
         spent_s: seconds of the race by part: warming up, marked, plain and graph rounds.
     """
 
@@ -101,6 +102,7 @@ class Outcome:
     flags: list[Flag] = field(default_factory=list)
     copy_ms: float = 0.0
     quiet: bool = True
+    alone_ms: float | None = None
     spent_s: dict[str, float] = field(default_factory=dict)
 
     @property

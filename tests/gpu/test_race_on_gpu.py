@@ -391,12 +391,11 @@ def test_huge_timed_outputs_are_compared_whole(gpu_judge: LiveJudge) -> None:
     """Four elements of 2**28 are left out, which no sample finds."""
     lazy = (
         "self.n = getattr(self, 'n', 0) + 1\nx = args[0]\ny = torch.empty_like(x)\n"
-        "end = -4 if self.n > 20 else None\n"
+        "end = -4 if self.n > 40 else None\n"  # after the checks
         "gated(x.view(-1)[:end], y.view(-1)[:end])\nreturn y"
     )
     answer = gpu_judge.evaluate(module(lazy, HUGE, "ModelNew", GATE), module(SILU, HUGE), **TIMED)
-    assert not answer["correctness"], answer
-    assert "timed_output_wrong" in answer["metadata"]["integrity"]
+    assert answer["metadata"]["status"] == "wrong_value", answer
 
 
 @pytest.mark.parametrize("habit", HABITS)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from online_judge.cores import ANY_CORE, Cores, run_on, share_out
+from online_judge.cores import ANY_CORE, Cores, run_on, share_out, time_on
 from online_judge.device_lock import DeviceLock
 
 
@@ -23,6 +23,30 @@ def test_judges_of_different_devices_choose_different_cores() -> None:
 @pytest.mark.parametrize(("cores", "devices"), [(2, [0]), (7, [0]), (15, [0, 1]), (16, [2])])
 def test_small_machines_set_no_cores_apart(cores: int, devices: list[int]) -> None:
     assert share_out(range(cores), devices) == (ANY_CORE,) * len(devices)
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
+def test_calls_are_launched_on_the_first_core_and_other_threads_kept_off_it() -> None:
+    before = sorted(os.sched_getaffinity(0))
+    seen: set[int] = set()
+    wake, end = threading.Event(), threading.Event()
+
+    def other_thread() -> None:
+        wake.wait()
+        seen.update(os.sched_getaffinity(0))
+        end.set()
+
+    threading.Thread(target=other_thread).start()
+    try:
+        time_on(before[:2])
+        mine = os.sched_getaffinity(0)
+    finally:
+        run_on([])  # changes nothing
+        wake.set()
+        end.wait()
+        run_on(before)
+    assert mine == {before[0]}
+    assert seen == {before[1]}
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")

@@ -62,7 +62,11 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
     problem._cost = Cost(output_bytes=512, read_bytes=1600, flops=4096.0, depth=16.0)
 
     def run(
-        candidate: Side, clean_ms: float | None = None, cost: Cost | None = None, **changes: Any
+        candidate: Side,
+        clean_ms: float | None = None,
+        alone_ms: float | None = None,
+        cost: Cost | None = None,
+        **changes: Any,
     ) -> Measured:
         request = EvaluationRequest(measure_performance=True)
         if clean_ms is not None:
@@ -76,7 +80,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
             "states": (None, None),
             "facts": FACTS,
         }
-        outcome = Outcome(candidate, side(0.3), copy_ms=COPY_MS)
+        outcome = Outcome(candidate, side(0.3), copy_ms=COPY_MS, alone_ms=alone_ms)
         hold = Hold(exclusive=True, waited_s=0.5, held_s=1.5)
         return measured(outcome, hold, problem, request, **options | changes)
 
@@ -118,6 +122,15 @@ def test_reference_that_is_slower_beside_the_candidate_counts_as_it_is_alone(jud
     assert ids(sped_up) == ["baseline_drift"]
     assert sped_up.stats["baseline_time"] == pytest.approx(0.3, rel=1e-2)
     assert ids(judge(side(0.1), clean_ms=0.295)) == []
+
+
+def test_reference_that_is_as_slow_without_the_candidate_counts_as_it_is(judge: Any) -> None:
+    """The host became slower: the candidate's time has grown as well."""
+    found = judge(side(0.1), clean_ms=0.2, alone_ms=0.29)
+    assert found.stats["baseline_time"] == pytest.approx(0.3, rel=1e-2)
+    assert ids(found) == ["baseline_drift"]
+    assert "0.2 ms alone before, 0.29 ms after it" in found.flags[0].evidence
+    assert judge(side(0.1), clean_ms=0.2, alone_ms=0.21).stats["baseline_time"] == 0.21
 
 
 def test_work_that_events_do_not_see_is_found_by_the_replay(judge: Any) -> None:
