@@ -127,6 +127,7 @@ class Bench:
         self._referee = RefereeHandle(
             nursery, self._lock, partial(_referee_config, nursery, device, slot, settings)
         )
+        room.keepers.append(partial(self._referee.release, problems=True))
 
     def start(self) -> None:
         """Have the referee get ready; without this the first evaluation waits for it."""

@@ -122,7 +122,7 @@ class Referee:
         while True:
             order, fds = self._control.receive_json()
             if order["op"] == "release":
-                self._release()
+                self._release(problems=order["problems"])
                 self._control.send_json({"released": True})
             else:
                 result = self._result(order, fds)
@@ -266,13 +266,13 @@ class Referee:
     def _clock(self, whose: str, stage: str) -> None:
         self._control.send_json({"clock": whose, "stage": stage})
 
-    def _release(self) -> None:
-        """Free what was shared with the last player."""
+    def _release(self, *, problems: bool) -> None:
+        """Free what was shared with the last player, and what is kept of ``problems``."""
         if self._guest is not None:
             self._guest.free()
             self._guest = None
         if self._cuda:
-            if torch.cuda.memory_allocated() > _IDLE_BYTES and self._is_tight():
+            if problems or (torch.cuda.memory_allocated() > _IDLE_BYTES and self._is_tight()):
                 self._problems.clear()  # another slot's job may need the memory
                 gc.collect()  # what failed may hold tensors in its frames
             torch.cuda.empty_cache()

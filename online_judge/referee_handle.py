@@ -59,12 +59,12 @@ class RefereeHandle:
         message = self._await("result")
         return None if message is None else message["result"]
 
-    def release(self) -> None:
-        """Have it free what it shared with a player that is gone."""
+    def release(self, *, problems: bool = False) -> None:
+        """Have it free what it shared with a player that is gone, and what it keeps of ``problems``."""
         if self._channel is None:
             return
         try:
-            self._channel.send_json({"op": "release"})
+            self._channel.send_json({"op": "release", "problems": problems})
         except ChannelClosed:
             self.drop()
             return

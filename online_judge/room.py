@@ -30,6 +30,8 @@ class Room:
 
     def __init__(self) -> None:
         """Nobody is in it."""
+        self.keepers: list[Callable[[], object]] = []
+        """Called before a job begins alone: each gives back memory that a slot keeps between jobs."""
         self._condition = threading.Condition()
         self._inside = 0
         self._alone = False
@@ -60,6 +62,8 @@ class Room:
                 with self._condition:
                     self._large[problem] = _REMEMBERED
         with self._entered(cancelled, alone=True):
+            for give_back in self.keepers:
+                give_back()
             return work(True)
 
     def forget(self, problem: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from online_judge.evaluation import costs
 from online_judge.evaluation.arenas import Arena, Parcel, Place, lay_out
 from online_judge.evaluation.reference import Reference, ReferenceFailed
 from online_judge.evaluation.trees import Slot, UnsupportedTree, map_leaves, put_together, take_apart
@@ -62,6 +63,10 @@ class InputPool:
         """Give every argument list contents that it never had: new in part, or as a ``whole``."""
         self._mix(1.0 if whole else _FRESH)
 
+    def close(self) -> None:
+        """Free the draws; the contents stay as they are from now on."""
+        self._donors.clear()
+
     def copy_of(self, number: int) -> list[Any]:
         """Private tensors with the contents of one argument list."""
         copied: list[Any] = map_leaves(self.sets[number], lambda leaf: leaf.clone())
@@ -74,12 +79,9 @@ class InputPool:
                 held.copy_(leaf)
 
     def is_unchanged(self, number: int, copy: list[Any]) -> bool:
-        """Whether an argument list still is what :meth:`copy_of` gave; NaN equals itself."""
+        """Whether an argument list still is what :meth:`copy_of` gave, to the bit."""
         now, then = take_apart(self.sets[number]).leaves, take_apart(copy).leaves
-        return all(
-            bool(((left == right) | ((left != left) & (right != right))).all())
-            for left, right in zip(now, then, strict=True)
-        )
+        return all(costs.same_bits(left, right) for left, right in zip(now, then, strict=True))
 
     def _mix(self, share: float) -> None:
         """Take a share of each tensor, one stretch of it, from the draws anew."""

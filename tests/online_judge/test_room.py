@@ -41,6 +41,20 @@ def test_jobs_run_side_by_side() -> None:
     assert [job.result() for job in jobs] == [False] * 3
 
 
+def test_slots_give_back_what_they_keep_before_a_job_begins_alone() -> None:
+    room, order = Room(), []
+    room.keepers += [lambda: order.append("first slot"), lambda: order.append("second slot")]
+
+    def needing(alone: bool) -> str:
+        order.append(small(alone))
+        return large(alone)
+
+    assert room.use("p", NEVER, small) == "beside"
+    assert order == []
+    assert room.use("p", NEVER, needing) == "alone"
+    assert order == ["beside", "first slot", "second slot", "alone"]
+
+
 def test_job_that_finds_no_room_waits_for_all_others_and_keeps_new_ones_out() -> None:
     room, end, inside, order = Room(), threading.Event(), threading.Event(), []
 
