@@ -22,7 +22,7 @@ from online_judge import build_folders
 from online_judge.channel import Channel, ChannelClosed, is_readable
 from online_judge.cores import ANY_CORE, Cores
 from online_judge.device_lock import DeviceLock
-from online_judge.evaluation import feedback, flags
+from online_judge.evaluation import feedback, flags, memory_errors
 from online_judge.evaluation.findings import Stage
 from online_judge.evaluation.flags import Flag
 from online_judge.nursery import Nursery, ZygoteLost
@@ -153,7 +153,7 @@ class Bench:
                 log.error("%s: attempt %d of %d", error, attempt, _ATTEMPTS)
                 lost = error if isinstance(error, _Lost) else None
                 continue
-            if verdict.status is Status.OUT_OF_MEMORY:  # even alone
+            if memory_errors.explains(verdict):  # even alone
                 self._room.forget(request.original_model_src)
             if verdict.status is Status.CRASH and verdict.metadata.get("died") and attempt < _ATTEMPTS:
                 log.warning("a player died from a signal: the job is tried once more")

@@ -43,7 +43,7 @@ from online_judge import linux
 from online_judge.channel import Channel, ChannelClosed
 from online_judge.cores import Cores, run_on
 from online_judge.device_lock import DeviceLock
-from online_judge.evaluation import driver, feedback, gauge, modules
+from online_judge.evaluation import driver, feedback, gauge, memory_errors, modules
 from online_judge.evaluation.dialogue import CandidateFailed, Dialogue, PlayerGone
 from online_judge.evaluation.examination import examine
 from online_judge.evaluation.match import Match, Terms
@@ -175,7 +175,7 @@ class Referee:
             return {"kind": "player_gone", "stage": gone.stage.value, "why": gone.why}
         finally:
             player.close()
-        if self._cuda and verdict.status is Status.OUT_OF_MEMORY and not order["alone"]:
+        if self._cuda and memory_errors.explains(verdict) and not order["alone"]:
             return {"kind": "no_room"}
         return {"kind": "verdict", "verdict": verdict.model_dump(mode="json")}
 

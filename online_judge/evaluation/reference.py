@@ -13,11 +13,19 @@ from typing import Any
 import torch
 
 from adaexplore.core.wire import BaselineKind, DtypeName, Tier
-from online_judge.evaluation import costs, emulation, feedback, modules, oracles, trees, weights
+from online_judge.evaluation import (
+    costs,
+    emulation,
+    feedback,
+    memory_errors,
+    modules,
+    oracles,
+    trees,
+    weights,
+)
 from online_judge.evaluation.tiers import OracleKind
 
 _REASON_CHARS = 300
-_MEMORY_WORDS = ("out of memory", "STATUS_ALLOC_FAILED")
 # a call that takes longer in its own precision has no oracle in double precision
 _SLOW_ON_GPU_S = 0.06
 _SLOW_ON_CPU_S = 1.0
@@ -351,5 +359,5 @@ def blaming(what: str) -> Iterator[None]:
         lines = str(error).strip().splitlines()
         text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
         text = feedback.scrub(text, "/nonexistent")
-        kind = NoRoom if any(words in str(error) for words in _MEMORY_WORDS) else ReferenceFailed
+        kind = NoRoom if memory_errors.explains_text(str(error)) else ReferenceFailed
         raise kind(f"{what}: {feedback.clip(text, _REASON_CHARS)}") from error

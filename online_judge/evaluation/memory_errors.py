@@ -1,0 +1,22 @@
+"""Failures that too little GPU memory explains: the same job may succeed when it has the device alone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from adaexplore.core.verdict import Status, Verdict
+
+# cuDNN and cuBLAS answer with the last two as well where they cannot allocate a workspace or a handle
+_WORDS: Final = ("out of memory", "STATUS_ALLOC_FAILED", "STATUS_INTERNAL_ERROR", "STATUS_NOT_INITIALIZED")
+
+
+def explains_text(text: str) -> bool:
+    """Whether too little memory may be the cause of an error with this text."""
+    return any(words in text for words in _WORDS)
+
+
+def explains(verdict: Verdict) -> bool:
+    """Whether too little memory may be the cause of this verdict."""
+    if verdict.status in (Status.LAUNCH, Status.CONSTRUCT):
+        return explains_text(str(verdict.metadata.get("feedback", "")))
+    return verdict.status is Status.OUT_OF_MEMORY

@@ -1,0 +1,27 @@
+"""Which failures are tried again with the device alone."""
+
+import pytest
+
+from adaexplore.core.verdict import Status, Verdict
+from online_judge.evaluation import feedback, memory_errors
+from online_judge.evaluation.findings import Failure, Stage
+
+
+def verdict(status: Status, message: str) -> Verdict:
+    failure = Failure(status, Stage.FORWARD, "builtins.RuntimeError", message)
+    return Verdict(status=status, metadata=feedback.of_failure(failure, "/folder"))
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "explained"),
+    [
+        (Status.OUT_OF_MEMORY, "CUDA out of memory", True),
+        (Status.LAUNCH, "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR", True),
+        (Status.LAUNCH, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling cublasCreate(handle)", True),
+        (Status.CONSTRUCT, "cuDNN error: CUDNN_STATUS_NOT_INITIALIZED", True),
+        (Status.LAUNCH, "cuDNN error: CUDNN_STATUS_BAD_PARAM", False),
+        (Status.WRONG_VALUE, "CUDNN_STATUS_INTERNAL_ERROR", False),
+    ],
+)
+def test_memory_may_be_the_cause(status: Status, message: str, explained: bool) -> None:
+    assert memory_errors.explains(verdict(status, message)) is explained
