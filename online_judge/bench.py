@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import itertools
 import logging
 import math
@@ -18,8 +20,9 @@ from typing import Any
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTraits, ProfileReport
-from online_judge import build_folders
-from online_judge.channel import Channel, ChannelClosed, is_readable
+from online_judge import build_folders, readback
+from online_judge.channel import ChannelClosed
+from online_judge.clean_times import CleanTimes
 from online_judge.cores import ANY_CORE, Cores
 from online_judge.device_lock import DeviceLock
 from online_judge.evaluation import feedback, flags, memory_errors
@@ -113,25 +116,29 @@ class Bench:
     """One slot; its methods block and are called from one thread at a time."""
 
     def __init__(
-        self, nursery: Nursery, device: Device, slot: int, settings: Settings, pool: Pool, room: Room
+        self, nursery: Nursery, device: Device, settings: Settings, pool: Pool, room: Room, known: CleanTimes
     ) -> None:
-        """Start nothing yet; ``pool`` and ``room`` are the device's, shared by its slots."""
+        """Start nothing yet; ``pool``, ``room`` and ``known`` are the device's, shared by its slots."""
         self.device = device
         self.stage_seconds: dict[str, float] = {}  # of the latest job
         self._nursery = nursery
         self._settings = settings
         self._pool = pool
         self._room = room
+        self._known = known
         self._lock = DeviceLock(lock_file(nursery, device))
         self._only_for: str | None = None  # the reference that changed global state of the evaluator
         self._referee = RefereeHandle(
-            nursery, self._lock, partial(_referee_config, nursery, device, slot, settings)
+            nursery,
+            self._lock,
+            partial(_evaluator_spec, nursery, device, settings),
+            partial(_referee_config, device, settings),
         )
         room.keepers.append(partial(self._referee.release, problems=True))
 
     def start(self) -> None:
         """Have the referee get ready; without this the first evaluation waits for it."""
-        self._referee.ready()
+        self._referee.start()
 
     def evaluate(
         self, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
@@ -256,10 +263,16 @@ class Bench:
     def _check_once(
         self, request: ProblemRequest, limit_s: int, cancelled: threading.Event, alone: bool
     ) -> dict[str, Any]:
-        order = {"op": "problem", "request": request.model_dump(mode="json"), "alone": alone}
+        order = {
+            "op": "problem",
+            "request": request.model_dump(mode="json"),
+            "seeds": self._seeds(request),
+            "alone": alone,
+        }
         self._require_clean_evaluator(request.original_model_src)
+        self._referee.start()
         try:
-            result = self._converse(self._referee.ready(), order, [], limit_s, cancelled)
+            result = self._converse(order, [], limit_s, cancelled)
         except ReferenceTimeout as timeout:
             self._referee.drop()
             raise ProblemError(f"the reference was not done after {timeout}") from None
@@ -368,27 +381,29 @@ class Bench:
             Cancelled, NoRoom, _RefereeLost, ZygoteLost: there is no result.
         """
         self._require_clean_evaluator(request.original_model_src)
-        referee = self._referee.ready()
+        self._referee.start()
         armed = self._take_player(request, cancelled)
         result: dict[str, Any] | None = None
         late: dict[str, Any] | None = None
         timed_out: Stage | None = None
-        sandbox = _public(armed.player.sandbox(0))
+        sandbox = self._in_force(armed)
+        clean = CleanTimes.key(request)
         order = {
             "op": op,
             "request": request.model_dump(mode="json", exclude={"kernel_code"}),
             "build_dir": build_folders.made(request.build_dir, self._settings.build_dir),
             "folder": str(armed.folder),
+            "seeds": self._seeds(request),
+            "clean_ms": self._known.get(clean),
             "job": "" if self._settings.repeatable else secrets.token_hex(8),
             "recorded_ms": recorded_ms,
             "facts": self._facts(request) | {"sandbox": sandbox},
-            "keeper": armed.keeper,
             "alone": alone,
         } | (more or {})
         try:
             with armed.connection:
                 fd = armed.connection.fileno()
-                result = self._converse(referee, order, [fd], limit_s, cancelled)
+                result = self._converse(order, [fd], limit_s, cancelled, armed.keeper)
         except CandidateTimeout as timeout:
             timed_out = timeout.stage
         except ReferenceTimeout as timeout:
@@ -404,6 +419,7 @@ class Bench:
             self._note_changes(request.original_model_src, result or late)
         if result is not None:
             self._raise_for_reference(result)
+            self._known.note(clean, result.get("clean_ms"))
         return _Played(str(armed.folder), report, result, gone, timed_out, sandbox, late)
 
     def _take_player(self, request: EvaluationRequest, cancelled: threading.Event) -> Armed:
@@ -420,32 +436,45 @@ class Bench:
 
     def _converse(
         self,
-        referee: Channel,
         order: dict[str, Any],
         fds: list[int],
         limit_s: float,
         cancelled: threading.Event,
+        keeper: int = 0,
     ) -> dict[str, Any]:
         """Give the referee an order and wait for its result within everybody's time."""
-        watch = Watch(limit_s, self._lock.stopped_s)
+        watch = Watch(limit_s, self._lock.stopped_s, self._referee.waited_s)
+        self.stage_seconds = watch.stage_seconds
         try:
-            referee.send_json(order, fds)
-            self.stage_seconds = watch.stage_seconds
+            self._referee.order(order, fds, keeper)
             while True:
                 wait_s = min(_LOOK_S, watch.remaining_s())
                 if cancelled.is_set():
                     raise Cancelled
-                if not is_readable(wait_s, referee):
+                message = self._referee.hear(wait_s)
+                if message is None:
                     continue
-                message, _ = referee.receive_json()
                 if "result" in message:
                     result: dict[str, Any] = message["result"]
                     watch.switch("none", "")
                     return result
                 watch.switch(message["clock"], message["stage"])
-        except ChannelClosed as error:
+        except (ChannelClosed, LookupError, TypeError, ValueError) as error:  # gone, or no honest evaluator
             self._referee.drop()
             raise _RefereeLost(watch) from error
+
+    def _seeds(self, request: EvaluationRequest | ProblemRequest) -> str:
+        """The key of this problem's hidden seeds: all that an evaluator knows of the judge's secret."""
+        problem = hashlib.sha256(request.original_model_src.encode("utf-8", "surrogatepass")).hexdigest()
+        words = f"{problem}:{request.seed_num}".encode()
+        return hmac.new(self._settings.secret, words, hashlib.sha256).hexdigest()
+
+    def _in_force(self, armed: Armed) -> dict[str, Any] | None:
+        """The sandbox around a candidate, with the level of it and of the evaluator's."""
+        found = _public(armed.player.sandbox(0))
+        if found is None:
+            return None
+        return found | {"level": readback.level(found), "evaluator": readback.level(self._referee.sandbox)}
 
     def _facts(self, request: EvaluationRequest) -> dict[str, Any]:
         """Metadata that every verdict carries."""
@@ -487,20 +516,21 @@ def lock_file(nursery: Nursery, device: Device) -> Path:
     return Path(tempfile.gettempdir(), name.replace("/", "_"))
 
 
-def _referee_config(nursery: Nursery, device: Device, slot: int, settings: Settings) -> dict[str, Any]:
+def _referee_config(device: Device, settings: Settings) -> dict[str, Any]:
     """What a referee is started with, see :class:`online_judge.referee.RefereeConfig`."""
     return {
         "device": device.kind,
-        "device_id": device.id,
         "visible_devices": device.visible_devices,
-        "home": str(nursery.home / f"referee-{device.id}-{slot}"),
-        "lock_file": str(lock_file(nursery, device)),
         "timing_cores": device.cores.timing,
         "other_cores": device.cores.others,
-        "secret": settings.secret.hex(),
         "cpu_max_elements": settings.cpu_max_elements,
         "cpu_max_flops": settings.cpu_max_flops,
     }
+
+
+def _evaluator_spec(nursery: Nursery, device: Device, settings: Settings) -> PlayerSpec:
+    """A new private folder and what an evaluator in it is forked with."""
+    return fresh_spec(nursery, device, settings, None)
 
 
 def pool_of(nursery: Nursery, device: Device, settings: Settings) -> Pool:

@@ -14,29 +14,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from online_judge import linux
-from online_judge.cores import ANY_CORE, Cores, run_on, time_on
 
 _FROZEN = struct.Struct("d")
 _FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-
-
-@dataclass
-class Hold:
-    """One use of the device.
-
-    Attributes:
-        exclusive: whether nobody else was there.
-        waited_s: how long it took to get it.
-        held_s: for how long it was kept; 0 until it is given back.
-    """
-
-    exclusive: bool
-    waited_s: float
-    held_s: float = 0.0
 
 
 class DeviceLock:
@@ -52,13 +35,9 @@ class DeviceLock:
     parent is killed there and it is not.
     """
 
-    def __init__(self, path: str | Path, cores: Cores = ANY_CORE) -> None:
-        """Use ``path`` and, for the turnstile, ``path`` with ``.turn``; both are made when missing.
-
-        A process with exclusive use runs on the ``cores`` for timing meanwhile; see :func:`time_on`.
-        """
+    def __init__(self, path: str | Path) -> None:
+        """Use ``path`` and, for the turnstile, ``path`` with ``.turn``; both are made when missing."""
         self._path = os.fspath(path)
-        self._cores = cores
         self._mine = threading.local()
         for name in (self._path, self._turnstile, self._account):
             os.close(os.open(name, _FLAGS, 0o600))
@@ -79,18 +58,13 @@ class DeviceLock:
         return f"{self._path}.stopped"
 
     @contextmanager
-    def course(self) -> Iterator[None]:
+    def timing_memory(self) -> Iterator[None]:
         """Be the only one that has memory for timing; to be asked for before the device itself."""
-        if getattr(self._mine, "course", False):
-            yield
-            return
         gate = os.open(f"{self._path}.course", _FLAGS, 0o600)
         try:
             fcntl.flock(gate, fcntl.LOCK_EX)
-            self._mine.course = True
             yield
         finally:
-            self._mine.course = False
             os.close(gate)
 
     @contextmanager
@@ -123,32 +97,25 @@ class DeviceLock:
         stopped = linux.stop_below(self._roots())
         begin = time.monotonic()
         try:
-            time_on(self._cores.timing)
             yield
         finally:
-            run_on(self._cores.others)
             linux.go_on(stopped)
             total = self.stopped_s() + time.monotonic() - begin
             with open(self._account, "r+b") as file:
                 file.write(_FROZEN.pack(total))
 
     @contextmanager
-    def hold(self, *, exclusive: bool) -> Iterator[Hold]:
-        """Hold the device for the length of the block; gives the times of this use.
+    def hold(self, *, exclusive: bool) -> Iterator[float]:
+        """Hold the device for the length of the block; gives the seconds waited for it.
 
         Raises:
             RuntimeError: this thread holds it shared and asks for exclusive use.
         """
-        outer: Hold | None = getattr(self._mine, "hold", None)
+        outer: bool | None = getattr(self._mine, "exclusive", None)
         if outer is not None:
-            if exclusive and not outer.exclusive:
+            if exclusive and not outer:
                 raise RuntimeError("shared use of a device cannot become exclusive")
-            begin = time.monotonic()
-            inner = Hold(exclusive, 0.0)
-            try:
-                yield inner
-            finally:
-                inner.held_s = time.monotonic() - begin
+            yield 0.0
             return
         begin = time.monotonic()
         room = os.open(self._path, _FLAGS, 0o600)
@@ -160,14 +127,12 @@ class DeviceLock:
                 fcntl.flock(turn, fcntl.LOCK_UN)
             finally:
                 os.close(turn)
-            got = time.monotonic()
-            use = self._mine.hold = Hold(exclusive, got - begin)
+            self._mine.exclusive = exclusive
             try:
                 with self._others_stopped() if exclusive else contextlib.nullcontext():
-                    yield use
+                    yield time.monotonic() - begin
             finally:
-                self._mine.hold = None
+                self._mine.exclusive = None
                 fcntl.flock(room, fcntl.LOCK_UN)  # also where a forked child has the descriptor
-                use.held_s = time.monotonic() - got
         finally:
             os.close(room)

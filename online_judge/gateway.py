@@ -33,6 +33,7 @@ from online_judge.admission import Admission
 from online_judge.answers import MALFORMED, Health, Root, refusals
 from online_judge.bench import Bench, pool_of
 from online_judge.cache import ResultCache
+from online_judge.clean_times import CleanTimes
 from online_judge.compile_slot import compile_slots
 from online_judge.evaluations import Evaluations, NoSuchDevice
 from online_judge.events import tell
@@ -84,9 +85,10 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         machine = await asyncio.to_thread(devices.find, nursery, settings)
         pools |= {device.id: pool_of(nursery, device, settings) for device in machine.devices}
         rooms = {device.id: Room() for device in machine.devices}
+        clean = {device.id: CleanTimes() for device in machine.devices}
         benches = [
-            Bench(nursery, device, slot, settings, pools[device.id], rooms[device.id])
-            for slot in range(settings.max_concurrent_evals)
+            Bench(nursery, device, settings, pools[device.id], rooms[device.id], clean[device.id])
+            for _ in range(settings.max_concurrent_evals)
             for device in machine.devices
         ]
         for pool in pools.values():

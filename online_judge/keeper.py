@@ -12,6 +12,7 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from typing import NoReturn
 
 from online_judge import confinement, linux, readback
@@ -25,6 +26,7 @@ INIT = "judge-init"
 _LOOK_S = 0.25
 _DEATH_S = 1.0
 _LOCKED, _OPEN, _GO = b"L", b"o", b"g"
+_LAST_NUMBER = "/proc/sys/kernel/ns_last_pid"
 _CREDENTIALS = struct.Struct("iII")
 
 
@@ -176,15 +178,25 @@ def _fork_init(keeper: int) -> int:
     """Fork what adopts orphans in the players' process namespace; its end kills everything there.
 
     It is the first process of that namespace if there is one; else it does nothing. It ends with the
-    keeper, even one that is killed: then the pipe between them closes.
+    keeper, even one that is killed: then the pipe between them closes. The next process there gets a number
+    that no other player or evaluator has in its own namespace: CUDA takes memory from a process of the same
+    number for its own, and refuses to open it.
     """
     watch, held = os.pipe()
+    numbered, done = os.pipe()
     pid = os.fork()
     if pid != 0:
         os.close(watch)
+        os.close(done)
         os.set_inheritable(held, False)  # stays open as long as the keeper lives
+        os.read(numbered, 1)
+        os.close(numbered)
         return pid
     try:
+        if os.getpid() == 1:
+            with contextlib.suppress(OSError):
+                Path(_LAST_NUMBER).write_text(str(keeper))
+        os.close(done)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then buries the dead

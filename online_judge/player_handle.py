@@ -72,8 +72,6 @@ class PlayerHandle:
                 log.error("a keeper did not end within %s s: it is killed", _PATIENCE_S)
                 nursery.kill(self._keeper_pid)
                 self._hear_obituary(_PATIENCE_S)
-        if self._sandbox is not None:
-            nursery.note_sandbox(self._sandbox)
         return self._report()
 
     def _hear_obituary(self, timeout_s: float) -> None:

@@ -97,6 +97,18 @@ def weaknesses(report: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(weak)
 
 
+def level(report: Mapping[str, Any]) -> str:
+    """How strong it is, in one word.
+
+    ``full``: nothing is missing; ``namespaces``: no network, no processes and no files but its own, and no
+    way to more privileges; else ``none``.
+    """
+    if report and not weaknesses(report):
+        return "full"
+    walls = (report.get("network") is True, report.get("pids"), report.get("filesystem") == "mount")
+    return "namespaces" if all(walls) and report.get("no_new_privileges") else "none"
+
+
 def _status(pid: int) -> dict[str, str]:
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}

@@ -3,15 +3,19 @@
 It runs the reference, never the candidate. Its control channel carries JSON from the gateway, first its
 configuration, then orders:
 
-- ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "folder": str, "job": str,
-  "recorded_ms": float | null, "facts": {...}, "keeper": int, "alone": bool}`` with the player's socket;
-  answered by any number of ``{"clock": "reference" | "candidate" | "tuning" | "none", "stage": str}``,
-  which tell whose time is running, and one ``{"result": {...}}``; of kind ``judge_failed`` where the judge's
-  own code raised; ``changed`` names what the reference replaced in the process;
+- ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "folder": str, "seeds": hex, "job": str,
+  "recorded_ms": float | null, "clean_ms": float | null, "facts": {...}, "alone": bool}`` with the player's
+  socket; answered by any number of ``{"clock": whose, "stage": str}`` (``reference``, ``candidate``,
+  ``tuning`` or ``none``), which tell whose time is running, and one ``{"result": {...}}``; of kind
+  ``judge_failed`` where the judge's own code raised; ``changed`` names what the reference replaced in the
+  process. Meanwhile it asks for leases of the device, see :class:`online_judge.lease_desk.LeaseDesk`;
 - ``{"op": "sweep", ..., "sweep": {...}}`` (see :class:`online_judge.sweeps.SweepTerms`) and
   ``{"op": "profile", ...}``: the same for other questions about a candidate;
-- ``{"op": "problem", "request": {...}, "alone": bool}``: the same without a player;
-- ``{"op": "release"}``: the player is gone, its memory can go; answered by ``{"released": true}``.
+- ``{"op": "problem", "request": {...}, "seeds": hex, "alone": bool}``: the same without a player;
+- ``{"op": "release", "problems": bool}``: the player is gone, its memory can go, and that of the problems
+  that are kept loaded if so told; answered by ``{"released": true}``.
+
+It runs in the candidate's sandbox, in a folder of its own: the reference in it is a client's code.
 
 A module keeps the mode it is constructed in, on both sides: the reference's own ``eval()`` counts,
 none is added. Both sides are seeded alike before each call, and buffers such as running statistics
@@ -22,16 +26,15 @@ from __future__ import annotations
 
 import gc
 import hashlib
-import hmac
 import logging
 import os
 import signal
+import socket
 import sys
 import traceback
 from collections import OrderedDict
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
@@ -41,11 +44,11 @@ from adaexplore.core.verdict import Status
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProfileReport, Tf32Policy
 from online_judge import linux
 from online_judge.channel import Channel, ChannelClosed
-from online_judge.cores import Cores, run_on
-from online_judge.device_lock import DeviceLock
+from online_judge.cores import Cores
 from online_judge.evaluation import driver, feedback, gauge, memory_errors, modules
 from online_judge.evaluation.dialogue import CandidateFailed, Dialogue, PlayerGone
 from online_judge.evaluation.examination import examine
+from online_judge.evaluation.leases import Leases
 from online_judge.evaluation.match import Match, Terms
 from online_judge.evaluation.problem import Problem
 from online_judge.evaluation.process_state import ProcessState
@@ -54,7 +57,6 @@ from online_judge.evaluation.reference import NoRoom, Reference, ReferenceFailed
 from online_judge.evaluation.sweep import Sweep
 from online_judge.evaluation.timing import Stopwatch
 from online_judge.sweeps import SweepTerms
-from online_judge.warm_cache import WarmCache
 
 log = logging.getLogger(__name__)
 
@@ -69,29 +71,21 @@ _IDLE_BYTES = 2 * 2**30
 
 @dataclass(frozen=True)
 class RefereeConfig:
-    """What a referee is started with.
+    """What a referee is started with; it holds no secret.
 
     Attributes:
         device: ``cuda`` or ``cpu``.
-        device_id: the judge's number of the device.
         visible_devices: value of ``CUDA_VISIBLE_DEVICES``.
-        home: private folder.
-        lock_file: one file per device; timing holds it exclusively.
         timing_cores: see :class:`online_judge.cores.Cores`.
         other_cores: likewise.
-        secret: key of the hidden seeds, as hex.
         cpu_max_elements: see :class:`online_judge.settings.Settings`.
         cpu_max_flops: likewise.
     """
 
     device: str
-    device_id: int
     visible_devices: str
-    home: str
-    lock_file: str
     timing_cores: list[int]
     other_cores: list[int]
-    secret: str
     cpu_max_elements: int
     cpu_max_flops: float
 
@@ -104,9 +98,8 @@ class Referee:
         self._control = control
         self._config = config
         self._cuda = config.device == "cuda"
-        self._secret = bytes.fromhex(config.secret)
         cores = Cores(tuple(config.timing_cores), tuple(config.other_cores))
-        self._lock = DeviceLock(config.lock_file, cores)
+        self._lock = Leases(control, cores)
         self._problems: OrderedDict[tuple[str, ...], Problem] = OrderedDict()
         self._small_enough: set[str] = set()
         self._watch: Stopwatch | None = None
@@ -147,7 +140,9 @@ class Referee:
         self._clock("reference", "")
         try:
             with modules.torch_defaults():
-                problem = self._problem(request.original_model_src, request.seed_num, request)
+                problem = self._problem(order, request)
+                if order["clean_ms"] is not None:
+                    problem.know_clean(request, order["clean_ms"])
                 terms = Terms(
                     request=request,
                     source=request.custom_model_src,
@@ -156,7 +151,6 @@ class Referee:
                     facts=order["facts"],
                     folder=order["folder"],
                     visible_devices=self._config.visible_devices,
-                    keeper=order["keeper"],
                     timing_cores=tuple(self._config.timing_cores),
                     alone=order["alone"],
                     job=order["job"] + source_identity(request.custom_model_src)[:16],
@@ -177,7 +171,8 @@ class Referee:
             player.close()
         if self._cuda and memory_errors.explains(verdict) and not order["alone"]:
             return {"kind": "no_room"}
-        return {"kind": "verdict", "verdict": verdict.model_dump(mode="json")}
+        clean_ms = problem.clean_ms(request)
+        return {"kind": "verdict", "verdict": verdict.model_dump(mode="json"), "clean_ms": clean_ms}
 
     def _failed(self, error: ReferenceFailed, *, alone: bool) -> dict[str, Any]:
         self._problems.clear()
@@ -210,7 +205,7 @@ class Referee:
         self._clock("reference", "")
         try:
             with modules.torch_defaults():
-                problem = self._problem(request.original_model_src, request.seed_num, request)
+                problem = self._problem(order, request)
                 self._clock("none", "")
                 with self._lock.hold(exclusive=False):
                     self._clock("reference", "")
@@ -225,8 +220,9 @@ class Referee:
             return self._failed(room, alone=order["alone"])
         return {"kind": "ok"}
 
-    def _problem(self, source: str, seed_num: int, request: EvaluationRequest | ProblemRequest) -> Problem:
+    def _problem(self, order: dict[str, Any], request: EvaluationRequest | ProblemRequest) -> Problem:
         """The problem, loaded now or kept from an earlier order."""
+        source = request.original_model_src
         key = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
         if not self._cuda and key not in self._small_enough:
             try:
@@ -238,15 +234,14 @@ class Referee:
             self._small_enough.add(key)
         tf32: Tf32Policy = getattr(request, "tf32", "paper")
         modules.apply_precision(tf32)
-        known = (key, str(seed_num), request.dtype_str, tf32)
+        known = (key, order["seeds"], request.dtype_str, tf32)
         if known not in self._problems:
             while self._problems and (len(self._problems) >= _PROBLEMS or self._is_tight()):
                 self._problems.popitem(last=False)
-            seeds = Seeds(hmac.new(self._secret, f"{key}:{seed_num}".encode(), hashlib.sha256).digest())
             guard = partial(self._lock.hold, exclusive=False)
+            seeds = Seeds(bytes.fromhex(order["seeds"]))
             reference = Reference(source, key, seeds, request.dtype_str, cuda=self._cuda, guard=guard)
-            shared = Path(self._config.home).parent / f"baselines-{self._config.device_id}"
-            self._problems[known] = Problem(reference, shared)
+            self._problems[known] = Problem(reference)
         self._problems.move_to_end(known)
         return self._problems[known]
 
@@ -288,28 +283,18 @@ class Referee:
         return False
 
 
-def main(control: Channel, helpers: WarmCache) -> NoReturn:
-    """Be a referee; runs in a fresh child of the zygote that ends here.
+def main(sock: socket.socket) -> NoReturn:
+    """Be a referee; the sandbox stands around this process already, which ends here.
 
-    Its configuration is the first message, so that the secret never is in the zygote's memory,
-    of which every player is a copy.
+    Its configuration is the first message.
     """
+    control = Channel(sock)
     try:
         settings = RefereeConfig(**control.receive_json()[0])
     except ChannelClosed:
         os._exit(0)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    linux.forbid_new_privileges()
     linux.forbid_inspection()
-    run_on(settings.other_cores)
-    Path(settings.home).mkdir(parents=True, exist_ok=True)
-    os.chdir(settings.home)
-    os.environ["CUDA_VISIBLE_DEVICES"] = settings.visible_devices
-    os.environ["HOME"] = settings.home
-    os.environ["TRITON_CACHE_DIR"] = os.path.join(settings.home, "triton")
-    helpers.seed(Path(os.environ["TRITON_CACHE_DIR"]))
-    sys.path[:] = [entry for entry in sys.path if entry]
     status = 0
     try:
         Referee(control, settings).serve()

@@ -2,57 +2,104 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from online_judge import channel
-from online_judge.channel import Channel, ChannelClosed, is_readable
+from online_judge.channel import Channel, ChannelClosed, FrameError, is_readable
 from online_judge.device_lock import DeviceLock
+from online_judge.lease_desk import LeaseDesk
 from online_judge.nursery import Nursery, ZygoteLost
+from online_judge.player_handle import PlayerHandle
+from online_judge.sandbox import PlayerSpec
 
 _PATIENCE_S = 30.0
+_WHOLE_MESSAGE_S = 10.0
+_MAX_MESSAGE_BYTES = 64 * 2**20
 
 
 class RefereeHandle:
     """Used from one thread at a time."""
 
-    def __init__(self, nursery: Nursery, lock: DeviceLock, config: Callable[[], dict[str, Any]]) -> None:
-        """Start nothing yet; ``config`` gives what it is to be told first, ``lock`` is the device's."""
+    def __init__(
+        self,
+        nursery: Nursery,
+        lock: DeviceLock,
+        spec: Callable[[], PlayerSpec],
+        config: Callable[[], dict[str, Any]],
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            nursery: makes the processes.
+            lock: the device's; leases are taken from it at the referee's word.
+            spec: gives a new private folder and what a referee in it is forked with.
+            config: gives what it is to be told first.
+        """
         self._nursery = nursery
         self._lock = lock
+        self._spec = spec
         self._config = config
-        self._channel: Channel | None = None
-        self._pid = 0
+        self._running: _Running | None = None
 
-    def ready(self) -> Channel:
-        """Its channel; that of a new one where there is none or it died while idle.
+    def start(self) -> None:
+        """Start one where there is none, or it died while idle.
 
         Raises:
             ZygoteLost: none can be started.
         """
-        if self._channel is not None and is_readable(0, self._channel):
+        if self._running is not None and is_readable(0, self._running.channel):
             self.drop()  # an idle referee says nothing: this is the end of its stream
-        if self._channel is None:
-            ours, theirs = channel.pair()
-            try:
-                with theirs:
-                    self._pid = self._nursery.fork_referee(theirs.fileno())
-                self._channel = Channel(ours)
-                self._channel.send_json(self._config())
-            except (ZygoteLost, ChannelClosed) as error:
-                ours.close()
-                self._channel = None
-                raise ZygoteLost(str(error)) from error
-        return self._channel
+        if self._running is None:
+            self._running = _Running(self._nursery, self._lock, self._spec(), self._config())
+
+    @property
+    def sandbox(self) -> dict[str, Any]:
+        """What is in force around the referee; empty where there is none."""
+        return {} if self._running is None else self._running.sandbox
+
+    def order(self, order: dict[str, Any], fds: list[int], keeper: int) -> None:
+        """Give an order to a referee that was started; ``keeper`` is the process id above its candidate's.
+
+        Raises:
+            ChannelClosed: it is gone.
+        """
+        if self._running is None:
+            raise ChannelClosed("there is no referee")
+        self._running.desk.keeper = keeper
+        self._running.channel.send_json(order, fds)
+
+    def waited_s(self) -> float:
+        """Seconds for which it has waited for leases so far."""
+        return 0.0 if self._running is None else self._running.desk.waited_s()
+
+    def hear(self, timeout_s: float) -> dict[str, Any] | None:
+        """What it says next; None where it says nothing in time, or asks for leases, which it gets here.
+
+        Raises:
+            ChannelClosed: it is gone, or says what is no message.
+        """
+        if self._running is None:
+            raise ChannelClosed("there is no referee")
+        if not is_readable(timeout_s, self._running.channel):
+            return None
+        try:
+            message, _ = self._running.channel.receive_json()
+        except FrameError as error:
+            raise ChannelClosed(str(error)) from error
+        if "lease" not in message:
+            return message
+        self._running.desk.obey(message)
+        return None
 
     def drop(self) -> None:
-        """End it, if there is one."""
-        if self._channel is not None:
-            self._nursery.kill(self._pid)
-            self._lock.release_stopped()
-            self._channel.close()
-            self._channel = None
+        """End it, if there is one; its leases are returned when nothing of it is left."""
+        if self._running is not None:
+            running, self._running = self._running, None
+            running.end(self._nursery)
 
     def settle(self) -> dict[str, Any] | None:
         """After a conversation that was broken off: its result after all; if none comes, it is dropped."""
@@ -61,10 +108,10 @@ class RefereeHandle:
 
     def release(self, *, problems: bool = False) -> None:
         """Have it free what it shared with a player that is gone, and what it keeps of ``problems``."""
-        if self._channel is None:
+        if self._running is None:
             return
         try:
-            self._channel.send_json({"op": "release", "problems": problems})
+            self._running.channel.send_json({"op": "release", "problems": problems})
         except ChannelClosed:
             self.drop()
             return
@@ -74,12 +121,52 @@ class RefereeHandle:
         """Read until a message with ``key``; one that does not send it in time is dropped."""
         deadline = time.monotonic() + _PATIENCE_S
         try:
-            while self._channel is not None:
-                remaining = deadline - time.monotonic()
-                if remaining <= 0 or not is_readable(remaining, self._channel):
+            while self._running is not None:
+                remaining_s = deadline - time.monotonic()
+                if remaining_s <= 0:
                     self.drop()
-                elif key in (message := self._channel.receive_json()[0]):
+                    break
+                message = self.hear(remaining_s)
+                if message is not None and key in message:
                     return message
         except ChannelClosed:
             self.drop()
         return None
+
+
+class _Running:
+    """One referee process with its keeper, its folder and its leases."""
+
+    def __init__(self, nursery: Nursery, lock: DeviceLock, spec: PlayerSpec, config: dict[str, Any]) -> None:
+        """Start it, and wait until its sandbox stands.
+
+        Raises:
+            ZygoteLost: it cannot be started.
+        """
+        ours, theirs = channel.pair()
+        lifeline, other_end = channel.pair()
+        self._folder = Path(spec.folder)
+        ours.settimeout(_WHOLE_MESSAGE_S)  # of a message that has begun: what runs there is not trusted
+        self.channel = Channel(ours, _MAX_MESSAGE_BYTES, max_fds=0)
+        self.desk = LeaseDesk(lock, self.channel.send_json)
+        self._process: PlayerHandle | None = None
+        try:
+            with theirs, other_end:
+                keeper = nursery.fork_referee(theirs.fileno(), other_end.fileno(), spec)
+            self._process = PlayerHandle(lifeline, keeper)
+            self.channel.send_json(config)
+            sandbox = self._process.sandbox()
+            if sandbox is None:
+                raise ZygoteLost("an evaluator did not start")
+            self.sandbox = sandbox
+        except (ZygoteLost, ChannelClosed) as error:
+            self.end(nursery)
+            raise ZygoteLost(str(error)) from error
+
+    def end(self, nursery: Nursery) -> None:
+        """Kill it; returns when nothing of it is left."""
+        if self._process is not None:
+            self._process.end(nursery)
+        self.desk.close()
+        self.channel.close()
+        shutil.rmtree(self._folder, ignore_errors=True)

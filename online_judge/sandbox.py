@@ -91,10 +91,12 @@ def zygote_environment(environment: Mapping[str, str], home: Path) -> dict[str, 
     )
 
 
-def wanted(spec: PlayerSpec) -> Wanted:
-    """The sandbox of this player."""
+def wanted(spec: PlayerSpec, *, evaluator: bool = False) -> Wanted:
+    """The sandbox of this player, or of an evaluator, which keeps several problems in memory."""
     cuda = spec.device == "cuda"
     limits = confinement.CUDA_LIMITS if cuda else confinement.CPU_LIMITS
+    if evaluator:
+        limits = confinement.EVALUATOR_LIMITS
     room = mounts.room(spec.folder, cuda=cuda, environment=os.environ, build_dir=spec.build_dir)
     return Wanted(room, confinement.Walls(), limits)
 

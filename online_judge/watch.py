@@ -30,10 +30,25 @@ class ReferenceTimeout(Exception):
 class Watch:
     """Whose time is running, and how much each has used."""
 
-    def __init__(self, limit_s: float, stopped_s: Callable[[], float] = lambda: 0.0) -> None:
-        """``stopped_s`` tells for how long candidates have been stopped so far: that is nobody's time."""
+    def __init__(
+        self,
+        limit_s: float,
+        stopped_s: Callable[[], float] = lambda: 0.0,
+        waited_s: Callable[[], float] | None = None,
+    ) -> None:
+        """The reference's time begins.
+
+        Args:
+            limit_s: of the candidate.
+            stopped_s: for how long candidates have been stopped so far: that is nobody's time.
+            waited_s: for how long the evaluator has waited for the device so far; of nobody's time only
+                that is free, and the rest the reference's, whose process says whose time it is. None: all
+                of it is free.
+        """
         self._stopped_s = stopped_s
         self._stopped_before = stopped_s()
+        self._waited_s = waited_s
+        self._waited_before = waited_s() if waited_s is not None else 0.0
         self._limits = {
             "candidate": limit_s,
             "tuning": limit_s,
@@ -58,14 +73,14 @@ class Watch:
             CandidateTimeout, ReferenceTimeout: it has.
         """
         self._advance()
+        remaining = {name: limit - self._spent[name] for name, limit in self._limits.items()}
+        if remaining["reference"] <= 0:
+            raise ReferenceTimeout(self._limits["reference"])
         if self.whose == "none":
             return _NO_LIMIT_S
-        remaining = self._limits[self.whose] - self._spent[self.whose]
-        if remaining <= 0:
-            if self.whose == "reference":
-                raise ReferenceTimeout(self._limits[self.whose])
+        if remaining[self.whose] <= 0:
             raise CandidateTimeout(self.stage)
-        return remaining
+        return remaining[self.whose]
 
     def _advance(self) -> None:
         now = time.monotonic()
@@ -73,6 +88,11 @@ class Watch:
         idle = stopped - self._stopped_before if self.whose in ("candidate", "tuning") else 0.0
         self._stopped_before = stopped
         self._spent[self.whose] += max(now - self._since - idle, 0.0)
+        if self._waited_s is not None:
+            waited_s = self._waited_s()
+            if self.whose == "none":
+                self._spent["reference"] += max(now - self._since - (waited_s - self._waited_before), 0.0)
+            self._waited_before = waited_s
         name = {"none": "lock", "tuning": "tuning"}.get(self.whose, self.stage.value)
         self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + now - self._since
         self._since = now

@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 class Zygote:
     """Answers fork orders on one channel until it closes; leaves no process behind.
 
-    Orders are JSON objects with an ``op``: ``referee`` (descriptor: its control socket), ``player``
-    (descriptors: the player's socket, the keeper's lifeline), ``facts`` (descriptor: where the
-    answer goes). Each is answered with the new process's id.
+    Orders are JSON objects with an ``op``: ``referee`` and ``player`` (descriptors: the process's socket,
+    its keeper's lifeline), ``facts`` (descriptor: where the answer
+    goes). Each is answered with the new process's id.
     """
 
     def __init__(self, control: Channel, home: str, helpers: WarmCache) -> None:
@@ -69,7 +69,7 @@ class Zygote:
         job: Callable[[], NoReturn]
         match order["op"]:
             case "referee":
-                job = _referee(fds, self._helpers)
+                job = _referee(order, fds, self._helpers)
             case "player":
                 job = _keeper(order, fds, self._helpers)
             case "facts":
@@ -116,12 +116,20 @@ class Zygote:
                     os.kill(pid, signal.SIGKILL)
 
 
-def _referee(fds: list[int], helpers: WarmCache) -> Callable[[], NoReturn]:
-    def run() -> NoReturn:
+def _referee(order: dict[str, Any], fds: list[int], helpers: WarmCache) -> Callable[[], NoReturn]:
+    spec = sandbox.PlayerSpec.from_json(order["spec"])
+
+    def play(sock: socket.socket) -> NoReturn:
         from online_judge import referee
 
         linux.set_process_name("judge-referee")
-        referee.main(Channel.from_fd(fds[0]), helpers)
+        sandbox.enter(spec)
+        helpers.seed(Path(os.environ["TRITON_CACHE_DIR"]))
+        referee.main(sock)
+
+    def run() -> NoReturn:
+        run_on(spec.cores)
+        keeper.keep(play, fds[0], fds[1], sandbox.wanted(spec, evaluator=True))
 
     return run
 

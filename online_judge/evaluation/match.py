@@ -13,8 +13,6 @@ import torch
 
 from adaexplore.core.verdict import INTERPRETER, Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, Tier
-from online_judge import linux
-from online_judge.device_lock import Hold
 from online_judge.evaluation import (
     audit,
     background,
@@ -38,6 +36,7 @@ from online_judge.evaluation.findings import Stage
 from online_judge.evaluation.flags import Flag, ProblemFlag, Severity
 from online_judge.evaluation.kernel_share import KernelShare
 from online_judge.evaluation.launches import Launches
+from online_judge.evaluation.leases import Hold
 from online_judge.evaluation.measurement import Measured, copy_extra_ms, is_slowed, measured
 from online_judge.evaluation.problem import Problem
 from online_judge.evaluation.race import Outcome, Race
@@ -52,16 +51,19 @@ _CHECKS_AGAIN = 8
 
 
 class Lock(Protocol):
-    """The device's lock."""
+    """Use of the device, see :class:`online_judge.evaluation.leases.Leases`."""
 
     def hold(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
         """Hold the device for the length of the block."""
 
-    def course(self) -> AbstractContextManager[None]:
+    def timing_memory(self) -> AbstractContextManager[None]:
         """Be the only one that has memory for timing; to be asked for before the device itself."""
 
-    def stoppable(self, root: int) -> AbstractContextManager[None]:
-        """Within the block, exclusive users of the device stop all processes below ``root``."""
+    def stoppable(self) -> AbstractContextManager[None]:
+        """Within the block exclusive users of the device stop the candidate."""
+
+    def stopped(self) -> AbstractContextManager[None]:
+        """Within the block the candidate is stopped."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,6 @@ class Terms:
         facts: metadata that every verdict carries.
         folder: the player's private folder, for scrubbing.
         visible_devices: the device, as ``CUDA_VISIBLE_DEVICES`` names it.
-        keeper: process id above the player's.
         timing_cores: of the CPU that the candidate is timed on; empty for any.
         alone: whether the device is held exclusively all the time.
         job: names this job's hidden inputs.
@@ -89,7 +90,6 @@ class Terms:
     facts: dict[str, Any]
     folder: str
     visible_devices: str
-    keeper: int
     alone: bool
     job: str
     timing_cores: tuple[int, ...] = ()
@@ -155,7 +155,7 @@ class Match:
         """
         if self._terms.alone:
             self._dialogue.clock("none", "")
-            self._kept.enter_context(self._lock.course())
+            self._kept.enter_context(self._lock.timing_memory())
             with self._lock.hold(exclusive=True):
                 return self._run()
         return self._run()
@@ -170,7 +170,7 @@ class Match:
             if timed:
                 self._problem.measure_clean(self._request, self._lock, self._stopwatch, self._dialogue.clock)
             self._dialogue.clock("none", "")
-            with self._lock.stoppable(self._terms.keeper):
+            with self._lock.stoppable():
                 self._load()
                 if self._cuda:
                     self._trials.tune(f"{self._terms.job}:tuning")
@@ -363,7 +363,7 @@ class Match:
         strides = self._found.last.strides
         self._found.last = None  # its memory is the race's now
         self._dialogue.clock("none", "")
-        self._kept.enter_context(self._lock.course())
+        self._kept.enter_context(self._lock.timing_memory())
         stopwatch = self._stopwatch()
         name = f"{self._terms.job}:race"
         rng = random.Random(self._reference.seeds.of("race", name))
@@ -410,7 +410,7 @@ class Match:
         if clean_ms is None or not is_slowed(outcome.reference.gpu_ms, clean_ms):
             return None
         self._dialogue.clock("reference", Stage.TIMING.value)
-        with linux.stopped_below(self._terms.keeper):
+        with self._lock.stopped():
             return self._course.alone_ms() if stopwatch.wait_for_quiet() else None
 
     def _check_again(self) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import torch
 
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.device_lock import Hold
 from online_judge.evaluation import bounds, gpu_state, speedup, witness
 from online_judge.evaluation.flags import Flag
 from online_judge.evaluation.gpu_state import GpuState
 from online_judge.evaluation.kernel_share import KernelShare
+from online_judge.evaluation.leases import Hold
 from online_judge.evaluation.problem import Problem
 from online_judge.evaluation.race import Outcome, Side
 from online_judge.evaluation.timing import Stopwatch

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -27,10 +24,9 @@ _SAMPLE = 2**22
 class Problem:
     """What all matches on one reference share; each fact is found when it is first asked for."""
 
-    def __init__(self, reference: Reference, baselines: Path | None = None) -> None:
-        """Of a loaded reference; ``baselines`` is a folder that the referees of one device share."""
+    def __init__(self, reference: Reference) -> None:
+        """Of a loaded reference."""
         self.reference = reference
-        self._baselines = baselines
         self._clean_ms: dict[tuple[str, str], float] = {}
         self._degenerate: dict[float, list[str]] = {}
         self._constant_inputs: bool | None = None
@@ -100,6 +96,10 @@ class Problem:
         """The baseline's time with nobody else around, where it was measured."""
         return self._clean_ms.get((request.tf32, request.baseline))
 
+    def know_clean(self, request: EvaluationRequest, ms: float) -> None:
+        """Take over what another evaluator of the device has measured."""
+        self._clean_ms[request.tf32, request.baseline] = ms
+
     def measure_clean(
         self,
         request: EvaluationRequest,
@@ -115,10 +115,6 @@ class Problem:
         key = (request.tf32, request.baseline)
         if self.clean_ms(request) is not None:
             return
-        known = self._shared(key)
-        if known is not None:
-            self._clean_ms[key] = known
-            return
         clock("none", "")
         with lock.hold(exclusive=False):
             clock("reference", Stage.TIMING.value)
@@ -127,33 +123,9 @@ class Problem:
             expected = [torch.empty(leaf.shape, dtype=leaf.dtype, device="meta") for leaf in tree.leaves]
             del tree
         clock("none", "")
-        with lock.course(), lock.hold(exclusive=True):
+        with lock.timing_memory(), lock.hold(exclusive=True):
             clock("reference", Stage.TIMING.value)
             self._clean_ms[key] = course.clean_ms(self, call, stopwatch(), expected)
-        self._share(key, self._clean_ms[key])
-
-    def _file(self, key: tuple[str, str]) -> Path | None:
-        if self._baselines is None:
-            return None
-        name = hashlib.sha256(repr((self.reference.key, self.reference.dtype, key)).encode()).hexdigest()
-        return self._baselines / name
-
-    def _shared(self, key: tuple[str, str]) -> float | None:
-        """What another referee of the device has measured."""
-        file = self._file(key)
-        try:
-            return float(file.read_text()) if file is not None else None
-        except (OSError, ValueError):
-            return None
-
-    def _share(self, key: tuple[str, str], ms: float) -> None:
-        file = self._file(key)
-        if file is None:
-            return
-        file.parent.mkdir(parents=True, exist_ok=True)
-        part = file.with_suffix(f".{os.getpid()}")
-        part.write_text(repr(ms))
-        part.replace(file)
 
 
 def _middle_and_spread(leaf: Any) -> tuple[float, float]:

@@ -37,7 +37,7 @@ class Profiling:
         Args:
             dialogue: with the process that runs the candidate.
             problem: the reference and what is known of it.
-            terms: whose source, folder, keeper and facts count.
+            terms: whose source, folder and facts count.
             lock: the device's lock.
         """
         self._dialogue = dialogue
@@ -59,7 +59,7 @@ class Profiling:
         reference = self._problem.reference
         try:
             self._dialogue.clock("none", "")
-            with self._lock.stoppable(self._terms.keeper):
+            with self._lock.stoppable():
                 source = self._terms.source.encode("utf-8", "surrogatepass")
                 self._dialogue.ask(Stage.LOAD, Load(source, self._terms.request.tf32, self._terms.build_dir))
                 self._trials.construct(load=True)

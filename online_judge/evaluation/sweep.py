@@ -137,14 +137,14 @@ class Sweep:
             self._found.failed |= _reasons(answer.get("refused"), numbers)
 
         self._dialogue.clock("none", "")
-        with self._lock.stoppable(self._terms.keeper):
+        with self._lock.stoppable():
             self._ask(Stage.LOAD, equip, (), self._arenas)
             if self._wanted.screened:
                 admit(1)
         if DECLARED in self._found.ready and not self._is_right(DECLARED):
             return False
         self._dialogue.clock("none", "")
-        with self._lock.stoppable(self._terms.keeper):
+        with self._lock.stoppable():
             while waiting and self._found.spent_s < limit_s:
                 admit(1 if alone else len(waiting))
         return True

@@ -1,11 +1,9 @@
 import os
 import threading
-from pathlib import Path
 
 import pytest
 
-from online_judge.cores import ANY_CORE, Cores, run_on, share_out, time_on
-from online_judge.device_lock import DeviceLock
+from online_judge.cores import ANY_CORE, run_on, share_out, time_on
 
 
 def test_each_device_gets_two_cores_of_its_own() -> None:
@@ -47,31 +45,3 @@ def test_calls_are_launched_on_the_first_core_and_other_threads_kept_off_it() ->
         run_on(before)
     assert mine == {before[0]}
     assert seen == {before[1]}
-
-
-@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-def test_exclusive_use_runs_on_the_cores_for_timing(tmp_path: Path) -> None:
-    before = sorted(os.sched_getaffinity(0))
-    seen: dict[str, set[int]] = {}
-    wake, end = threading.Event(), threading.Event()
-
-    def other_thread() -> None:
-        wake.wait()
-        seen["thread"] = os.sched_getaffinity(0)
-        end.set()
-
-    threading.Thread(target=other_thread).start()
-    try:
-        lock = DeviceLock(tmp_path / "gpu.lock", Cores((before[0],), tuple(before[1:])))
-        with lock.hold(exclusive=True):
-            seen["inside"] = os.sched_getaffinity(0)
-            wake.set()
-            end.wait()
-        seen["after"] = os.sched_getaffinity(0)
-        with lock.hold(exclusive=False):
-            seen["shared"] = os.sched_getaffinity(0)
-    finally:
-        run_on(before)
-        wake.set()
-    assert seen["inside"] == seen["thread"] == {before[0]}
-    assert seen["after"] == seen["shared"] == set(before[1:])

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.device_lock import Hold
 from online_judge.evaluation import measurement
 from online_judge.evaluation.costs import Cost
+from online_judge.evaluation.leases import Hold
 from online_judge.evaluation.measurement import Measured, measured
 from online_judge.evaluation.problem import Problem
 from online_judge.evaluation.race import Outcome, Side

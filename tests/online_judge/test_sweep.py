@@ -15,10 +15,10 @@ from adaexplore.core.verdict import Status
 from adaexplore.core.wire import EvaluationRequest
 from online_judge import contest
 from online_judge.contest import Contest, ContextLost
-from online_judge.device_lock import Hold
 from online_judge.evaluation import trees
 from online_judge.evaluation.arenas import Window
 from online_judge.evaluation.findings import Failure, Stage
+from online_judge.evaluation.leases import Hold
 from online_judge.evaluation.match import Terms
 from online_judge.evaluation.problem import Problem
 from online_judge.evaluation.reference import Reference, Seeds
@@ -76,14 +76,18 @@ class Lock:
         self.held.append("free")
 
     @contextmanager
-    def course(self) -> Iterator[None]:
+    def timing_memory(self) -> Iterator[None]:
         yield
 
     @contextmanager
-    def stoppable(self, root: int) -> Iterator[None]:
+    def stoppable(self) -> Iterator[None]:
         self.held.append("stoppable")
         yield
         self.held.append("free")
+
+    @contextmanager
+    def stopped(self) -> Iterator[None]:
+        yield
 
     def stopped_s(self) -> float:
         return 0.0
@@ -139,7 +143,6 @@ def swept(
         facts={},
         folder=str(folder),
         visible_devices="",
-        keeper=1,
         alone=False,
         job="j",
     )
