@@ -1,4 +1,4 @@
-"""One slot of one device: brings a referee and a player together and watches over both."""
+"""One slot of one device: brings an evaluator and a player together and watches over both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from typing import Any
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTraits, ProfileReport
-from online_judge import build_folders, readback
+from online_judge import build_folders
 from online_judge.channel import ChannelClosed
 from online_judge.clean_times import CleanTimes
 from online_judge.cores import ANY_CORE, Cores
@@ -31,7 +31,7 @@ from online_judge.evaluation.flags import Flag
 from online_judge.nursery import Nursery, ZygoteLost
 from online_judge.player_handle import Report
 from online_judge.pool import Armed, Pool
-from online_judge.referee_handle import RefereeHandle
+from online_judge.evaluator_handle import EvaluatorHandle
 from online_judge.room import Cancelled, NoRoom, Room
 from online_judge.sandbox import DeviceKind, PlayerSpec
 from online_judge.settings import Settings
@@ -80,11 +80,11 @@ class _EvaluatorFailed(JudgeError):
     """The judge's own code raised in the evaluator; the text names the exception."""
 
 
-class _RefereeLost(_Lost):
-    """The referee died, in the time of ``whose``."""
+class _EvaluatorLost(_Lost):
+    """The evaluator died, in the time of ``whose``."""
 
     def __init__(self, watch: Watch) -> None:
-        super().__init__(f"a referee died in the time of the {watch.whose}")
+        super().__init__(f"an evaluator died in the time of the {watch.whose}")
         self.whose = watch.whose
         self.stage = watch.stage
 
@@ -96,11 +96,11 @@ class _Played:
     Attributes:
         folder: where it ran; gone by now.
         report: how it ended.
-        result: the referee's finding; None where the candidate's time was up.
-        gone: whether it died before the referee had one.
+        result: the evaluator's finding; None where the candidate's time was up.
+        gone: whether it died before the evaluator had one.
         timed_out: the stage in which the candidate's time was up; None where it was not.
         sandbox: what was in force around it.
-        late: what the referee still said after that.
+        late: what the evaluator still said after that.
     """
 
     folder: str
@@ -128,17 +128,17 @@ class Bench:
         self._known = known
         self._lock = DeviceLock(lock_file(nursery, device))
         self._only_for: str | None = None  # the reference that changed global state of the evaluator
-        self._referee = RefereeHandle(
+        self._evaluator = EvaluatorHandle(
             nursery,
             self._lock,
             partial(_evaluator_spec, nursery, device, settings),
-            partial(_referee_config, device, settings),
+            partial(_evaluator_config, device, settings),
         )
-        room.keepers.append(partial(self._referee.release, problems=True))
+        room.keepers.append(partial(self._evaluator.release, problems=True))
 
     def start(self) -> None:
-        """Have the referee get ready; without this the first evaluation waits for it."""
-        self._referee.start()
+        """Have the evaluator get ready; without this the first evaluation waits for it."""
+        self._evaluator.start()
 
     def evaluate(
         self, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
@@ -170,7 +170,7 @@ class Bench:
                 metadata["seconds"] = {name: round(spent, 3) for name, spent in self.stage_seconds.items()}
             return verdict.model_copy(update={"metadata": metadata})
         self._require_harmless_reference(lost, request, limit_s, cancelled)
-        if isinstance(lost, _RefereeLost) and lost.whose != "none":
+        if isinstance(lost, _EvaluatorLost) and lost.whose != "none":
             crash = feedback.of_crash("together with the judge's own processes, twice,", lost.stage)
             return Verdict(status=Status.CRASH, metadata=self._facts(request) | crash)
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
@@ -270,16 +270,16 @@ class Bench:
             "alone": alone,
         }
         self._require_clean_evaluator(request.original_model_src)
-        self._referee.start()
+        self._evaluator.start()
         try:
             result = self._converse(order, [], limit_s, cancelled)
         except ReferenceTimeout as timeout:
-            self._referee.drop()
+            self._evaluator.drop()
             raise ProblemError(f"the reference was not done after {timeout}") from None
         except Cancelled:
-            self._referee.drop()
+            self._evaluator.drop()
             raise
-        self._referee.release()
+        self._evaluator.release()
         self._note_changes(request.original_model_src, result)
         self._raise_for_reference(result)
         return result
@@ -296,7 +296,7 @@ class Bench:
         """
         if isinstance(lost, _ContextLost):
             raise lost.final
-        if not isinstance(lost, _RefereeLost) or lost.whose != "reference":
+        if not isinstance(lost, _EvaluatorLost) or lost.whose != "reference":
             return
         asked = ProblemRequest(
             original_model_src=request.original_model_src,
@@ -312,7 +312,7 @@ class Bench:
     def _require_clean_evaluator(self, reference: str) -> None:
         """Replace an evaluator whose global state another reference changed."""
         if self._only_for not in (None, reference):
-            self._referee.drop()
+            self._evaluator.drop()
             self._only_for = None
 
     def _note_changes(self, reference: str, result: dict[str, Any] | None) -> None:
@@ -324,8 +324,8 @@ class Bench:
             self._only_for = reference
 
     def close(self) -> None:
-        """Let the referee go."""
-        self._referee.drop()
+        """Let the evaluator go."""
+        self._evaluator.drop()
 
     def _limit_s(self, timeout: int | None) -> int:
         cap = self._settings.runtime_timeout_s
@@ -374,14 +374,14 @@ class Bench:
         alone: bool,
         more: dict[str, Any] | None = None,
     ) -> _Played:
-        """Bring the referee and a fresh player together; afterwards nothing of the player is left.
+        """Bring the evaluator and a fresh player together; afterwards nothing of the player is left.
 
         Raises:
             ProblemError: the reference fails or takes too long.
-            Cancelled, NoRoom, _RefereeLost, ZygoteLost: there is no result.
+            Cancelled, NoRoom, _EvaluatorLost, ZygoteLost: there is no result.
         """
         self._require_clean_evaluator(request.original_model_src)
-        self._referee.start()
+        self._evaluator.start()
         armed = self._take_player(request, cancelled)
         result: dict[str, Any] | None = None
         late: dict[str, Any] | None = None
@@ -407,15 +407,15 @@ class Bench:
         except CandidateTimeout as timeout:
             timed_out = timeout.stage
         except ReferenceTimeout as timeout:
-            self._referee.drop()
+            self._evaluator.drop()
             raise ProblemError(f"the reference was not done after {timeout}") from None
         finally:
             gone = result is not None and result["kind"] == "player_gone"
             report = armed.player.end(self._nursery, seems_dead=gone)
             shutil.rmtree(armed.folder, ignore_errors=True)
             if result is None:
-                late = self._referee.settle()
-            self._referee.release()
+                late = self._evaluator.settle()
+            self._evaluator.release()
             self._note_changes(request.original_model_src, result or late)
         if result is not None:
             self._raise_for_reference(result)
@@ -442,16 +442,16 @@ class Bench:
         cancelled: threading.Event,
         keeper: int = 0,
     ) -> dict[str, Any]:
-        """Give the referee an order and wait for its result within everybody's time."""
-        watch = Watch(limit_s, self._lock.stopped_s, self._referee.waited_s)
+        """Give the evaluator an order and wait for its result within everybody's time."""
+        watch = Watch(limit_s, self._lock.stopped_s, self._evaluator.waited_s)
         self.stage_seconds = watch.stage_seconds
         try:
-            self._referee.order(order, fds, keeper)
+            self._evaluator.order(order, fds, keeper)
             while True:
                 wait_s = min(_LOOK_S, watch.remaining_s())
                 if cancelled.is_set():
                     raise Cancelled
-                message = self._referee.hear(wait_s)
+                message = self._evaluator.hear(wait_s)
                 if message is None:
                     continue
                 if "result" in message:
@@ -460,8 +460,8 @@ class Bench:
                     return result
                 watch.switch(message["clock"], message["stage"])
         except (ChannelClosed, LookupError, TypeError, ValueError) as error:  # gone, or no honest evaluator
-            self._referee.drop()
-            raise _RefereeLost(watch) from error
+            self._evaluator.drop()
+            raise _EvaluatorLost(watch) from error
 
     def _seeds(self, request: EvaluationRequest | ProblemRequest) -> str:
         """The key of this problem's hidden seeds: all that an evaluator knows of the judge's secret."""
@@ -470,11 +470,9 @@ class Bench:
         return hmac.new(self._settings.secret, words, hashlib.sha256).hexdigest()
 
     def _in_force(self, armed: Armed) -> dict[str, Any] | None:
-        """The sandbox around a candidate, with the level of it and of the evaluator's."""
+        """The sandbox around a candidate, with the level of the evaluator's."""
         found = _public(armed.player.sandbox(0))
-        if found is None:
-            return None
-        return found | {"level": readback.level(found), "evaluator": readback.level(self._referee.sandbox)}
+        return None if found is None else found | {"evaluator": self._nursery.evaluator_level}
 
     def _facts(self, request: EvaluationRequest) -> dict[str, Any]:
         """Metadata that every verdict carries."""
@@ -487,7 +485,7 @@ class Bench:
         """Raise for an evaluator that was lost while no candidate was attached."""
         if isinstance(lost, _ContextLost):
             raise lost.final
-        if isinstance(lost, _RefereeLost) and lost.whose == "reference":
+        if isinstance(lost, _EvaluatorLost) and lost.whose == "reference":
             raise ProblemError("the process that ran the reference died twice, also without a candidate")
 
     def _raise_for_reference(self, result: dict[str, Any]) -> None:
@@ -496,14 +494,14 @@ class Bench:
             raise NoRoom
         final: JudgeError
         if result["kind"] == "judge_failed":
-            self._referee.drop()  # the exception may have left it in any state
+            self._evaluator.drop()  # the exception may have left it in any state
             final = _EvaluatorFailed(f"the judge failed: {result['error']}")
         elif result["kind"] == "reference_failed":
             final = ProblemError(str(result["reason"]))
         else:
             return
         if result["broken"]:
-            self._referee.drop()
+            self._evaluator.drop()
             raise _ContextLost(final)
         raise final
 
@@ -516,8 +514,8 @@ def lock_file(nursery: Nursery, device: Device) -> Path:
     return Path(tempfile.gettempdir(), name.replace("/", "_"))
 
 
-def _referee_config(device: Device, settings: Settings) -> dict[str, Any]:
-    """What a referee is started with, see :class:`online_judge.referee.RefereeConfig`."""
+def _evaluator_config(device: Device, settings: Settings) -> dict[str, Any]:
+    """What an evaluator is started with, see :class:`online_judge.referee.RefereeConfig`."""
     return {
         "device": device.kind,
         "visible_devices": device.visible_devices,

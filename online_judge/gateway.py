@@ -78,7 +78,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     settings = app.state.settings = Settings.from_environment()
     linux.forbid_inspection()
     store = Store(settings.state_file)
-    nursery = Nursery()
+    nursery = Nursery(settings.require_sandbox)
     pools: dict[int, Pool] = {}
     try:
         await asyncio.to_thread(nursery.start)
@@ -196,7 +196,7 @@ async def _health(request: Request) -> dict[str, Any]:
         "judge_device": "cuda" if machine.cuda_available or not machine.devices else "cpu",
         "hardware": machine.hardware,
         "compile_target": machine.compile_target,
-        "sandbox": judge.nursery.sandbox,
+        "sandbox": judge.nursery.in_force,
         "versions": {name: judge.nursery.versions.get(name) for name in ("torch", "triton", "python")},
     }
     if machine.cuda_available:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from adaexplore.core.errors import JudgeError
 from online_judge import channel, homes, readback
@@ -34,8 +34,9 @@ class ZygoteLost(Exception):
 class Nursery:
     """Owner of the zygote process and of the judge's temporary folder; safe to call from threads."""
 
-    def __init__(self) -> None:
-        """Start nothing yet."""
+    def __init__(self, required: readback.Level = "none") -> None:
+        """Start nothing yet; ``required`` is the least sandbox in which anything runs."""
+        self._required = required
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
@@ -45,6 +46,7 @@ class Nursery:
         self.home = Path()
         self.versions: dict[str, str] = {}
         self.sandbox: dict[str, Any] | None = None
+        self.evaluator_level: readback.Level = "none"
 
     def start(self) -> None:
         """Start the zygote and wait until it is ready.
@@ -80,15 +82,32 @@ class Nursery:
         """A new keeper with its player; gives the keeper's process id."""
         return self._fork({"op": "player", "spec": spec.to_json()}, [player_end, lifeline])
 
-    def note_sandbox(self, sandbox: dict[str, Any]) -> None:
-        """Keep what is in force around players; warn, once, of what is not."""
+    def note_sandbox(self, sandbox: dict[str, Any], role: Literal["candidate", "evaluator"]) -> None:
+        """Keep what is in force around processes of this role; warn, once, of what is not.
+
+        Raises:
+            JudgeError: it is less than what is required.
+        """
+        level, weak = readback.level(sandbox), readback.weaknesses(sandbox)
+        if readback.LEVELS.index(level) < readback.LEVELS.index(self._required):
+            raise JudgeError(
+                f"JUDGE_REQUIRE_SANDBOX is {self._required}, but the sandbox of the {role} is {level} here "
+                f"({', '.join(weak)}): see docs/judge.md for what it needs, or set it to {level}"
+            )
+        if role == "evaluator":
+            self.evaluator_level = level
+            return
         self.sandbox = sandbox | {"uid": sandbox.get("uid") is not None}
-        weak = readback.weaknesses(sandbox)
         with self._lock:
             known = weak in self._weaknesses
             self._weaknesses.add(weak)
         if weak and not known:
             log.warning("the sandbox of candidates is incomplete on this machine: %s", ", ".join(weak))
+
+    @property
+    def in_force(self) -> dict[str, Any] | None:
+        """The sandbox of candidates, with the level of the evaluators'; None before the first."""
+        return None if self.sandbox is None else self.sandbox | {"evaluator": self.evaluator_level}
 
     def gpus(self) -> list[tuple[str, str]]:
         """Name and architecture (``sm_NN``) of the CUDA devices, asked of a child that may touch CUDA.

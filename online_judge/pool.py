@@ -221,14 +221,17 @@ class Pool:
                 raise
             player = PlayerHandle(ours, pid)
             # the keeper's word before the last, so that the next is of the player's end
-            if (facts := player.sandbox(_ARM_S)) is not None:
-                self._nursery.note_sandbox(facts)
+            facts = player.sandbox(_ARM_S)
             try:
+                if facts is not None:
+                    self._nursery.note_sandbox(facts, "candidate")
                 word = _first_word(referee_end, ours)
-            except ArmingFailed as error:
+            except JudgeError as error:
                 referee_end.close()
                 report = player.end(self._nursery, seems_dead=True)
                 shutil.rmtree(spec.folder, ignore_errors=True)
+                if not isinstance(error, ArmingFailed):
+                    raise
                 raise ArmingFailed(f"{error} ({report.how}) {report.log[-500:]}".rstrip()) from None
         return Armed(player, referee_end, Path(spec.folder), word, ours, pid)
 

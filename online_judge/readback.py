@@ -9,6 +9,7 @@ The report is a flat JSON object that rides along with every verdict:
 - ``landlock``: the kernel's version of it; ``uid``: a user of its own; ``cgroup``: ``"v1"`` or ``"v2"``;
 - ``no_new_privileges`` and ``no_capabilities``; ``seccomp``: the kernel filters its system calls, by a
   filter that the supervisor itself does not have;
+- ``level``: all of it in one word, see :func:`level`;
 - ``memory_bytes``, ``disk_bytes``, ``file_bytes``, ``processes``, ``open_files``: limits; ``memory_of``:
   ``"tree"`` if the limit holds for all processes together, ``"process"`` if for each.
 
@@ -20,10 +21,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from online_judge import landlock, mounts
 from online_judge.confinement import Plan
+
+Level = Literal["none", "namespaces", "full"]
+LEVELS: Final[tuple[Level, ...]] = ("none", "namespaces", "full")
+"""From the weakest to the strongest."""
 
 _UNLIMITED: Final = 2**60
 
@@ -48,7 +53,7 @@ def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, Any]:
     version = landlock.version() if landlocked else 0
     uid = int(status["Uid"].split()[0])
     alone = plan.user_namespace or uid == plan.uid
-    return {
+    report = {
         "network": own_network or ("no tcp" if landlock.refuses_tcp(version) else False),
         "pids": len(status["NSpid"].split()) > len(_status(os.getpid())["NSpid"].split()),
         "hidden": moved and _hides_processes(pid),
@@ -67,6 +72,7 @@ def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, Any]:
         "processes": in_group or (limits.get("Max processes") if alone else None),
         "open_files": limits.get("Max open files"),
     }
+    return report | {"level": level(report)}
 
 
 _WEAK: Final[Mapping[str, str]] = {
@@ -97,7 +103,7 @@ def weaknesses(report: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(weak)
 
 
-def level(report: Mapping[str, Any]) -> str:
+def level(report: Mapping[str, Any]) -> Level:
     """How strong it is, in one word.
 
     ``full``: nothing is missing; ``namespaces``: no network, no processes and no files but its own, and no

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 from adaexplore.core.errors import ConfigError
+from online_judge.readback import LEVELS, Level
 from online_judge.tokens import Client, read_clients
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ class Settings:
         cache_v2: whether jobs of v2 do.
         repeatable: whether equal requests meet equal hidden inputs; else each job has its own.
         compile_slots: compile jobs at a time, on processes without a GPU; None means a quarter of the cores.
+        require_sandbox: the least that this machine must give; with less the judge does not start.
         armed_players: players kept ready per device; None means 2 on a GPU and 1 on the CPU.
     """
 
@@ -73,6 +75,7 @@ class Settings:
     compile_slots: int | None = None
     armed_players: int | None = None
     repeatable: bool = False
+    require_sandbox: Level = "none"
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -96,6 +99,9 @@ class Settings:
         cache = env.get("RESULT_CACHE", "").strip()
         if cache not in ("", "0", "1"):
             raise ConfigError(f"RESULT_CACHE is {cache!r}; set it to 1 (also for v1) or 0 (never)")
+        sandbox = env.get("JUDGE_REQUIRE_SANDBOX", "").strip().lower() or "none"
+        if sandbox not in LEVELS:
+            raise ConfigError(f"JUDGE_REQUIRE_SANDBOX is {sandbox!r}; set it to {', '.join(LEVELS)}")
         compiling = env.get("COMPILE_SLOTS", "").strip()
         armed = env.get("ARMED_PLAYERS", "").strip()
         return cls(
@@ -119,6 +125,7 @@ class Settings:
             cache_v1=cache == "1",
             cache_v2=cache != "0",
             repeatable=bool(secret),
+            require_sandbox=sandbox,
             compile_slots=_positive(env, "COMPILE_SLOTS", 1) if compiling else None,
             armed_players=_positive(env, "ARMED_PLAYERS", 0, least=0) if armed else None,
         )

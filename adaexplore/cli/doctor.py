@@ -87,6 +87,11 @@ def _judge(url: str, token: str | None) -> list[str]:
         return [f"judge: {error}"]
     lines = [f"judge: {url} ({identity.hardware})"]
     if identity.sandbox is not None:
+        if identity.sandbox.level:
+            lines.append(
+                f"judge sandbox level: {identity.sandbox.level} for candidates, "
+                f"{identity.sandbox.evaluator or 'none'} for references"
+            )
         lines.append("judge sandbox: " + (", ".join(identity.sandbox.in_force) or "nothing is in force"))
         if identity.sandbox.missing:
             missing = ", ".join(identity.sandbox.missing)

@@ -11,16 +11,22 @@ from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import DtypeName, ProblemReport
 
-_QUALIFIERS = ("memory_of",)
+_QUALIFIERS = ("memory_of", "level", "evaluator")
 """Keys of ``sandbox`` that say how another one is meant."""
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """The limits on candidates that a judge speaks of: those in force, read back, and those that are not."""
+    """The limits on candidates that a judge speaks of: those in force, read back, and those that are not.
+
+    ``level`` is all of it in one word (``full``, ``namespaces``, ``none``), ``evaluator`` the same of the
+    processes that run references; both are empty where the judge does not tell.
+    """
 
     in_force: tuple[str, ...]
     missing: tuple[str, ...]
+    level: str = ""
+    evaluator: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,8 @@ def sandbox_of(health: Mapping[str, Any]) -> Sandbox | None:
     return Sandbox(
         tuple(name if value is True else f"{name} {value}" for name, value in limits.items() if value),
         tuple(name for name, value in limits.items() if not value),
+        level=str(told.get("level") or ""),
+        evaluator=str(told.get("evaluator") or ""),
     )
 
 

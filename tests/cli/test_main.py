@@ -108,11 +108,12 @@ def test_doctor_warns_of_limits_that_the_judge_could_not_put_in_force(
     with JudgeServer() as server:
         main(["doctor", "--judge", server.url])
         assert "sandbox" not in capsys.readouterr().out
-        told = {"network": True, "memory": True}
+        told = {"network": True, "memory": True, "level": "full", "evaluator": "namespaces"}
         monkeypatch.setattr(judge_server, "HEALTH", {**judge_server.HEALTH, "sandbox": told})
         main(["doctor", "--judge", server.url])
         printed = capsys.readouterr().out
         assert "judge sandbox: network, memory\n" in printed
+        assert "judge sandbox level: full for candidates, namespaces for references\n" in printed
         assert "warning" not in printed
         monkeypatch.setattr(
             judge_server, "HEALTH", {**judge_server.HEALTH, "sandbox": told | {"memory": False}}

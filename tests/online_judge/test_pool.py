@@ -58,7 +58,7 @@ class FakeNursery:
         thread.start()
         return 0
 
-    def note_sandbox(self, sandbox: dict[str, object]) -> None:
+    def note_sandbox(self, sandbox: dict[str, object], role: str) -> None:
         """Nothing stands around a thread."""
 
     def die(self, folder: Path) -> None:

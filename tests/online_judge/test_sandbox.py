@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from adaexplore.core.errors import JudgeError
 from online_judge import linux, readback, sandbox
+from online_judge.nursery import Nursery
 from online_judge.sandbox import PlayerSpec
 
 from .confined import Outcome, confined
@@ -50,6 +52,31 @@ def need(outcome: Outcome, *walls: str) -> None:
     missing = [wall for wall in walls if outcome.sandbox[wall] in (None, False)]
     if missing:
         pytest.skip(f"not in force on this machine: {', '.join(missing)}")
+
+
+@pytest.mark.parametrize(
+    ("judge", "level"), [("any", "full"), ("no namespaces", "none"), ("plain user", "namespaces")]
+)
+def test_level_is_told_in_one_word(judge: str, level: str) -> None:
+    if judge not in JUDGES:
+        pytest.skip("the tests run as a plain user")
+    outcome = attempt("1", **JUDGES[judge])
+    if judge == "any":
+        need(outcome, *set(outcome.sandbox) - {"level"})
+    if judge == "plain user":
+        need(outcome, "pids", "network")
+    assert outcome.sandbox["level"] == level
+
+
+def test_less_than_what_is_required_is_refused() -> None:
+    weak = attempt("1", **JUDGES["no namespaces"]).sandbox
+    nursery = Nursery("namespaces")
+    with pytest.raises(JudgeError, match=r"JUDGE_REQUIRE_SANDBOX is namespaces.*candidate is none.*no process"):
+        nursery.note_sandbox(weak, "candidate")
+    with pytest.raises(JudgeError, match="of the evaluator is none"):
+        nursery.note_sandbox(weak, "evaluator")
+    assert nursery.in_force is None
+    Nursery("none").note_sandbox(weak, "candidate")
 
 
 @pytest.mark.parametrize("judge", JUDGES)

@@ -42,11 +42,17 @@ def test_unknown_allocation_mode_is_auto_with_a_warning(caplog: pytest.LogCaptur
         ("MAX_QUEUE_SIZE", "-1"),
         ("RUNTIME_TIMEOUT", "soon"),
         ("CPU_MAX_FLOPS", "nan"),
+        ("JUDGE_REQUIRE_SANDBOX", "yes"),
     ],
 )
 def test_unusable_value_names_its_variable(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=name):
         Settings.from_environment({name: value})
+
+
+def test_no_sandbox_is_required_unless_asked_for() -> None:
+    assert Settings.from_environment({}).require_sandbox == "none"
+    assert Settings.from_environment({"JUDGE_REQUIRE_SANDBOX": "Full"}).require_sandbox == "full"
 
 
 def test_flops_may_be_written_with_an_exponent() -> None:

@@ -1,4 +1,4 @@
-"""A slot's referee, as the gateway sees it: started when needed, replaced when it breaks."""
+"""A slot's evaluator, as the gateway sees it: started when needed, replaced when it breaks."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from adaexplore.core.errors import JudgeError
 from online_judge import channel
 from online_judge.channel import Channel, ChannelClosed, FrameError, is_readable
 from online_judge.device_lock import DeviceLock
@@ -21,7 +22,7 @@ _WHOLE_MESSAGE_S = 10.0
 _MAX_MESSAGE_BYTES = 64 * 2**20
 
 
-class RefereeHandle:
+class EvaluatorHandle:
     """Used from one thread at a time."""
 
     def __init__(
@@ -35,8 +36,8 @@ class RefereeHandle:
 
         Args:
             nursery: makes the processes.
-            lock: the device's; leases are taken from it at the referee's word.
-            spec: gives a new private folder and what a referee in it is forked with.
+            lock: the device's; leases are taken from it at the evaluator's word.
+            spec: gives a new private folder and what an evaluator in it is forked with.
             config: gives what it is to be told first.
         """
         self._nursery = nursery
@@ -50,25 +51,21 @@ class RefereeHandle:
 
         Raises:
             ZygoteLost: none can be started.
+            JudgeError: its sandbox is less than what is required.
         """
         if self._running is not None and is_readable(0, self._running.channel):
-            self.drop()  # an idle referee says nothing: this is the end of its stream
+            self.drop()  # an idle evaluator says nothing: this is the end of its stream
         if self._running is None:
             self._running = _Running(self._nursery, self._lock, self._spec(), self._config())
 
-    @property
-    def sandbox(self) -> dict[str, Any]:
-        """What is in force around the referee; empty where there is none."""
-        return {} if self._running is None else self._running.sandbox
-
     def order(self, order: dict[str, Any], fds: list[int], keeper: int) -> None:
-        """Give an order to a referee that was started; ``keeper`` is the process id above its candidate's.
+        """Give an order to an evaluator that was started; ``keeper`` is the process id above its candidate's.
 
         Raises:
             ChannelClosed: it is gone.
         """
         if self._running is None:
-            raise ChannelClosed("there is no referee")
+            raise ChannelClosed("there is no evaluator")
         self._running.desk.keeper = keeper
         self._running.channel.send_json(order, fds)
 
@@ -83,7 +80,7 @@ class RefereeHandle:
             ChannelClosed: it is gone, or says what is no message.
         """
         if self._running is None:
-            raise ChannelClosed("there is no referee")
+            raise ChannelClosed("there is no evaluator")
         if not is_readable(timeout_s, self._running.channel):
             return None
         try:
@@ -135,13 +132,14 @@ class RefereeHandle:
 
 
 class _Running:
-    """One referee process with its keeper, its folder and its leases."""
+    """One evaluator process with its keeper, its folder and its leases."""
 
     def __init__(self, nursery: Nursery, lock: DeviceLock, spec: PlayerSpec, config: dict[str, Any]) -> None:
         """Start it, and wait until its sandbox stands.
 
         Raises:
             ZygoteLost: it cannot be started.
+            JudgeError: its sandbox is less than what is required.
         """
         ours, theirs = channel.pair()
         lifeline, other_end = channel.pair()
@@ -158,10 +156,13 @@ class _Running:
             sandbox = self._process.sandbox()
             if sandbox is None:
                 raise ZygoteLost("an evaluator did not start")
-            self.sandbox = sandbox
+            nursery.note_sandbox(sandbox, "evaluator")
         except (ZygoteLost, ChannelClosed) as error:
             self.end(nursery)
             raise ZygoteLost(str(error)) from error
+        except JudgeError:
+            self.end(nursery)
+            raise
 
     def end(self, nursery: Nursery) -> None:
         """Kill it; returns when nothing of it is left."""
