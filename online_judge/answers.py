@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exception_handlers import http_exception_handler
@@ -14,14 +14,34 @@ from starlette.routing import Match
 
 from adaexplore.core.wire import QueueStatus
 
+if TYPE_CHECKING:
+    from online_judge.settings import Settings
+
 MALFORMED = "Request validation failed"
 _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
 _DOCUMENTED_422 = "/v2/jobs"
 """Paths that answer a malformed request with 422; elsewhere it is v1's 400."""
 
 
-_OF_ACCESS = (401, 403, 408, 413)
+_OF_ACCESS = (401, 403, 408, 413, 429)
 """Codes that any request may get before an endpoint sees it."""
+_HEADERS = {401: "WWW-Authenticate", 429: "Retry-After"}
+"""Headers that every answer with this code has."""
+_BEARER = "bearer"
+NO_TOKEN: dict[str, Any] = {"security": []}
+"""For ``openapi_extra``: the endpoint asks for no token."""
+TURN: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": "X-Client",
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string"},
+            "description": "Under which name the request takes turns in the queue; else by its address",
+        }
+    ]
+}
+"""For ``openapi_extra``: the endpoint queues an evaluation."""
 
 
 class FieldError(BaseModel):
@@ -105,18 +125,20 @@ def refusals(
     """Document the errors that an endpoint can answer with.
 
     Args:
-        codes: with a body of one line.
+        codes: with a body of one line; those of access are added.
         malformed: code of a malformed request; it may have a body of one line as well.
         ok: body of 200, for an endpoint that answers with a plain dictionary.
     """
     found: dict[int | str, dict[str, Any]] = {code: {"model": Refusal} for code in (*_OF_ACCESS, *codes)}
+    for code, name in _HEADERS.items():
+        found[code]["headers"] = {name: {"required": True, "schema": {"type": "string"}}}
     if malformed is not None:
         found[malformed] = {"model": Malformed | Refusal if malformed in codes else Malformed}
     return found if ok is None else found | {200: {"model": ok}}
 
 
 def document(application: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document: as FastAPI makes it, with the errors that are really sent."""
+    """Return the OpenAPI document: as FastAPI makes it, with the errors and the access that are real."""
     if application.openapi_schema is None:
         found = get_openapi(title=application.title, version=application.version, routes=application.routes)
         for path, methods in found["paths"].items():
@@ -125,8 +147,15 @@ def document(application: FastAPI) -> dict[str, Any]:
                     operation["responses"].pop("422", None)  # FastAPI's own form, which is never sent
         for name in ("HTTPValidationError", "ValidationError"):
             found["components"]["schemas"].pop(name, None)
+        found["components"]["securitySchemes"] = {_BEARER: {"type": "http", "scheme": "bearer"}}
         application.openapi_schema = found
-    return application.openapi_schema
+    anyone: list[dict[str, Any]] = [] if _needs_token(application) else [{}]
+    return application.openapi_schema | {"security": [{_BEARER: []}, *anyone]}
+
+
+def _needs_token(application: FastAPI) -> bool:
+    settings: Settings | None = getattr(application.state, "settings", None)  # there from the start on
+    return settings is not None and (settings.token is not None or bool(settings.clients))
 
 
 async def refuse(request: Request, error: Exception) -> Response:

@@ -30,7 +30,7 @@ from adaexplore.core.wire import (
 from online_judge import answers, devices, job_endpoints, linux
 from online_judge.access import Door, client_of
 from online_judge.admission import Admission
-from online_judge.answers import MALFORMED, Health, Root, refusals
+from online_judge.answers import MALFORMED, TURN, Health, Root, refusals
 from online_judge.bench import Bench, pool_of
 from online_judge.cache import ResultCache
 from online_judge.clean_times import CleanTimes
@@ -148,13 +148,15 @@ def create_app() -> FastAPI:
         methods=["POST"],
         response_model=EvaluationResponse,
         responses=refusals(400, 500, 501, 503, malformed=400),
+        openapi_extra=TURN,
     )
     application.add_api_route(
         "/v2/problem",
         _problem,
         methods=["POST"],
         response_model=ProblemReport,
-        responses=refusals(400, 429, 500, 503, malformed=400),
+        responses=refusals(400, 500, 503, malformed=400),
+        openapi_extra=TURN,
     )
     for path in ("/evaluate_fit_kernel", "/evaluate_tbg_kernel", "/evaluate_tbt_kernel"):
         application.add_api_route(path, _not_implemented, methods=["POST"], include_in_schema=False)

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import APIRouter, Header, HTTPException, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse, PlainTextResponse, Response
+from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobRequest, JobTicket
 from online_judge import build_folders
 from online_judge.access import client_of
-from online_judge.answers import Alive, Readiness, refusals
+from online_judge.answers import NO_TOKEN, TURN, Alive, Readiness, refusals
 from online_judge.evaluations import NoSuchDevice
 from online_judge.jobs import JournalBroken, KeyInUse
 from online_judge.scheduler import QueueFull
@@ -54,7 +54,8 @@ def require_build_dir(judge: Judge, request: EvaluationRequest, where: str) -> N
 @router.post(
     "/v2/jobs",
     status_code=202,
-    responses=refusals(400, 409, 429, 501, 503, malformed=422),
+    responses=refusals(400, 409, 501, 503, malformed=422),
+    openapi_extra=TURN,
 )
 async def submit(
     body: JobRequest,
@@ -101,13 +102,13 @@ async def cancel(job_id: str, request: Request) -> JobAnswer:
     return _found(await _judge(request).board.cancel(job_id, client_of(request).owner))
 
 
-@router.get("/livez", response_model=None, responses={200: {"model": Alive}})
+@router.get("/livez", response_model=None, responses={200: {"model": Alive}}, openapi_extra=NO_TOKEN)
 async def alive() -> dict[str, str]:
     """That the service answers."""
     return {"status": "alive"}
 
 
-@router.get("/readyz", responses={code: {"model": Readiness} for code in (200, 503)})
+@router.get("/readyz", responses={code: {"model": Readiness} for code in (200, 503)}, openapi_extra=NO_TOKEN)
 async def ready(request: Request) -> JSONResponse:
     """Whether jobs can be judged now."""
     judge = _judge(request)
@@ -120,7 +121,11 @@ async def ready(request: Request) -> JSONResponse:
     return JSONResponse(answer, 200 if why is None else 503)
 
 
-@router.get("/metrics", response_class=PlainTextResponse, responses=refusals())
+@router.get(
+    "/metrics",
+    response_class=Response,  # not PlainTextResponse: the refusals are JSON
+    responses=refusals() | {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
 async def metrics(request: Request) -> Response:
     """Load, times and outcomes for Prometheus."""
     return Response(_judge(request).metrics.render(), media_type=CONTENT_TYPE_LATEST)

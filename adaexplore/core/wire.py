@@ -32,6 +32,8 @@ def _require_number(value: object) -> object:
 
 Whole = Annotated[int, BeforeValidator(_require_number)]
 """A whole number: no text and no boolean, but 5.0 is one, as in JSON."""
+TimeLimit = Annotated[int, Field(ge=1, le=3600), BeforeValidator(_require_number)]
+"""Whole seconds; the JSON schema of ``TimeLimit | None`` has the limits only because they come first."""
 
 
 class EvaluationRequest(BaseModel):
@@ -49,7 +51,7 @@ class EvaluationRequest(BaseModel):
     dtype_str: DtypeName = "fp32"
     device: Whole | None = None
     verbose: StrictBool = False
-    timeout: Whole | None = Field(default=300, ge=1, le=3600)
+    timeout: TimeLimit | None = 300
     build_dir: str | None = None
     gpu_name: str | None = None
     level: str | None = None
@@ -107,7 +109,7 @@ class ProblemRequest(BaseModel):
     original_model_src: str
     dtype_str: DtypeName = "fp32"
     seed_num: Whole = 42
-    timeout: Whole = Field(default=300, ge=1, le=3600)
+    timeout: TimeLimit = 300
     thorough: StrictBool = False  # judges of before know no such key: not sent where false
 
 
