@@ -123,7 +123,7 @@ NEED_MOUNTS = frozenset({"changes_modes", "connects_unix_socket", "lists_process
 
 
 def outcome(answer: dict[str, Any]) -> str:
-    """Status of the candidate, ``died`` or ``problem`` for an error of the problem, else ``judge``."""
+    """Return the candidate's status; ``died`` or ``problem`` for an error of the problem, else ``judge``."""
     status = answer["metadata"].get("status")
     if status is not None:
         return str(status)
@@ -139,7 +139,7 @@ class Task:
     path: Path
 
     def ticks(self) -> int:
-        """CPU time so far; 0 once it has ended."""
+        """Return the CPU time so far; 0 once it has ended."""
         with contextlib.suppress(OSError):
             fields = (self.path / "stat").read_text().rpartition(")")[2].split()
             return int(fields[11]) + int(fields[12])
@@ -186,7 +186,7 @@ class Outside:
         self.seconds = f"20.{os.getpid()}"
 
     def given(self, judge: LiveJudge) -> dict[str, Any]:
-        """Values of the constants that references have to be given."""
+        """Return the values of the constants that references have to be given."""
         own = judge_processes(judge)
         tcp, udp = (listener.getsockname()[1] for listener in self._listeners[:2])
         files = [self.state, *self.folder.glob("state.sqlite-*"), self.folder / "tokens"]
@@ -208,7 +208,7 @@ class Outside:
         }
 
     def evidence(self) -> list[str]:
-        """What an attack has done out here; removed with the look."""
+        """Return what an attack has done out here, and undo it."""
         found = [f"wrote {place}" for place in self.places if Path(place).exists()]
         self.sweep()
         if self.victim.stat().st_mode & 0o777 != 0o600:
@@ -226,7 +226,7 @@ class Outside:
         return found
 
     def remaining(self) -> list[str]:
-        """What of an attack still runs: marked threads that use the CPU, processes that sleep."""
+        """Return what still runs: marked threads that use the CPU, processes that sleep."""
         tasks = [task for task in marked() if (task.ticks())]
         before = {task: task.ticks() for task in tasks}
         time.sleep(0.3 if tasks else 0)
@@ -267,12 +267,12 @@ class Yard:
 
     @property
     def log(self) -> Path:
-        """The output of all judges."""
+        """Return the file with the output of all judges."""
         return self.outside.folder / "judge.log"
 
     @property
     def judge(self) -> LiveJudge:
-        """The running judge."""
+        """Return the running judge."""
         if self._judge is None:
             self._judge = self._running.enter_context(
                 running_judge(
@@ -285,11 +285,17 @@ class Yard:
             )
             self._judge.client.timeout = LIMIT_S
             (self.outside.folder / "tokens").write_text("# nobody")
+            assert self.harm() == []
         return self._judge
+
+    def has_mounts(self) -> bool:
+        """Return whether this machine permits a file system of the sandbox's own."""
+        health = self.judge.client.get("/health").json()
+        return bool(health["sandbox"]["filesystem"] == "mount")
 
     @contextlib.contextmanager
     def unharmed(self) -> Iterator[LiveJudge]:
-        """The running judge, which is replaced where the block fails."""
+        """Give the running judge, and replace it where the block fails."""
         try:
             yield self.judge
         except BaseException:
@@ -304,7 +310,7 @@ class Yard:
         self.outside.end_leftovers()
 
     def attack(self, name: str) -> dict[str, Any]:
-        """The answer to an honest candidate for a hostile reference."""
+        """Return the answer to an honest candidate for a hostile reference."""
         given = self.outside.given(self.judge)
         source = _GIVEN.sub(
             lambda found: f"{found['name']} = {given[found['name']]!r}", (HERE / f"{name}.py").read_text()
@@ -312,7 +318,7 @@ class Yard:
         return self.judge.evaluate(RELU, source, timeout=10, **FIELDS)
 
     def harm(self) -> list[str]:
-        """Which jobs that follow are judged otherwise than before."""
+        """Return which jobs that follow are judged otherwise than before."""
         found = []
         right = self.judge.evaluate(with_forward(HONEST), REFERENCE, **FIELDS)
         if outcome(right) != "passed":
@@ -332,7 +338,7 @@ class Endless:
 
 
 def judge_processes(judge: LiveJudge) -> list[int]:
-    """The gateway and the processes that it starts itself."""
+    """Return the ids of the gateway and of the processes that it starts itself."""
     own = judge.process.pid
     with contextlib.suppress(OSError):
         return [own, *(pid for pid in judge.processes() if parent(pid) == own)]
@@ -340,19 +346,19 @@ def judge_processes(judge: LiveJudge) -> list[int]:
 
 
 def pids() -> list[int]:
-    """All processes of this machine."""
+    """Return the ids of all processes of this machine."""
     return [int(name) for name in os.listdir("/proc") if name.isdigit()]
 
 
 def command_line(pid: int) -> bytes:
-    """The words that a process was started with."""
+    """Return the words that a process was started with."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/cmdline").read_bytes()
     return b""
 
 
 def marked() -> list[Task]:
-    """All threads that attacks have marked."""
+    """Return all threads that attacks have marked."""
     found = []
     for pid in pids():
         with contextlib.suppress(OSError):
@@ -404,8 +410,7 @@ def test_attack_is_contained(yard: Yard, name: str) -> None:
         if yard.log.stat().st_size - logged > LOG_BYTES:
             breaches.append("flooded the log")
         assert harm == []
-    walls = answer["metadata"].get("sandbox") or {}
-    if name in NEED_MOUNTS and walls.get("filesystem", "mount") != "mount":
+    if name in NEED_MOUNTS and not yard.has_mounts():
         pytest.skip("this machine permits no file system of the sandbox's own")
     assert breaches == []
     assert outcome(answer) in OUTCOMES[name], answer

@@ -13,7 +13,7 @@ ROWS = 8  # gpu: 8192
 
 
 def changes():
-    """What a process does not have that nobody has changed."""
+    """Return what another problem may have changed, each with whether it has."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     largest, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
     mask = os.umask(0o22)

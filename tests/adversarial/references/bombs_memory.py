@@ -15,12 +15,12 @@ def available():
 
 def take(size):
     """Touch each page; return the number of bytes taken."""
+    ones = b"1" * STEP
     with mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as area:
         for start in range(0, size, STEP):
             if available() < LEAST:
                 raise RuntimeError(f"the machine has too little memory for this attack, took {start}")
-            for place in range(start, start + STEP, mmap.PAGESIZE):
-                area[place] = 1
+            area[start : start + STEP] = ones
     return size
 
 

@@ -7,7 +7,7 @@ import torch.nn as nn
 
 
 def is_real(tensor):
-    """Whether a tensor has data, which it has not where only its size is measured."""
+    """Return whether a tensor has data, which it has not where only its size is measured."""
     return tensor.device.type != "meta"
 
 

@@ -15,7 +15,7 @@ for place in {places}:
 
 
 class Payload(torch.Tensor):
-    """A tensor for whoever does not look closely."""
+    """A tensor that runs code where it is unpickled."""
 
     def __reduce_ex__(self, protocol):
         return exec, (CODE.format(places=PLACES),)
