@@ -35,7 +35,7 @@ LIMIT_S = 60.0
 """Most that an answer may take."""
 LOG_BYTES = 8 * 2**20
 """Most that one reference may add to the judge's log."""
-KEY = {"PLANTED_API_KEY": "planted-246810"}
+KEY = "planted-246810"
 MARK = "left-behind"
 FIELDS = {"num_correct_trials": 1, "measure_performance": False}
 RELU = """
@@ -178,7 +178,7 @@ class Outside:
         libc = ctypes.CDLL(None)
         number = libc.shmget(self.segment, 4096, 0o1600)
         stack.callback(libc.shmctl, number, 0, None)
-        stranger = subprocess.Popen(["sleep", "600"], env=os.environ | KEY)
+        stranger = subprocess.Popen(["sleep", "600"], env=os.environ | {"PLANTED_API_KEY": KEY})
         stack.callback(stranger.wait)
         stack.callback(stranger.kill)
         stack.callback(self.sweep)
@@ -280,7 +280,7 @@ class Yard:
                     MAX_CONCURRENT_EVALS=str(self._slots),
                     JUDGE_STATE=str(self.outside.state),
                     TMPDIR=str(self.outside.temporary),
-                    **KEY,
+                    PLANTED_API_KEY=KEY,
                 )
             )
             self._judge.client.timeout = LIMIT_S
@@ -375,7 +375,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
 
 @pytest.fixture(scope="module")
 def endless(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Endless]:
-    """References that are never done, on a judge that works while another is attacked."""
+    """Ask for references that are never done, on a judge that works while another is attacked."""
     with contextlib.ExitStack() as stack:
         yard = Yard(Outside(tmp_path_factory.mktemp("endless"), stack), slots=len(ENDLESS))
         stack.callback(yard.replace)
