@@ -1,0 +1,28 @@
+"""Raises what is no Exception, in a call."""
+
+import torch
+import torch.nn as nn
+
+
+def is_real(tensor):
+    """Return whether a tensor has data, which it has not where only its size is measured."""
+    return tensor.device.type != "meta"
+
+
+class Stop(BaseException):
+    """Not caught by ``except Exception``."""
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        if is_real(x):
+            raise Stop("no exception")
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.randn(8, 16)]
+
+
+def get_init_inputs():
+    return []
