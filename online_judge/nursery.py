@@ -42,7 +42,7 @@ class Nursery:
         self._closed = False
         self._home_lock: int | None = None
         self._weaknesses: set[tuple[str, ...]] = set()
-        self._noting = threading.Lock()  # apart: whoever ends a player does not wait for the zygote
+        self._noting = threading.Lock()  # apart: the end of a player does not wait for the zygote
         self.home = Path()
         self.versions: dict[str, str] = {}
         self.sandbox: dict[str, Any] | None = None

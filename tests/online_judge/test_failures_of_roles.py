@@ -26,7 +26,7 @@ from .test_v2_jobs import look, submit
 
 log = logging.getLogger(__name__)
 
-LIMIT_S = 10
+LIMIT_S = 15
 """Time limit of each job."""
 RECOVERY_S = 30.0
 STOPPED_S = 3.0
@@ -34,7 +34,9 @@ STOPPED_S = 3.0
 START_S = 60.0
 PLAIN_USER = 65534
 IN_FLIGHT = "in-flight-"
-ROLES = ("judge-player", "judge-keeper", "judge-referee", "judge-zygote", "gateway")
+CANDIDATE, SUPERVISOR, EVALUATOR = "judge-player", "judge-keeper", "judge-referee"
+FORK_SERVER, GATEWAY = "judge-zygote", "gateway"
+ROLES = (CANDIDATE, SUPERVISOR, EVALUATOR, FORK_SERVER, GATEWAY)
 AS_PLAIN_USER = """
 set -e
 if [ -n "$1" ]; then
@@ -50,7 +52,7 @@ user=$3
 shift 3
 exec setpriv --reuid "$user" --regid "$user" --clear-groups "$@"
 """
-"""Runs a command as another user, for whom entry ``$2`` of the closed folder ``$1`` is opened before."""
+"""Runs a command as user ``$3``, for whom entry ``$2`` of the closed folder ``$1`` is opened first."""
 
 
 @dataclass(frozen=True)
@@ -113,7 +115,7 @@ class FrailJudge:
         return str(answer.json()["id"])
 
     def finding(self, job: str, deadline: float) -> str:
-        """What came of a job: the status of its verdict or its error; its state at the deadline."""
+        """Return the status of a job's verdict, its error, or at the deadline its state."""
         while True:
             remaining = deadline - time.monotonic()
             answer = look(self.live, job, wait=max(min(remaining, LIMIT_S), 0))
@@ -124,8 +126,8 @@ class FrailJudge:
             if remaining <= 0:
                 return str(answer["state"])
 
-    def players(self) -> dict[int, int]:
-        """Processes of candidates, by the number of their job."""
+    def candidates(self) -> dict[int, int]:
+        """Return the processes of candidates by the number of their job."""
         named = {comm(pid): pid for pid in self.live.processes()}
         return {
             int(name.removeprefix(IN_FLIGHT)): pid
@@ -133,13 +135,13 @@ class FrailJudge:
             if name.startswith(IN_FLIGHT)
         }
 
-    def process_of(self, role: str, player: int) -> int:
-        """A process of that role, where possible the one that works for ``player``."""
-        if role == "gateway":
+    def process_of(self, role: str, candidate_pid: int) -> int:
+        """Return a process of that role, where possible the one that serves ``candidate_pid``."""
+        if role == GATEWAY:
             return self.live.process.pid
-        if role == "judge-player":
-            return player
-        return parent(player) if role == "judge-keeper" else self.live.processes(role)[0]
+        if role == CANDIDATE:
+            return candidate_pid
+        return parent(candidate_pid) if role == SUPERVISOR else self.live.processes(role)[0]
 
     def events(self) -> Counter[tuple[str, str]]:
         """Count the events of the log by job and name."""
@@ -151,7 +153,7 @@ class FrailJudge:
         return found
 
     def evaluations(self) -> int:
-        """How many candidates this process has judged."""
+        """Count the candidates that this gateway has judged."""
         name = 'adaexplore_judge_evaluations_total{kind="candidate"'
         lines = self.live.client.get("/metrics").text.splitlines()
         return sum(int(float(line.split()[1])) for line in lines if line.startswith(name))
@@ -167,7 +169,7 @@ UseJudge = Callable[[Setup], contextlib.AbstractContextManager[FrailJudge]]
 
 
 def as_plain_user() -> list[str]:
-    """The words in front of a command that run it as a plain user; skip where that cannot be done."""
+    """Return the prefix that runs a command as a plain user; skip where that is not possible."""
     if os.getuid() != 0 or not shutil.which("setpriv") or not shutil.which("unshare"):
         pytest.skip("only root can start a judge as another user, with setpriv and unshare")
     python = Path(sys.executable).resolve()
@@ -181,7 +183,7 @@ def as_plain_user() -> list[str]:
 
 @contextlib.contextmanager
 def running(setup: Setup) -> Iterator[FrailJudge]:
-    """A judge; not below pytest's folder, which a plain user may not enter."""
+    """Run a judge, outside of pytest's folder: a plain user may not enter that."""
     with tempfile.TemporaryDirectory(prefix="frail-") as name:
         if setup.plain_user:
             os.chown(name, PLAIN_USER, PLAIN_USER)
@@ -191,7 +193,7 @@ def running(setup: Setup) -> Iterator[FrailJudge]:
 
 @pytest.fixture(scope="module")
 def use() -> Iterator[UseJudge]:
-    """One judge at a time; the next test has it as well, unless a test failed or needs another setup."""
+    """Share one judge between tests until one fails or needs another setup."""
     with contextlib.ExitStack() as stack:
         judges: dict[Setup, FrailJudge] = {}
 
@@ -212,7 +214,7 @@ def use() -> Iterator[UseJudge]:
 
 
 def in_flight(number: int) -> str:
-    """A candidate whose process is named by ``number`` and sleeps once; every third one is wrong."""
+    """Return a candidate that names its process by ``number`` and sleeps once; every third is wrong."""
     named = f"import ctypes\nctypes.CDLL(None).prctl(15, b'{IN_FLIGHT}{number}', 0, 0, 0)\n"
     slept = "if not os.path.exists('slept'):\n    open('slept', 'w').close()\n    time.sleep(2)\n"
     return with_forward(named + slept + (HONEST if _is_right(number) else "return self.linear(x)"))
@@ -222,16 +224,16 @@ def _is_right(number: int) -> bool:
     return number % 3 != 2
 
 
-REFEREE_BLAMED = pytest.mark.xfail(
+EVALUATOR_BLAMED = pytest.mark.xfail(
     strict=True, reason="the time of a stopped evaluator counts as its candidate's: timeout"
 )
 FOUR, PLAIN = Setup(4), Setup(4, plain_user=True)
 QUICK = [
-    (FOUR, "judge-zygote", signal.SIGKILL),
-    (FOUR, "gateway", signal.SIGKILL),
-    (FOUR, "gateway", signal.SIGSTOP),
-    (PLAIN, "judge-keeper", signal.SIGKILL),
-    (PLAIN, "judge-referee", signal.SIGKILL),
+    (FOUR, FORK_SERVER, signal.SIGKILL),
+    (FOUR, GATEWAY, signal.SIGKILL),
+    (FOUR, GATEWAY, signal.SIGSTOP),
+    (PLAIN, SUPERVISOR, signal.SIGKILL),
+    (PLAIN, EVALUATOR, signal.SIGKILL),
 ]
 
 
@@ -240,8 +242,8 @@ def cases() -> Iterator[object]:
         for signum in (signal.SIGKILL, signal.SIGSTOP):
             for role in ROLES:
                 marks = [] if (setup, role, signum) in QUICK else [pytest.mark.slow]
-                if (role, signum) == ("judge-referee", signal.SIGSTOP):
-                    marks.append(REFEREE_BLAMED)
+                if (role, signum) == (EVALUATOR, signal.SIGSTOP):
+                    marks.append(EVALUATOR_BLAMED)
                 yield pytest.param(setup, role, signum, marks=marks, id=f"{setup}-{role}-{signum.name}")
 
 
@@ -257,18 +259,18 @@ def _strike(frail: FrailJudge, role: str, signum: int) -> None:
     expected = {number: "passed" if _is_right(number) else "wrong_value" for number in accepted}
     judged = frail.evaluations()
     jobs = {number: frail.submit(candidate, f"{run} {number}") for number, candidate in accepted.items()}
-    players = wait_until(lambda: len(found := frail.players()) == frail.slots and found)
-    struck, player = min(players.items())
-    pid = frail.process_of(role, player)
+    candidates = wait_until(lambda: len(found := frail.candidates()) == frail.slots and found)
+    struck, candidate_pid = min(candidates.items())
+    pid = frail.process_of(role, candidate_pid)
     begin = time.monotonic()
     deadline = begin + RECOVERY_S + (LIMIT_S if signum == signal.SIGSTOP else 0)
     os.kill(pid, signum)
-    if (role, signum) == ("judge-player", signal.SIGSTOP):
+    if (role, signum) == (CANDIDATE, signal.SIGSTOP):
         expected[struck] = "timeout"  # as if the candidate had stopped itself
-    elif (role, signum) == ("gateway", signal.SIGSTOP):
+    elif (role, signum) == (GATEWAY, signal.SIGSTOP):
         time.sleep(STOPPED_S)
         os.kill(pid, signal.SIGCONT)
-    elif role == "gateway":
+    elif role == GATEWAY:
         frail.start_again()
     for number in range(len(accepted), len(accepted) + frail.slots):
         jobs[number] = frail.submit(with_forward(HONEST), f"{run} {number}")
@@ -279,13 +281,13 @@ def _strike(frail: FrailJudge, role: str, signum: int) -> None:
     for job in jobs.values():
         assert (events[job, "job.accepted"], events[job, "job.done"]) == (1, 1)
     started = {number: events[job, "job.started"] for number, job in jobs.items()}
-    again = players if (role, signum) == ("gateway", signal.SIGKILL) else {}
+    again = candidates if (role, signum) == (GATEWAY, signal.SIGKILL) else {}
     assert started == {number: 2 if number in again else 1 for number in jobs}
     assert {number: frail.submit(accepted[number], f"{run} {number}") for number in accepted} == {
         number: jobs[number] for number in accepted
     }
-    if role == "gateway":
+    if role == GATEWAY:
         return
     assert frail.evaluations() == judged + len(jobs)
     wait_until(lambda: not alive(pid))
-    assert frail.players() == {}
+    assert frail.candidates() == {}
