@@ -14,6 +14,7 @@ from online_judge.nursery import Nursery
 log = logging.getLogger(__name__)
 
 _PATIENCE_S = 30.0
+_END_S = 15.0
 _OBITUARY_S = 1.0
 
 
@@ -67,11 +68,11 @@ class PlayerHandle:
                 self._hear_obituary(_OBITUARY_S)
             with contextlib.suppress(OSError):
                 self._lifeline.shutdown(socket.SHUT_WR)
-            self._hear_obituary(_PATIENCE_S)
+            self._hear_obituary(_END_S)
             if self._obituary is None and not self._lost:
-                log.error("a keeper did not end within %s s: it is killed", _PATIENCE_S)
+                log.error("a keeper did not end within %s s: it is killed", _END_S)
                 nursery.kill(self._keeper_pid)
-                self._hear_obituary(_PATIENCE_S)
+                self._hear_obituary(_END_S)
         return self._report()
 
     def _hear_obituary(self, timeout_s: float) -> None:

@@ -28,7 +28,7 @@ LIMIT = 20_000
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveJudge]:
     """A judge with a token, a small body limit, JSON logs and a cache for v1."""
-    environment = {
+    environment: dict[str, Any] = {
         "ADAEXPLORE_JUDGE_TOKEN": TOKEN,
         "MAX_BODY_BYTES": str(LIMIT),
         "LOG_FORMAT": "json",
