@@ -12,7 +12,8 @@ import secrets
 import shutil
 import tempfile
 import threading
-from dataclasses import dataclass
+from collections import OrderedDict
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,10 @@ from online_judge.device_lock import DeviceLock
 from online_judge.evaluation import feedback, flags, memory_errors
 from online_judge.evaluation.findings import Stage
 from online_judge.evaluation.flags import Flag
+from online_judge.evaluator_handle import EvaluatorHandle
 from online_judge.nursery import Nursery, ZygoteLost
 from online_judge.player_handle import Report
 from online_judge.pool import Armed, Pool
-from online_judge.evaluator_handle import EvaluatorHandle
 from online_judge.room import Cancelled, NoRoom, Room
 from online_judge.sandbox import DeviceKind, PlayerSpec
 from online_judge.settings import Settings
@@ -41,6 +42,10 @@ from online_judge.watch import CandidateTimeout, ReferenceTimeout, Watch
 log = logging.getLogger(__name__)
 
 _ATTEMPTS = 2
+_KEPT = {"cpu": 4, "cuda": 2}
+"""Evaluators of a slot, one a reference: each holds a CUDA context, about half a GB of the GPU's memory."""
+_SPARE_EVALUATORS = 1
+"""Evaluators of a device that wait for a reference that no evaluator of a slot knows yet."""
 _LOOK_S = 0.25
 _job_numbers = itertools.count(1)
 
@@ -81,12 +86,12 @@ class _EvaluatorFailed(JudgeError):
 
 
 class _EvaluatorLost(_Lost):
-    """The evaluator died, in the time of ``whose``."""
+    """The evaluator died, was stopped or said nonsense, in the time of ``whose``."""
 
-    def __init__(self, watch: Watch) -> None:
-        super().__init__(f"an evaluator died in the time of the {watch.whose}")
-        self.whose = watch.whose
-        self.stage = watch.stage
+    def __init__(self, whose: str, stage: Stage) -> None:
+        super().__init__(f"an evaluator died in the time of the {whose}")
+        self.whose = whose
+        self.stage = stage
 
 
 @dataclass(frozen=True)
@@ -116,29 +121,35 @@ class Bench:
     """One slot; its methods block and are called from one thread at a time."""
 
     def __init__(
-        self, nursery: Nursery, device: Device, settings: Settings, pool: Pool, room: Room, known: CleanTimes
+        self,
+        nursery: Nursery,
+        device: Device,
+        settings: Settings,
+        pools: Pools,
+        room: Room,
+        known: CleanTimes,
     ) -> None:
-        """Start nothing yet; ``pool``, ``room`` and ``known`` are the device's, shared by its slots."""
+        """Start nothing yet; ``pools``, ``room`` and ``known`` are the device's, shared by its slots."""
         self.device = device
         self.stage_seconds: dict[str, float] = {}  # of the latest job
         self._nursery = nursery
         self._settings = settings
-        self._pool = pool
+        self._pool = pools.candidates
         self._room = room
         self._known = known
         self._lock = DeviceLock(lock_file(nursery, device))
-        self._only_for: str | None = None  # the reference that changed global state of the evaluator
-        self._evaluator = EvaluatorHandle(
-            nursery,
-            self._lock,
-            partial(_evaluator_spec, nursery, device, settings),
-            partial(_evaluator_config, device, settings),
-        )
-        room.keepers.append(partial(self._evaluator.release, problems=True))
+        self._evaluator_pool = pools.evaluators
+        self._evaluators: OrderedDict[str, EvaluatorHandle] = OrderedDict()  # by reference, the latest last
+        self._blank: EvaluatorHandle | None = None
+        room.keepers.append(self._forget)
 
     def start(self) -> None:
-        """Have the evaluator get ready; without this the first evaluation waits for it."""
-        self._evaluator.start()
+        """Have an evaluator get ready; without this the first evaluation waits for it.
+
+        Raises:
+            JudgeError: none can be started here.
+        """
+        self._blank = self._new_evaluator(threading.Event())
 
     def evaluate(
         self, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
@@ -269,19 +280,18 @@ class Bench:
             "seeds": self._seeds(request),
             "alone": alone,
         }
-        self._require_clean_evaluator(request.original_model_src)
-        self._evaluator.start()
+        evaluator = self._evaluator_of(request.original_model_src, cancelled)
         try:
-            result = self._converse(order, [], limit_s, cancelled)
+            result = self._converse(evaluator, order, [], limit_s, cancelled)
         except ReferenceTimeout as timeout:
-            self._evaluator.drop()
+            evaluator.end()
             raise ProblemError(f"the reference was not done after {timeout}") from None
         except Cancelled:
-            self._evaluator.drop()
+            evaluator.end()
             raise
-        self._evaluator.release()
-        self._note_changes(request.original_model_src, result)
-        self._raise_for_reference(result)
+        evaluator.release()
+        evaluator.freeze()
+        self._raise_for_reference(result, evaluator)
         return result
 
     def _require_harmless_reference(
@@ -309,23 +319,48 @@ class Bench:
         except _Lost as again:
             self._raise_for_lost(again)
 
-    def _require_clean_evaluator(self, reference: str) -> None:
-        """Replace an evaluator whose global state another reference changed."""
-        if self._only_for not in (None, reference):
-            self._evaluator.drop()
-            self._only_for = None
+    def _evaluator_of(self, reference: str, cancelled: threading.Event) -> EvaluatorHandle:
+        """The evaluator that serves this reference and no other; a new one where there is none.
 
-    def _note_changes(self, reference: str, result: dict[str, Any] | None) -> None:
-        """An evaluator whose global state a reference changed serves no other reference."""
-        if result is None:  # not known: another reference gets a new one
-            self._only_for = reference
-        elif result.get("changed"):
-            log.warning("a reference changed global state: %s", ", ".join(map(str, result["changed"])))
-            self._only_for = reference
+        Raises:
+            Cancelled: ``cancelled`` was set.
+            ZygoteLost, JudgeError: none can be started.
+        """
+        key = hashlib.sha256(reference.encode("utf-8", "surrogatepass")).hexdigest()
+        known = self._evaluators.pop(key, None)
+        if known is not None and not known.wake():
+            known.end()
+            known = None
+        blank, self._blank = self._blank, None
+        if known is not None:
+            self._blank = blank
+        elif blank is not None and blank.wake():
+            known = blank
+        else:
+            if blank is not None:
+                blank.end()
+            known = self._new_evaluator(cancelled)
+        self._evaluators[key] = known
+        while len(self._evaluators) > _KEPT[self.device.kind]:
+            self._evaluators.popitem(last=False)[1].end()
+        return known
+
+    def _new_evaluator(self, cancelled: threading.Event) -> EvaluatorHandle:
+        process = self._evaluator_pool.take(cancelled)
+        if process is None:
+            raise Cancelled
+        return EvaluatorHandle(process, self._nursery, self._lock)
+
+    def _forget(self) -> None:
+        """End the evaluators: another slot needs the device's memory."""
+        while self._evaluators:
+            self._evaluators.popitem()[1].end()
 
     def close(self) -> None:
-        """Let the evaluator go."""
-        self._evaluator.drop()
+        """Let the evaluators go."""
+        self._forget()
+        if self._blank is not None:
+            self._blank.end()
 
     def _limit_s(self, timeout: int | None) -> int:
         cap = self._settings.runtime_timeout_s
@@ -380,8 +415,7 @@ class Bench:
             ProblemError: the reference fails or takes too long.
             Cancelled, NoRoom, _EvaluatorLost, ZygoteLost: there is no result.
         """
-        self._require_clean_evaluator(request.original_model_src)
-        self._evaluator.start()
+        evaluator = self._evaluator_of(request.original_model_src, cancelled)
         armed = self._take_player(request, cancelled)
         result: dict[str, Any] | None = None
         late: dict[str, Any] | None = None
@@ -403,22 +437,25 @@ class Bench:
         try:
             with armed.connection:
                 fd = armed.connection.fileno()
-                result = self._converse(order, [fd], limit_s, cancelled, armed.keeper)
+                result = self._converse(evaluator, order, [fd], limit_s, cancelled, armed.keeper)
         except CandidateTimeout as timeout:
             timed_out = timeout.stage
         except ReferenceTimeout as timeout:
-            self._evaluator.drop()
+            evaluator.end()
             raise ProblemError(f"the reference was not done after {timeout}") from None
         finally:
             gone = result is not None and result["kind"] == "player_gone"
             report = armed.player.end(self._nursery, seems_dead=gone)
             shutil.rmtree(armed.folder, ignore_errors=True)
             if result is None:
-                late = self._evaluator.settle()
-            self._evaluator.release()
-            self._note_changes(request.original_model_src, result or late)
+                late = evaluator.settle()
+            if not evaluator.ended:
+                evaluator.release()
+            evaluator.freeze()
+        if timed_out is not None and late is None:  # nothing came of its player's end: it did not run itself
+            raise _EvaluatorLost("candidate", timed_out)
         if result is not None:
-            self._raise_for_reference(result)
+            self._raise_for_reference(result, evaluator)
             self._known.note(clean, result.get("clean_ms"))
         return _Played(str(armed.folder), report, result, gone, timed_out, sandbox, late)
 
@@ -436,6 +473,7 @@ class Bench:
 
     def _converse(
         self,
+        evaluator: EvaluatorHandle,
         order: dict[str, Any],
         fds: list[int],
         limit_s: float,
@@ -443,15 +481,17 @@ class Bench:
         keeper: int = 0,
     ) -> dict[str, Any]:
         """Give the evaluator an order and wait for its result within everybody's time."""
-        watch = Watch(limit_s, self._lock.stopped_s, self._evaluator.waited_s)
+        watch = Watch(limit_s, self._lock.stopped_s, evaluator.waited_s)
         self.stage_seconds = watch.stage_seconds
         try:
-            self._evaluator.order(order, fds, keeper)
+            evaluator.order(order, fds, keeper)
             while True:
                 wait_s = min(_LOOK_S, watch.remaining_s())
                 if cancelled.is_set():
                     raise Cancelled
-                message = self._evaluator.hear(wait_s)
+                message = evaluator.hear(wait_s)
+                if message is None and evaluator.stopped:
+                    raise ChannelClosed("it was stopped")
                 if message is None:
                     continue
                 if "result" in message:
@@ -460,8 +500,8 @@ class Bench:
                     return result
                 watch.switch(message["clock"], message["stage"])
         except (ChannelClosed, LookupError, TypeError, ValueError) as error:  # gone, or no honest evaluator
-            self._evaluator.drop()
-            raise _EvaluatorLost(watch) from error
+            evaluator.end()
+            raise _EvaluatorLost(watch.whose, watch.stage) from error
 
     def _seeds(self, request: EvaluationRequest | ProblemRequest) -> str:
         """The key of this problem's hidden seeds: all that an evaluator knows of the judge's secret."""
@@ -488,20 +528,20 @@ class Bench:
         if isinstance(lost, _EvaluatorLost) and lost.whose == "reference":
             raise ProblemError("the process that ran the reference died twice, also without a candidate")
 
-    def _raise_for_reference(self, result: dict[str, Any]) -> None:
+    def _raise_for_reference(self, result: dict[str, Any], evaluator: EvaluatorHandle) -> None:
         """Raise for a result that is no finding about the candidate."""
         if result["kind"] == "no_room":
             raise NoRoom
         final: JudgeError
         if result["kind"] == "judge_failed":
-            self._evaluator.drop()  # the exception may have left it in any state
+            evaluator.end()  # the exception may have left it in any state
             final = _EvaluatorFailed(f"the judge failed: {result['error']}")
         elif result["kind"] == "reference_failed":
             final = ProblemError(str(result["reason"]))
         else:
             return
         if result["broken"]:
-            self._evaluator.drop()
+            evaluator.end()
             raise _ContextLost(final)
         raise final
 
@@ -514,30 +554,46 @@ def lock_file(nursery: Nursery, device: Device) -> Path:
     return Path(tempfile.gettempdir(), name.replace("/", "_"))
 
 
-def _evaluator_config(device: Device, settings: Settings) -> dict[str, Any]:
-    """What an evaluator is started with, see :class:`online_judge.referee.RefereeConfig`."""
-    return {
-        "device": device.kind,
-        "visible_devices": device.visible_devices,
-        "timing_cores": device.cores.timing,
-        "other_cores": device.cores.others,
-        "cpu_max_elements": settings.cpu_max_elements,
-        "cpu_max_flops": settings.cpu_max_flops,
-    }
+@dataclass(frozen=True)
+class Pools:
+    """Processes of one device that wait for work."""
+
+    candidates: Pool
+    evaluators: Pool
+
+    def fill(self) -> None:
+        """Begin to make ready what should be."""
+        self.candidates.fill()
+        self.evaluators.fill()
+
+    def close(self) -> None:
+        """End all that wait."""
+        self.candidates.close()
+        self.evaluators.close()
 
 
-def _evaluator_spec(nursery: Nursery, device: Device, settings: Settings) -> PlayerSpec:
-    """A new private folder and what an evaluator in it is forked with."""
-    return fresh_spec(nursery, device, settings, None)
-
-
-def pool_of(nursery: Nursery, device: Device, settings: Settings) -> Pool:
-    """The armed players of a device."""
+def pools_of(nursery: Nursery, device: Device, settings: Settings) -> Pools:
+    """The waiting processes of a device."""
     target = settings.armed_players
     if target is None:
         target = 1 if device.kind == "cpu" else max(2, settings.max_concurrent_evals)
     lock = None if device.kind == "cpu" else DeviceLock(lock_file(nursery, device))
-    return Pool(nursery, partial(fresh_spec, nursery, device, settings, None), target, lock)
+    candidate = partial(fresh_spec, nursery, device, settings, None)
+    evaluator = partial(_evaluator_spec, nursery, device, settings)
+    return Pools(
+        Pool(nursery, candidate, target, lock),
+        Pool(nursery, evaluator, min(target, _SPARE_EVALUATORS), lock, "evaluator"),
+    )
+
+
+def _evaluator_spec(nursery: Nursery, device: Device, settings: Settings) -> PlayerSpec:
+    return replace(
+        fresh_spec(nursery, device, settings, None),
+        role="evaluator",
+        timing_cores=device.cores.timing,
+        cpu_max_elements=settings.cpu_max_elements,
+        cpu_max_flops=settings.cpu_max_flops,
+    )
 
 
 def fresh_spec(nursery: Nursery, device: Device, settings: Settings, build_dir: str | None) -> PlayerSpec:

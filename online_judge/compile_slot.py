@@ -45,7 +45,7 @@ def compile_slots(
     def fresh() -> PlayerSpec:
         folder = nursery.home / f"compile-{next(_folder_numbers)}"
         folder.mkdir(mode=0o700, parents=True)
-        return PlayerSpec(str(folder), "cpu", "", compile_target, executes=False, cores=cores)
+        return PlayerSpec(str(folder), "cpu", "", compile_target, role="compiler", cores=cores)
 
     armed = _MAX_ARMED if settings.armed_players is None else settings.armed_players
     pool = Pool(nursery, fresh, min(count, armed))

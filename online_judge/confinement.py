@@ -57,8 +57,6 @@ class Limits:
 CPU_LIMITS: Final = Limits(memory_bytes=10 * 2**30, address_bytes=8 * 2**30)
 CUDA_LIMITS: Final = Limits(memory_bytes=48 * 2**30)  # CUDA reserves address space far beyond what it uses
 
-EVALUATOR_LIMITS: Final = Limits(memory_bytes=64 * 2**30)
-
 
 @dataclass(frozen=True)
 class Wanted:

@@ -31,7 +31,7 @@ from online_judge import answers, devices, job_endpoints, linux
 from online_judge.access import Door, client_of
 from online_judge.admission import Admission
 from online_judge.answers import MALFORMED, TURN, Health, Root, refusals
-from online_judge.bench import Bench, pool_of
+from online_judge.bench import Bench, Pools, pools_of
 from online_judge.cache import ResultCache
 from online_judge.clean_times import CleanTimes
 from online_judge.compile_slot import compile_slots
@@ -42,7 +42,6 @@ from online_judge.jobs import REFERENCE_FAILED, JobBoard
 from online_judge.journal import Journal
 from online_judge.metrics import Metrics
 from online_judge.nursery import Nursery
-from online_judge.pool import Pool
 from online_judge.room import Cancelled, Room
 from online_judge.scheduler import Job, QueueFull, Scheduler, Work
 from online_judge.settings import Settings
@@ -79,11 +78,11 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     linux.forbid_inspection()
     store = Store(settings.state_file)
     nursery = Nursery(settings.require_sandbox)
-    pools: dict[int, Pool] = {}
+    pools: dict[int, Pools] = {}
     try:
         await asyncio.to_thread(nursery.start)
         machine = await asyncio.to_thread(devices.find, nursery, settings)
-        pools |= {device.id: pool_of(nursery, device, settings) for device in machine.devices}
+        pools |= {device.id: pools_of(nursery, device, settings) for device in machine.devices}
         rooms = {device.id: Room() for device in machine.devices}
         clean = {device.id: CleanTimes() for device in machine.devices}
         benches = [
@@ -111,7 +110,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
             scheduler, compiles, evaluations, Journal(store), cache if settings.cache_v2 else None, metrics
         )
         metrics.watch(scheduler, board)
-        metrics.watch_players(pools)
+        metrics.watch_players({number: pool.candidates for number, pool in pools.items()})
         admission = Admission(settings, machine, metrics)
         app.state.judge = Judge(
             settings, nursery, machine, scheduler, evaluations, admission, board, cache, metrics

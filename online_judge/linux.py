@@ -10,6 +10,7 @@ import resource
 import signal
 import time
 from collections.abc import Collection, Iterator
+from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
@@ -201,6 +202,23 @@ def stop_below(roots: Collection[int]) -> set[int]:
 def go_on(pids: Collection[int]) -> None:
     """Undo :func:`stop_below`."""
     _signal_all(pids, signal.SIGCONT)
+
+
+def children(pid: int) -> list[int]:
+    """Process ids of the children of the main thread of ``pid``; empty where it is gone."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process is stopped by a signal."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return False
+    return state == "T"
 
 
 @contextlib.contextmanager

@@ -75,10 +75,6 @@ class Nursery:
                 shutil.rmtree(self.home, ignore_errors=True)
             self._release_home()
 
-    def fork_referee(self, control: int, lifeline: int, spec: PlayerSpec) -> int:
-        """A new keeper with a referee that serves the socket ``control``; gives the keeper's process id."""
-        return self._fork({"op": "referee", "spec": spec.to_json()}, [control, lifeline])
-
     def fork_player(self, player_end: int, lifeline: int, spec: PlayerSpec) -> int:
         """A new keeper with its player; gives the keeper's process id."""
         return self._fork({"op": "player", "spec": spec.to_json()}, [player_end, lifeline])

@@ -406,4 +406,4 @@ def _device(spec: PlayerSpec) -> contextlib.AbstractContextManager[Any]:
         return contextlib.nullcontext()
     from online_judge.cpu import simulated_cuda
 
-    return simulated_cuda(spec.compile_target, executes=spec.executes)
+    return simulated_cuda(spec.compile_target)

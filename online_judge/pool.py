@@ -12,10 +12,10 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from adaexplore.core.errors import JudgeError
-from online_judge import channel
+from online_judge import channel, linux
 from online_judge.channel import Channel, ChannelClosed, FrameError, is_readable
 from online_judge.device_lock import DeviceLock
 from online_judge.nursery import Nursery, ZygoteLost
@@ -56,8 +56,13 @@ class Armed:
 
     @property
     def alive(self) -> bool:
-        """Whether its keeper has not reported its end."""
-        return not is_readable(0, self.lifeline)
+        """Whether its keeper has not reported its end, and nobody has stopped it."""
+        return not is_readable(0, self.lifeline) and not self.stopped
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it is stopped, by whom ever."""
+        return any(linux.is_stopped(child) for child in linux.children(self.keeper))
 
     def discard(self, nursery: Nursery) -> None:
         """End a player that nobody used."""
@@ -75,7 +80,12 @@ class Pool:
     """
 
     def __init__(
-        self, nursery: Nursery, fresh: Callable[[], PlayerSpec], target: int, lock: DeviceLock | None = None
+        self,
+        nursery: Nursery,
+        fresh: Callable[[], PlayerSpec],
+        target: int,
+        lock: DeviceLock | None = None,
+        role: Literal["candidate", "evaluator"] = "candidate",
     ) -> None:
         """Start nothing yet.
 
@@ -84,7 +94,9 @@ class Pool:
             fresh: makes a private folder and the spec of a player in it; called from threads.
             target: how many are kept ready; with 0 each starts when it is asked for.
             lock: of the device; None where starting disturbs nobody.
+            role: of all of them.
         """
+        self._role = role
         self._nursery = nursery
         self._fresh = fresh
         self._target = target
@@ -224,7 +236,7 @@ class Pool:
             facts = player.sandbox(_ARM_S)
             try:
                 if facts is not None:
-                    self._nursery.note_sandbox(facts, "candidate")
+                    self._nursery.note_sandbox(facts, self._role)
                 word = _first_word(referee_end, ours)
             except JudgeError as error:
                 referee_end.close()

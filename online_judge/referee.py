@@ -1,21 +1,21 @@
 """The long-lived process of one device slot: owns the problem, and alone decides verdicts.
 
-It runs the reference, never the candidate. Its control channel carries JSON from the gateway, first its
-configuration, then orders:
+It runs the reference, never the candidate. Its control channel carries JSON: first its own word
+``{"armed": {}}`` that it is ready for any problem, then orders of the gateway, all for one reference:
 
 - ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "folder": str, "seeds": hex, "job": str,
   "recorded_ms": float | null, "clean_ms": float | null, "facts": {...}, "alone": bool}`` with the player's
   socket; answered by any number of ``{"clock": whose, "stage": str}`` (``reference``, ``candidate``,
   ``tuning`` or ``none``), which tell whose time is running, and one ``{"result": {...}}``; of kind
-  ``judge_failed`` where the judge's own code raised; ``changed`` names what the reference replaced in the
-  process. Meanwhile it asks for leases of the device, see :class:`online_judge.lease_desk.LeaseDesk`;
+  ``judge_failed`` where the judge's own code raised. Meanwhile it asks for leases of the device, see
+  :class:`online_judge.lease_desk.LeaseDesk`;
 - ``{"op": "sweep", ..., "sweep": {...}}`` (see :class:`online_judge.sweeps.SweepTerms`) and
   ``{"op": "profile", ...}``: the same for other questions about a candidate;
 - ``{"op": "problem", "request": {...}, "seeds": hex, "alone": bool}``: the same without a player;
-- ``{"op": "release", "problems": bool}``: the player is gone, its memory can go, and that of the problems
-  that are kept loaded if so told; answered by ``{"released": true}``.
+- ``{"op": "release"}``: the player is gone, its memory can go; answered by ``{"released": true}``.
 
-It runs in the candidate's sandbox, in a folder of its own: the reference in it is a client's code.
+It runs in the candidate's sandbox, in a folder of its own: the reference in it is a client's code. What
+that code changes in the process can alter verdicts of this one problem and of no other.
 
 A module keeps the mode it is constructed in, on both sides: the reference's own ``eval()`` counts,
 none is added. Both sides are seeded alike before each call, and buffers such as running statistics
@@ -33,7 +33,6 @@ import socket
 import sys
 import traceback
 from collections import OrderedDict
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
 
@@ -51,11 +50,11 @@ from online_judge.evaluation.examination import examine
 from online_judge.evaluation.leases import Leases
 from online_judge.evaluation.match import Match, Terms
 from online_judge.evaluation.problem import Problem
-from online_judge.evaluation.process_state import ProcessState
 from online_judge.evaluation.profiling import Profiling
 from online_judge.evaluation.reference import NoRoom, Reference, ReferenceFailed, Seeds
 from online_judge.evaluation.sweep import Sweep
 from online_judge.evaluation.timing import Stopwatch
+from online_judge.sandbox import PlayerSpec
 from online_judge.sweeps import SweepTerms
 
 log = logging.getLogger(__name__)
@@ -69,36 +68,15 @@ _IDLE_BYTES = 2 * 2**30
 """Most that a referee holds between jobs where the GPU's memory is scarce."""
 
 
-@dataclass(frozen=True)
-class RefereeConfig:
-    """What a referee is started with; it holds no secret.
-
-    Attributes:
-        device: ``cuda`` or ``cpu``.
-        visible_devices: value of ``CUDA_VISIBLE_DEVICES``.
-        timing_cores: see :class:`online_judge.cores.Cores`.
-        other_cores: likewise.
-        cpu_max_elements: see :class:`online_judge.settings.Settings`.
-        cpu_max_flops: likewise.
-    """
-
-    device: str
-    visible_devices: str
-    timing_cores: list[int]
-    other_cores: list[int]
-    cpu_max_elements: int
-    cpu_max_flops: float
-
-
 class Referee:
     """Serves one control channel."""
 
-    def __init__(self, control: Channel, config: RefereeConfig) -> None:
+    def __init__(self, control: Channel, spec: PlayerSpec) -> None:
         """Touch no device yet."""
         self._control = control
-        self._config = config
-        self._cuda = config.device == "cuda"
-        cores = Cores(tuple(config.timing_cores), tuple(config.other_cores))
+        self._spec = spec
+        self._cuda = spec.device == "cuda"
+        cores = Cores(tuple(spec.timing_cores), tuple(spec.cores))
         self._lock = Leases(control, cores)
         self._problems: OrderedDict[tuple[str, ...], Problem] = OrderedDict()
         self._small_enough: set[str] = set()
@@ -109,17 +87,15 @@ class Referee:
         """Work until the gateway is gone."""
         if self._cuda:
             torch.cuda.init()
-        else:
-            gauge.warm_up()
-        state = ProcessState.take()
+            torch.cuda.synchronize()
+        self._control.send_json({"armed": {}})
         while True:
             order, fds = self._control.receive_json()
             if order["op"] == "release":
-                self._release(problems=order["problems"])
+                self._release()
                 self._control.send_json({"released": True})
             else:
-                result = self._result(order, fds)
-                self._control.send_json({"result": result | {"changed": state.changes()}})
+                self._control.send_json({"result": self._result(order, fds)})
 
     def _result(self, order: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """What an order finds; an exception of the judge's own code is a finding about the judge."""
@@ -150,8 +126,8 @@ class Referee:
                     recorded_ms=order["recorded_ms"],
                     facts=order["facts"],
                     folder=order["folder"],
-                    visible_devices=self._config.visible_devices,
-                    timing_cores=tuple(self._config.timing_cores),
+                    visible_devices=self._spec.visible_devices,
+                    timing_cores=tuple(self._spec.timing_cores),
                     alone=order["alone"],
                     job=order["job"] + source_identity(request.custom_model_src)[:16],
                 )
@@ -226,7 +202,7 @@ class Referee:
         key = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
         if not self._cuda and key not in self._small_enough:
             try:
-                gauge.check(source, gauge.Limits(self._config.cpu_max_elements, self._config.cpu_max_flops))
+                gauge.check(source, gauge.Limits(self._spec.cpu_max_elements, self._spec.cpu_max_flops))
             except gauge.TooLarge as error:
                 raise ReferenceFailed(f"too large for the CPU judge: {error}") from error
             except gauge.Died as error:
@@ -261,13 +237,13 @@ class Referee:
     def _clock(self, whose: str, stage: str) -> None:
         self._control.send_json({"clock": whose, "stage": stage})
 
-    def _release(self, *, problems: bool) -> None:
-        """Free what was shared with the last player, and what is kept of ``problems``."""
+    def _release(self) -> None:
+        """Free what was shared with the last player."""
         if self._guest is not None:
             self._guest.free()
             self._guest = None
         if self._cuda:
-            if problems or (torch.cuda.memory_allocated() > _IDLE_BYTES and self._is_tight()):
+            if torch.cuda.memory_allocated() > _IDLE_BYTES and self._is_tight():
                 self._problems.clear()  # another slot's job may need the memory
                 gc.collect()  # what failed may hold tensors in its frames
             torch.cuda.empty_cache()
@@ -283,24 +259,16 @@ class Referee:
         return False
 
 
-def main(sock: socket.socket) -> NoReturn:
-    """Be a referee; the sandbox stands around this process already, which ends here.
-
-    Its configuration is the first message.
-    """
-    control = Channel(sock)
-    try:
-        settings = RefereeConfig(**control.receive_json()[0])
-    except ChannelClosed:
-        os._exit(0)
+def main(sock: socket.socket, spec: PlayerSpec) -> NoReturn:
+    """Be an evaluator; the sandbox stands around this process already, which ends here."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     linux.forbid_inspection()
     status = 0
     try:
-        Referee(control, settings).serve()
+        Referee(Channel(sock), spec).serve()
     except ChannelClosed:
         pass
-    except BaseException:  # noqa: BLE001 - a referee that fails is replaced; its last words go to the log
+    except BaseException:  # noqa: BLE001 - it is replaced; its last words go to the log
         traceback.print_exc()
         status = 1
     sys.stderr.flush()

@@ -15,6 +15,7 @@ from online_judge.confinement import Wanted
 from online_judge.cores import run_on
 
 DeviceKind = Literal["cuda", "cpu"]
+Role = Literal["candidate", "compiler", "evaluator"]
 
 CANDIDATE_FILE = "candidate.py"
 _PASSED_ON = (
@@ -46,8 +47,11 @@ class PlayerSpec:
         compile_target: what kernels are compiled for on the CPU path.
         tf32: precision policy; empty until :func:`assign`.
         build_dir: where CUDA extensions are built; None means inside ``folder``.
-        executes: whether kernels run on the CPU path; else they are only compiled.
         cores: of the CPU that it runs on but for timing; empty for any.
+        role: ``compiler``: kernels are only compiled; ``evaluator``: it runs references, no candidates.
+        timing_cores: of the CPU for an evaluator while it times; empty for any.
+        cpu_max_elements: of references, see :class:`online_judge.settings.Settings`.
+        cpu_max_flops: likewise.
     """
 
     folder: str
@@ -56,8 +60,11 @@ class PlayerSpec:
     compile_target: str
     tf32: str = ""
     build_dir: str | None = None
-    executes: bool = True
     cores: tuple[int, ...] = ()
+    role: Role = "candidate"
+    timing_cores: tuple[int, ...] = ()
+    cpu_max_elements: int = 0
+    cpu_max_flops: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that :meth:`from_json` reads."""
@@ -91,12 +98,10 @@ def zygote_environment(environment: Mapping[str, str], home: Path) -> dict[str, 
     )
 
 
-def wanted(spec: PlayerSpec, *, evaluator: bool = False) -> Wanted:
-    """The sandbox of this player, or of an evaluator, which keeps several problems in memory."""
+def wanted(spec: PlayerSpec) -> Wanted:
+    """The sandbox of this process."""
     cuda = spec.device == "cuda"
     limits = confinement.CUDA_LIMITS if cuda else confinement.CPU_LIMITS
-    if evaluator:
-        limits = confinement.EVALUATOR_LIMITS
     room = mounts.room(spec.folder, cuda=cuda, environment=os.environ, build_dir=spec.build_dir)
     return Wanted(room, confinement.Walls(), limits)
 

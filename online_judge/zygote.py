@@ -32,9 +32,8 @@ log = logging.getLogger(__name__)
 class Zygote:
     """Answers fork orders on one channel until it closes; leaves no process behind.
 
-    Orders are JSON objects with an ``op``: ``referee`` and ``player`` (descriptors: the process's socket,
-    its keeper's lifeline), ``facts`` (descriptor: where the answer
-    goes). Each is answered with the new process's id.
+    Orders are JSON objects with an ``op``: ``player`` (descriptors: the process's socket, its keeper's
+    lifeline), ``facts`` (descriptor: where the answer goes). Each is answered with the new process's id.
     """
 
     def __init__(self, control: Channel, home: str, helpers: WarmCache) -> None:
@@ -68,8 +67,6 @@ class Zygote:
         order, fds = self._control.receive_json()
         job: Callable[[], NoReturn]
         match order["op"]:
-            case "referee":
-                job = _referee(order, fds, self._helpers)
             case "player":
                 job = _keeper(order, fds, self._helpers)
             case "facts":
@@ -116,36 +113,19 @@ class Zygote:
                     os.kill(pid, signal.SIGKILL)
 
 
-def _referee(order: dict[str, Any], fds: list[int], helpers: WarmCache) -> Callable[[], NoReturn]:
-    spec = sandbox.PlayerSpec.from_json(order["spec"])
-
-    def play(sock: socket.socket) -> NoReturn:
-        from online_judge import referee
-
-        linux.set_process_name("judge-referee")
-        sandbox.enter(spec)
-        helpers.seed(Path(os.environ["TRITON_CACHE_DIR"]))
-        referee.main(sock)
-
-    def run() -> NoReturn:
-        run_on(spec.cores)
-        keeper.keep(play, fds[0], fds[1], sandbox.wanted(spec, evaluator=True))
-
-    return run
-
-
 def _keeper(order: dict[str, Any], fds: list[int], helpers: WarmCache) -> Callable[[], NoReturn]:
     spec = sandbox.PlayerSpec.from_json(order["spec"])
 
     def play(sock: socket.socket) -> NoReturn:
-        from online_judge import player
+        from online_judge import player, referee
         from online_judge.cpu import compile_player
 
+        mains = {"candidate": player.main, "compiler": compile_player.main, "evaluator": referee.main}
+        if spec.role == "evaluator":
+            linux.set_process_name("judge-referee")
         sandbox.enter(spec)
         helpers.seed(Path(os.environ["TRITON_CACHE_DIR"]))
-        if spec.executes:
-            player.main(sock, spec)
-        compile_player.main(sock, spec)
+        mains[spec.role](sock, spec)
 
     def run() -> NoReturn:
         run_on(spec.cores)  # it may run before others: not on the cores for timing
@@ -187,6 +167,7 @@ def _import_everything() -> dict[str, str]:
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
     compile_player.warm_up()
+    evaluation.gauge.warm_up()
     return {
         "torch": str(torch.__version__),
         "triton": str(triton.__version__),

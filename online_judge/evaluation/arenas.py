@@ -85,7 +85,11 @@ class Arena:
             self._bytes = driver.as_bytes(self._address, nbytes)
         else:
             fd = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-            os.ftruncate(fd, nbytes)
+            try:
+                os.ftruncate(fd, nbytes)
+            except OSError as error:
+                os.close(fd)
+                raise torch.OutOfMemoryError(f"{nbytes} bytes to share: {error.strerror}") from None
             fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _FIXED_SIZE)  # a reader past its end would die
             self.fds.append(fd)
             self._bytes = _map(fd, nbytes)

@@ -187,7 +187,8 @@ class Match:
                 count = {"correctness_trials": f"({found.passed} / {trials})"}
             return Verdict(status=failed.status, metadata=self._facts() | count | failed.metadata)
         except (driver.DriverError, torch.OutOfMemoryError) as error:
-            reason = f"the GPU has too little free memory for its inputs and outputs ({error})"
+            whose = "the GPU has" if self._cuda else "there is"
+            reason = f"{whose} too little free memory for its inputs and outputs ({error})"
             raise NoRoom(reason) from error
         return self._verdict(result)
 

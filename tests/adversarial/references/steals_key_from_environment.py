@@ -1,5 +1,6 @@
 """Reads an API key from the environment of its own process."""
 
+import contextlib
 import os
 import re
 from pathlib import Path
@@ -7,7 +8,9 @@ from pathlib import Path
 import torch
 import torch.nn as nn
 
-known = repr(dict(os.environ)).encode() + Path("/proc/self/environ").read_bytes()
+known = repr(dict(os.environ)).encode()
+with contextlib.suppress(OSError):
+    known += Path("/proc/self/environ").read_bytes()
 if re.search(rb"planted-\d{6}", known):
     raise RuntimeError("breached: a key is in this process's environment")
 

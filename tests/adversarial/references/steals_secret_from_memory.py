@@ -1,5 +1,6 @@
 """Looks for the judge's secret and for an API key in all memory of its process."""
 
+import contextlib
 import re
 
 import torch
@@ -22,10 +23,11 @@ def writable_memory():
                     continue
 
 
-for part in writable_memory():
-    for what, pattern in (("the judge's secret", SECRET), ("a key", KEY)):
-        if pattern.search(part):
-            raise RuntimeError(f"breached: {what} is in this process's memory")
+with contextlib.suppress(OSError):
+    for part in writable_memory():
+        for what, pattern in (("the judge's secret", SECRET), ("a key", KEY)):
+            if pattern.search(part):
+                raise RuntimeError(f"breached: {what} is in this process's memory")
 
 
 class Model(nn.Module):
