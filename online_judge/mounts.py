@@ -189,6 +189,8 @@ def _show_again(room: Room, root: str) -> None:
         if is_within(path, TEMPORARY) or is_within(path, SHARED_MEMORY):
             tree.show(path)
     for path in tree.shown:
+        if not (is_within(path, TEMPORARY) or is_within(path, SHARED_MEMORY)):
+            continue  # a link led there: it is shown already
         _set_attributes(-100, os.fsencode(root + path), _RECURSIVE, _ATTRIBUTE_RDONLY)
         above = Path(path).parent
         while str(above) not in (TEMPORARY, SHARED_MEMORY, "/"):
