@@ -12,6 +12,7 @@ import secrets
 import shutil
 import tempfile
 import threading
+import time
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,7 +30,7 @@ from online_judge.device_lock import DeviceLock
 from online_judge.evaluation import feedback, flags, memory_errors
 from online_judge.evaluation.findings import Stage
 from online_judge.evaluation.flags import Flag
-from online_judge.evaluator_handle import EvaluatorHandle
+from online_judge.evaluator_handle import WHOLE_MESSAGE_S, EvaluatorHandle
 from online_judge.nursery import Nursery, ZygoteLost
 from online_judge.player_handle import Report
 from online_judge.pool import Armed, Pool
@@ -47,6 +48,8 @@ _KEPT = {"cpu": 4, "cuda": 2}
 _SPARE_EVALUATORS = 1
 """Evaluators of a device that wait for a reference that no evaluator of a slot knows yet."""
 _LOOK_S = 0.25
+_ASLEEP_S = WHOLE_MESSAGE_S + 2.0
+"""A gap between two looks at an evaluator that only a stop of the gateway explains."""
 _job_numbers = itertools.count(1)
 
 
@@ -485,11 +488,16 @@ class Bench:
         self.stage_seconds = watch.stage_seconds
         try:
             evaluator.order(order, fds, keeper)
+            looked = time.monotonic()
             while True:
+                message = evaluator.hear(0)  # what it said while this process was stopped counts
+                if (gap_s := time.monotonic() - looked) > _ASLEEP_S:
+                    watch.forgive(gap_s)
+                looked = time.monotonic()
                 wait_s = min(_LOOK_S, watch.remaining_s())
                 if cancelled.is_set():
                     raise Cancelled
-                message = evaluator.hear(wait_s)
+                message = message or evaluator.hear(wait_s)
                 if message is None and evaluator.stopped:
                     raise ChannelClosed("it was stopped")
                 if message is None:

@@ -6,6 +6,7 @@ import json
 import select
 import socket
 import struct
+import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -38,11 +39,15 @@ class Channel:
         sock: socket.socket,
         max_bytes: int = MAX_FRAME_BYTES,
         max_fds: int = MAX_FDS,
+        limit_s: float | None = None,
     ) -> None:
         """Take over ``sock``; received bodies above ``max_bytes`` raise :class:`FrameError`.
 
-        Descriptors beyond ``max_fds`` are closed by the kernel and never seen.
+        Descriptors beyond ``max_fds`` are closed by the kernel and never seen. Where a message takes longer
+        than ``limit_s``, received or sent, the other side counts as gone.
         """
+        self._limit_s = limit_s
+        sock.settimeout(limit_s)
         self._sock = sock
         self._max_bytes = max_bytes
         self._max_fds = max_fds
@@ -84,8 +89,10 @@ class Channel:
         """
         fds: list[int] = []
         head = b""
+        deadline = None if self._limit_s is None else time.monotonic() + self._limit_s
         try:
             while len(head) < _HEADER.size:
+                self._wait_until(deadline)
                 missing = _HEADER.size - len(head)
                 if self._max_fds:
                     part, extra, _, _ = socket.recv_fds(self._sock, missing, self._max_fds)
@@ -100,13 +107,22 @@ class Channel:
                 raise FrameError(f"a message of {size} bytes, the limit is {self._max_bytes}")
             body = bytearray()
             while len(body) < size:
+                self._wait_until(deadline)
                 part = self._sock.recv(min(size - len(body), 2**20))
                 if not part:
                     raise ChannelClosed("end of stream within a message")
                 body += part
         except OSError as error:
             raise ChannelClosed(str(error)) from error
+        finally:
+            if deadline is not None:
+                self._sock.settimeout(self._limit_s)
         return bytes(body), fds
+
+    def _wait_until(self, deadline: float | None) -> None:
+        """Let the next read end by then, with an :class:`OSError`."""
+        if deadline is not None:
+            self._sock.settimeout(max(deadline - time.monotonic(), 0.001))
 
     def send_json(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
         """Send ``message`` as JSON."""

@@ -13,7 +13,7 @@ from online_judge.nursery import Nursery
 from online_judge.pool import Armed
 
 _PATIENCE_S = 10.0
-_WHOLE_MESSAGE_S = 10.0
+WHOLE_MESSAGE_S = 10.0
 _MAX_MESSAGE_BYTES = 64 * 2**20
 
 
@@ -22,10 +22,9 @@ class EvaluatorHandle:
 
     def __init__(self, process: Armed, nursery: Nursery, lock: DeviceLock) -> None:
         """Take over a process that is ready; leases are taken from ``lock`` at its word."""
-        process.connection.settimeout(_WHOLE_MESSAGE_S)  # for the rest of a message that has begun
         self._process = process
         self._nursery = nursery
-        self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0)
+        self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
         self._desk = LeaseDesk(lock, self._channel.send_json)
         self.ended = False
 

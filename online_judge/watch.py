@@ -66,6 +66,10 @@ class Watch:
         self.whose = whose
         self.stage = Stage(stage) if stage else self.stage
 
+    def forgive(self, seconds: float) -> None:
+        """The last ``seconds`` were nobody's: this process was stopped."""
+        self._since += seconds
+
     def remaining_s(self) -> float:
         """Seconds until the one whose time it is has used it up.
 

@@ -1,6 +1,9 @@
+import contextlib
 import os
 import socket
+import struct
 import threading
+import time
 
 import pytest
 
@@ -46,3 +49,26 @@ def test_too_long_or_malformed_messages_are_refused() -> None:
             left.sendall(raw)
             with pytest.raises(FrameError):
                 Channel(right, max_bytes=100).receive_json()
+
+
+def test_message_that_trickles_ends_the_connection() -> None:
+    ours, theirs = channel.pair()
+    with theirs:
+        slow = Channel(ours, limit_s=0.3)
+        stop = threading.Event()
+
+        def trickle() -> None:
+            theirs.send(struct.pack(">I", 1000))
+            while not stop.wait(0.05):
+                with contextlib.suppress(OSError):
+                    theirs.send(b"x")
+
+        thread = threading.Thread(target=trickle)
+        thread.start()
+        begin = time.monotonic()
+        with pytest.raises(ChannelClosed):
+            slow.receive()
+        assert time.monotonic() - begin < 5
+        stop.set()
+        thread.join()
+        slow.close()

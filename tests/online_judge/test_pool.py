@@ -253,8 +253,8 @@ def test_nothing_is_armed_while_something_is_timed(
         time.sleep(0.1)
         assert nursery.started == []
     wait_until(lambda: pool.armed == 1)
-    with lock.hold(exclusive=True) as use:  # an armed player holds nothing
-        assert use.waited_s < 5.0
+    with lock.hold(exclusive=True) as waited_s:  # an armed player holds nothing
+        assert waited_s < 5.0
 
 
 def test_player_of_a_job_with_a_spec_of_its_own_bypasses_the_pool(

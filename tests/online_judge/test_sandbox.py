@@ -71,7 +71,9 @@ def test_level_is_told_in_one_word(judge: str, level: str) -> None:
 def test_less_than_what_is_required_is_refused() -> None:
     weak = attempt("1", **JUDGES["no namespaces"]).sandbox
     nursery = Nursery("namespaces")
-    with pytest.raises(JudgeError, match=r"JUDGE_REQUIRE_SANDBOX is namespaces.*candidate is none.*no process"):
+    with pytest.raises(
+        JudgeError, match=r"_REQUIRE_SANDBOX is namespaces.*candidate is none.*no process"
+    ):
         nursery.note_sandbox(weak, "candidate")
     with pytest.raises(JudgeError, match="of the evaluator is none"):
         nursery.note_sandbox(weak, "evaluator")

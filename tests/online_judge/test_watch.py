@@ -49,6 +49,27 @@ def test_waiting_for_the_device_is_nobodys_time(clock: Clock) -> None:
     assert watch.remaining_s() == 10
 
 
+def test_evaluator_that_says_that_it_waits_pays_for_what_it_does_not_wait(clock: Clock) -> None:
+    waited = [0.0]
+    watch = Watch(10, waited_s=lambda: waited[0])
+    watch.switch("none", "")
+    clock.now, waited[0] = 500, 480.0
+    assert watch.remaining_s() > 0
+    clock.now = 509.9
+    assert watch.remaining_s() > 0
+    clock.now = 510
+    with pytest.raises(ReferenceTimeout):
+        watch.remaining_s()
+
+
+def test_time_in_which_the_gateway_was_stopped_is_nobodys(clock: Clock) -> None:
+    watch = Watch(10)
+    watch.switch("candidate", "forward")
+    clock.now = 100
+    watch.forgive(98)
+    assert watch.remaining_s() == 8
+
+
 def test_tuning_has_a_limit_of_its_own(clock: Clock) -> None:
     watch = Watch(10)
     watch.switch("tuning", "forward")
