@@ -132,7 +132,7 @@ class Bench:
         room: Room,
         known: CleanTimes,
     ) -> None:
-        """Start nothing yet; ``pools``, ``room`` and ``known`` are the device's, shared by its slots."""
+        """Start nothing yet; what is not the slot's own is shared by all slots of the device."""
         self.device = device
         self.stage_seconds: dict[str, float] = {}  # of the latest job
         self._nursery = nursery
@@ -144,7 +144,7 @@ class Bench:
         self._evaluator_pool = pools.evaluators
         self._evaluators: OrderedDict[str, EvaluatorHandle] = OrderedDict()  # by reference, the latest last
         self._blank: EvaluatorHandle | None = None
-        room.keepers.append(self._forget)
+        room.on_alone.append(self._forget)
 
     def start(self) -> None:
         """Have an evaluator get ready; without this the first evaluation waits for it.
@@ -323,7 +323,7 @@ class Bench:
             self._raise_for_lost(again)
 
     def _evaluator_of(self, reference: str, cancelled: threading.Event) -> EvaluatorHandle:
-        """The evaluator that serves this reference and no other; a new one where there is none.
+        """Return the evaluator that serves this reference and no other; a new one where there is none.
 
         Raises:
             Cancelled: ``cancelled`` was set.
@@ -440,7 +440,7 @@ class Bench:
         try:
             with armed.connection:
                 fd = armed.connection.fileno()
-                result = self._converse(evaluator, order, [fd], limit_s, cancelled, armed.keeper)
+                result = self._converse(evaluator, order, [fd], limit_s, cancelled, armed.supervisor)
         except CandidateTimeout as timeout:
             timed_out = timeout.stage
         except ReferenceTimeout as timeout:
@@ -481,13 +481,13 @@ class Bench:
         fds: list[int],
         limit_s: float,
         cancelled: threading.Event,
-        keeper: int = 0,
+        supervisor: int = 0,
     ) -> dict[str, Any]:
         """Give the evaluator an order and wait for its result within everybody's time."""
         watch = Watch(limit_s, self._lock.stopped_s, evaluator.waited_s)
         self.stage_seconds = watch.stage_seconds
         try:
-            evaluator.order(order, fds, keeper)
+            evaluator.order(order, fds, supervisor)
             looked = time.monotonic()
             while True:
                 message = evaluator.hear(0)  # what it said while this process was stopped counts
@@ -512,13 +512,13 @@ class Bench:
             raise _EvaluatorLost(watch.whose, watch.stage) from error
 
     def _seeds(self, request: EvaluationRequest | ProblemRequest) -> str:
-        """The key of this problem's hidden seeds: all that an evaluator knows of the judge's secret."""
+        """Return the key of this problem's hidden seeds: all that evaluators know of the secret."""
         problem = hashlib.sha256(request.original_model_src.encode("utf-8", "surrogatepass")).hexdigest()
         words = f"{problem}:{request.seed_num}".encode()
         return hmac.new(self._settings.secret, words, hashlib.sha256).hexdigest()
 
     def _in_force(self, armed: Armed) -> dict[str, Any] | None:
-        """The sandbox around a candidate, with the level of the evaluator's."""
+        """Return the sandbox around a candidate, with the level of the evaluator's."""
         found = _public(armed.player.sandbox(0))
         return None if found is None else found | {"evaluator": self._nursery.evaluator_level}
 
@@ -581,7 +581,7 @@ class Pools:
 
 
 def pools_of(nursery: Nursery, device: Device, settings: Settings) -> Pools:
-    """The waiting processes of a device."""
+    """Return the waiting processes of a device."""
     target = settings.armed_players
     if target is None:
         target = 1 if device.kind == "cpu" else max(2, settings.max_concurrent_evals)

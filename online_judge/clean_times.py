@@ -23,12 +23,12 @@ class CleanTimes:
 
     @staticmethod
     def key(request: EvaluationRequest) -> str:
-        """What a time belongs to."""
+        """Return what a time belongs to."""
         parts = (request.original_model_src, request.dtype_str, request.tf32, request.baseline)
         return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
 
     def get(self, key: str) -> float | None:
-        """The time of this reference, where it was measured."""
+        """Return the time of this reference, where it was measured."""
         with self._lock:
             return self._ms.get(key)
 

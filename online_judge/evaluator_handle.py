@@ -20,43 +20,43 @@ _MAX_MESSAGE_BYTES = 64 * 2**20
 class EvaluatorHandle:
     """Used from one thread at a time; what runs in the process is not trusted."""
 
-    def __init__(self, process: Armed, nursery: Nursery, lock: DeviceLock) -> None:
+    def __init__(self, process: Armed, forks: Nursery, lock: DeviceLock) -> None:
         """Take over a process that is ready; leases are taken from ``lock`` at its word."""
         self._process = process
-        self._nursery = nursery
+        self._forks = forks
         self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
         self._desk = LeaseDesk(lock, self._channel.send_json)
         self.ended = False
 
     def freeze(self) -> None:
         """Stop it between jobs: threads that a reference left in it disturb nobody."""
-        linux.stop_below([self._process.keeper])
+        linux.stop_below([self._process.supervisor])
 
     def wake(self) -> bool:
         """Let it go on; False where it cannot take an order, as one that has spoken unasked."""
-        linux.go_on(linux.below([self._process.keeper]))
+        linux.go_on(linux.below([self._process.supervisor]))
         return not self.ended and not is_readable(0, self._process.lifeline, self._channel)
 
     @property
     def stopped(self) -> bool:
-        """Whether somebody has stopped its process: it is of no use then."""
+        """Return whether somebody has stopped its process: it is of no use then."""
         return self._process.stopped
 
-    def order(self, order: dict[str, Any], fds: list[int], keeper: int) -> None:
-        """Give an order; ``keeper`` is the process id above its candidate's.
+    def order(self, order: dict[str, Any], fds: list[int], supervisor: int) -> None:
+        """Give an order; ``supervisor`` is the process id above its candidate's.
 
         Raises:
             ChannelClosed: it is gone.
         """
-        self._desk.keeper = keeper
+        self._desk.supervisor = supervisor
         self._channel.send_json(order, fds)
 
     def waited_s(self) -> float:
-        """Seconds for which it has waited for leases so far."""
+        """Return the seconds for which it has waited for leases so far."""
         return self._desk.waited_s()
 
     def hear(self, timeout_s: float) -> dict[str, Any] | None:
-        """What it says next; None where it says nothing in time, or asks for leases, which it gets here.
+        """Return what it says next; None for nothing in time, and for leases, which it gets here.
 
         Raises:
             ChannelClosed: it is gone, or says what is no message.
@@ -75,7 +75,7 @@ class EvaluatorHandle:
         return None
 
     def settle(self) -> dict[str, Any] | None:
-        """After a conversation that was broken off: its result after all; if none comes, it is ended."""
+        """Return its result after all when a conversation was broken off; if none comes, it is ended."""
         message = self._await("result")
         return None if message is None else message["result"]
 
@@ -92,7 +92,7 @@ class EvaluatorHandle:
         """Kill it; when nothing of it is left, its leases are returned."""
         if not self.ended:
             self.ended = True
-            self._process.discard(self._nursery)
+            self._process.discard(self._forks)
             self._desk.close()
 
     def _await(self, key: str) -> dict[str, Any] | None:

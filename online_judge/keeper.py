@@ -179,7 +179,7 @@ def _fork_init(keeper: int) -> int:
 
     It is the first process of that namespace if there is one; else it does nothing. It ends with the
     keeper, even one that is killed: then the pipe between them closes. The next process there gets a number
-    that no other player or evaluator has in its own namespace: CUDA takes memory from a process of the same
+    that nobody else has in a namespace of its own: CUDA takes memory from a process of the same
     number for its own, and refuses to open it.
     """
     watch, held = os.pipe()

@@ -31,7 +31,7 @@ class LeaseDesk:
 
     def __init__(self, lock: DeviceLock, answer: Callable[[dict[str, Any]], None]) -> None:
         """Nothing is taken yet; ``answer`` sends a message to the evaluator."""
-        self.keeper = 0
+        self.supervisor = 0
         """Process id above the candidate's; what is stopped is below it."""
         self._lock = lock
         self._answer = answer
@@ -43,8 +43,8 @@ class LeaseDesk:
             "shared": lambda: lock.hold(exclusive=False),
             "exclusive": lambda: lock.hold(exclusive=True),
             "timing_memory": lock.timing_memory,
-            "stoppable": lambda: lock.stoppable(self.keeper),
-            "stopped": lambda: linux.stopped_below(self.keeper),
+            "stoppable": lambda: lock.stoppable(self.supervisor),
+            "stopped": lambda: linux.stopped_below(self.supervisor),
         }
         threading.Thread(target=self._work, name="leases", daemon=True).start()
 
@@ -55,7 +55,7 @@ class LeaseDesk:
         self._asked.put(message)
 
     def waited_s(self) -> float:
-        """Seconds for which the evaluator has waited for leases so far."""
+        """Return the seconds for which the evaluator has waited for leases so far."""
         since = self._waiting_since
         return self._waited_s + (time.monotonic() - since if since is not None else 0.0)
 

@@ -205,7 +205,7 @@ def go_on(pids: Collection[int]) -> None:
 
 
 def children(pid: int) -> list[int]:
-    """Process ids of the children of the main thread of ``pid``; empty where it is gone."""
+    """Return the process ids of the children of the main thread of ``pid``; empty where it is gone."""
     try:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
@@ -213,7 +213,7 @@ def children(pid: int) -> list[int]:
 
 
 def is_stopped(pid: int) -> bool:
-    """Whether a process is stopped by a signal."""
+    """Return whether a process is stopped by a signal."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except (OSError, IndexError):

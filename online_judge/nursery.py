@@ -43,7 +43,7 @@ class Nursery:
         self._closed = False
         self._home_lock: int | None = None
         self._weaknesses: set[tuple[str, ...]] = set()
-        self._noting = threading.Lock()  # apart: the end of a player does not wait for the zygote
+        self._noting = threading.Lock()  # apart: an evaluation that ends does not wait for the zygote
         self.home = Path()
         self.versions: dict[str, str] = {}
         self.sandbox: dict[str, Any] | None = None
@@ -103,7 +103,7 @@ class Nursery:
 
     @property
     def in_force(self) -> dict[str, Any] | None:
-        """The sandbox of candidates, with the level of the evaluators'; None before the first."""
+        """Return the sandbox of candidates, with the level of the evaluators'; None before the first."""
         return None if self.sandbox is None else self.sandbox | {"evaluator": self.evaluator_level}
 
     def gpus(self) -> list[tuple[str, str]]:

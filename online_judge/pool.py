@@ -44,7 +44,7 @@ class Armed:
         folder: its private folder; whoever takes the player removes it.
         facts: what it said of itself before any candidate was in it.
         lifeline: tells when it dies; it belongs to ``player``.
-        keeper: process id of its keeper.
+        supervisor: process id of its supervisor.
     """
 
     player: PlayerHandle
@@ -52,17 +52,17 @@ class Armed:
     folder: Path
     facts: dict[str, Any]
     lifeline: socket.socket
-    keeper: int
+    supervisor: int
 
     @property
     def alive(self) -> bool:
-        """Whether its keeper has not reported its end, and nobody has stopped it."""
+        """Whether its supervisor has not reported its end, and nobody has stopped it."""
         return not is_readable(0, self.lifeline) and not self.stopped
 
     @property
     def stopped(self) -> bool:
-        """Whether it is stopped, by whom ever."""
-        return any(linux.is_stopped(child) for child in linux.children(self.keeper))
+        """Return whether it is stopped, by whomever."""
+        return any(linux.is_stopped(child) for child in linux.children(self.supervisor))
 
     def discard(self, nursery: Nursery) -> None:
         """End a player that nobody used."""
@@ -232,7 +232,7 @@ class Pool:
                 shutil.rmtree(spec.folder, ignore_errors=True)
                 raise
             player = PlayerHandle(ours, pid)
-            # the keeper's word before the last, so that the next is of the player's end
+            # the supervisor's word before the last, so that the next is of the player's end
             facts = player.sandbox(_ARM_S)
             try:
                 if facts is not None:

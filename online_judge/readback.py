@@ -104,7 +104,7 @@ def weaknesses(report: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def level(report: Mapping[str, Any]) -> Level:
-    """How strong it is, in one word.
+    """Return how strong it is, in one word.
 
     ``full``: nothing is missing; ``namespaces``: no network, no processes and no files but its own, and no
     way to more privileges; else ``none``.

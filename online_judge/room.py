@@ -30,7 +30,7 @@ class Room:
 
     def __init__(self) -> None:
         """Nobody is in it."""
-        self.keepers: list[Callable[[], object]] = []
+        self.on_alone: list[Callable[[], object]] = []
         """Called before a job begins alone: each gives back memory that a slot keeps between jobs."""
         self._condition = threading.Condition()
         self._inside = 0
@@ -62,7 +62,7 @@ class Room:
                 with self._condition:
                     self._large[problem] = _REMEMBERED
         with self._entered(cancelled, alone=True):
-            for give_back in self.keepers:
+            for give_back in self.on_alone:
                 give_back()
             return work(True)
 

@@ -47,7 +47,7 @@ class InputPool:
             raise ReferenceFailed("get_inputs() gives tensors of other shapes under other seeds")
         self.arena = Arena(count * self.set_bytes, cuda=True)
         self.rows = rows(self.arena, places, count, self.set_bytes)
-        self._donors = [
+        self._drawn = [
             [_in_memory_order(tree.leaves[leaf], place) for tree in trees]
             for leaf, place in enumerate(places)
         ]
@@ -65,7 +65,7 @@ class InputPool:
 
     def close(self) -> None:
         """Free the draws; the contents stay as they are from now on."""
-        self._donors.clear()
+        self._drawn.clear()
 
     def copy_of(self, number: int) -> list[Any]:
         """Private tensors with the contents of one argument list."""
@@ -85,22 +85,22 @@ class InputPool:
 
     def _mix(self, share: float) -> None:
         """Take a share of each tensor, one stretch of it, from the draws anew."""
-        for held, donors in zip(self.rows, self._donors, strict=True):
+        for held, leaves in zip(self.rows, self._drawn, strict=True):
             count, size = held.shape
             if not held.is_floating_point():
-                drawn = torch.randint(len(donors), (count,), generator=self._generator, device="cuda")
+                drawn = torch.randint(len(leaves), (count,), generator=self._generator, device="cuda")
                 for row, number in zip(held, drawn.tolist(), strict=True):
-                    row.copy_(donors[number])
+                    row.copy_(leaves[number])
                 continue
             length = min(size, max(int(size * share), 256))
             start = self._rng.randrange(size - length + 1)
             step = max(1, _CHUNK_BYTES // max(length * held.element_size(), 1))
             for row in range(0, count, step):
                 part = held[row : row + step, start : start + length]
-                one, other = self._rng.sample(range(len(donors)), 2)
+                one, other = self._rng.sample(range(len(leaves)), 2)
                 mask = torch.empty(part.shape, dtype=torch.bool, device="cuda")
                 mask.random_(generator=self._generator)
-                stretch = [donor[start : start + length] for donor in (donors[one], donors[other])]
+                stretch = [leaf[start : start + length] for leaf in (leaves[one], leaves[other])]
                 part.copy_(torch.where(mask, *stretch))
         torch.cuda.synchronize()
 

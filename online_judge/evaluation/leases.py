@@ -108,7 +108,7 @@ class Leases:
             self._return()
 
     def stopped_s(self) -> float:
-        """For how many seconds candidates have been stopped by exclusive users so far."""
+        """Return for how many seconds candidates have been stopped by exclusive users so far."""
         self._control.send_json({"lease": "stopped_s"})
         return float(self._control.receive_json()[0]["stopped_s"])
 

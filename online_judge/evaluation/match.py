@@ -387,7 +387,7 @@ class Match:
             self._dialogue.clock("reference", Stage.TIMING.value)
             extra = copy_extra_ms(expected, strides, stopwatch)
             race.audit(outcome)
-            self._course.pool.close()  # the profile needs room for its inputs
+            self._course.pool.close()  # the profile needs space for its inputs
             if any(flag.id == "timed_output_wrong" for flag in outcome.flags):
                 self._check_again()
             self._observe()

@@ -11,12 +11,12 @@ _WORDS: Final = ("out of memory", "STATUS_ALLOC_FAILED", "STATUS_INTERNAL_ERROR"
 
 
 def explains_text(text: str) -> bool:
-    """Whether too little memory may be the cause of an error with this text."""
+    """Return whether too little memory may be the cause of an error with this text."""
     return any(words in text for words in _WORDS)
 
 
 def explains(verdict: Verdict) -> bool:
-    """Whether too little memory may be the cause of this verdict."""
+    """Return whether too little memory may be the cause of this verdict."""
     if verdict.status in (Status.LAUNCH, Status.CONSTRUCT):
         return explains_text(str(verdict.metadata.get("feedback", "")))
     return verdict.status is Status.OUT_OF_MEMORY

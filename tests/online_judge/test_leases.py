@@ -140,7 +140,7 @@ def test_exclusive_users_stop_the_candidates_that_may_be_stopped(
 ) -> None:
     with child() as pid:
         tuning = Evaluator(lock)
-        tuning.desk.keeper = pid
+        tuning.desk.supervisor = pid
         with tuning.leases.stoppable():
             with evaluator.leases.hold(exclusive=True):
                 wait_until(lambda: state_of_child(pid) == "T")
@@ -152,7 +152,7 @@ def test_exclusive_users_stop_the_candidates_that_may_be_stopped(
 
 def test_candidate_of_ones_own_is_stopped_at_will(evaluator: Evaluator) -> None:
     with child() as pid:
-        evaluator.desk.keeper = pid
+        evaluator.desk.supervisor = pid
         with evaluator.leases.stopped():
             assert state_of_child(pid) == "T"
         wait_until(lambda: state_of_child(pid) == "S")

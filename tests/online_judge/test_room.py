@@ -42,16 +42,16 @@ def test_jobs_run_side_by_side() -> None:
 
 
 def test_slots_give_back_what_they_keep_before_a_job_begins_alone() -> None:
-    room, order = Room(), []
-    room.keepers += [lambda: order.append("first slot"), lambda: order.append("second slot")]
+    device, order = Room(), []
+    device.on_alone += [lambda: order.append("first slot"), lambda: order.append("second slot")]
 
     def needing(alone: bool) -> str:
         order.append(small(alone))
         return large(alone)
 
-    assert room.use("p", NEVER, small) == "beside"
+    assert device.use("p", NEVER, small) == "beside"
     assert order == []
-    assert room.use("p", NEVER, needing) == "alone"
+    assert device.use("p", NEVER, needing) == "alone"
     assert order == ["beside", "first slot", "second slot", "alone"]
 
 

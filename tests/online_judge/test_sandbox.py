@@ -70,14 +70,12 @@ def test_level_is_told_in_one_word(judge: str, level: str) -> None:
 
 def test_less_than_what_is_required_is_refused() -> None:
     weak = attempt("1", **JUDGES["no namespaces"]).sandbox
-    nursery = Nursery("namespaces")
-    with pytest.raises(
-        JudgeError, match=r"_REQUIRE_SANDBOX is namespaces.*candidate is none.*no process"
-    ):
-        nursery.note_sandbox(weak, "candidate")
+    forks = Nursery("namespaces")
+    with pytest.raises(JudgeError, match=r"_REQUIRE_SANDBOX is namespaces.*candidate is none.*no process"):
+        forks.note_sandbox(weak, "candidate")
     with pytest.raises(JudgeError, match="of the evaluator is none"):
-        nursery.note_sandbox(weak, "evaluator")
-    assert nursery.in_force is None
+        forks.note_sandbox(weak, "evaluator")
+    assert forks.in_force is None
     Nursery("none").note_sandbox(weak, "candidate")
 
 
