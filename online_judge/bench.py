@@ -31,7 +31,7 @@ from online_judge.evaluation import feedback, flags, memory_errors
 from online_judge.evaluation.findings import Stage
 from online_judge.evaluation.flags import Flag
 from online_judge.evaluator_handle import WHOLE_MESSAGE_S, EvaluatorHandle
-from online_judge.nursery import Nursery, ZygoteLost
+from online_judge.nursery import Attempts, Nursery, ZygoteLost
 from online_judge.player_handle import Report
 from online_judge.pool import Armed, Pool
 from online_judge.room import Cancelled, NoRoom, Room
@@ -42,7 +42,6 @@ from online_judge.watch import CandidateTimeout, ReferenceTimeout, Watch
 
 log = logging.getLogger(__name__)
 
-_ATTEMPTS = 2
 _KEPT = {"cpu": 4, "cuda": 2}
 """Evaluators of a slot, one a reference: each holds a CUDA context, about half a GB of the GPU's memory."""
 _SPARE_EVALUATORS = 1
@@ -167,16 +166,17 @@ class Bench:
         limit_s = self._limit_s(request.timeout)
         lost: _Lost | None = None
         once = partial(self._evaluate_once, request, recorded_ms, limit_s, cancelled)
-        for attempt in range(1, _ATTEMPTS + 1):
+        attempts = Attempts(self._nursery)
+        while attempts.another():
             try:
                 verdict = self._room.use(request.original_model_src, cancelled, once)
             except (_Lost, ZygoteLost) as error:
-                log.error("%s: attempt %d of %d", error, attempt, _ATTEMPTS)
+                log.error("an attempt at a job ended early: %s", error)
                 lost = error if isinstance(error, _Lost) else None
                 continue
             if memory_errors.explains(verdict):  # even alone
                 self._room.forget(request.original_model_src)
-            if verdict.status is Status.CRASH and verdict.metadata.get("died") and attempt < _ATTEMPTS:
+            if verdict.status is Status.CRASH and verdict.metadata.get("died") and attempts.are_left:
                 log.warning("a player died from a signal: the job is tried once more")
                 continue
             metadata = {key: value for key, value in verdict.metadata.items() if key != "died"}
@@ -231,7 +231,8 @@ class Bench:
             return self._play("profile", request, None, limit_s, cancelled, alone=alone)
 
         lost: _Lost | None = None
-        for _ in range(_ATTEMPTS):
+        attempts = Attempts(self._nursery)
+        while attempts.another():
             try:
                 played = self._room.use(request.original_model_src, cancelled, once)
             except (_Lost, ZygoteLost) as error:
@@ -262,7 +263,8 @@ class Bench:
         limit_s = self._limit_s(request.timeout)
         once = partial(self._check_once, request, limit_s, cancelled)
         lost: _Lost | None = None
-        for _ in range(_ATTEMPTS):
+        attempts = Attempts(self._nursery)
+        while attempts.another():
             try:
                 result = self._room.use(request.original_model_src, cancelled, once)
             except (_Lost, ZygoteLost) as error:

@@ -16,7 +16,7 @@ from online_judge.bench import Device
 from online_judge.channel import Channel, ChannelClosed, FrameError, is_readable
 from online_judge.compile_reports import compile_report
 from online_judge.evaluation.findings import Failure, Stage
-from online_judge.nursery import Nursery, ZygoteLost
+from online_judge.nursery import Attempts, Nursery, ZygoteLost
 from online_judge.player_handle import Report
 from online_judge.pool import Armed, Pool
 from online_judge.room import Cancelled
@@ -26,7 +26,6 @@ from online_judge.watch import CandidateTimeout, ReferenceTimeout, Watch
 
 log = logging.getLogger(__name__)
 
-_ATTEMPTS = 2
 _LOOK_S = 0.25
 _ANSWER_BYTES = 2**20
 _MAX_ARMED = 2
@@ -76,7 +75,8 @@ class CompileSlot:
             JudgeError: the judge's own processes died twice.
             Cancelled: ``cancelled`` was set.
         """
-        for attempt in range(1, _ATTEMPTS + 1):
+        attempts = Attempts(self._nursery)
+        while attempts.another():
             try:
                 player = self._pool.take(cancelled)
             except ZygoteLost as error:
@@ -84,19 +84,19 @@ class CompileSlot:
                 continue
             if player is None:
                 raise Cancelled
-            report = self._play(player, request, cancelled, last=attempt == _ATTEMPTS)
+            report = self._play(player, request, cancelled, attempts)
             if report is not None:
                 return report
             log.warning("a player died from a signal: the compilation is tried once more")
         raise JudgeError("the judge's own processes died twice before this compilation; try again")
 
     def _play(
-        self, armed: Armed, request: EvaluationRequest, cancelled: threading.Event, *, last: bool
+        self, armed: Armed, request: EvaluationRequest, cancelled: threading.Event, attempts: Attempts
     ) -> CompileReport | None:
         """Give a player its job; afterwards nothing of it is left.
 
         Returns:
-            None when it died from a signal, unless this is the ``last`` attempt.
+            None when it died from a signal, unless no attempt is left.
         """
         cap = self._settings.runtime_timeout_s
         limit_s = cap if request.timeout is None else min(request.timeout, cap)
@@ -119,7 +119,7 @@ class CompileSlot:
             report = armed.player.end(self._nursery, seems_dead=gone)
             shutil.rmtree(armed.folder, ignore_errors=True)
         if end is None:
-            return self._gone(report, watch) if last or not report.died else None
+            return self._gone(report, watch) if not attempts.are_left or not report.died else None
         if "reference_failed" in end and watch.whose == "reference":
             raise ProblemError(str(end["reference_failed"]))
         failed = Failure.from_claim(watch.stage, end["failed"]).to_json() if "failed" in end else None

@@ -21,6 +21,7 @@ from online_judge.sandbox import PlayerSpec, zygote_environment
 
 log = logging.getLogger(__name__)
 
+_ATTEMPTS = 2
 _START_S = 180.0
 _ANSWER_S = 10.0
 _STOP_S = 10.0
@@ -29,6 +30,32 @@ _FACTS_S = 120.0
 
 class ZygoteLost(Exception):
     """The zygote died while something was asked of it."""
+
+
+class Attempts:
+    """Attempts at one job: two, and another for each in which the zygote died, four in all."""
+
+    def __init__(self, nursery: Nursery) -> None:
+        """None is made yet."""
+        self._nursery = nursery
+        self._left = _ATTEMPTS
+        self._most = 2 * _ATTEMPTS
+        self._generation: int | None = None
+
+    def another(self) -> bool:
+        """Begin one, if one is left."""
+        if not self.are_left:
+            return False
+        self._left -= self._generation == self._nursery.generation
+        self._most -= 1
+        self._generation = self._nursery.generation
+        return True
+
+    @property
+    def are_left(self) -> bool:
+        """Return whether one is left after the present one."""
+        spent = self._generation == self._nursery.generation
+        return self._left - spent > 0 and self._most > 0
 
 
 class Nursery:
@@ -41,6 +68,7 @@ class Nursery:
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._closed = False
+        self._starts = 0
         self._home_lock: int | None = None
         self._weaknesses: set[tuple[str, ...]] = set()
         self._noting = threading.Lock()  # apart: an evaluation that ends does not wait for the zygote
@@ -100,6 +128,12 @@ class Nursery:
             self._weaknesses.add(weak)
         if weak and not known:
             log.warning("the sandbox of candidates is incomplete on this machine: %s", ", ".join(weak))
+
+    @property
+    def generation(self) -> int:
+        """Return a number that grows when the zygote dies, and with it all processes below it."""
+        process = self._process
+        return self._starts + (process is not None and process.poll() is not None)
 
     @property
     def in_force(self) -> dict[str, Any] | None:
@@ -181,6 +215,7 @@ class Nursery:
                 start_new_session=True,
             )
         self._channel = Channel(ours)
+        self._starts += 1
         try:
             if not is_readable(_START_S, ours):
                 raise ChannelClosed(f"no answer within {_START_S:.0f} s")

@@ -8,10 +8,12 @@ import subprocess
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import pytest
+
+from online_judge.nursery import Attempts, Nursery
 
 from .live import LiveJudge, alive, judge_environment, parent, start_command, wait_until
 from .sources import HONEST, NOTED, REFERENCE, with_forward
@@ -153,3 +155,29 @@ def test_judge_ends_with_its_parent() -> None:
     shell.kill()
     shell.wait()
     wait_until(lambda: not alive(pid))
+
+
+class _Zygote:
+    generation = 1
+
+
+def test_attempts_in_which_the_zygote_died_do_not_count() -> None:
+    zygote = _Zygote()
+    attempts = Attempts(cast(Nursery, zygote))
+    assert attempts.another()
+    zygote.generation = 2
+    assert attempts.are_left
+    assert attempts.another()
+    assert attempts.another()
+    assert not attempts.are_left
+    assert not attempts.another()
+
+
+def test_attempts_end_even_if_the_zygote_dies_in_each() -> None:
+    zygote = _Zygote()
+    attempts = Attempts(cast(Nursery, zygote))
+    made = 0
+    while attempts.another():
+        zygote.generation += 1
+        made += 1
+    assert made == 4
