@@ -134,7 +134,7 @@ class Bench:
         """Start nothing yet; what is not the slot's own is shared by all slots of the device."""
         self.device = device
         self.stage_seconds: dict[str, float] = {}  # of the latest job
-        self._nursery = nursery
+        self._forks = nursery
         self._settings = settings
         self._pool = pools.candidates
         self._room = room
@@ -166,7 +166,7 @@ class Bench:
         limit_s = self._limit_s(request.timeout)
         lost: _Lost | None = None
         once = partial(self._evaluate_once, request, recorded_ms, limit_s, cancelled)
-        attempts = Attempts(self._nursery)
+        attempts = Attempts(self._forks)
         while attempts.another():
             try:
                 verdict = self._room.use(request.original_model_src, cancelled, once)
@@ -231,7 +231,7 @@ class Bench:
             return self._play("profile", request, None, limit_s, cancelled, alone=alone)
 
         lost: _Lost | None = None
-        attempts = Attempts(self._nursery)
+        attempts = Attempts(self._forks)
         while attempts.another():
             try:
                 played = self._room.use(request.original_model_src, cancelled, once)
@@ -263,7 +263,7 @@ class Bench:
         limit_s = self._limit_s(request.timeout)
         once = partial(self._check_once, request, limit_s, cancelled)
         lost: _Lost | None = None
-        attempts = Attempts(self._nursery)
+        attempts = Attempts(self._forks)
         while attempts.another():
             try:
                 result = self._room.use(request.original_model_src, cancelled, once)
@@ -354,7 +354,7 @@ class Bench:
         process = self._evaluator_pool.take(cancelled)
         if process is None:
             raise Cancelled
-        return EvaluatorHandle(process, self._nursery, self._lock)
+        return EvaluatorHandle(process, self._forks, self._lock)
 
     def _forget(self) -> None:
         """End the evaluators: another slot needs the device's memory."""
@@ -450,7 +450,7 @@ class Bench:
             raise ProblemError(f"the reference was not done after {timeout}") from None
         finally:
             gone = result is not None and result["kind"] == "player_gone"
-            report = armed.player.end(self._nursery, seems_dead=gone)
+            report = armed.player.end(self._forks, seems_dead=gone)
             shutil.rmtree(armed.folder, ignore_errors=True)
             if result is None:
                 late = evaluator.settle()
@@ -469,7 +469,7 @@ class Bench:
         build_dir = build_folders.made(request.build_dir, self._settings.build_dir)
         if build_dir is not None:
             return self._pool.start_now(
-                partial(fresh_spec, self._nursery, self.device, self._settings, build_dir)
+                partial(fresh_spec, self._forks, self.device, self._settings, build_dir)
             )
         armed = self._pool.take(cancelled)
         if armed is None:
@@ -522,7 +522,7 @@ class Bench:
     def _in_force(self, armed: Armed) -> dict[str, Any] | None:
         """Return the sandbox around a candidate, with the level of the evaluator's."""
         found = _public(armed.player.sandbox(0))
-        return None if found is None else found | {"evaluator": self._nursery.evaluator_level}
+        return None if found is None else found | {"evaluator": self._forks.evaluator_level}
 
     def _facts(self, request: EvaluationRequest) -> dict[str, Any]:
         """Metadata that every verdict carries."""

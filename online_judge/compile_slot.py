@@ -59,7 +59,7 @@ class CompileSlot:
         """Start nothing yet; ``pool`` has players that execute no kernel."""
         self.device = Device(0, "cpu", "", f"compiler ({compile_target})")
         self.stage_seconds: dict[str, float] = {}  # of the latest job
-        self._nursery = nursery
+        self._forks = nursery
         self._pool = pool
         self._settings = settings
 
@@ -75,7 +75,7 @@ class CompileSlot:
             JudgeError: the judge's own processes died twice.
             Cancelled: ``cancelled`` was set.
         """
-        attempts = Attempts(self._nursery)
+        attempts = Attempts(self._forks)
         while attempts.another():
             try:
                 player = self._pool.take(cancelled)
@@ -116,7 +116,7 @@ class CompileSlot:
             gone = True
         finally:
             self.stage_seconds = watch.stage_seconds
-            report = armed.player.end(self._nursery, seems_dead=gone)
+            report = armed.player.end(self._forks, seems_dead=gone)
             shutil.rmtree(armed.folder, ignore_errors=True)
         if end is None:
             return self._gone(report, watch) if not attempts.are_left or not report.died else None

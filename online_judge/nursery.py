@@ -35,9 +35,9 @@ class ZygoteLost(Exception):
 class Attempts:
     """Attempts at one job: two, and another for each in which the zygote died, four in all."""
 
-    def __init__(self, nursery: Nursery) -> None:
+    def __init__(self, forks: Nursery) -> None:
         """None is made yet."""
-        self._nursery = nursery
+        self._forks = forks
         self._left = _ATTEMPTS
         self._most = 2 * _ATTEMPTS
         self._generation: int | None = None
@@ -46,15 +46,15 @@ class Attempts:
         """Begin one, if one is left."""
         if not self.are_left:
             return False
-        self._left -= self._generation == self._nursery.generation
+        self._left -= self._generation == self._forks.generation
         self._most -= 1
-        self._generation = self._nursery.generation
+        self._generation = self._forks.generation
         return True
 
     @property
     def are_left(self) -> bool:
         """Return whether one is left after the present one."""
-        spent = self._generation == self._nursery.generation
+        spent = self._generation == self._forks.generation
         return self._left - spent > 0 and self._most > 0
 
 

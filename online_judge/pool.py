@@ -97,7 +97,7 @@ class Pool:
             role: of all of them.
         """
         self._role = role
-        self._nursery = nursery
+        self._forks = nursery
         self._fresh = fresh
         self._target = target
         self._lock = lock
@@ -172,7 +172,7 @@ class Pool:
             self._ready.clear()
             self._changed.notify_all()
         for player in players:
-            player.discard(self._nursery)
+            player.discard(self._forks)
         deadline = time.monotonic() + _CLOSE_S
         for thread in threads:
             thread.join(max(deadline - time.monotonic(), 0.0))
@@ -184,7 +184,7 @@ class Pool:
             if player.alive:
                 return player
             log.warning("a player died while it waited for a candidate")
-            player.discard(self._nursery)
+            player.discard(self._forks)
         return None
 
     def _refill(self) -> None:
@@ -215,7 +215,7 @@ class Pool:
                 self._failure = failure
             self._changed.notify_all()
         if player is not None and not keep:
-            player.discard(self._nursery)
+            player.discard(self._forks)
 
     def _start(self, spec: PlayerSpec) -> Armed:
         referee_end, player_end = channel.pair()
@@ -223,7 +223,7 @@ class Pool:
         with contextlib.ExitStack() as while_it_arms:
             try:
                 with self._shared(), player_end, theirs:  # it starts CUDA as soon as it is forked
-                    pid = self._nursery.fork_player(player_end.fileno(), theirs.fileno(), spec)
+                    pid = self._forks.fork_player(player_end.fileno(), theirs.fileno(), spec)
                     if self._lock is not None:
                         while_it_arms.enter_context(self._lock.stoppable(pid))
             except (ZygoteLost, JudgeError):
@@ -236,11 +236,11 @@ class Pool:
             facts = player.sandbox(_ARM_S)
             try:
                 if facts is not None:
-                    self._nursery.note_sandbox(facts, self._role)
+                    self._forks.note_sandbox(facts, self._role)
                 word = _first_word(referee_end, ours)
             except JudgeError as error:
                 referee_end.close()
-                report = player.end(self._nursery, seems_dead=True)
+                report = player.end(self._forks, seems_dead=True)
                 shutil.rmtree(spec.folder, ignore_errors=True)
                 if not isinstance(error, ArmingFailed):
                     raise
