@@ -1,5 +1,7 @@
 """References of many kinds, good and bad."""
 
+from collections.abc import Callable
+
 import pytest
 
 from .live import LiveJudge
@@ -315,9 +317,14 @@ def test_patching_reference_changes_no_other_verdict(frail_judge: LiveJudge, nam
     assert frail_judge.evaluate(with_forward(HONEST))["correctness"]
 
 
-def test_clean_references_share_a_process(frail_judge: LiveJudge) -> None:
-    frail_judge.evaluate(with_forward(HONEST))
-    (before,) = frail_judge.processes("judge-referee")
-    other = REFERENCE.replace("torch.relu", "torch.sigmoid")
-    assert frail_judge.evaluate(with_forward("return torch.sigmoid(self.linear(x))"), other)["correctness"]
-    assert frail_judge.processes("judge-referee") == [before]
+def test_each_reference_has_a_process_that_is_kept(own_judge: Callable[..., LiveJudge]) -> None:
+    named = "\nimport ctypes\nctypes.CDLL(None).prctl(15, b'NAME', 0, 0, 0)\n"
+
+    def count(name: str) -> int:
+        return len(judge.processes(name))
+
+    judge = own_judge()
+    one, other = (REFERENCE + named.replace("NAME", name) for name in ("one", "other"))
+    for reference in (one, other, one):
+        assert judge.evaluate(with_forward(HONEST), reference)["correctness"]
+    assert (count("one"), count("other")) == (1, 1)

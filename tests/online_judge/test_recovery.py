@@ -61,9 +61,9 @@ def test_player_killed_twice_is_a_crash(frail_judge: LiveJudge) -> None:
     assert answers[0]["success"] is True
 
 
-@pytest.mark.parametrize("role", ["judge-referee", "judge-zygote"])
-def test_processes_that_die_twice_in_a_candidates_time_are_its_crash(
-    frail_judge: LiveJudge, role: str
+@pytest.mark.parametrize(("role", "times"), [("judge-referee", 2), ("judge-zygote", 4)])
+def test_processes_that_die_again_and_again_in_a_candidates_time_are_its_crash(
+    frail_judge: LiveJudge, role: str, times: int
 ) -> None:
     judge = frail_judge
     thread, answers = in_background(judge, FOREVER)
@@ -72,10 +72,10 @@ def test_processes_that_die_twice_in_a_candidates_time_are_its_crash(
     def fresh() -> list[int]:
         return [pid for pid in judge.processes("noted") if pid not in seen]
 
-    for _ in range(2):
+    for _ in range(times):
         seen.update(wait_until(fresh))
-        (pid,) = judge.processes(role)
-        os.kill(pid, signal.SIGKILL)
+        for pid in judge.processes(role):
+            os.kill(pid, signal.SIGKILL)
     thread.join(60)
     assert answers[0]["metadata"]["status"] == "crash", answers
     assert answers[0]["success"] is True
