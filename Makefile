@@ -25,10 +25,10 @@ quickstart: install
 	env -u KERNELBENCH_ROOT $(BIN)/adaexplore run --config config/quickstart.yaml
 
 test: lint
-	$(BIN)/python -m pytest -m "not gpu and not live" $(SPREAD)
+	$(BIN)/python -m pytest -m "not gpu and not live and not long" $(SPREAD)
 
 check: lint
-	$(BIN)/python -m pytest -m "not slow and not gpu and not live" $(SPREAD) $(QUICK)
+	$(BIN)/python -m pytest -m "not slow and not gpu and not live and not long" $(SPREAD) $(QUICK)
 
 lint: install
 	$(BIN)/ruff check .

@@ -245,7 +245,7 @@ def cases() -> Iterator[object]:
     for setup in (FOUR, PLAIN, Setup(1), Setup(1, plain_user=True)):
         for signum in (signal.SIGKILL, signal.SIGSTOP):
             for role in ROLES:
-                marks = [] if (setup, role, signum) in QUICK else [pytest.mark.slow]
+                marks = [] if (setup, role, signum) in QUICK else [pytest.mark.long]
                 yield pytest.param(setup, role, signum, marks=marks, id=f"{setup}-{role}-{signum.name}")
 
 

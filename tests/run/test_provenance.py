@@ -27,7 +27,12 @@ def test_seed_versions_revision_and_judge_are_kept(tmp_path: Path, monkeypatch: 
 
 def test_the_judges_sandbox_is_kept_where_it_tells() -> None:
     judge = JudgeIdentity("cpu", "CPU", (), Sandbox(("memory",), ("network",)))
-    assert provenance(7, judge)["judge"]["sandbox"] == {"in_force": ("memory",), "missing": ("network",)}
+    assert provenance(7, judge)["judge"]["sandbox"] == {
+        "in_force": ("memory",),
+        "missing": ("network",),
+        "level": "",
+        "evaluator": "",
+    }
 
 
 def test_an_installed_copy_does_not_name_the_checkout_around_it(
