@@ -347,7 +347,8 @@ class Bench:
             known = self._new_evaluator(cancelled)
         self._evaluators[key] = known
         while len(self._evaluators) > _KEPT[self.device.kind]:
-            self._evaluators.popitem(last=False)[1].end()
+            _, oldest = self._evaluators.popitem(last=False)
+            threading.Thread(target=oldest.end, name="end-evaluator", daemon=True).start()
         return known
 
     def _new_evaluator(self, cancelled: threading.Event) -> EvaluatorHandle:

@@ -30,7 +30,8 @@ class EvaluatorHandle:
 
     def freeze(self) -> None:
         """Stop it between jobs: threads that a reference left in it disturb nobody."""
-        linux.stop_below([self._process.supervisor])
+        if not self.ended:
+            linux.stop_below([self._process.supervisor])
 
     def wake(self) -> bool:
         """Let it go on; False where it cannot take an order, as one that has spoken unasked."""

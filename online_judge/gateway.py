@@ -92,8 +92,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         ]
         for pool in pools.values():
             pool.fill()
-        for bench in benches:
-            await asyncio.to_thread(bench.start)
+        await asyncio.gather(*(asyncio.to_thread(bench.start) for bench in benches))
         pinned = settings.allocation_mode == "manual"
         scheduler = Scheduler(benches, settings.max_queue_size, pinned=pinned)
         scheduler.start()

@@ -41,7 +41,6 @@ import torch
 from adaexplore.core.identity import source_identity
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProfileReport, Tf32Policy
-from online_judge import linux
 from online_judge.channel import Channel, ChannelClosed
 from online_judge.cores import Cores
 from online_judge.evaluation import driver, feedback, gauge, memory_errors, modules
@@ -262,7 +261,6 @@ class Referee:
 def main(sock: socket.socket, spec: PlayerSpec) -> NoReturn:
     """Be an evaluator; the sandbox stands around this process already, which ends here."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    linux.forbid_inspection()
     status = 0
     try:
         Referee(Channel(sock), spec).serve()
