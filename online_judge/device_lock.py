@@ -85,10 +85,6 @@ class DeviceLock:
             return float(_FROZEN.unpack(file.read(_FROZEN.size))[0])
         return 0.0
 
-    def release_stopped(self) -> None:
-        """Let all go on that a dead user of the device may have left stopped."""
-        linux.go_on(linux.below(self._roots()))
-
     def _roots(self) -> list[int]:
         return [int(name) for name in os.listdir(self._registry) if name.isdigit()]
 
