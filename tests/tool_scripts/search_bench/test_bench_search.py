@@ -1,6 +1,7 @@
 """The command as scripts use it."""
 
 import json
+import signal
 
 import pytest
 
@@ -172,7 +173,11 @@ def test_what_cannot_be_used_is_one_line(caplog, tmp_path):
 def test_an_ended_process_and_an_interrupt_are_one_line(caplog, tmp_path, does, jobs, code):
     file = environment_file(tmp_path, does)
     file.write_text("import os, signal\n" + file.read_text(encoding="utf-8"), encoding="utf-8")
-    assert main(["--env", str(file), "--seeds", "2", "--jobs", jobs]) == code
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever ran in this process before
+    try:
+        assert main(["--env", str(file), "--seeds", "2", "--jobs", jobs]) == code
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(caplog.records) == 1
 
 
