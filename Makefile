@@ -11,8 +11,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# over the cores and one more, since tests of the judge often wait; each file in one process
-SPREAD := -n $(shell expr $$(nproc) + 1) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# over the cores, each file in one process
+SPREAD := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # pure packages of the agent side, and what starts no judge
 QUICK = $(addprefix tests/,agent core prompts records report search settings synthesis test_architecture.py) \
 	$(shell grep -rL --include='test_*.py' --exclude='test_recorded*' 'live import\|confined' tests/online_judge)

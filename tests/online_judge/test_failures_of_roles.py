@@ -235,8 +235,6 @@ FOUR, PLAIN = Setup(4), Setup(4, plain_user=True)
 QUICK = [
     (FOUR, FORK_SERVER, signal.SIGKILL),
     (FOUR, GATEWAY, signal.SIGKILL),
-    (FOUR, GATEWAY, signal.SIGSTOP),
-    (PLAIN, SUPERVISOR, signal.SIGKILL),
     (PLAIN, EVALUATOR, signal.SIGKILL),
 ]
 
