@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from online_judge.channel import Channel
@@ -61,19 +61,18 @@ class Leases:
             finally:
                 inner.held_s = time.monotonic() - begin
             return
-        waited_s = self._take("exclusive" if exclusive else "shared")
-        begin = time.monotonic()
-        use = self._held = Hold(exclusive, waited_s)
-        try:
-            if exclusive:
-                time_on(self._cores.timing)
-            yield use
-        finally:
-            if exclusive:
-                run_on(self._cores.others)
-            self._held = None
-            use.held_s = time.monotonic() - begin
-            self._return()
+        with self._lease("exclusive" if exclusive else "shared") as waited_s:
+            begin = time.monotonic()
+            use = self._held = Hold(exclusive, waited_s)
+            try:
+                if exclusive:
+                    time_on(self._cores.timing)
+                yield use
+            finally:
+                if exclusive:
+                    run_on(self._cores.others)
+                self._held = None
+                use.held_s = time.monotonic() - begin
 
     @contextmanager
     def timing_memory(self) -> Iterator[None]:
@@ -81,40 +80,32 @@ class Leases:
         if self._has_timing_memory:
             yield
             return
-        self._take("timing_memory")
-        self._has_timing_memory = True
-        try:
-            yield
-        finally:
-            self._has_timing_memory = False
-            self._return()
+        with self._lease("timing_memory"):
+            self._has_timing_memory = True
+            try:
+                yield
+            finally:
+                self._has_timing_memory = False
 
-    @contextmanager
-    def stoppable(self) -> Iterator[None]:
+    def stoppable(self) -> AbstractContextManager[float]:
         """Within the block exclusive users of the device stop the candidate."""
-        self._take("stoppable")
-        try:
-            yield
-        finally:
-            self._return()
+        return self._lease("stoppable")
 
-    @contextmanager
-    def stopped(self) -> Iterator[None]:
+    def stopped(self) -> AbstractContextManager[float]:
         """Within the block the candidate is stopped."""
-        self._take("stopped")
-        try:
-            yield
-        finally:
-            self._return()
+        return self._lease("stopped")
 
     def stopped_s(self) -> float:
         """Return for how many seconds candidates have been stopped by exclusive users so far."""
         self._control.send_json({"lease": "stopped_s"})
         return float(self._control.receive_json()[0]["stopped_s"])
 
-    def _take(self, kind: str) -> float:
+    @contextmanager
+    def _lease(self, kind: str) -> Iterator[float]:
+        """Have a lease of this kind for the length of the block; gives the seconds waited for it."""
         self._control.send_json({"lease": "take", "kind": kind})
-        return float(self._control.receive_json()[0]["granted"])
-
-    def _return(self) -> None:
-        self._control.send_json({"lease": "return"})
+        waited_s = float(self._control.receive_json()[0]["granted"])
+        try:
+            yield waited_s
+        finally:
+            self._control.send_json({"lease": "return"})

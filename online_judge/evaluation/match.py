@@ -56,13 +56,13 @@ class Lock(Protocol):
     def hold(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
         """Hold the device for the length of the block."""
 
-    def timing_memory(self) -> AbstractContextManager[None]:
+    def timing_memory(self) -> AbstractContextManager[object]:
         """Be the only one that has memory for timing; to be asked for before the device itself."""
 
-    def stoppable(self) -> AbstractContextManager[None]:
+    def stoppable(self) -> AbstractContextManager[object]:
         """Within the block exclusive users of the device stop the candidate."""
 
-    def stopped(self) -> AbstractContextManager[None]:
+    def stopped(self) -> AbstractContextManager[object]:
         """Within the block the candidate is stopped."""
 
 
