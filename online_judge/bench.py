@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from adaexplore.core.errors import JudgeError, ProblemError
+from adaexplore.core.identity import text_digest
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTraits, ProfileReport
 from online_judge import build_folders
@@ -294,8 +295,7 @@ class Bench:
         except Cancelled:
             evaluator.end()
             raise
-        evaluator.release()
-        evaluator.freeze()
+        evaluator.rest()
         self._raise_for_reference(result, evaluator)
         return result
 
@@ -331,19 +331,13 @@ class Bench:
             Cancelled: ``cancelled`` was set.
             ZygoteLost, JudgeError: none can be started.
         """
-        key = hashlib.sha256(reference.encode("utf-8", "surrogatepass")).hexdigest()
+        key = text_digest(reference)
         known = self._evaluators.pop(key, None)
-        if known is not None and not known.wake():
-            known.end()
-            known = None
-        blank, self._blank = self._blank, None
-        if known is not None:
-            self._blank = blank
-        elif blank is not None and blank.wake():
-            known = blank
-        else:
-            if blank is not None:
-                blank.end()
+        if known is None:
+            known, self._blank = self._blank, None
+        if known is None or not known.wake():
+            if known is not None:
+                known.end()
             known = self._new_evaluator(cancelled)
         self._evaluators[key] = known
         while len(self._evaluators) > _KEPT[self.device.kind]:
@@ -455,9 +449,7 @@ class Bench:
             shutil.rmtree(armed.folder, ignore_errors=True)
             if result is None:
                 late = evaluator.settle()
-            if not evaluator.ended:
-                evaluator.release()
-            evaluator.freeze()
+            evaluator.rest()
         if timed_out is not None and late is None:  # nothing came of its player's end: it did not run itself
             raise _EvaluatorLost("candidate", timed_out)
         if result is not None:
@@ -516,8 +508,7 @@ class Bench:
 
     def _seeds(self, request: EvaluationRequest | ProblemRequest) -> str:
         """Return the key of this problem's hidden seeds: all that evaluators know of the secret."""
-        problem = hashlib.sha256(request.original_model_src.encode("utf-8", "surrogatepass")).hexdigest()
-        words = f"{problem}:{request.seed_num}".encode()
+        words = f"{text_digest(request.original_model_src)}:{request.seed_num}".encode()
         return hmac.new(self._settings.secret, words, hashlib.sha256).hexdigest()
 
     def _in_force(self, armed: Armed) -> dict[str, Any] | None:

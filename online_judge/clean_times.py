@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import threading
 from collections import OrderedDict
 from typing import Final
 
+from adaexplore.core.identity import text_digest
 from adaexplore.core.wire import EvaluationRequest
 
 _MOST: Final = 10_000
@@ -25,7 +25,7 @@ class CleanTimes:
     def key(request: EvaluationRequest) -> str:
         """Return what a time belongs to."""
         parts = (request.original_model_src, request.dtype_str, request.tf32, request.baseline)
-        return hashlib.sha256(repr(parts).encode("utf-8", "surrogatepass")).hexdigest()
+        return text_digest(repr(parts))
 
     def get(self, key: str) -> float | None:
         """Return the time of this reference, where it was measured."""

@@ -26,16 +26,12 @@ class EvaluatorHandle:
         self._forks = forks
         self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
         self._desk = LeaseDesk(lock, self._channel.send_json)
+        self._frozen: set[int] = set()
         self.ended = False
-
-    def freeze(self) -> None:
-        """Stop it between jobs: threads that a reference left in it disturb nobody."""
-        if not self.ended:
-            linux.stop_below([self._process.supervisor])
 
     def wake(self) -> bool:
         """Let it go on; False where it cannot take an order, as one that has spoken unasked."""
-        linux.go_on(linux.below([self._process.supervisor]))
+        linux.go_on(self._frozen)
         return not self.ended and not is_readable(0, self._process.lifeline, self._channel)
 
     @property
@@ -80,14 +76,20 @@ class EvaluatorHandle:
         message = self._await("result")
         return None if message is None else message["result"]
 
-    def release(self) -> None:
-        """Have it free what it shared with a player that is gone."""
+    def rest(self) -> None:
+        """Have it free what it shared with a player that is gone, and stop it until the next order.
+
+        Threads that a reference left in it so disturb nobody.
+        """
+        if self.ended:
+            return
         try:
             self._channel.send_json({"op": "release"})
-        except (ChannelClosed, OSError):
+        except ChannelClosed:
             self.end()
             return
-        self._await("released")
+        if self._await("released") is not None:
+            self._frozen = linux.stop_below([self._process.supervisor])
 
     def end(self) -> None:
         """Kill it; when nothing of it is left, its leases are returned."""

@@ -25,7 +25,6 @@ are put back before each.
 from __future__ import annotations
 
 import gc
-import hashlib
 import logging
 import os
 import signal
@@ -38,7 +37,7 @@ from typing import Any, NoReturn
 
 import torch
 
-from adaexplore.core.identity import source_identity
+from adaexplore.core.identity import source_identity, text_digest
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProfileReport, Tf32Policy
 from online_judge.channel import Channel, ChannelClosed
@@ -198,7 +197,7 @@ class Referee:
     def _problem(self, order: dict[str, Any], request: EvaluationRequest | ProblemRequest) -> Problem:
         """The problem, loaded now or kept from an earlier order."""
         source = request.original_model_src
-        key = hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()
+        key = text_digest(source)
         if not self._cuda and key not in self._small_enough:
             try:
                 gauge.check(source, gauge.Limits(self._spec.cpu_max_elements, self._spec.cpu_max_flops))

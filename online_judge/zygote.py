@@ -167,7 +167,8 @@ def _import_everything() -> dict[str, str]:
         for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
     compile_player.warm_up()
-    evaluation.gauge.warm_up()
+    if not has_driver():  # with a GPU references are not measured, and this would only delay the start
+        evaluation.gauge.warm_up()
     return {
         "torch": str(torch.__version__),
         "triton": str(triton.__version__),

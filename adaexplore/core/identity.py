@@ -27,6 +27,11 @@ def source_identity(source: str) -> str:
         text = "\n".join(line.rstrip() for line in source.strip().splitlines())
     except (RecursionError, MemoryError):  # the candidate's process may still be able to run it
         text = f"exact\n{source}"
+    return text_digest(text)
+
+
+def text_digest(text: str) -> str:
+    """Return the SHA-256 of a text, lone surrogates included, in hexadecimal digits."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
