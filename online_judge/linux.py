@@ -90,11 +90,20 @@ def process_name(pid: int) -> str:
 
 def is_running(pid: int) -> bool:
     """Whether a process is there and no zombie."""
+    return _state(pid) not in ("", "Z", "X")
+
+
+def is_stopped(pid: int) -> bool:
+    """Return whether a process is stopped by a signal."""
+    return _state(pid) == "T"
+
+
+def _state(pid: int) -> str:
+    """Return the letter that the kernel shows for a process; empty where there is none."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except OSError:
-        return False
+        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""
 
 
 def become_subreaper() -> None:
@@ -210,15 +219,6 @@ def children(pid: int) -> list[int]:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
         return []
-
-
-def is_stopped(pid: int) -> bool:
-    """Return whether a process is stopped by a signal."""
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return False
-    return state == "T"
 
 
 @contextlib.contextmanager

@@ -117,7 +117,7 @@ class Nursery:
         if readback.LEVELS.index(level) < readback.LEVELS.index(self._required):
             raise JudgeError(
                 f"JUDGE_REQUIRE_SANDBOX is {self._required}, but the sandbox of the {role} is {level} here "
-                f"({', '.join(weak)}): see docs/judge.md for what it needs, or set it to {level}"
+                f"({', '.join(weak)}): see SECURITY.md for what it needs, or set it to {level}"
             )
         if role == "evaluator":
             self.evaluator_level = level
