@@ -42,7 +42,7 @@ from adaexplore.core.verdict import Status
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProfileReport, Tf32Policy
 from online_judge.channel import Channel, ChannelClosed
 from online_judge.cores import Cores
-from online_judge.evaluation import driver, feedback, gauge, memory_errors, modules
+from online_judge.evaluation import driver, feedback, gauge, memory_errors, modules, rehearsal
 from online_judge.evaluation.dialogue import CandidateFailed, Dialogue, PlayerGone
 from online_judge.evaluation.examination import examine
 from online_judge.evaluation.leases import Leases
@@ -86,6 +86,7 @@ class Referee:
         if self._cuda:
             torch.cuda.init()
             torch.cuda.synchronize()
+            self._rehearse()
         self._control.send_json({"armed": {}})
         while True:
             order, fds = self._control.receive_json()
@@ -94,6 +95,14 @@ class Referee:
                 self._control.send_json({"released": True})
             else:
                 self._control.send_json({"result": self._result(order, fds)})
+
+    def _rehearse(self) -> None:
+        """Have PyTorch load its kernels now; where the GPU has no room for that, the first job waits for them."""
+        try:
+            rehearsal.rehearse(cuda=True)
+        except (ReferenceFailed, RuntimeError) as error:
+            log.warning("the rehearsal failed: %s", error)
+        torch.cuda.empty_cache()
 
     def _result(self, order: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """What an order finds; an exception of the judge's own code is a finding about the judge."""
