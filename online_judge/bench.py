@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 _KEPT = {"cpu": 4, "cuda": 2}
 """Evaluators of a slot, one a reference: each holds a CUDA context, about half a GB of the GPU's memory."""
-_SPARE_EVALUATORS = 1
+_SPARE_EVALUATORS = {"cpu": 1, "cuda": 2}
 """Evaluators of a device that wait for a reference that no evaluator of a slot knows yet."""
 _LOOK_S = 0.25
 _ASLEEP_S = WHOLE_MESSAGE_S + 2.0
@@ -584,7 +584,7 @@ def pools_of(nursery: Nursery, device: Device, settings: Settings) -> Pools:
     evaluator = partial(_evaluator_spec, nursery, device, settings)
     return Pools(
         Pool(nursery, candidate, target, lock),
-        Pool(nursery, evaluator, min(target, _SPARE_EVALUATORS), lock, "evaluator"),
+        Pool(nursery, evaluator, min(target, _SPARE_EVALUATORS[device.kind]), lock, "evaluator"),
     )
 
 

@@ -38,17 +38,22 @@ def ask(client: LimitedClient, count: int, prompt: str = "p") -> list[threading.
     def one(number: int) -> None:
         client.complete(ModelRequest(prompt, Purpose.LARGE, str(number)))
 
-    threads = [threading.Thread(target=one, args=(number,)) for number in range(count)]
+    threads = [threading.Thread(target=one, args=(number,), daemon=True) for number in range(count)]
     for thread in threads:
         thread.start()
     return threads
 
 
+def finish(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join(20)
+        assert not thread.is_alive()
+
+
 def test_no_more_requests_are_in_flight_than_allowed() -> None:
     service = Service(0.05)
     client = LimitedClient(service, RateLimits(concurrent_requests=2), threading.Event())
-    for thread in ask(client, 6):
-        thread.join()
+    finish(ask(client, 6))
     assert service.most == 2
     assert len(service.times) == 6
 
@@ -57,8 +62,7 @@ def test_a_minute_holds_no_more_requests_than_allowed(monkeypatch: pytest.Monkey
     monkeypatch.setattr(limits, "WINDOW_S", 0.3)
     service = Service()
     client = LimitedClient(service, RateLimits(requests_per_minute=2), threading.Event())
-    for thread in ask(client, 5):
-        thread.join()
+    finish(ask(client, 5))
     times = sorted(service.times)
     assert all(later - earlier >= 0.29 for earlier, later in zip(times, times[2:], strict=False))
 
@@ -94,9 +98,31 @@ def test_a_small_request_does_not_overtake_a_large_one_that_waits() -> None:
         time.sleep(0.05)
     assert answered == ["60 tokens"]
     now = 60.0
-    for thread in threads:
-        thread.join(20)
+    finish(threads)
     assert set(answered[1:]) == {large.key, small.key}
+
+
+@pytest.mark.parametrize(
+    "allowed", [RateLimits(tokens_per_minute=130), RateLimits(requests_per_minute=2)], ids=repr
+)
+def test_what_is_a_minute_old_expires_alone(allowed: RateLimits) -> None:
+    now, stop = 0.0, threading.Event()
+    client = LimitedClient(Service(), allowed, stop, clock=lambda: now)
+    stop.set()  # a request that would wait is interrupted
+
+    def ask_at(second: float) -> None:
+        nonlocal now
+        now = second
+        client.complete(ModelRequest("a" * 240, Purpose.LARGE, "60 tokens"))
+
+    ask_at(0.0)
+    ask_at(30.0)
+    with pytest.raises(Interrupted):
+        ask_at(59.0)
+    ask_at(61.0)
+    with pytest.raises(Interrupted):
+        ask_at(62.0)
+    ask_at(91.0)
 
 
 def test_tokens_of_an_answer_that_took_longer_than_a_minute_count_from_then_on() -> None:

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from adaexplore.core.verdict import Status
 from online_judge.evaluation import comparison
-from online_judge.evaluation.comparison import difference
+from online_judge.evaluation.comparison import difference, equals
 
 
 def test_equal_is_no_difference() -> None:
@@ -66,6 +66,30 @@ def test_large_tensors_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) ->
     assert found is not None
     assert [example.index for example in found.examples] == [(0, 3), (1, 0), (2, 4)]
     assert found.average == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "average"),
+    [
+        ([1.0], [3.0], 2.0),
+        ([1.0, 1.0, 1.0, 3.0], [1.0, 1.0, 1.0, 1.0], 0.5),
+        ([float("inf"), 1.0, 3.0], [float("inf"), 1.0, 1.0], 1.0),  # of two finite elements
+        ([float("nan"), 0.0], [0.0, float("nan")], 0.0),
+        ([1, 1, 1, 7], [1, 1, 1, 1], 1.5),
+    ],
+)
+def test_average_error_is_over_finite_elements(got: list[float], want: list[float], average: float) -> None:
+    found = difference(torch.tensor(got), torch.tensor(want), 1e-4)
+    assert found is not None
+    assert found.average == average
+
+
+def test_one_element_stands_for_every_element() -> None:
+    one = torch.tensor(1, dtype=torch.uint8)
+    assert equals(one, torch.ones(3, 5, dtype=torch.uint8), 1e-4)
+    want = torch.ones(2**24 + 1, dtype=torch.uint8)  # one more than is compared at a time
+    want[-1] = 2
+    assert not equals(one, want, 1e-4)
 
 
 def test_empty_and_scalar_and_complex_outputs_are_compared() -> None:

@@ -74,6 +74,33 @@ def test_burst_within_one_tick_is_counted_at_once() -> None:
     with_scheduler(slots(0, 1, 2, 3), 5, body)
 
 
+def test_starting_job_counts_on_the_free_device() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        release = threading.Event()
+        await scheduler.submit(lambda slot, cancelled: release.wait(10)).started
+        scheduler.submit(lambda slot, cancelled: None)  # no await: it has not started yet
+        loads = scheduler.status().per_device.values()
+        assert [(load.processing, load.queued) for load in loads] == [(1, 0), (1, 0)]
+        release.set()
+
+    with_scheduler(slots(0, 1), 10, body)
+
+
+def test_queue_time_is_the_time_before_the_start() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        release = threading.Event()
+        first = scheduler.submit(lambda slot, cancelled: release.wait(10))
+        await first.started
+        second = scheduler.submit(lambda slot, cancelled: None)
+        await asyncio.sleep(0.1)
+        release.set()
+        await second.done
+        assert 0 <= first.queue_time_s < second.queue_time_s
+        assert second.queue_time_s >= 0.1
+
+    with_scheduler(slots(0), 10, body)
+
+
 def test_free_device_takes_what_waits_behind_a_busy_one() -> None:
     async def body(scheduler: Scheduler) -> None:
         release = threading.Event()

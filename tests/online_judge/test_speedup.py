@@ -54,6 +54,14 @@ def test_interval_holds_the_ratio_and_grows_with_noise() -> None:
     assert quiet[1] - quiet[0] < 0.01 < loud[1] - loud[0]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_noisy_interval_surrounds_the_ratio_of_medians(seed: int) -> None:
+    top, bottom = rounds(1, 6.0, 0.1), rounds(2, 2.0, 0.1)
+    ratio = statistics.median(map(statistics.median, top)) / statistics.median(map(statistics.median, bottom))
+    low, high = interval(top, bottom, random.Random(seed))
+    assert low < ratio < high
+
+
 def test_interval_of_the_same_samples_is_the_same() -> None:
     top, bottom = rounds(1, 6.0, 0.1), rounds(2, 2.0, 0.1)
     assert interval(top, bottom, random.Random(0)) == interval(top, bottom, random.Random(0))

@@ -1,12 +1,13 @@
 import math
 from collections.abc import Callable
+from dataclasses import astuple, replace
 from typing import Any
 
 import pytest
 import torch
 
 from online_judge.evaluation import deviation, tiers
-from online_judge.evaluation.tiers import Error
+from online_judge.evaluation.tiers import Error, Limit
 
 
 def rounded(x: Any, bits: int) -> Any:
@@ -197,6 +198,47 @@ def test_infinities_count_where_one_side_alone_has_them() -> None:
     assert lost.odd == 1
     assert reached(lost, agreed) == "legacy"
     assert reached(lost, lost) == "strict"
+
+
+def test_shared_infinities_leave_the_error_as_it_is() -> None:
+    oracle = torch.tensor([10.0, 12.0, 14.0], dtype=torch.float64)
+    got = torch.tensor([10.5, 12.0, 14.0])
+    odd = torch.tensor([math.inf, -math.inf, math.nan])
+    both = deviation.error(torch.cat([odd, got, odd]), torch.cat([odd.double(), oracle, odd.double()]))
+    assert astuple(both) == pytest.approx(astuple(deviation.error(got, oracle)))
+    assert both.spread == pytest.approx(float(oracle.std(unbiased=False)))
+
+
+EXACT = Error(0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("eager", "options", "rms", "peak"),
+    [
+        (EXACT, {}, 16, 128),
+        (replace(EXACT, size=3.0), {}, 48, 384),
+        (replace(EXACT, top=50.0), {}, 16, 800),
+        (EXACT, {"depth": 80.0**2}, 16, 128),
+        (EXACT, {"depth": 200.0**2}, 40, 320),
+        (EXACT, {"oracle": "fp32"}, 64, 512),
+        (replace(EXACT, ulp=2.0**-10), {"depth": 200.0**2}, 1, 8),
+    ],
+)
+def test_strict_allows_rounding_of_an_exact_reference(
+    eager: Error, options: dict[str, Any], rms: int, peak: int
+) -> None:
+    """In units of the last place."""
+    limit = tiers.strict_limit(eager, **options)
+    assert (limit.rms / eager.ulp, limit.peak / eager.ulp) == pytest.approx((rms, peak))
+
+
+def test_looser_limits_are_no_less_than_strict() -> None:
+    strict = Limit(rms=0.5, peak=5.0)
+    emulated = tiers.emulated_limit(strict, [Error(0.1, 1.0, 0.1, 0.0)])
+    assert (emulated.rms, emulated.peak, emulated.noise) == (0.5, 5.0, 0.5)
+    constant = tiers.constant_limit("tf32", strict, EXACT)
+    assert min(constant.rms, constant.noise, constant.drift) >= 0.5
+    assert constant.peak >= 5.0
 
 
 def test_whole_numbers_are_right_or_wrong() -> None:

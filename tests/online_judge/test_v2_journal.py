@@ -17,7 +17,7 @@ from online_judge.settings import default_state_file
 from online_judge.store import Store
 
 from .live import LiveJudge, running_judge, wait_until
-from .sources import HONEST, NOTED, PASSING, with_forward
+from .sources import HONEST, NOTED, PASSING, REFERENCE, with_forward
 from .test_v2_jobs import FOREVER, cancel, judged, look, metric, submit
 
 SLOW = with_forward(NOTED + "time.sleep(0.3)\n" + HONEST)
@@ -56,34 +56,57 @@ def test_killed_judge_finishes_what_it_had_accepted(tmp_path: Path) -> None:
         assert judge.processes("noted") == []
 
 
+def begun(state: Path, job_id: str, starts: int) -> None:
+    """Write a state file with one unfinished job that was started so often."""
+
+    async def write() -> None:
+        store = Store(state)
+        writer = Journal(store)
+        request = EvaluationRequest(original_model_src=REFERENCE, custom_model_src=FOREVER)
+        body = JobRequest(request=request)
+        await writer.accept(JobRow(job_id, None, "d", "candidate", 0.0, body=body))
+        for _ in range(starts):
+            await writer.begin(job_id)
+        store.close()
+
+    asyncio.run(write())
+
+
 def test_judge_that_was_stopped_in_order_goes_on_as_well(tmp_path: Path) -> None:
-    state = str(tmp_path / "state.sqlite")
-    with running_judge(tmp_path, JUDGE_STATE=state) as judge:
-        running = submit(judge, FOREVER).json()["id"]
+    """However often: an orderly end is not the job's fault."""
+    state = tmp_path / "state.sqlite"
+    begun(state, "patient", 24)
+    with running_judge(tmp_path, JUDGE_STATE=str(state)) as judge:
         wait_until(lambda: judge.processes("noted"))
-    with running_judge(tmp_path, JUDGE_STATE=state) as judge:
-        assert look(judge, running, wait=0)["state"] in ("queued", "running")
-        assert cancel(judge, running)["state"] == "cancelled"
+    with running_judge(tmp_path, JUDGE_STATE=str(state)) as judge:
+        assert look(judge, "patient", wait=0)["state"] in ("queued", "running")
+        assert cancel(judge, "patient")["state"] == "cancelled"
 
 
 def test_job_that_ends_the_judge_again_and_again_is_given_up(
     own_judge: Callable[..., LiveJudge], tmp_path: Path
 ) -> None:
     state = tmp_path / "state.sqlite"
-    body = JobRequest(request=EvaluationRequest(custom_model_src=FOREVER))
-
-    async def prepare() -> None:
-        store = Store(state)
-        writer = Journal(store)
-        await writer.accept(JobRow("deadly", None, "d", "candidate", 0.0, body=body))
-        for _ in range(25):
-            await writer.begin("deadly")
-        store.close()
-
-    asyncio.run(prepare())
+    begun(state, "deadly", 25)
     answer = look(own_judge(JUDGE_STATE=str(state)), "deadly", wait=0)
     assert answer["state"] == "failed"
     assert "25 times" in answer["error"]
+
+
+def test_orderly_end_clears_the_starts_of_unfinished_jobs() -> None:
+    async def starts() -> list[int]:
+        store = Store(None)
+        writer = Journal(store)
+        body = JobRequest(request=EvaluationRequest(custom_model_src="x = 1"))
+        await writer.accept(JobRow("job", None, "d", "candidate", 0.0, body=body))
+        found = []
+        for step in (writer.begin("job"), writer.begin("job"), writer.rest(), writer.begin("job")):
+            await step
+            found += [row.starts for row in await writer.rows()]
+        store.close()
+        return found
+
+    assert asyncio.run(starts()) == [1, 2, 0, 1]
 
 
 def test_job_that_cannot_be_written_down_is_refused(

@@ -34,6 +34,17 @@ def test_bom_crlf_blank_lines_and_missing_counts_are_fine(
     assert not caplog.records
 
 
+@pytest.mark.parametrize("name", ["m.txt", "m.jsonl"])
+def test_rule_that_nothing_supports_yet_is_kept(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    rules = [Rule("You cannot one", 0.0), Rule("You cannot two", 1.0)]
+    write_rules(tmp_path / name, rules)
+    assert read_rules(tmp_path / name) == rules
+    assert injected(rules, 1) == ("You cannot two",)
+    assert not caplog.records
+
+
 def test_malformed_lines_are_named_in_one_warning_and_skipped(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
