@@ -8,7 +8,7 @@ __all__ = ["app"]
 def __getattr__(name: str) -> Any:
     """Give ``app`` on first use, so that the other modules import without the web framework."""
     if name == "app":
-        from online_judge.gateway import app
+        from online_judge.api.app import app
 
         return app
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

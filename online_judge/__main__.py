@@ -13,10 +13,10 @@ import sys
 import uvicorn
 
 from adaexplore.core.errors import AdaExploreError, ConfigError
-from online_judge import linux
-from online_judge.access import TOKEN_VARIABLE, is_loopback
-from online_judge.connections import PunctualProtocol, allow_many_files
-from online_judge.events import TEXT_FORMAT, JsonFormatter
+from online_judge.api.auth import TOKEN_VARIABLE, is_loopback
+from online_judge.api.connections import PunctualProtocol, allow_many_files
+from online_judge.common.events import TEXT_FORMAT, JsonFormatter
+from online_judge.sandbox import linux
 from online_judge.settings import Settings, bind_address, default_state_file
 
 log = logging.getLogger(__name__)

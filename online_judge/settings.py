@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Literal, cast
 
 from adaexplore.core.errors import ConfigError
-from online_judge.readback import LEVELS, Level
-from online_judge.tokens import Client, read_clients
+from online_judge.common.tokens import Client, read_clients
+from online_judge.sandbox.read_back import LEVELS, Level
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from online_judge.cpu.compile_gate import CompiledLaunch, CompileGate
 from online_judge.cpu.dataless import DatalessTensors
 from online_judge.cpu.driver import SimulatedDriver, run_once
 from online_judge.cpu.errors import NotCheckedError
-from online_judge.cpu.interpretation import Interpreter, launch_tensors
+from online_judge.cpu.interpreter.execution import Interpreter, launch_tensors
 from online_judge.cpu.patching import Patches
 from online_judge.cpu.target import GpuModel
 from online_judge.cpu.tensors import is_host

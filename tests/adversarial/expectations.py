@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from online_judge.evaluation.flags import PROBLEM_FLAGS, SEVERITIES, Severity
+from online_judge.verdict.flags import PROBLEM_FLAGS, SEVERITIES, Severity
 
 GAIN = 1.10
 """How much faster than its honest twin a cheat without effect may be measured to be."""

@@ -5,7 +5,7 @@ from itertools import combinations
 
 import pytest
 
-from online_judge.evaluation.flags import SEVERITIES, Severity
+from online_judge.verdict.flags import SEVERITIES, Severity
 from tests.online_judge.live import running_judge
 
 from .manifest import CASES, DEGENERATE, HONEST, ROWS

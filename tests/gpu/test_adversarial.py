@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from online_judge.evaluation.flags import SEVERITIES, Severity
+from online_judge.verdict.flags import SEVERITIES, Severity
 from tests.adversarial.manifest import CASES, DEGENERATE, HONEST
 from tests.adversarial.trials import Trials, sweep
 from tests.online_judge.live import running_judge

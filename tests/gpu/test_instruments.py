@@ -15,12 +15,12 @@ from types import ModuleType
 import pytest
 import torch
 
-from online_judge.evaluation import gpu_state
-from online_judge.evaluation.audit import Watchdog
-from online_judge.evaluation.background import Background
-from online_judge.evaluation.bounds import check, peak
-from online_judge.evaluation.kernel_share import flags, profile_share
-from online_judge.evaluation.launches import LaunchMeter
+from online_judge.candidate.background import Background
+from online_judge.candidate.kernel_share import flags, profile_share
+from online_judge.candidate.launches import LaunchMeter
+from online_judge.candidate.patch_audit import Watchdog
+from online_judge.evaluator.timing import gpu_state
+from online_judge.verdict.bounds import check, peak
 
 log = logging.getLogger(__name__)
 

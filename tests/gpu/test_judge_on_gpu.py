@@ -4,12 +4,11 @@ import shutil
 import subprocess
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from online_judge.evaluation.flags import SEVERITIES, Severity
+from online_judge.verdict.flags import SEVERITIES, Severity
 from tests.online_judge.live import LiveJudge
 from tests.online_judge.sources import HONEST, with_forward
 

@@ -10,15 +10,16 @@ from typing import Any
 import pytest
 import torch
 
-from online_judge.evaluation import costs, course, measurement
-from online_judge.evaluation.course import Course
-from online_judge.evaluation.driver import DriverError
-from online_judge.evaluation.flags import SEVERITIES, Severity
-from online_judge.evaluation.input_pool import InputPool
-from online_judge.evaluation.problem import Problem
-from online_judge.evaluation.reference import Reference, ReferenceFailed, Seeds
-from online_judge.evaluation.timing import Stopwatch
-from online_judge.evaluation.trees import take_apart
+from online_judge.common.cuda_driver import DriverError
+from online_judge.common.timing import Stopwatch
+from online_judge.evaluator import costs
+from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
+from online_judge.evaluator.timing import measurement, setup
+from online_judge.evaluator.timing.input_pool import InputPool
+from online_judge.evaluator.timing.setup import Course
+from online_judge.protocol.trees import take_apart
+from online_judge.verdict.flags import SEVERITIES, Severity
 from tests.online_judge.live import LiveJudge, running_judge
 
 pytestmark = [
@@ -259,7 +260,7 @@ def test_clean_time_repeats_itself(stopwatch: Stopwatch) -> None:
     problem = Problem(reference_of("[torch.randn(4096, 8192)]"))
     expected = [torch.empty(4096, 8192, device="meta")]
     call = problem.timed_call("eager")
-    times = [course.clean_ms(problem, call, stopwatch, expected) for _ in range(3)]
+    times = [setup.clean_ms(problem, call, stopwatch, expected) for _ in range(3)]
     assert max(times) / min(times) < 1.03
     assert min(times) > 2 * 4096 * 8192 * 4 / 8e12 * 1e3
 
@@ -270,7 +271,7 @@ def test_course_that_finds_no_room_leaves_none_behind(
     problem = Problem(reference_of("[torch.randn(1024, 1024)]"))
     expected = [torch.empty(1024, 1024, device="meta")]
     call = problem.timed_call("eager")
-    real, made = course.Arena, []
+    real, made = setup.Arena, []
 
     def full(nbytes: int, *, cuda: bool) -> Any:
         if made:
@@ -278,7 +279,7 @@ def test_course_that_finds_no_room_leaves_none_behind(
         made.append(real(nbytes, cuda=cuda))
         return made[0]
 
-    monkeypatch.setattr(course, "Arena", full)
+    monkeypatch.setattr(setup, "Arena", full)
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     before = torch.cuda.mem_get_info()[0]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adaexplore.core.tunables import read_tunables, with_values
-from online_judge import contest
+from online_judge.candidate import config_sweep
 from tests.gpu.measure_sweep import job
 from tests.gpu.tunable_kernels import GELU, MATMUL, ROW_SUM, SOFTMAX, Case
 from tests.online_judge.live import LiveJudge
@@ -53,7 +53,7 @@ def test_large_weights_leave_time_for_the_sweep(gpu_judge: LiveJudge) -> None:
         candidate=MATMUL.candidate.replace("2048", "8192"),
     )
     tuned = passed(gpu_judge, large, tune_s=20.0)["metadata"]["tuned"]
-    assert contest.SLOW not in tuned["reasons"]
+    assert config_sweep.SLOW not in tuned["reasons"]
     assert tuned["tried"] > 32
     assert tuned["best_ms"] < tuned["declared_ms"]
 

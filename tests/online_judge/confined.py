@@ -14,11 +14,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
-from online_judge import channel, keeper, linux, sandbox
-from online_judge.channel import Channel, ChannelClosed
-from online_judge.confinement import Limits, Walls
-from online_judge.nursery import Nursery
-from online_judge.player_handle import PlayerHandle
+from online_judge.processes import supervisor
+from online_judge.processes.fork_client import Nursery
+from online_judge.processes.process_handle import PlayerHandle
+from online_judge.protocol import channel
+from online_judge.protocol.channel import Channel, ChannelClosed
+from online_judge.sandbox import linux, process_spec
+from online_judge.sandbox.confinement import Limits, Walls
 
 from .live import comm
 
@@ -32,10 +34,10 @@ class Outcome:
     """What the lines left in ``result``, null if nothing came, and what the keeper said."""
 
     result: Any
-    sandbox: dict[str, Any]
+    process_spec: dict[str, Any]
     report: dict[str, Any]
     start_ms: float
-    keeper: int
+    supervisor: int
 
 
 def confined(body: str, **wish: Any) -> Outcome:
@@ -66,7 +68,7 @@ def main() -> None:
         folder.mkdir(mode=0o700)
         (folder / "candidate.py").write_text("# handed over")
         if "user" in wish:
-            sandbox.wanted(_spec(wish, folder))  # imports what that user may not be able to read,
+            process_spec.wanted(_spec(wish, folder))  # imports what that user may not be able to read,
             codecs.lookup("ascii")  # and so does this
             for path in (folder.parent, folder, folder / "candidate.py"):
                 os.chown(path, wish["user"], wish["user"])
@@ -81,8 +83,8 @@ def main() -> None:
         sys.stdout.write(json.dumps(_run(wish, folder)))
 
 
-def _spec(wish: dict[str, Any], folder: Path) -> sandbox.PlayerSpec:
-    return sandbox.PlayerSpec(
+def _spec(wish: dict[str, Any], folder: Path) -> process_spec.PlayerSpec:
+    return process_spec.PlayerSpec(
         folder=str(folder),
         device="cpu",
         visible_devices="",
@@ -94,7 +96,7 @@ def _spec(wish: dict[str, Any], folder: Path) -> sandbox.PlayerSpec:
 
 def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
     spec = _spec(wish, folder)
-    wanted = sandbox.wanted(spec)
+    wanted = process_spec.wanted(spec)
     wanted = replace(
         wanted,
         walls=Walls(**(asdict(wanted.walls) | wish.get("walls", {}))),
@@ -102,7 +104,7 @@ def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
     )
 
     def play(sock: socket.socket) -> NoReturn:
-        sandbox.enter(spec)
+        process_spec.enter(spec)
         names: dict[str, Any] = {"channel": Channel(sock)}
         try:
             exec(wish["body"], names)
@@ -117,7 +119,7 @@ def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
         ours.close()
         lifeline.close()
         try:
-            keeper.keep(play, theirs.fileno(), keepers.fileno(), wanted)
+            supervisor.keep(play, theirs.fileno(), keepers.fileno(), wanted)
         finally:
             os._exit(1)
     theirs.close()

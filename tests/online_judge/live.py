@@ -12,7 +12,7 @@ from typing import IO, Any
 import httpx
 
 from adaexplore.judge_client.embedded import judge_process
-from online_judge import linux
+from online_judge.sandbox import linux
 
 from .sources import REFERENCE
 

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from online_judge import channel
-from online_judge.channel import Channel, ChannelClosed
-from online_judge.evaluation.dialogue import Dialogue
+from online_judge.evaluator.dialogue import Dialogue
+from online_judge.protocol import channel
+from online_judge.protocol.channel import Channel, ChannelClosed
 
 ANSWER_BYTES = 2**20
 Reply = Callable[[Any, list[int]], list[bytes]]

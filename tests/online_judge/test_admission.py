@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from online_judge import build_folders
+from online_judge.slots import build_folders
 
 from .live import LiveJudge
 from .sources import HONEST, PASSING, REFERENCE, with_forward

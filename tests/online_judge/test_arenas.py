@@ -4,8 +4,8 @@ import os
 import pytest
 import torch
 
-from online_judge.evaluation.arenas import Arena, Window, lay_out, pack
-from online_judge.evaluation.trees import UnsupportedTree, take_apart
+from online_judge.protocol.shared_tensors import Arena, Window, lay_out, pack
+from online_judge.protocol.trees import UnsupportedTree, take_apart
 
 VALUES = [
     torch.randn(3, 4).T,

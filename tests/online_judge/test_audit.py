@@ -20,10 +20,11 @@ import torch
 import triton.testing
 from triton.runtime.jit import JITFunction
 
+from online_judge.candidate import overlap, patch_audit, switches
+from online_judge.candidate.patch_audit import Watchdog
+from online_judge.candidate.switches import GlobalFlags
+from online_judge.common import modules
 from online_judge.cpu import simulated_cuda
-from online_judge.evaluation import audit, modules, overlap, switches
-from online_judge.evaluation.audit import Watchdog
-from online_judge.evaluation.switches import GlobalFlags
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 
@@ -83,13 +84,13 @@ def test_exchanged_code_of_a_function_is_named() -> None:
     modules.seed_everything.__code__ = replacement.__code__
     changes = watchdog.changes()
     modules.seed_everything.__code__ = code
-    assert changes == ["online_judge.evaluation.modules.seed_everything"]
+    assert changes == ["online_judge.common.modules.seed_everything"]
 
 
 def test_builtin_hidden_in_a_module_of_the_judge_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     watchdog = Watchdog.take()
     monkeypatch.setattr(modules, "list", replacement, raising=False)
-    assert watchdog.changes() == ["online_judge.evaluation.modules.list"]
+    assert watchdog.changes() == ["online_judge.common.modules.list"]
 
 
 def test_exchanged_module_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,8 +169,9 @@ def test_honest_module_replaces_nothing(tmp_path: Path) -> None:
     (tmp_path / "honest.py").write_text(HONEST)
     program = (
         "import sys, warnings; warnings.simplefilter('ignore')\n"
-        "from online_judge.evaluation import arenas, audit, switches\n"
-        "watchdog = audit.Watchdog.take()\n"
+        "from online_judge.candidate import patch_audit, switches\n"
+        "from online_judge.protocol import shared_tensors\n"
+        "watchdog = patch_audit.Watchdog.take()\n"
         f"sys.path.insert(0, {str(tmp_path)!r})\n"
         "import honest\n"
         "print(watchdog.changes())\n"
@@ -224,13 +226,13 @@ def test_no_recorded_candidate_replaces_anything(tmp_path: Path) -> None:
 
 
 def test_flag_for_replaced_functions_is_one_bounded_line() -> None:
-    flag = audit.flag(["torch.equal", "time.time"])
+    flag = patch_audit.flag(["torch.equal", "time.time"])
     assert flag is not None
     assert (flag.id, flag.evidence) == ("patched_functions", "replaced: torch.equal, time.time")
-    huge = audit.flag(["x" * 10**5] * 1000)
+    huge = patch_audit.flag(["x" * 10**5] * 1000)
     assert huge is not None
     assert len(huge.evidence) < 3000
-    assert [audit.flag(claim) for claim in (None, [], "torch.equal", {"a": 1})] == [None] * 4
+    assert [patch_audit.flag(claim) for claim in (None, [], "torch.equal", {"a": 1})] == [None] * 4
 
 
 @pytest.fixture

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from tqdm import TMonitor, tqdm
 
-from online_judge.evaluation import background
-from online_judge.evaluation.background import Background
+from online_judge.candidate import background
+from online_judge.candidate.background import Background
 
 from .live import wait_until
 

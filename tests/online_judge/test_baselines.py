@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from online_judge.baselines import recorded_ms
+from online_judge.slots.baselines import recorded_ms
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_judge.evaluation.bounds import Peak, check, peak
+from online_judge.verdict.bounds import Peak, check, peak
 
 MB = 10**6
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from online_judge import channel
-from online_judge.channel import Channel, ChannelClosed, FrameError
+from online_judge.protocol import channel
+from online_judge.protocol.channel import Channel, ChannelClosed, FrameError
 
 
 @pytest.fixture

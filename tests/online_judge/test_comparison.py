@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adaexplore.core.verdict import Status
-from online_judge.evaluation import comparison
-from online_judge.evaluation.comparison import difference, equals
+from online_judge.evaluator.correctness import comparison
+from online_judge.evaluator.correctness.comparison import difference, equals
 
 
 def test_equal_is_no_difference() -> None:

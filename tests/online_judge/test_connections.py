@@ -13,8 +13,9 @@ from types import SimpleNamespace
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from online_judge import access, channel
-from online_judge.connections import HEAD_S
+from online_judge.api import auth
+from online_judge.api.connections import HEAD_S
+from online_judge.protocol import channel
 from online_judge.settings import Settings
 
 from .live import LiveJudge
@@ -98,10 +99,10 @@ def test_body_that_stops_arriving_is_408(monkeypatch: pytest.MonkeyPatch) -> Non
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
         raise AssertionError("a body that is not whole went on")
 
-    monkeypatch.setattr(access, "PAUSE_S", 0.1)
+    monkeypatch.setattr(auth, "PAUSE_S", 0.1)
     application = SimpleNamespace(state=SimpleNamespace(settings=Settings()))
     scope = {"type": "http", "path": "/evaluate", "client": None, "headers": [], "app": application}
-    asyncio.run(access.Door(app)(scope, receive, send))
+    asyncio.run(auth.Door(app)(scope, receive, send))
     assert sent[0]["status"] == 408
 
 

@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from online_judge.cores import ANY_CORE, run_on, share_out, time_on
+from online_judge.common.cores import ANY_CORE, run_on, share_out, time_on
 
 
 def test_each_device_gets_two_cores_of_its_own() -> None:

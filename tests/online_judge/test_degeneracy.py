@@ -1,7 +1,7 @@
 import pytest
 
-from online_judge.evaluation import degeneracy
-from online_judge.evaluation.reference import Reference, Seeds
+from online_judge.evaluator.correctness import degeneracy
+from online_judge.evaluator.reference import Reference, Seeds
 
 TEMPLATE = """
 import torch

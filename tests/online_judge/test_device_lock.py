@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from online_judge.device_lock import DeviceLock
+from online_judge.processes.device_lock import DeviceLock
 
 from .live import wait_until
 

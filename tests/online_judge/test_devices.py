@@ -1,9 +1,9 @@
 import pytest
 
 from adaexplore.core.errors import ConfigError
-from online_judge import devices
-from online_judge.nursery import Nursery
+from online_judge.processes.fork_client import Nursery
 from online_judge.settings import Settings
+from online_judge.slots import devices
 
 
 class Zygote(Nursery):

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaexplore.core.verdict import Status
-from online_judge import channel
-from online_judge.channel import Channel
-from online_judge.evaluation.dialogue import BlockRefused, CandidateFailed, PlayerGone
-from online_judge.evaluation.findings import Stage
-from online_judge.evaluation.reference import ReferenceFailed
-from online_judge.orders import DONE, GO, Block, Construct, Observe
+from online_judge.evaluator.dialogue import BlockRefused, CandidateFailed, PlayerGone
+from online_judge.evaluator.reference import ReferenceFailed
+from online_judge.protocol import channel
+from online_judge.protocol.channel import Channel
+from online_judge.protocol.findings import Stage
+from online_judge.protocol.orders import DONE, GO, Block, Construct, Observe
 
 from .scripted import ANSWER_BYTES, Scripted, scripted
 

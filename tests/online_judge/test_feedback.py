@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import Tf32Policy, Tier
-from online_judge.evaluation import feedback
-from online_judge.evaluation.findings import Difference, Failure, Frame, Mismatch, Stage
-from online_judge.evaluation.flags import Flag
-from online_judge.evaluation.tiers import Error, Graded, Limit
+from online_judge.evaluator.correctness.tiers import Error, Graded, Limit
+from online_judge.protocol.findings import Difference, Failure, Frame, Mismatch, Stage
+from online_judge.verdict import feedback
+from online_judge.verdict.flags import Flag
 
 
 @given(st.text(max_size=20000), st.lists(st.text(max_size=400), max_size=8), st.sampled_from(list(Status)))

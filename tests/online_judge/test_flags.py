@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from online_judge.evaluation.flags import (
+from online_judge.verdict.flags import (
     PROBLEM_FLAGS,
     SEVERITIES,
     Flag,

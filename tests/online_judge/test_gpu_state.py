@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from online_judge.evaluation import gpu_state
-from online_judge.evaluation.gpu_state import GpuState, snapshot, throttled
+from online_judge.evaluator.timing import gpu_state
+from online_judge.evaluator.timing.gpu_state import GpuState, snapshot, throttled
 
 WARM = GpuState(sm_mhz=1980, memory_mhz=3201, temperature_c=60, power_w=500.0, reasons=0, processes=2)
 
@@ -82,7 +82,7 @@ def use_smi(monkeypatch: pytest.MonkeyPatch, answers: dict[str, str]) -> None:
                 return subprocess.CompletedProcess(command, 0, stdout=answer, stderr="")
         raise subprocess.CalledProcessError(2, command)
 
-    monkeypatch.setattr("online_judge.evaluation.gpu_state.subprocess.run", run)
+    monkeypatch.setattr("online_judge.evaluator.timing.gpu_state.subprocess.run", run)
 
 
 @pytest.mark.parametrize(("device", "asked"), [("0", 0), ("GPU-1234", "GPU-1234")])

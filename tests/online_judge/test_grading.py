@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from online_judge.evaluation import emulation, tiers
-from online_judge.evaluation.grading import Grading
-from online_judge.evaluation.problem import Problem
-from online_judge.evaluation.reference import Reference, Seeds
-from online_judge.evaluation.tiers import Graded
+from online_judge.evaluator.correctness import emulation, tiers
+from online_judge.evaluator.correctness.grading import Grading
+from online_judge.evaluator.correctness.tiers import Graded
+from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.reference import Reference, Seeds
 
 from .test_tiers import rounded
 

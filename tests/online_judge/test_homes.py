@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from online_judge import homes
+from online_judge.processes import temporary_folders
 
 KEEPER = (
     "import os, sys\nfrom online_judge import homes\nhome, lock = homes.make()\n"
@@ -34,16 +34,16 @@ def test_folder_is_removed_when_no_process_of_its_judge_is_left(temporary: Path)
         assert judge.stdin is not None
         home = Path(judge.stdout.readline().strip())
         (home / "job-1").mkdir()
-        homes.sweep()
+        temporary_folders.sweep()
         assert (home / "job-1").is_dir()
         judge.send_signal(signal.SIGKILL)
         judge.wait()
-        homes.sweep()
+        temporary_folders.sweep()
         assert (home / "job-1").is_dir()  # the second process still runs
         judge.stdin.close()
-    with (home / homes.LOCK).open("a") as lock:
+    with (home / temporary_folders.LOCK).open("a") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # waits for its end
-    homes.sweep()
+    temporary_folders.sweep()
     assert list(temporary.iterdir()) == []
 
 
@@ -51,23 +51,23 @@ def test_folders_without_a_lock_of_others_and_links_are_left_alone(temporary: Pa
     kept = [temporary / "tmpstarting", temporary / "other"]
     for folder in kept:
         folder.mkdir()
-    (kept[1] / homes.LOCK).touch()
+    (kept[1] / temporary_folders.LOCK).touch()
     (temporary / "tmplink").symlink_to(kept[1])
     foreign = temporary / "tmpforeign"
     foreign.mkdir()
-    (foreign / homes.LOCK).touch()
+    (foreign / temporary_folders.LOCK).touch()
     if os.getuid() == 0:
         os.chown(foreign, 65534, 65534)
         kept.append(foreign)
-    homes.sweep()
+    temporary_folders.sweep()
     assert all(folder.is_dir() for folder in kept)
-    assert (kept[1] / homes.LOCK).exists()
+    assert (kept[1] / temporary_folders.LOCK).exists()
 
 
 def test_folder_of_a_living_judge_is_locked_from_its_first_moment() -> None:
-    home, lock = homes.make()
-    homes.sweep()
-    assert [path.name for path in home.iterdir()] == [homes.LOCK]
+    home, lock = temporary_folders.make()
+    temporary_folders.sweep()
+    assert [path.name for path in home.iterdir()] == [temporary_folders.LOCK]
     os.close(lock)
-    homes.sweep()
+    temporary_folders.sweep()
     assert not home.exists()

@@ -5,9 +5,8 @@ from typing import Any
 
 import pytest
 
-from online_judge import inspection
-from online_judge.evaluation.kernel_share import KernelShare, KernelTime
-from online_judge.evaluation.launches import LaunchMeter, Resources
+from online_judge.candidate.kernel_share import KernelShare, KernelTime
+from online_judge.candidate.launches import LaunchMeter, Resources
 
 
 class Stopwatch:
@@ -38,11 +37,11 @@ def test_every_call_meets_a_cold_cache_and_a_silent_profiler_is_no_failure(
         calls.append("profiled")
         return share if seen else None
 
-    monkeypatch.setattr("online_judge.evaluation.kernel_share.profile_share", profile)
+    monkeypatch.setattr("online_judge.candidate.kernel_share.profile_share", profile)
     meter = LaunchMeter(cuda=False)
     monkeypatch.setattr(meter, "resources", lambda: {"mine": Resources(1, 0, 0, 4, 9)})
     watch: Any = Stopwatch()
-    found = inspection.inspect(lambda: calls.append("called"), lambda: None, [], meter, watch)
+    found = profile.inspect(lambda: calls.append("called"), lambda: None, [], meter, watch)
     assert found["shares"] == ([share.to_json()] * 3 if seen else [])
     assert found["resources"] == {"mine": [1, 0, 0, 4, 9]}
     assert found["wall_ms"] > 0

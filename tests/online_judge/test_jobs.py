@@ -6,17 +6,17 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from adaexplore.core.wire import EvaluationRequest, JobRequest
-from online_judge import jobs, journal
-from online_judge.cache import Known, Question, ResultCache
-from online_judge.devices import Machine
-from online_judge.evaluations import Evaluations
-from online_judge.jobs import JobBoard
-from online_judge.journal import Journal
-from online_judge.metrics import Metrics
-from online_judge.scheduler import QueueFull, Scheduler
+from online_judge.common.tokens import Caller
+from online_judge.queue import board, journal
+from online_judge.queue.board import JobBoard
+from online_judge.queue.cache import Known, Question, ResultCache
+from online_judge.queue.evaluations import Evaluations
+from online_judge.queue.journal import Journal
+from online_judge.queue.metrics import Metrics
+from online_judge.queue.scheduler import QueueFull, Scheduler
+from online_judge.queue.store import Store
 from online_judge.settings import Settings
-from online_judge.store import Store
-from online_judge.tokens import Caller
+from online_judge.slots.devices import Machine
 
 from .test_scheduler import slots
 
@@ -90,7 +90,7 @@ def test_identical_jobs_count_for_their_own_clients() -> None:
 
 def test_finished_jobs_of_one_client_push_out_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "KEPT", 2)
-    monkeypatch.setattr(jobs, "KEPT", 2)
+    monkeypatch.setattr(board, "KEPT", 2)
 
     async def body(board: JobBoard) -> None:
         kept = await board.submit(BODY, None, B)

@@ -14,10 +14,10 @@ import torch
 from triton.backends.nvidia.driver import CudaLauncher
 from triton.compiler.compiler import CompiledKernel
 
+from online_judge.candidate.kernel_share import KernelShare, KernelTime, flags, profile_share, summarise
+from online_judge.candidate.launches import MAX_NAMED, Launches, LaunchMeter, Resources
+from online_judge.common.modules import load_file
 from online_judge.cpu import simulated_cuda
-from online_judge.evaluation.kernel_share import KernelShare, KernelTime, flags, profile_share, summarise
-from online_judge.evaluation.launches import MAX_NAMED, Launches, LaunchMeter, Resources
-from online_judge.evaluation.modules import load_file
 
 KERNELS = """
 import torch
@@ -266,7 +266,7 @@ def test_extension_of_the_candidate_is_reported(monkeypatch: pytest.MonkeyPatch)
         pass
     assert not meter.launches().extension
     monkeypatch.setattr(
-        "online_judge.evaluation.launches._libraries", lambda: frozenset({"/home/player/fused.so"})
+        "online_judge.candidate.launches._libraries", lambda: frozenset({"/home/player/fused.so"})
     )
     assert meter.launches().extension
 
@@ -284,7 +284,7 @@ def test_extension_of_the_candidate_is_reported(monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_libraries_of_the_system_are_no_extension(path: str, foreign: bool) -> None:
-    from online_judge.evaluation import launches
+    from online_judge.candidate import launches
 
     assert launches._is_foreign(path) is foreign
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from online_judge import channel
-from online_judge.channel import Channel
-from online_judge.cores import ANY_CORE, Cores, run_on
-from online_judge.device_lock import DeviceLock
-from online_judge.evaluation.leases import Leases
-from online_judge.lease_desk import LeaseDesk
+from online_judge.common.cores import ANY_CORE, Cores, run_on
+from online_judge.evaluator.leases import Leases
+from online_judge.processes.device_lock import DeviceLock
+from online_judge.protocol import channel
+from online_judge.protocol.channel import Channel
+from online_judge.slots.leases import LeaseDesk
 
 from .live import wait_until
 

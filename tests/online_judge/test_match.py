@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from online_judge.evaluation.flags import SEVERITIES, Severity
+from online_judge.verdict.flags import SEVERITIES, Severity
 
 from .live import LiveJudge
 from .sources import HONEST, PASSING, REFERENCE, with_forward

@@ -8,16 +8,16 @@ import pytest
 import torch
 
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.evaluation import measurement
-from online_judge.evaluation.costs import Cost
-from online_judge.evaluation.leases import Hold
-from online_judge.evaluation.measurement import Measured, measured
-from online_judge.evaluation.problem import Problem
-from online_judge.evaluation.race import Outcome, Side
-from online_judge.evaluation.reference import Reference, Seeds
-from online_judge.evaluation.timing import Block
-from online_judge.evaluation.witness import Observed
-from online_judge.orders import Block as BlockOrder
+from online_judge.common.timing import Block
+from online_judge.evaluator.costs import Cost
+from online_judge.evaluator.leases import Hold
+from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.reference import Reference, Seeds
+from online_judge.evaluator.timing import measurement
+from online_judge.evaluator.timing.clock_check import Observed
+from online_judge.evaluator.timing.interleaved import Outcome, Side
+from online_judge.evaluator.timing.measurement import Measured, measured
+from online_judge.protocol.orders import Block as BlockOrder
 
 from .sources import REFERENCE
 

@@ -3,8 +3,9 @@
 import pytest
 
 from adaexplore.core.verdict import Status, Verdict
-from online_judge.evaluation import feedback, memory_errors
-from online_judge.evaluation.findings import Failure, Stage
+from online_judge.common import memory_errors
+from online_judge.protocol.findings import Failure, Stage
+from online_judge.verdict import feedback
 
 
 def verdict(status: Status, message: str) -> Verdict:

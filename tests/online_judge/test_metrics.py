@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 from typing import cast
 
-from online_judge.metrics import Metrics
-from online_judge.pool import Pool
+from online_judge.processes.pool import Pool
+from online_judge.queue.metrics import Metrics
 
 
 def lines(metrics: Metrics) -> list[str]:

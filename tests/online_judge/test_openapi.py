@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from online_judge.gateway import create_app
+from online_judge.api.app import create_app
+from online_judge.common.tokens import Client
 from online_judge.settings import Settings
-from online_judge.tokens import Client
 
 OPEN = ("/livez", "/readyz")
 DOCUMENT = create_app().openapi()

@@ -3,9 +3,10 @@ from typing import Any
 import pytest
 import torch
 
-from online_judge.evaluation import comparison, feedback
-from online_judge.evaluation.comparison import difference
-from online_judge.evaluation.findings import Difference
+from online_judge.evaluator.correctness import comparison
+from online_judge.evaluator.correctness.comparison import difference
+from online_judge.protocol.findings import Difference
+from online_judge.verdict import feedback
 
 
 def pattern(got: Any, want: Any) -> str:

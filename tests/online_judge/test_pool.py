@@ -11,11 +11,11 @@ from typing import cast
 import pytest
 
 from adaexplore.core.errors import ConfigError
-from online_judge.channel import Channel, ChannelClosed
-from online_judge.device_lock import DeviceLock
-from online_judge.nursery import Nursery, ZygoteLost
-from online_judge.pool import Armed, ArmingFailed, Pool
-from online_judge.sandbox import PlayerSpec
+from online_judge.processes.device_lock import DeviceLock
+from online_judge.processes.fork_client import Nursery, ZygoteLost
+from online_judge.processes.pool import Armed, ArmingFailed, Pool
+from online_judge.protocol.channel import Channel, ChannelClosed
+from online_judge.sandbox.process_spec import PlayerSpec
 from online_judge.settings import Settings
 
 from .live import wait_until

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from online_judge import printable
-from online_judge.evaluation.findings import Failure, Stage
+from online_judge.common import printable
+from online_judge.protocol.findings import Failure, Stage
 
 from .live import LiveJudge, running_judge
 from .sources import PASSING, REFERENCE, with_forward

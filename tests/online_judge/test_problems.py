@@ -296,7 +296,8 @@ PATCHES = {
     "comparison": "torch.Tensor.__sub__ = lambda one, other: torch.zeros(())",
     "drawing": "torch.randn = lambda *size, **more: torch.zeros(*size)",
     "builtins": "import builtins\nbuiltins.any = lambda items: False",
-    "judge": "from online_judge.evaluation import comparison\ncomparison.difference = lambda *a, **b: None",
+    "judge": "from online_judge.evaluator.correctness import comparison\n"
+    "comparison.difference = lambda *a, **b: None",
     "switch": "torch.set_flush_denormal(False)\ntorch.set_num_threads(2)",
 }
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.evaluation.costs import Cost
-from online_judge.evaluation.dialogue import PlayerGone
-from online_judge.evaluation.occupancy import occupancy
-from online_judge.evaluation.profiling import profile_of
+from online_judge.evaluator.costs import Cost
+from online_judge.evaluator.dialogue import PlayerGone
+from online_judge.evaluator.occupancy import occupancy
+from online_judge.evaluator.profile import profile_of
 
 H200 = SimpleNamespace(
     major=9,

@@ -10,10 +10,10 @@ import pytest
 
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobRequest
-from online_judge.cache import Question, ResultCache
-from online_judge.journal import UNREADABLE, JobRow, Journal
-from online_judge.metrics import Metrics
-from online_judge.store import Store
+from online_judge.queue.cache import Question, ResultCache
+from online_judge.queue.journal import UNREADABLE, JobRow, Journal
+from online_judge.queue.metrics import Metrics
+from online_judge.queue.store import Store
 
 from .live import running_judge
 from .sources import BAD, PASSING

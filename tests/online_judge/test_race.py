@@ -7,13 +7,21 @@ from typing import Any
 import pytest
 import torch
 
+from online_judge.common.timing import Block
 from online_judge.cpu.simulation import simulated_cuda
-from online_judge.evaluation import race as race_module
-from online_judge.evaluation.dialogue import BlockRefused, PlayerGone
-from online_judge.evaluation.race import MAX_ROUNDS, MIN_ROUNDS, MIN_SAMPLES, Outcome, Race, Side, _Audit
-from online_judge.evaluation.timing import Block
-from online_judge.evaluation.witness import Observed
-from online_judge.orders import Block as BlockOrder
+from online_judge.evaluator.dialogue import BlockRefused, PlayerGone
+from online_judge.evaluator.timing import interleaved as race_module
+from online_judge.evaluator.timing.clock_check import Observed
+from online_judge.evaluator.timing.interleaved import (
+    MAX_ROUNDS,
+    MIN_ROUNDS,
+    MIN_SAMPLES,
+    Outcome,
+    Race,
+    Side,
+    _Audit,
+)
+from online_judge.protocol.orders import Block as BlockOrder
 
 
 def marked(*calls_ms: float) -> Observed:

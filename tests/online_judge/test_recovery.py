@@ -13,7 +13,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from online_judge.nursery import Attempts, Nursery
+from online_judge.processes.fork_client import Attempts, Nursery
 
 from .live import LiveJudge, alive, judge_environment, parent, start_command, wait_until
 from .sources import HONEST, NOTED, REFERENCE, with_forward

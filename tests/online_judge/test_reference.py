@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
-from online_judge.evaluation import costs, deviation, oracles, reference, tiers, variants
-from online_judge.evaluation.reference import NoRoom, Reference, ReferenceFailed, Seeds
+from online_judge.evaluator import costs, reference
+from online_judge.evaluator.correctness import deviation, oracles, tiers, variants
+from online_judge.evaluator.reference import NoRoom, Reference, ReferenceFailed, Seeds
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 SMALL = {

@@ -1,5 +1,5 @@
 from adaexplore.core.verdict import Status
-from online_judge.evaluation import rehearsal
+from online_judge.evaluator import rehearsal
 
 
 def test_rehearsal_goes_to_the_end_and_grades_precision() -> None:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from online_judge.room import Cancelled, NoRoom, Room
+from online_judge.slots.sharing import Cancelled, NoRoom, Room
 
 NEVER = threading.Event()
 

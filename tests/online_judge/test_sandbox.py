@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from adaexplore.core.errors import JudgeError
-from online_judge import linux, readback, sandbox
-from online_judge.nursery import Nursery
-from online_judge.sandbox import PlayerSpec
+from online_judge.processes.fork_client import Nursery
+from online_judge.sandbox import linux, process_spec, read_back
+from online_judge.sandbox.process_spec import PlayerSpec
 
 from .confined import Outcome, confined
 from .live import comm, wait_until
@@ -84,7 +84,7 @@ def test_files_of_others_are_out_of_reach(judge: str, tmp_path: Path) -> None:
     secret = tmp_path / "reference.py"
     secret.write_text("class Model: pass")
     secret.chmod(0o644)
-    paths = [str(secret), str(REPOSITORY / "pyproject.toml"), str(REPOSITORY / "online_judge/referee.py")]
+    paths = [str(secret), str(REPOSITORY / "pyproject.toml"), str(REPOSITORY / "online_judge/evaluator/process.py")]
     outcome = attempt(f"[open(path).read() for path in {paths}]", **JUDGES[judge])
     need(outcome, "filesystem")
     assert outcome.result == "refused"
@@ -165,7 +165,7 @@ def test_walls_left_out_are_not_reported_as_standing() -> None:
     for key in ("network", "pids", "hidden", "ipc", "filesystem", "landlock", "cgroup", "seccomp"):
         assert facts[key] is False, key
     assert facts["uid"] is facts["memory_bytes"] is facts["disk_bytes"] is None
-    words = readback.weaknesses(facts)
+    words = read_back.weaknesses(facts)
     assert "the file system is open" in words
     assert "no memory limit" in words
     assert "no system call filter" in words
@@ -288,10 +288,10 @@ def test_assigning_a_job_sets_its_precision_and_only_a_writable_build_folder(
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", "private")
     monkeypatch.delenv("TRITON_F32_DEFAULT", raising=False)
     spec = PlayerSpec(folder="x", device="cpu", visible_devices="", compile_target="sm_90")
-    assert sandbox.assign(spec, tf32="paper", build_dir=str(tmp_path / "none")).tf32 == "paper"
+    assert process_spec.assign(spec, tf32="paper", build_dir=str(tmp_path / "none")).tf32 == "paper"
     assert os.environ["TORCH_EXTENSIONS_DIR"] == "private"
     assert "TRITON_F32_DEFAULT" not in os.environ
-    sandbox.assign(spec, tf32="off", build_dir=str(tmp_path))
+    process_spec.assign(spec, tf32="off", build_dir=str(tmp_path))
     assert os.environ["TORCH_EXTENSIONS_DIR"] == str(tmp_path)
     assert os.environ["TRITON_F32_DEFAULT"] == "ieee"
     monkeypatch.delenv("TRITON_F32_DEFAULT")

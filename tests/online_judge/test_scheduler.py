@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from online_judge.scheduler import HEAD_START, Job, QueueFull, Scheduler
+from online_judge.queue.scheduler import HEAD_START, Job, QueueFull, Scheduler
 
 
 @dataclass(eq=False)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_judge.evaluation.speedup import interval, quantile, spread, summarise
+from online_judge.evaluator.timing.speedup import interval, quantile, spread, summarise
 
 TIMES = st.floats(1e-4, 1e4)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from online_judge.evaluation.flags import Severity
-from online_judge.evaluation.static_notes import notes
+from online_judge.verdict.flags import Severity
+from online_judge.verdict.static_notes import notes
 
 FUSED = """
 import math

@@ -13,18 +13,18 @@ import pytest
 
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import EvaluationRequest
-from online_judge import contest
-from online_judge.contest import Contest, ContextLost
-from online_judge.evaluation import trees
-from online_judge.evaluation.arenas import Window
-from online_judge.evaluation.findings import Failure, Stage
-from online_judge.evaluation.leases import Hold
-from online_judge.evaluation.match import Terms
-from online_judge.evaluation.problem import Problem
-from online_judge.evaluation.reference import Reference, Seeds
-from online_judge.evaluation.sweep import Sweep
-from online_judge.orders import Choose, Enter, Equip, Forward, Rate
-from online_judge.sweeps import DECLARED, SweepTerms, Swept
+from online_judge.candidate import config_sweep
+from online_judge.candidate.config_sweep import Contest, ContextLost
+from online_judge.evaluator.config_sweep import Sweep
+from online_judge.evaluator.evaluation import Terms
+from online_judge.evaluator.leases import Hold
+from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.reference import Reference, Seeds
+from online_judge.protocol import trees
+from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
+from online_judge.protocol.findings import Failure, Stage
+from online_judge.protocol.orders import Choose, Enter, Equip, Forward, Rate
+from online_judge.protocol.shared_tensors import Window
 
 from .scripted import scripted
 from .sources import REFERENCE
@@ -162,7 +162,7 @@ WHOSE = ("tuning", "reference", "candidate")
 
 @pytest.fixture(autouse=True)
 def many_cores(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("online_judge.evaluation.sweep.os.cpu_count", lambda: 16)
+    monkeypatch.setattr("online_judge.evaluator.config_sweep.os.cpu_count", lambda: 16)
 
 
 def called(model: Any, order: Forward, fds: list[int]) -> dict[str, Any]:
@@ -324,7 +324,7 @@ def test_one_that_breaks_the_process_is_found_when_all_are_tried_alone(
     def describe(error: BaseException, stage: Stage, *rest: Any, **more: Any) -> Failure:
         return Failure(Status.ILLEGAL_ACCESS, stage, "RuntimeError", "an illegal memory access")
 
-    monkeypatch.setattr("online_judge.contest.classification.describe", describe)
+    monkeypatch.setattr("online_judge.candidate.config_sweep.classification.describe", describe)
     breaking = configuration(1.0).replace("return torch", "raise RuntimeError\n        return torch")
     sources = [configuration(8.0), configuration(2.0), breaking, configuration(3.0)]
     together = swept(tmp_path, sources).found
@@ -379,11 +379,11 @@ def test_times_that_cannot_be_are_not_taken(
 def test_kernels_that_compile_long_after_all_others_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(contest, "_LEAST_S", 0.2)
+    monkeypatch.setattr(config_sweep, "_LEAST_S", 0.2)
     waiting = "import time\n        time.sleep(2)\n        return torch"
     slow = configuration(1.0).replace("return torch", waiting)
     result = swept(tmp_path, [configuration(cost) for cost in (8.0, 2.0, 3.0)] + [slow])
-    assert result.found.failed == {3: contest.LATE}
+    assert result.found.failed == {3: config_sweep.LATE}
     assert result.found.ranking[0] == 1
     assert result.found.parts_s["compile"] < 1.5
 
@@ -403,7 +403,7 @@ def test_constructing_leaves_time_for_the_rest(tmp_path: Path, monkeypatch: pyte
         "super().__init__()\n        import time\n        begin = time.thread_time()\n"
         "        while time.thread_time() - begin < 0.3:\n            pass",
     )
-    monkeypatch.setattr(contest, "_CONSTRUCT_SHARE", 0.01)
+    monkeypatch.setattr(config_sweep, "_CONSTRUCT_SHARE", 0.01)
     found = swept(tmp_path, [busy, busy, busy], budget_s=20.0).found
-    assert found.failed == {1: contest.SLOW, 2: contest.SLOW}
+    assert found.failed == {1: config_sweep.SLOW, 2: config_sweep.SLOW}
     assert found.ranking == [0]

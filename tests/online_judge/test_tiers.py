@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from online_judge.evaluation import deviation, tiers
-from online_judge.evaluation.tiers import Error, Limit
+from online_judge.evaluator.correctness import deviation, tiers
+from online_judge.evaluator.correctness.tiers import Error, Limit
 
 
 def rounded(x: Any, bits: int) -> Any:

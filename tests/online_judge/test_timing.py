@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_judge.evaluation.timing import Block
+from online_judge.common.timing import Block
 
 GOOD: dict[str, Any] = {"starts": [0.0, 2.0, 4.0], "ends": [1.0, 3.5, 5.0], "tail": 0.0}
 ANYTHING = st.recursive(

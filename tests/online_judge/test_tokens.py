@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.errors import ConfigError
+from online_judge.common.tokens import Client, Rates, find_client, read_clients
 from online_judge.settings import Settings
-from online_judge.tokens import Client, Rates, find_client, read_clients
 
 
 def hash_of(token: str) -> str:

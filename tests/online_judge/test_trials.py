@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaexplore.core.verdict import Status
-from online_judge.evaluation import trials as trials_module
-from online_judge.evaluation.arenas import Window
-from online_judge.evaluation.dialogue import CandidateFailed, PlayerGone
-from online_judge.evaluation.problem import Problem
-from online_judge.evaluation.reference import Reference, Seeds
-from online_judge.evaluation.trials import Called, Trials
-from online_judge.orders import Construct, Forward, Reweigh
+from online_judge.evaluator import trials as trials_module
+from online_judge.evaluator.dialogue import CandidateFailed, PlayerGone
+from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.reference import Reference, Seeds
+from online_judge.evaluator.trials import Called, Trials
+from online_judge.protocol.orders import Construct, Forward, Reweigh
+from online_judge.protocol.shared_tensors import Window
 
 from .scripted import scripted
 from .sources import REFERENCE
@@ -207,7 +207,7 @@ def test_memory_is_given_back_call_by_call(monkeypatch: pytest.MonkeyPatch) -> N
             made.append(self)
 
     monkeypatch.setattr(trials_module, "Arena", Remembered)
-    monkeypatch.setattr("online_judge.evaluation.arenas.Arena", Remembered)
+    monkeypatch.setattr("online_judge.protocol.shared_tensors.Arena", Remembered)
     called()
     with pytest.raises(CandidateFailed):
         called(REFERENCE, claiming(structure="nothing"))

@@ -8,8 +8,8 @@ import pytest
 from adaexplore.core.tunables import with_values
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.sweeps import DECLARED, SweepTerms, Swept
-from online_judge.tuning import MOST, evaluate_tuned
+from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
+from online_judge.slots.config_sweep import MOST, evaluate_tuned
 
 SOURCE = "BLOCK = 64\nTUNABLES = {'BLOCK': [32, 64, 128, 256]}\n"
 

@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from adaexplore.core.errors import ConfigError
-from online_judge.access import Door, is_loopback
+from online_judge.api.auth import Door, is_loopback
 from online_judge.settings import Settings
 
 from .live import LiveJudge, judge_environment, running_judge, start_command

@@ -11,10 +11,10 @@ import pytest
 
 from adaexplore.core.errors import ConfigError
 from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobRequest
-from online_judge import journal
-from online_judge.journal import JobRow, Journal
+from online_judge.queue import journal
+from online_judge.queue.journal import JobRow, Journal
+from online_judge.queue.store import Store
 from online_judge.settings import default_state_file
-from online_judge.store import Store
 
 from .live import LiveJudge, running_judge, wait_until
 from .sources import HONEST, NOTED, PASSING, REFERENCE, with_forward

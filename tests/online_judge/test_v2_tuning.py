@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from adaexplore.core.wire import EvaluationRequest, JobRequest
-from online_judge.cache import Question
+from online_judge.queue.cache import Question
 
 from .live import LiveJudge
 from .sources import PASSING, with_forward

@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 import torch
 
-from online_judge.evaluation import variants
-from online_judge.evaluation.reference import Reference, Seeds
-from online_judge.evaluation.variants import VARIANTS, Variant
+from online_judge.evaluator.correctness import variants
+from online_judge.evaluator.correctness.variants import VARIANTS, Variant
+from online_judge.evaluator.reference import Reference, Seeds
 
 BY_NAME: dict[str, Variant] = {variant.name: variant for variant in VARIANTS}
 

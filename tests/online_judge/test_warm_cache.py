@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from online_judge import warm_cache
-from online_judge.warm_cache import Building, WarmCache
+from online_judge.processes import warm_cache
+from online_judge.processes.warm_cache import Building, WarmCache
 
 pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 
@@ -39,7 +39,7 @@ def with_driver(driver_library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def works_without_a_compiler(cache: Path) -> bool:
     """Whether a fresh process with this cache folder gets by without compiling anything."""
     environment = os.environ | {"TRITON_CACHE_DIR": str(cache), "CC": "/bin/false"}
-    command = [sys.executable, "-m", "online_judge.warm_cache"]
+    command = [sys.executable, "-m", "online_judge.processes.warm_cache"]
     return subprocess.run(command, env=environment, capture_output=True, check=False).returncode == 0
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from online_judge.evaluation.findings import Stage
-from online_judge.watch import CandidateTimeout, ReferenceTimeout, Watch
+from online_judge.protocol.findings import Stage
+from online_judge.slots.time_limits import CandidateTimeout, ReferenceTimeout, Watch
 
 
 class Clock:
@@ -16,7 +16,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("online_judge.watch.time", clock)
+    monkeypatch.setattr("online_judge.slots.time_limits.time", clock)
     return clock
 
 

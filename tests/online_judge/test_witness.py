@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_judge.evaluation import witness
-from online_judge.evaluation.timing import Block
-from online_judge.evaluation.witness import Clocks, Observed
+from online_judge.common.timing import Block
+from online_judge.evaluator.timing import clock_check
+from online_judge.evaluator.timing.clock_check import Clocks, Observed
 
 CALLS = 100
 
@@ -78,13 +78,13 @@ def test_device_that_works_on_is_seen_beside_the_references_own_tail() -> None:
 
 
 def test_short_calls_after_one_another_may_cost_a_launch() -> None:
-    assert not witness.launch_bound(0.004, 0.03)
-    assert witness.launch_bound(0.004, 0.08)
-    assert not witness.launch_bound(10.0, 12.9)
-    assert witness.launch_bound(10.0, 13.1)
+    assert not clock_check.launch_bound(0.004, 0.03)
+    assert clock_check.launch_bound(0.004, 0.08)
+    assert not clock_check.launch_bound(10.0, 12.9)
+    assert clock_check.launch_bound(10.0, 13.1)
 
 
 def test_replay_confirms_or_does_not() -> None:
-    assert witness.confirmed(0.004, 0.012)
-    assert not witness.confirmed(0.004, 0.02)
-    assert witness.confirmed(1.0, -0.1)  # the copies that are taken off were slower by themselves
+    assert clock_check.confirmed(0.004, 0.012)
+    assert not clock_check.confirmed(0.004, 0.02)
+    assert clock_check.confirmed(1.0, -0.1)  # the copies that are taken off were slower by themselves

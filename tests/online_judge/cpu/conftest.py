@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from online_judge.candidate.switches import GlobalFlags
 from online_judge.cpu import simulated_cuda
-from online_judge.evaluation.switches import GlobalFlags
 
 
 @pytest.fixture

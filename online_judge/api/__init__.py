@@ -1,0 +1,1 @@
+"""HTTP only: routes, who may ask, what requests and answers look like."""

@@ -1,0 +1,192 @@
+"""Who may ask, and how much: bearer tokens, the loopback rule, the rate and the limit on bodies."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ipaddress
+import math
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from fastapi.responses import JSONResponse
+
+from adaexplore.core.errors import AdaExploreError
+from online_judge.common.tokens import Caller, Client, Rates, find_client
+
+if TYPE_CHECKING:
+    from fastapi import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from online_judge.settings import Settings
+
+OPEN_PATHS = ("/livez", "/readyz")
+TOKEN_VARIABLE = "ADAEXPLORE_JUDGE_TOKEN"
+CLIENTS_VARIABLE = "JUDGE_TOKENS"
+_MAX_DISCARD_BYTES = 2**26
+_MAX_CLIENT = 100
+PAUSE_S = 30.0
+"""Seconds between two parts of a body after which a request is given up."""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is this machine's own."""
+    if host == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
+
+
+class Door:
+    """ASGI middleware in front of everything; its settings are the application's."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        """Stand before ``app``."""
+        self._app = app
+        self._rates = Rates()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through or answer it here: 401, 403, 408, 413, 429."""
+        if scope["type"] == "lifespan":
+            await self._live(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        settings: Settings = scope["app"].state.settings
+        refusal = _refusal(scope, settings, self._rates)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        try:
+            body = await _read(receive, settings.max_body_bytes)
+        except TimeoutError:
+            text = f"No part of the body arrived for {PAUSE_S:.0f} s"
+            await JSONResponse({"detail": text}, 408, {"Connection": "close"})(scope, receive, send)
+            return
+        if body is None:
+            text = f"The body is larger than {settings.max_body_bytes} bytes (MAX_BODY_BYTES)"
+            await JSONResponse({"detail": text}, 413, {"Connection": "close"})(scope, receive, send)
+            return
+        first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+        async def replay() -> Message:
+            return first.pop() if first else await receive()
+
+        await self._app(scope, replay, send)
+
+    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the application's lifespan; a start that fails on purpose is reported in one line."""
+        failed: Message | None = None
+
+        async def tell(message: Message) -> None:
+            nonlocal failed
+            if message["type"] == "lifespan.startup.failed":
+                failed = message
+            else:
+                await send(message)
+
+        try:
+            await self._app(scope, receive, tell)
+        except BaseException as error:
+            if failed is None:
+                raise
+            line = str(error) if isinstance(error, AdaExploreError) else failed["message"]
+            await send({"type": failed["type"], "message": line})
+            raise
+
+
+def _refusal(scope: Scope, settings: Settings, rates: Rates) -> JSONResponse | None:
+    if scope["path"] in OPEN_PATHS:
+        return None
+    if settings.token is None and not settings.clients:
+        client = scope.get("client")
+        if client is None:
+            return None
+        if not is_loopback(client[0]):
+            text = f"This judge has no token and answers loopback only: start it with {TOKEN_VARIABLE}"
+            return JSONResponse({"detail": text}, 403)
+        foreign = _foreign_name(scope)
+        if foreign is None:
+            return None
+        text = (
+            f"This judge has no token and answers requests to localhost only, not {foreign}: "
+            f"address it as 127.0.0.1, or start it with {TOKEN_VARIABLE}"
+        )
+        return JSONResponse({"detail": text}, 403)
+    given = [value for name, value in scope["headers"] if name == b"authorization"]
+    scheme, _, credentials = (given[0] if len(given) == 1 else b"").partition(b" ")
+    client = _known(settings, credentials.strip())
+    if client is None or scheme.lower() != b"bearer":
+        needed = f"one that its {CLIENTS_VARIABLE} lists" if settings.clients else f"its {TOKEN_VARIABLE}"
+        text = f"This judge needs a bearer token: {needed}"
+        return JSONResponse({"detail": text}, 401, {"WWW-Authenticate": "Bearer"})
+    scope.setdefault("state", {})["client"] = client
+    wait_s = rates.wait_s(client, time.monotonic())
+    if not wait_s:
+        return None
+    text = f"Client {client.name} may ask {client.max_per_minute} times a minute"
+    return JSONResponse({"detail": text}, 429, {"Retry-After": str(math.ceil(wait_s))})
+
+
+def _known(settings: Settings, token: bytes) -> Client | None:
+    """Return the client with this token; that of ``ADAEXPLORE_JUDGE_TOKEN`` has no name."""
+    client = find_client(settings.clients, token)
+    right = settings.token is not None and hmac.compare_digest(token, settings.token.encode())
+    return client or (Client() if right else None)
+
+
+def _foreign_name(scope: Scope) -> str | None:
+    """A ``Host`` or ``Origin`` that is not this machine's: a browser was led here by another site's page."""
+    for name, value in scope["headers"]:
+        text = value.decode("latin-1")
+        if name == b"host" and not _is_local(f"//{text}"):
+            return f"Host {text[:_MAX_CLIENT]!r}"
+        if name == b"origin" and not _is_local(text):
+            return f"Origin {text[:_MAX_CLIENT]!r}"
+    return None
+
+
+def _is_local(url: str) -> bool:
+    try:
+        return is_loopback(urlsplit(url).hostname or "")
+    except ValueError:
+        return False
+
+
+async def _read(receive: Receive, limit: int) -> bytes | None:
+    """The body; None if it is too large, most of it read all the same so that the client hears the answer."""
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        async with asyncio.timeout(PAUSE_S):
+            message = await receive()
+        if message["type"] != "http.request":  # the client is gone
+            break
+        part = message.get("body", b"")
+        size += len(part)
+        if size <= limit:
+            parts.append(part)
+        else:
+            parts.clear()
+        if not message.get("more_body") or size > limit + _MAX_DISCARD_BYTES:
+            break
+    return b"".join(parts) if size <= limit else None
+
+
+def client_of(request: Request) -> Caller:
+    """Return whose request it is: by its token where the judge has clients with names.
+
+    Elsewhere all requests have one owner, and take turns by ``X-Client``, else by address.
+    """
+    settings: Settings = request.app.state.settings
+    if settings.clients:
+        client: Client = request.state.client
+        return Caller(client.name, client.name, client.max_queued)
+    named = request.headers.get("x-client", "")
+    return Caller(turn=named[:_MAX_CLIENT] or (request.client.host if request.client is not None else ""))

@@ -1,0 +1,1 @@
+"""The untrusted process that loads one candidate and obeys the evaluator."""

@@ -1,0 +1,151 @@
+"""The single-use process that compiles one candidate's launches; it sees shapes, never data.
+
+Over its socket it gets one JSON object ``{"reference", "source", "dtype", "tf32"}`` and sends, after
+``{"armed": {}}``, ``{"stage": ...}`` for each stage of the candidate that it enters and at last one of
+``{"end": {}}``, ``{"end": {"failed": {...}}}`` and ``{"end": {"reference_failed": reason}}``. The last is
+true only before the first stage: from then on the candidate's code runs here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import socket
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import torch
+
+from online_judge.candidate import classification
+from online_judge.common import modules
+from online_judge.cpu import simulated_cuda
+from online_judge.cpu.dataless import DatalessTensors
+from online_judge.cpu.errors import NotCheckedError
+from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
+from online_judge.protocol.channel import Channel, ChannelClosed
+from online_judge.protocol.findings import Failure, Stage
+from online_judge.sandbox import linux, process_spec
+from online_judge.sandbox.process_spec import CANDIDATE_FILE, PlayerSpec
+
+_MODULE = "candidate"
+# what torch imports when it first works out a shape in Python: over a second that players then save
+_USED_LATER = (
+    "torch._dynamo",
+    "torch.fx.experimental.symbolic_shapes",
+    "triton.compiler.code_generator",
+)
+
+
+class CompilePlayer:
+    """Calls one candidate once, with every launch compiled and none executed."""
+
+    def __init__(self, channel: Channel, spec: PlayerSpec, dataless: DatalessTensors) -> None:
+        """Get ready for any candidate; ``spec`` and the simulation are in force."""
+        self._channel = channel
+        self._spec = spec
+        self._dataless = dataless
+        self._file = str(Path(spec.folder) / CANDIDATE_FILE)
+        self._stage: Stage | None = None
+
+    def play(self) -> None:
+        """Wait for the job, do it, tell what came of it."""
+        self._channel.send_json({"armed": {}})
+        order, _ = self._channel.receive_json()
+        process_spec.assign(self._spec, tf32=order["tf32"])
+        modules.apply_precision(order["tf32"])
+        try:
+            with modules.torch_defaults():
+                reference, inputs = self._reference(order["reference"], order["dtype"])
+            sys.modules.pop(modules.REFERENCE_MODULE, None)
+        except ReferenceFailed as error:
+            self._channel.send_json({"end": {"reference_failed": str(error)}})
+            return
+        outcome: Failure | None
+        try:
+            outcome = self._call(order["source"], order["dtype"], reference, inputs)
+        except ChannelClosed:
+            raise
+        except BaseException as error:  # noqa: BLE001 - sys.exit in a candidate is its failure too
+            outcome = classification.describe(error, self._stage or Stage.LOAD, self._file, cuda=False)
+        self._channel.send_json({"end": {} if outcome is None else {"failed": outcome.to_json()}})
+
+    def _reference(self, source: str, dtype: Any) -> tuple[Reference, list[Any]]:
+        """The reference and its inputs; one that asks for values is run with them, and they are dropped."""
+        try:
+            return self._load_reference(source, dtype)
+        except ReferenceFailed as error:
+            if not isinstance(error.__cause__, NotCheckedError):
+                raise
+        with self._dataless.with_values():
+            reference, inputs = self._load_reference(source, dtype)
+        return reference, self._dataless.without_values(inputs)
+
+    def _load_reference(self, source: str, dtype: Any) -> tuple[Reference, list[Any]]:
+        reference = Reference(source, "", Seeds(b""), dtype, cuda=False)
+        return reference, reference.inputs("compile")
+
+    def _call(self, source: str, dtype: Any, reference: Reference, inputs: list[Any]) -> Failure | None:
+        self._enter(Stage.LOAD)
+        raw = source.encode("utf-8", "surrogatepass")
+        Path(self._file).write_bytes(raw)
+        try:
+            compile(raw, self._file, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+            return classification.syntax_failure(error, raw.decode("utf-8", "replace"))
+        model_class = _load(self._file, empty=not raw.strip())
+        self._enter(Stage.CONSTRUCT)
+        modules.seed_everything(reference.construct_seed)
+        model = model_class(*reference.init_inputs)
+        if isinstance(model, torch.nn.Module) and dtype != "fp32":
+            model = model.to(modules.DTYPES[dtype])
+        self._enter(Stage.FORWARD)
+        modules.seed_everything(reference.call_seed("compile"))
+        with torch.no_grad():
+            model(*inputs)
+        return None
+
+    def _enter(self, stage: Stage) -> None:
+        self._stage = stage
+        self._channel.send_json({"stage": stage.value})
+
+
+def _load(file: str, *, empty: bool) -> Any:
+    """The candidate's class."""
+    module = modules.load_file(file, _MODULE)
+    if not hasattr(module, "ModelNew"):
+        raise AttributeError("the source is empty" if empty else "the source defines no class ModelNew")
+    return module.ModelNew
+
+
+def warm_up() -> None:
+    """Import, in the process that players are forked from, what they would each import; starts no CUDA."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in _USED_LATER:
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+
+
+@contextlib.contextmanager
+def _simulation(spec: PlayerSpec) -> Iterator[DatalessTensors]:
+    with simulated_cuda(spec.compile_target, executes=False) as dataless:
+        assert dataless is not None
+        yield dataless
+
+
+def main(sock: socket.socket, spec: PlayerSpec) -> NoReturn:
+    """Be the player behind ``sock``; runs in a fresh process that ends here."""
+    linux.set_process_name("judge-compiler")
+    try:
+        with _simulation(spec) as dataless, contextlib.suppress(ChannelClosed):
+            CompilePlayer(Channel(sock), spec, dataless).play()
+    finally:
+        with contextlib.suppress(Exception):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(0)

@@ -1,0 +1,411 @@
+"""The single-use process that runs one candidate; nothing it says is more than a claim."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import socket
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+import torch
+from triton.runtime import driver
+
+from online_judge.candidate import classification, kernel_share, overlap, profile
+from online_judge.candidate.background import Background
+from online_judge.candidate.config_sweep import Contest, ContextLost
+from online_judge.candidate.launches import LaunchMeter
+from online_judge.candidate.patch_audit import Watchdog
+from online_judge.candidate.switches import GlobalFlags
+from online_judge.common import modules, timing
+from online_judge.common.cores import run_on, time_on
+from online_judge.protocol import trees
+from online_judge.protocol.channel import Channel, ChannelClosed
+from online_judge.protocol.findings import Failure, Stage
+from online_judge.protocol.orders import (
+    DONE,
+    Block,
+    Choose,
+    Construct,
+    Enter,
+    Equip,
+    Forward,
+    Inspect,
+    Load,
+    Observe,
+    Order,
+    Prepare,
+    Rate,
+    Reweigh,
+)
+from online_judge.protocol.shared_tensors import Window
+from online_judge.sandbox import process_spec
+from online_judge.sandbox.process_spec import CANDIDATE_FILE, PlayerSpec
+
+MODULE = "candidate"
+_OK: dict[str, Any] = {}
+
+
+class Player:
+    """Carries out a referee's orders on one candidate."""
+
+    def __init__(self, channel: Channel, spec: PlayerSpec) -> None:
+        """Get ready for any candidate; ``spec`` is already in force."""
+        self._channel = channel
+        self._spec = spec
+        self._cuda = spec.device == "cuda"
+        self._file = str(Path(spec.folder) / CANDIDATE_FILE)
+        self._stopwatch = _arm() if self._cuda else None
+        self._meter = LaunchMeter(cuda=self._cuda)
+        self._class: Any = None
+        self._model: Any = None
+        self._buffers: dict[str, Any] = {}
+        self._known: set[str] = set()
+        self._prepared: tuple[list[Any], list[Any], Prepare] | None = None
+        self._graph: timing.BlockRun | None = None
+        self._contest: Contest | None = None
+        self._switched: list[str] = []
+        self._settled = False
+        self._lines: list[str] | None = None
+
+    def play(self) -> None:
+        """Say that everything is ready, then obey until the channel closes or something fails."""
+        self._channel.send_json({"armed": {}})
+        done = True
+        while done:
+            body, fds = self._channel.receive()
+            order: Order = pickle.loads(body)
+            match order:
+                case Load():
+                    done = self._attempt(Stage.LOAD, partial(self._load, order))
+                case Construct():
+                    done = self._attempt(Stage.CONSTRUCT, partial(self._construct, order, fds))
+                case Reweigh():
+                    done = self._attempt(Stage.FORWARD, partial(self._reweigh, order, fds))
+                case Forward():
+                    done = self._attempt(Stage.FORWARD, partial(self._forward, order, fds))
+                case Observe():
+                    done = self._attempt(Stage.FORWARD, self._observe)
+                case Prepare():
+                    done = self._attempt(Stage.TIMING, partial(self._prepare, order, fds))
+                case Block():
+                    done = self._attempt(Stage.TIMING, partial(self._time, order))
+                case Inspect():
+                    done = self._attempt(Stage.TIMING, partial(self._inspect, order, fds))
+                case Equip():
+                    done = self._attempt(Stage.LOAD, partial(self._equip, order, fds))
+                case Enter() | Rate() | Choose():
+                    done = self._attempt(Stage.FORWARD, partial(self._compete, order))
+
+    def _attempt(self, stage: Stage, work: Callable[[], dict[str, Any] | Failure]) -> bool:
+        """Do one piece of work and answer; this is the border at which any exception is an outcome."""
+        try:
+            outcome = work()
+        except BaseException as error:  # noqa: BLE001 - sys.exit in a candidate is its failure too
+            outcome = classification.describe(error, stage, self._file, cuda=self._cuda)
+        failed = isinstance(outcome, Failure)
+        if failed:
+            _flush()  # with this answer the player may be ended at any moment
+        answer = {"failed": outcome.to_json()} if isinstance(outcome, Failure) else outcome
+        self._channel.send_json(answer)
+        return not failed
+
+    def _load(self, order: Load) -> dict[str, Any] | Failure:
+        process_spec.assign(self._spec, tf32=order.tf32, build_dir=order.build_dir)
+        modules.apply_precision(order.tf32)
+        self._watchdog = Watchdog.take()
+        self._switches = GlobalFlags.take()
+        self._background = Background()
+        Path(self._file).write_bytes(order.source)
+        try:
+            compile(order.source, self._file, "exec", dont_inherit=True)
+        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
+            return classification.syntax_failure(error, order.source.decode("utf-8", "replace"))
+        module = modules.load_file(self._file, MODULE)
+        self._class = getattr(module, "ModelNew", None)
+        if self._class is None:
+            empty = (
+                "the source is empty" if not order.source.strip() else "the source defines no class ModelNew"
+            )
+            raise AttributeError(empty)
+        self._keep_switches()
+        return _OK
+
+    def _keep_switches(self) -> None:
+        """Note what the candidate switched, and switch it back: both sides run under the same ones."""
+        self._switched += self._switches.changes()
+        self._switches.restore()
+
+    def _construct(self, order: Construct, fds: list[int]) -> dict[str, Any]:
+        self._model = None
+        modules.seed_everything(order.seed)
+        changed = False
+        model = self._class(*order.init_inputs)
+        with Window(order.weights, fds) as window:
+            # others than the reference's are the candidate's own: what it keeps there must stay
+            known = set(window.tree())
+            if isinstance(model, torch.nn.Module):
+                changed = order.load and _load_weights(model, window.tree())
+                if order.dtype != "fp32":  # a candidate may hold half-precision weights on purpose
+                    model = model.to(modules.DTYPES[order.dtype])
+                model = model.cuda() if self._cuda else model
+        self._model = model
+        self._known = known
+        self._buffers = self._own_buffers()
+        self._synchronise()
+        self._keep_switches()
+        return {"changed": changed}
+
+    def _own_buffers(self) -> dict[str, Any]:
+        """Copies of the buffers that the reference has as well, such as running statistics."""
+        buffers = modules.buffers_of(self._model)
+        return {name: value for name, value in buffers.items() if name in self._known}
+
+    def _reweigh(self, order: Reweigh, fds: list[int]) -> dict[str, Any]:
+        with Window(order.weights, fds) as window, torch.no_grad():
+            model = self._model
+            fresh = window.tree()
+            own = model.state_dict() if isinstance(model, torch.nn.Module) else {}
+            loaded = own.keys() == fresh.keys() and all(own[name].shape == fresh[name].shape for name in own)
+            if loaded:
+                modules.restore_buffers(model, self._buffers)
+                for name, held in own.items():
+                    held.copy_(fresh[name])
+                self._buffers = self._own_buffers()
+            self._synchronise()
+        return {"loaded": loaded}
+
+    def _forward(self, order: Forward, fds: list[int]) -> dict[str, Any]:
+        modules.restore_buffers(self._model, self._buffers)
+        seen: dict[str, Any] = {}
+        with Window(order.inputs, fds[:1]) as inputs, Window(order.outputs, fds[1:]) as outputs:
+            arguments = self._arguments(inputs)
+            given = trees.take_apart(arguments).leaves
+            call = partial(self._call, order.seed, arguments)
+            match order.mode:
+                case "repeated":
+                    seen, result = self._repeat(order.seed, arguments)
+                case "ghost":
+                    with self._meter.skipping():
+                        result = call()
+                case "profiled":
+                    again = partial(self._call, order.seed, _clones(arguments))
+                    result = call()
+                    names = self._meter.kernel_names()
+                    share = kernel_share.profile_share(again, names)
+                    seen = {"share": share.to_json() if share is not None else None}
+                case _:
+                    result = call()
+                    self._look_behind()
+            tree = trees.take_apart(result)
+            leaves = []
+            for index, leaf in enumerate(tree.leaves):
+                leaves.append([list(leaf.shape), str(leaf.dtype), leaf.device.type, list(leaf.stride())])
+                if index < len(outputs.leaves):
+                    place = outputs.leaves[index]
+                    if place.shape == leaf.shape and place.dtype == leaf.dtype:
+                        place.copy_(leaf.detach())
+            if not self._cuda:  # the referee is to see what became of the inputs, as it does on a GPU
+                _hand_back(given, inputs)
+            self._synchronise()
+            del arguments, given, result, call
+        if self._cuda:
+            with contextlib.suppress(RuntimeError):  # torch refuses for good once a capture has failed
+                torch.cuda.empty_cache()  # the referee needs room for the next inputs
+        self._keep_switches()
+        return {"structure": tree.signature(), "leaves": leaves} | seen
+
+    def _repeat(self, seed: int, arguments: list[Any]) -> tuple[dict[str, Any], Any]:
+        """A counted call, and one on the same memory with the same values again, while its outputs are held.
+
+        Returns:
+            What they showed, and the second one's outputs.
+        """
+        given = trees.take_apart(arguments).leaves
+        kept = trees.take_apart(_clones(arguments)).leaves
+        with self._meter.counting():
+            first = self._call(seed, arguments)
+        seen: dict[str, Any] = {"launches": self._meter.launches().to_json()}
+        outputs = trees.take_apart(first).leaves
+        seen["aliases"] = overlap.aliases(outputs, given)
+        self._background.settle()
+        self._settled = True
+        for leaf, value in zip(given, kept, strict=True):
+            leaf.copy_(value)
+        second = self._call(seed, arguments)
+        apart = [leaf for leaf in outputs if not overlap.aliases([leaf], given)]
+        seen["reused"] = overlap.reused(apart, trees.take_apart(second).leaves)
+        return seen, second
+
+    def _call(self, seed: int, arguments: list[Any]) -> Any:
+        modules.seed_everything(seed)
+        with torch.no_grad():
+            result = self._model(*arguments)
+        self._synchronise()
+        return result
+
+    def _look_behind(self) -> None:
+        """Once, after a call that is neither the first nor the second: what still runs?"""
+        if self._lines is None and self._settled:
+            self._lines = self._background.found()
+
+    def _observe(self) -> dict[str, Any]:
+        run_on(self._spec.cores)
+        return {
+            "patched": self._watchdog.changes(),
+            "global_flags": sorted(set(self._switched)),
+            "background": self._lines or [],
+        }
+
+    def _prepare(self, order: Prepare, fds: list[int]) -> dict[str, Any]:
+        assert self._stopwatch is not None
+        time_on(order.cores)
+        sets, places = Window(order.inputs, fds[:1]).tree(), Window(order.outputs, fds[1:]).tree()
+        self._prepared = (sets, places, order)
+        modules.restore_buffers(self._model, self._buffers)
+        modules.seed_everything(order.seed)
+        calls, best_ms = self._stopwatch.warm_up(self._model, sets, order.least_s)
+        return {"calls": calls, "best_ms": best_ms}
+
+    def _time(self, order: Block) -> dict[str, Any]:
+        """Run a block when the referee says go; its clock runs from there to the word that all is done."""
+        try:
+            run = self._ready_block(order)
+        except Exception as error:
+            if order.kind != "graph":
+                raise
+            return {"ready": False, "why": str(error)[:200]}
+        self._channel.send_json({"ready": True})
+        self._channel.receive()
+        run.go()
+        self._channel.send(DONE)
+        return run.times().to_json()
+
+    def _inspect(self, order: Inspect, fds: list[int]) -> dict[str, Any]:
+        assert self._stopwatch is not None
+        with Window(order.inputs, fds[:1]) as window:
+            arguments = window.tree()
+            modules.restore_buffers(self._model, self._buffers)
+            call = partial(self._call, order.seed, arguments)
+            seen = profile.inspect(call, self._model, arguments, self._meter, self._stopwatch)
+            del arguments, call
+        return seen
+
+    def _equip(self, order: Equip, fds: list[int]) -> dict[str, Any]:
+        assert self._stopwatch is not None
+        process_spec.assign(self._spec, tf32=order.tf32, build_dir=order.build_dir)
+        modules.apply_precision(order.tf32)
+        self._switches = GlobalFlags.take()
+        self._background = Background()
+        folder = Path(self._spec.folder)
+        self._contest = Contest(folder, order, fds, self._stopwatch, cuda=self._cuda)
+        return _OK
+
+    def _compete(self, order: Enter | Rate | Choose) -> dict[str, Any] | Failure:
+        assert self._contest is not None
+        try:
+            match order:
+                case Enter():
+                    return self._contest.enter(order.sources, order.threads, order.limit_s)
+                case Rate():
+                    return self._contest.rate(order.calls, order.rounds)
+                case Choose():
+                    self._model = self._contest.chosen(order.number)
+                    self._buffers = modules.buffers_of(self._model)
+                    return _OK
+        except ContextLost as lost:
+            return lost.failure
+
+    def _ready_block(self, order: Block) -> timing.BlockRun:
+        assert self._stopwatch is not None
+        assert self._prepared is not None
+        sets, places, prepared = self._prepared
+        modules.restore_buffers(self._model, self._buffers)
+        modules.seed_everything(prepared.seed)
+        sets, places = sets[: order.calls], places[: order.calls]
+        if order.kind == "graph":
+            if self._graph is None:
+                self._graph = self._stopwatch.graph(self._model, sets, places)
+            return self._graph
+        return self._stopwatch.block(
+            self._model,
+            sets,
+            places,
+            flushes=order.flushes,
+            marked=order.kind == "marked",
+            reseed=partial(modules.seed_everything, prepared.seed) if prepared.reseed else None,
+        )
+
+    def _arguments(self, window: Window) -> list[Any]:
+        """The inputs; on the CPU path copies, so that each has a storage whose bounds can be checked."""
+        value = window.tree()
+        return cast(list[Any], value) if self._cuda else _clones(value)
+
+    def _synchronise(self) -> None:
+        if self._cuda:
+            torch.cuda.synchronize()
+
+
+def _clones(value: Any) -> list[Any]:
+    return cast(list[Any], trees.map_leaves(value, lambda leaf: leaf.clone()))
+
+
+def _load_weights(model: torch.nn.Module, weights: dict[str, Any]) -> bool:
+    """Copy the reference's weights where every name and shape is the same, else leave the model alone.
+
+    Returns:
+        Whether that changed any: the module's own construction came to other values.
+    """
+    own = model.state_dict()
+    if own.keys() != weights.keys() or any(own[name].shape != weights[name].shape for name in own):
+        return False
+    if all(torch.equal(own[name].to(weights[name]), weights[name]) for name in own):
+        return False
+    model.load_state_dict(weights)
+    return True
+
+
+def _hand_back(given: Sequence[Any], window: Window) -> None:
+    """Write copies of the inputs back to where they came from."""
+    for held, leaf in zip(window.leaves, given, strict=True):
+        if held.shape == leaf.shape and held.dtype == leaf.dtype:
+            held.copy_(leaf.detach())
+
+
+def _arm() -> timing.Stopwatch:
+    """Start CUDA and the libraries that most candidates use."""
+    stopwatch = timing.Stopwatch()
+    square = torch.ones(64, 64, device="cuda")
+    square @ square
+    driver.active.get_current_device()  # loads Triton's own helpers
+    torch.cuda.synchronize()
+    return stopwatch
+
+
+def _flush() -> None:
+    """Hand over what was printed; a candidate may have put anything in place of the streams."""
+    with contextlib.suppress(Exception):
+        sys.stdout.flush()
+        sys.stderr.flush()
+
+
+def main(sock: socket.socket, spec: PlayerSpec) -> NoReturn:
+    """Be the player behind ``sock``; runs in a fresh process that ends here."""
+    try:
+        with _device(spec), contextlib.suppress(ChannelClosed):
+            Player(Channel(sock), spec).play()
+    finally:
+        _flush()
+        os._exit(0)
+
+
+def _device(spec: PlayerSpec) -> contextlib.AbstractContextManager[Any]:
+    if spec.device == "cuda":
+        return contextlib.nullcontext()
+    from online_judge.cpu import simulated_cuda
+
+    return simulated_cuda(spec.compile_target)

@@ -1,0 +1,1 @@
+"""Used on both sides of the trust boundary."""

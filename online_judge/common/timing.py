@@ -1,0 +1,282 @@
+"""Timed blocks of calls on a GPU, the same code for reference and candidate.
+
+A block queues, for each of its calls: L2 flushes, an event, the call, an event, and a copy of the outputs
+into a place of their own. Nothing waits in between, so the launches of a call are hidden behind the work
+before it (those of the first one behind flushes, however long the calls are), and each output leaves the
+caller's hands before the next call begins.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+
+from online_judge.protocol import trees
+
+STEADY_CALLS = 3
+MAX_WARMUP_CALLS = 20_000
+_SLOW_WARMUP_S = 2.0
+_QUIET_S = 1.0
+_QUIET_TIMES = 2
+_QUIET_FLUSHES = 60
+_QUIET_RATIO = 1.25
+_RESOLUTION_MS = 0.0005  # of events, by the CUDA documentation
+_FALLBACK_L2_BYTES = 64 * 2**20
+_LAUNCH_COVER_MS = 0.1
+_LAUNCH_COVER = 1.5
+_MOST_COVER_MS = 0.5
+_FIRST_COVER_MS = 0.3
+
+Call = Callable[..., object]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Times of one block in milliseconds.
+
+    Attributes:
+        starts: of each call, counted from the first one's start; empty where the calls were not marked.
+        ends: likewise.
+        tail: from the end of the timed stream's work to the end of all work on the device.
+    """
+
+    starts: tuple[float, ...]
+    ends: tuple[float, ...]
+    tail: float
+
+    @property
+    def calls(self) -> list[float]:
+        """Milliseconds of each call."""
+        return [max(end - start, _RESOLUTION_MS) for start, end in zip(self.starts, self.ends, strict=True)]
+
+    @property
+    def span(self) -> float:
+        """Milliseconds from the first call's start to the last one's end."""
+        return self.ends[-1] if self.ends else 0.0
+
+    @property
+    def gaps(self) -> list[float]:
+        """Milliseconds between one call's end and the next one's start."""
+        return [start - end for start, end in zip(self.starts[1:], self.ends[:-1], strict=True)]
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that :meth:`from_claim` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_claim(cls, claim: object, calls: int) -> Block:
+        """What a player says of a block of so many marked calls.
+
+        Raises:
+            ValueError: these cannot be times of one.
+        """
+        data = claim if isinstance(claim, dict) else {}
+        starts, ends, tail = data.get("starts"), data.get("ends"), data.get("tail")
+        if not (isinstance(starts, list) and isinstance(ends, list) and len(starts) == len(ends) == calls):
+            raise ValueError(f"{calls} calls need as many times")
+        times = [*starts, *ends, tail]
+        if not all(isinstance(ms, float) and math.isfinite(ms) and ms >= 0 for ms in times):
+            raise ValueError("times that cannot be")
+        block = cls(tuple(starts), tuple(ends), float(times[-1]))
+        longer = all(end >= start for start, end in zip(starts, ends, strict=True))
+        if calls and (not longer or min(block.gaps, default=0.0) < 0):
+            raise ValueError("calls that end before they begin")
+        return block
+
+
+def l2_bytes() -> int:
+    """Size of the current GPU's L2 cache."""
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return int(getattr(properties, "L2_cache_size", 0) or _FALLBACK_L2_BYTES)
+
+
+class BlockRun:
+    """A block that is ready to run."""
+
+    def __init__(self, go: Callable[[], float], marks: Sequence[tuple[Any, Any]]) -> None:
+        """``go`` runs it and gives the tail; ``marks`` are the events of its calls."""
+        self._go = go
+        self._marks = marks
+        self._tail = 0.0
+
+    def go(self) -> None:
+        """Run it; returns when all of it is done on the device."""
+        self._tail = self._go()
+
+    def times(self) -> Block:
+        """What the events say of the last run."""
+        if not self._marks:
+            return Block((), (), self._tail)
+        first = self._marks[0][0]
+        starts = tuple(float(first.elapsed_time(start)) for start, _ in self._marks)
+        return Block(starts, tuple(float(first.elapsed_time(end)) for _, end in self._marks), self._tail)
+
+
+class Stopwatch:
+    """Times calls on the current GPU; holds the real clocks if it is made before a candidate is imported."""
+
+    def __init__(self) -> None:
+        """Start CUDA, and hold what the clocks need."""
+        torch.cuda.init()
+        self._flush = torch.zeros(2 * l2_bytes(), dtype=torch.uint8, device="cuda")
+        self._stream = torch.cuda.default_stream()
+        self._set_stream = torch._C._cuda_setStream
+        self._event = torch._C._CudaEventBase
+        self._synchronize = torch._C._cuda_synchronize
+        self._zero, self._copy = torch.Tensor.zero_, torch.Tensor.copy_
+        self._no_grad = torch.no_grad
+        self._now = time.perf_counter
+        self._take_apart = trees.take_apart
+        self.flush_ms = self._time_flush()
+        self._first_flushes = max(1, math.ceil(_FIRST_COVER_MS / max(self.flush_ms, 1e-3)))
+
+    def warm_up(self, call: Call, arguments: Sequence[Sequence[Any]], least_s: float) -> tuple[int, float]:
+        """Call until ``least_s`` have passed and the last calls took about as long as the fastest.
+
+        Returns:
+            How many calls that took, and the wall milliseconds of the fastest.
+        """
+        self._use_default_stream()
+        best = math.inf
+        last: list[float] = []
+        begin = self._now()
+        with self._no_grad():
+            for number in range(MAX_WARMUP_CALLS):
+                since = self._now()
+                call(*arguments[number % len(arguments)])
+                self._synchronize()
+                now = self._now()
+                last = [*last[1 - STEADY_CALLS :], now - since]
+                best = min(best, now - since)
+                steady = len(last) == STEADY_CALLS and max(last) < 2 * best + 1e-4
+                enough = steady or (len(last) == STEADY_CALLS and now - begin >= 5 * least_s)
+                if now - begin >= least_s and (enough or now - begin >= _SLOW_WARMUP_S):
+                    break
+        return number + 1, best * 1e3
+
+    def block(
+        self,
+        call: Call,
+        arguments: Sequence[Sequence[Any]],
+        places: Sequence[Sequence[Any]],
+        *,
+        flushes: int = 0,
+        marked: bool = True,
+        reseed: Callable[[], None] | None = None,
+    ) -> BlockRun:
+        """Get a block ready: call ``i`` gets ``arguments[i]``, its outputs go to ``places[i]``.
+
+        Args:
+            call: what is timed.
+            arguments: one argument list a call.
+            places: one list of tensors a call.
+            flushes: L2 flushes before each call.
+            marked: whether each call is timed.
+            reseed: called before each call.
+        """
+        self._use_default_stream()
+        marks = [(self._new_event(), self._new_event()) for _ in places] if marked else []
+        for start, end in marks:  # an event comes into being when it is first recorded
+            start.record(self._stream)
+            end.record(self._stream)
+        done = self._new_event()
+        self._synchronize()
+
+        def go() -> float:
+            with self._no_grad():
+                for number, (given, put) in enumerate(zip(arguments, places, strict=True)):
+                    for _ in range(flushes if number else max(flushes, self._first_flushes)):
+                        self._zero(self._flush)
+                    if reseed is not None:
+                        reseed()
+                    if marked:
+                        marks[number][0].record(self._stream)
+                    result = call(*given)
+                    if marked:
+                        marks[number][1].record(self._stream)
+                    self._keep(result, put)
+                    del result
+            done.record(self._stream)
+            done.synchronize()
+            since = self._now()
+            self._synchronize()
+            return (self._now() - since) * 1e3
+
+        return BlockRun(go, marks)
+
+    def graph(
+        self, call: Call, arguments: Sequence[Sequence[Any]], places: Sequence[Sequence[Any]]
+    ) -> BlockRun:
+        """The same calls and copies as one CUDA graph, in whose replay the host has no part.
+
+        Raises:
+            RuntimeError: the calls cannot be captured.
+        """
+        graph = torch.cuda.CUDAGraph()
+        self._synchronize()
+        with self._no_grad(), torch.cuda.graph(graph):
+            for given, put in zip(arguments, places, strict=True):
+                self._keep(call(*given), put)
+        self._synchronize()
+
+        def go() -> float:
+            graph.replay()
+            self._synchronize()
+            return 0.0
+
+        return BlockRun(go, [])
+
+    def _keep(self, result: Any, places: Sequence[Any]) -> None:
+        """Copy outputs to where they belong; those of another form stay away, which the referee sees."""
+        for place, leaf in zip(places, self._take_apart(result).leaves, strict=False):
+            if place.shape == leaf.shape and place.dtype == leaf.dtype:
+                self._copy(place, leaf)
+
+    def cover(self, call_ms: float) -> int:
+        """How many L2 flushes empty the cache and hide the launches of a short call.
+
+        Args:
+            call_ms: wall time of the call, launches included.
+        """
+        cover_ms = max(_LAUNCH_COVER_MS, min(_LAUNCH_COVER * call_ms, _MOST_COVER_MS))
+        return max(1, math.ceil(cover_ms / max(self.flush_ms, 1e-3)))
+
+    def flush(self) -> None:
+        """Empty the L2 cache; returns when that is done."""
+        self._zero(self._flush)
+        self._synchronize()
+
+    def wait_for_quiet(self) -> bool:
+        """Wait, a second at most, until nobody else uses the GPU: flushes then take as long as alone."""
+        deadline = self._now() + _QUIET_S
+        quiet = 0
+        while quiet < _QUIET_TIMES and self._now() < deadline:
+            quiet = quiet + 1 if self._time_flush(_QUIET_FLUSHES) < _QUIET_RATIO * self.flush_ms else 0
+        return quiet == _QUIET_TIMES
+
+    def _time_flush(self, count: int = 20) -> float:
+        """Milliseconds of one flush among ``count``, the first ones of which are left out."""
+        begin, end = self._new_event(), self._new_event()
+        for _ in range(5):
+            self._zero(self._flush)
+        begin.record(self._stream)
+        for _ in range(count):
+            self._zero(self._flush)
+        end.record(self._stream)
+        self._synchronize()
+        return float(begin.elapsed_time(end)) / count
+
+    def _use_default_stream(self) -> None:
+        """Undo what a candidate's ``set_stream`` may have left behind."""
+        stream = self._stream
+        self._set_stream(
+            stream_id=stream.stream_id, device_index=stream.device_index, device_type=stream.device_type
+        )
+
+    def _new_event(self) -> Any:
+        return self._event(enable_timing=True, blocking=False, interprocess=False)

@@ -1,0 +1,279 @@
+"""Executes compiled launches with Triton's interpreter on CPU memory."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+import triton.language as tl
+from triton.language.semantic import TritonSemantic
+from triton.runtime.jit import JITFunction
+
+from online_judge.cpu import triton_access
+from online_judge.cpu.compile_gate import CompiledLaunch
+from online_judge.cpu.errors import DeviceAssertionError, IllegalAccessError, NotCheckedError
+from online_judge.cpu.interpreter import reductions
+from online_judge.cpu.interpreter.builder import CpuBuilder
+from online_judge.cpu.interpreter.memory import LaunchMemory
+from online_judge.cpu.interpreter.number_formats import encode
+from online_judge.cpu.interpreter.rewriting import SUPPORT, rewrite
+from online_judge.cpu.patching import Patches
+
+Grid = tuple[int, int, int]
+
+
+class Interpreter:
+    """Runs kernels program by program; one instance serves one simulation."""
+
+    def __init__(self) -> None:
+        self._builder = CpuBuilder()
+        self._semantic = TritonSemantic(self._builder)
+        self._functions: dict[int, tuple[JITFunction, Callable[..., Any]]] = {}
+        self._support = _Support(self._semantic)
+        self._language, self._by_identity = self._language_replacements()
+        self._running = 0
+
+    @property
+    def running(self) -> bool:
+        """Whether a kernel is being executed."""
+        return self._running > 0
+
+    def run(self, launch: CompiledLaunch, grid: Grid) -> None:
+        """Execute a launch over its grid.
+
+        Raises:
+            IllegalAccessError: a program left the memory of the launch's tensors.
+            NotCheckedError: the interpreter lacks something that the kernel uses.
+            DeviceAssertionError: an assertion of the kernel failed.
+        """
+        tensors = list(launch_tensors(launch.arguments.values()))
+        self._builder.memory = LaunchMemory(tensors)
+        self._builder.set_grid_dim(*grid)
+        self._builder.set_debug(bool(launch.options.debug))
+        with self._patched_language(), np.errstate(all="ignore"), torch._C.DisableTorchFunction():
+            arguments = {
+                name: self._argument(value, launch.signature[name])
+                for name, value in launch.arguments.items()
+            }
+            function = self._function(launch.kernel)
+            try:
+                for x in range(grid[0]):
+                    for y in range(grid[1]):
+                        for z in range(grid[2]):
+                            self._builder.set_grid_idx(x, y, z)
+                            function(**arguments)
+            except (IllegalAccessError, NotCheckedError, DeviceAssertionError, MemoryError):
+                raise
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}"
+                raise NotCheckedError(
+                    f"Triton's interpreter cannot run {launch.kernel.__name__}: {reason}"
+                ) from error
+
+    def call(self, function: JITFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Execute a ``@triton.jit`` function that a running kernel calls."""
+        return self._function(function)(*args, **kwargs)
+
+    def _function(self, kernel: JITFunction) -> Callable[..., Any]:
+        if id(kernel) not in self._functions:
+            self._functions[id(kernel)] = (kernel, rewrite(kernel, self._namespace(kernel)))
+        return self._functions[id(kernel)][1]
+
+    def _namespace(self, kernel: JITFunction) -> dict[str, Any]:
+        captured = inspect.getclosurevars(kernel.fn).nonlocals
+        names = {**kernel.fn.__globals__, **captured}
+        replaced = {
+            name: self._by_identity[id(value)]
+            for name, value in names.items()
+            if id(value) in self._by_identity
+        }
+        plain = {"min": self._support.minimum, "max": self._support.maximum}
+        return {**plain, **names, **replaced, SUPPORT: self._support}
+
+    def _argument(self, value: Any, signature: Any) -> Any:
+        if signature == "constexpr":
+            return value.value if isinstance(value, tl.constexpr) else value
+        if not isinstance(signature, str) or signature.startswith(("tensordesc", "nvTmaDesc")):
+            return self._placed(triton_access.implicit_convert(value))
+        scalar = triton_access.string_to_type(signature)
+        if hasattr(value, "data_ptr"):
+            data = np.array([self._builder.memory.place(value.data_ptr())], dtype=np.uint64)
+        else:
+            data = encode(np.array([value]), scalar)
+        return tl.tensor(triton_access.TensorHandle(data, scalar), scalar)
+
+    def _placed(self, converted: Any) -> Any:
+        """A tuple or a descriptor with the kernel's addresses in place of the machine's."""
+        for handle in triton_access.pointer_handles(converted):
+            handle.data = np.array([self._builder.memory.place(int(handle.data[0]))], dtype=np.uint64)
+        return converted
+
+    @contextmanager
+    def _patched_language(self) -> Iterator[None]:
+        if self._running:
+            raise NotCheckedError("a kernel that launches kernels cannot run without a GPU")
+        patches = Patches()
+        self._running += 1
+        try:
+            for owner, name, value in self._language:
+                patches.set(owner, name, value)
+            yield
+        finally:
+            self._running -= 1
+            patches.restore()
+
+    def _language_replacements(self) -> tuple[list[tuple[Any, str, Any]], dict[int, Any]]:
+        """What replaces the language's functions while a kernel runs, by place and by identity."""
+        replacements: list[tuple[Any, str, Any]] = []
+        for module in triton_access.language_modules():
+            for name, member in inspect.getmembers(module, tl.core.is_builtin):
+                replacements.append((module, name, self._eager(member)))
+            if module is tl.tensor:
+                continue
+            for name, special in self._support.language.items():
+                if hasattr(module, name):
+                    replacements.append((module, name, special))
+        for name, member in inspect.getmembers(tl.tensor, lambda member: isinstance(member, JITFunction)):
+            replacements.append((tl.tensor, name, _method(member)))
+        stubs, implementations = triton_access.libdevice_functions()
+        for name, member in inspect.getmembers(implementations, tl.core.is_builtin):
+            if hasattr(stubs, name):
+                replacements.append((stubs, name, self._eager(member)))
+        replacements += [(tl.tensor, name, value) for name, value in self._support.tensor.items()]
+        replacements.append((tl.dtype, "to_ir", lambda dtype, builder: dtype))
+        by_identity = {
+            id(vars(owner)[name]): value
+            for owner, name, value in replacements
+            if inspect.ismodule(owner) and name in vars(owner)
+        }
+        return replacements, by_identity
+
+    def _eager(self, builtin: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            kwargs["_semantic"] = self._semantic
+            return builtin(*args, **kwargs)
+
+        return call
+
+
+class _Support:
+    """The compiler's meaning of Python constructs, on interpreter tensors."""
+
+    def __init__(self, semantic: TritonSemantic) -> None:
+        self._semantic = semantic
+        self.language: dict[str, Any] = {
+            "range": _loop_range,
+            "static_range": _loop_range,
+            "static_assert": _static_assert,
+            "static_print": print,
+            "multiple_of": _hint,
+            "max_contiguous": _hint,
+            "max_constancy": _hint,
+            "reduce": reductions.reduce,
+            "associative_scan": reductions.associative_scan,
+            "debug_barrier": _nothing,
+        }
+        self.tensor: dict[str, Any] = {
+            "__index__": lambda tensor: int(tensor.handle.data.reshape(-1)[0]),
+            "__bool__": lambda tensor: bool(tensor.handle.data.all()),
+            "__repr__": lambda tensor: repr(tensor.handle.data),
+            "__str__": lambda tensor: str(tensor.handle.data),
+            "T": property(lambda tensor: semantic.permute(tensor, (1, 0))),
+        }
+
+    def assigned(self, value: Any) -> Any:
+        """A number becomes a tensor when it is assigned to a variable."""
+        if isinstance(value, tl.constexpr):
+            value = value.value
+        return self._semantic.to_tensor(value) if isinstance(value, bool | int | float) else value
+
+    def both(self, left: Any, right: Callable[[], Any]) -> Any:
+        """``and``: element-wise on tensors, short-circuit on compile-time values."""
+        if not isinstance(left, tl.tensor):
+            return right() if left else left
+        value = right()
+        return (
+            self._semantic.logical_and(left, value)
+            if isinstance(value, tl.tensor)
+            else left
+            if value
+            else value
+        )
+
+    def either(self, left: Any, right: Callable[[], Any]) -> Any:
+        """``or``: element-wise on tensors, short-circuit on compile-time values."""
+        if not isinstance(left, tl.tensor):
+            return left if left else right()
+        value = right()
+        return (
+            self._semantic.logical_or(left, value)
+            if isinstance(value, tl.tensor)
+            else value
+            if value
+            else left
+        )
+
+    def negated(self, value: Any) -> Any:
+        """``not``: element-wise on tensors."""
+        return self._semantic.not_(value) if isinstance(value, tl.tensor) else not value
+
+    def value_of(self, owner: Any) -> Any:
+        """``.value``, which compile-time numbers do not have here."""
+        return owner.value if hasattr(owner, "value") else owner
+
+    def minimum(self, *values: Any, **named: Any) -> Any:
+        """Python's ``min`` inside a kernel."""
+        return self._extreme(min, tl.minimum, values, named)
+
+    def maximum(self, *values: Any, **named: Any) -> Any:
+        """Python's ``max`` inside a kernel."""
+        return self._extreme(max, tl.maximum, values, named)
+
+    def _extreme(self, plain: Any, elementwise: Any, values: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        if not any(isinstance(value, tl.tensor) for value in values):
+            return plain(*(v.value if isinstance(v, tl.constexpr) else v for v in values))
+        result = values[0]
+        for value in values[1:]:
+            result = elementwise(result, value, **named)
+        return result
+
+
+def _loop_range(arg1: Any, arg2: Any = None, step: Any = None, **_: Any) -> range:
+    start, end = (0, arg1) if arg2 is None else (arg1, arg2)
+    return range(int(start), int(end), 1 if step is None else int(step))
+
+
+def _static_assert(condition: Any, message: Any = "") -> None:
+    if not condition:
+        raise AssertionError(message)
+
+
+def _hint(value: Any, *_: Any, **__: Any) -> Any:
+    return value
+
+
+def _nothing(*_: Any, **__: Any) -> None:
+    return None
+
+
+def _method(function: JITFunction) -> Callable[..., Any]:
+    def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(tensor, *args, **kwargs)
+
+    return call
+
+
+def launch_tensors(values: Any) -> Iterator[torch.Tensor]:
+    """The tensors among a launch's arguments, those in tuples and descriptors included."""
+    for value in values:
+        base = getattr(value, "base", value)
+        if isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(value, tuple | list):
+            yield from launch_tensors(value)
+        elif isinstance(base, torch.Tensor):
+            yield base

@@ -1,1 +1,0 @@
-"""What referee and player do with tensors: share, run, compare, time, classify and explain."""

@@ -1,0 +1,1 @@
+"""The trusted process of a slot: reference, hidden inputs, oracle, timing. Never runs candidate code."""

@@ -1,0 +1,314 @@
+"""The referee's side of a sweep: which configuration of a candidate is the fastest, roughly.
+
+Successive halving (Jamieson and Talwalkar, 2016): all configurations that work are timed shortly, the faster
+half is timed for twice as long, and so on; the last two and the declared one meet in a final. All that is
+known of them are claims of the candidate's own process; whoever wins is judged from the start, by another.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Protocol
+
+import torch
+
+from online_judge.common import cuda_driver
+from online_judge.common.timing import Stopwatch
+from online_judge.evaluator.dialogue import CandidateFailed, Dialogue, PlayerGone
+from online_judge.evaluator.evaluation import Lock, Terms
+from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.reference import NoRoom
+from online_judge.evaluator.trials import Trials
+from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
+from online_judge.protocol.findings import Stage
+from online_judge.protocol.orders import Choose, Enter, Equip, Order, Rate
+from online_judge.protocol.shared_tensors import Arena, pack
+
+MARGIN = 0.02
+"""What another configuration must gain over the declared one to take its place."""
+_TRIAL = "sweep"
+_MOST_THREADS = 8
+_ENTER_SHARE = 0.7  # of the budget, for compiling
+_FIRST_MS = 4.0
+_FINAL_MS = 40.0
+_CALLS = (1, 100)  # fewest and most in a block
+_MOST_MS = 1e7
+_MAX_REASON = 200
+_ROUNDS = 2
+_FINAL_ROUNDS = 4
+_BESIDE_MS = 0.25  # about what the flushes of the cache and the events of a call take
+_HOLD_MS = 300.0  # about how long the device is kept from others at a time
+_FINALISTS = 2
+_MOST_CHECKED = 4
+_PARTS: dict[type, str] = {Equip: "compile", Enter: "compile", Rate: "time"}
+
+
+class StoppingLock(Lock, Protocol):
+    """A device's lock that tells how long it stopped those that may be stopped."""
+
+    def stopped_s(self) -> float:
+        """Seconds so far."""
+
+
+class Sweep:
+    """Sweeps one candidate; run it once, then free it when the player is gone."""
+
+    def __init__(
+        self, dialogue: Dialogue, problem: Problem, terms: Terms, wanted: SweepTerms, lock: StoppingLock
+    ) -> None:
+        """Prepare.
+
+        Args:
+            dialogue: with the process that runs the configurations.
+            problem: the reference and what is known of it.
+            terms: of the evaluation that this is a part of; its source is the declared configuration.
+            wanted: the configurations.
+            lock: the device's lock.
+        """
+        self._dialogue = dialogue
+        self._problem = problem
+        self._terms = terms
+        self._wanted = wanted
+        self._lock = lock
+        self._cuda = problem.reference.cuda
+        self._arenas: list[Arena] = []
+        self._found = Swept()
+        self._trials = Trials(dialogue, problem, terms.folder, terms.request.tolerance, self._shared)
+
+    def run(self, stopwatch: Callable[[], Stopwatch]) -> Swept:
+        """Sweep; ends early where the player is gone or the budget is spent.
+
+        Args:
+            stopwatch: gives the referee's own, for the clean baseline.
+
+        Raises:
+            ReferenceFailed: the reference fails.
+            NoRoom: there is too little memory.
+        """
+        try:
+            if self._cuda:  # before any candidate of the problem is loaded
+                self._problem.measure_clean(self._terms.request, self._lock, stopwatch, self._dialogue.clock)
+            self._found.wrong = not self._enter()
+            if not self._found.wrong:
+                self._halve()
+                self._check()
+            self._found.finished = True
+        except (CandidateFailed, PlayerGone):
+            pass  # what is known so far counts
+        except (cuda_driver.DriverError, torch.OutOfMemoryError) as error:
+            raise NoRoom(f"the GPU has too little free memory for a sweep ({error})") from error
+        self._dialogue.clock("none", "")
+        return self._found
+
+    def free(self) -> None:
+        """Give back the memory shared with the player, which must be gone."""
+        self._trials.free()
+        for arena in self._arenas:
+            arena.free()
+        self._arenas.clear()
+
+    def _enter(self) -> bool:
+        """Have configurations compiled and called, as many as most of the budget allows.
+
+        The player is stopped while others have the device alone.
+
+        Returns:
+            False where the declared one's outputs are wrong, and the others were left for that reason.
+        """
+        equip = self._equipment()
+        # a candidate that times its kernels itself is to do so undisturbed
+        alone = self._wanted.careful or "autotune" in self._terms.source
+        threads = 1 if alone else max(2, min((os.cpu_count() or 1) // 2, _MOST_THREADS))
+        limit_s = _ENTER_SHARE * self._wanted.budget_s
+        waiting = list(self._wanted.sources)
+
+        def admit(most: int) -> None:
+            nonlocal waiting
+            batch, waiting = waiting[:most], waiting[most:]
+            sources = tuple((number, source.encode("utf-8", "surrogatepass")) for number, source in batch)
+            numbers = [number for number, _ in batch]
+            left_s = max(limit_s - self._found.spent_s, 0.0)
+            answer = self._ask(Stage.FORWARD, Enter(sources, threads, left_s), numbers)
+            self._found.ready |= _times(answer.get("ready"), numbers)
+            self._found.failed |= _reasons(answer.get("refused"), numbers)
+
+        self._dialogue.clock("none", "")
+        with self._lock.stoppable():
+            self._ask(Stage.LOAD, equip, (), self._arenas)
+            if self._wanted.screened:
+                admit(1)
+        if DECLARED in self._found.ready and not self._is_right(DECLARED):
+            return False
+        self._dialogue.clock("none", "")
+        with self._lock.stoppable():
+            while waiting and self._found.spent_s < limit_s:
+                admit(1 if alone else len(waiting))
+        return True
+
+    def _equipment(self) -> Equip:
+        reference = self._problem.reference
+        request = self._terms.request
+        with self._shared():
+            self._dialogue.clock("reference", Stage.CONSTRUCT.value)
+            inputs, given = pack(reference.inputs(self._name), cuda=self._cuda)
+            self._arenas.append(inputs)
+            weights, held = pack(reference.weights, cuda=self._cuda)
+            self._arenas.append(weights)
+        return Equip(
+            inputs=given,
+            weights=held,
+            init_inputs=reference.init_inputs,
+            construct_seed=reference.construct_seed,
+            call_seed=reference.call_seed(self._name),
+            dtype=reference.dtype,
+            tf32=request.tf32,
+            build_dir=self._terms.build_dir,
+        )
+
+    def _halve(self) -> None:
+        """Rank all that are ready."""
+        ready, ms = self._found.ready, self._found.ms
+        standing = sorted(ready, key=lambda number: ready[number])
+        out: list[int] = []
+        target_ms = _FIRST_MS
+        while len(standing) > _FINALISTS and not self._spent:
+            rated = self._rated(standing, target_ms, _ROUNDS)
+            half = math.ceil(len(rated) / 2)
+            out[:0] = rated[half:]
+            standing = rated[:half]
+            target_ms *= 2
+        declared = [DECLARED] if DECLARED in ready and DECLARED not in standing else []
+        final = self._rated([*standing, *declared], _FINAL_MS, _FINAL_ROUNDS)
+        failed = self._found.failed
+        ranking = [each for each in dict.fromkeys([*final, *out]) if each in ms and each not in failed]
+        place = ranking.index(DECLARED) if declared and DECLARED in ranking else 0
+        if place:  # it was in the final however slow it is
+            ranking[place:] = sorted(ranking[place:], key=lambda number: ms[number])
+        if DECLARED in ranking and ms[ranking[0]] > (1 - MARGIN) * ms[DECLARED]:
+            ranking.remove(DECLARED)
+            ranking.insert(0, DECLARED)
+        self._found.ranking = ranking
+
+    def _rated(self, numbers: Sequence[int], target_ms: float, rounds: int) -> list[int]:
+        """Those that could be timed, the fastest first, then those that the budget left out, as they came.
+
+        The device is held alone for a short time each.
+        """
+        waiting = list(numbers)
+        timed: dict[int, float] = {}
+        while waiting and not self._spent:
+            calls: list[tuple[int, int]] = []
+            hold_ms = 0.0
+            while waiting and (not calls or hold_ms < _HOLD_MS):
+                number = waiting.pop(0)
+                call_ms = self._found.ms.get(number, self._found.ready[number]) + _BESIDE_MS
+                count = max(_CALLS[0], min(math.ceil(target_ms / rounds / call_ms), _CALLS[1]))
+                calls.append((number, count))
+                hold_ms += rounds * count * call_ms
+            self._dialogue.clock("none", "")
+            with self._lock.hold(exclusive=True):
+                asked = [number for number, _ in calls]
+                answer = self._ask(Stage.TIMING, Rate(tuple(calls), rounds), asked)
+            times = _times(answer.get("ms"), asked)
+            timed |= times
+            for number in asked:
+                if number not in times:
+                    self._found.failed[number] = "it failed while it was timed"
+        self._found.ms |= timed
+        return [*sorted(timed, key=lambda number: timed[number]), *waiting]
+
+    def _check(self) -> None:
+        """Leave out the best ones as long as they are wrong.
+
+        Where the declared one is wrong as well, this says nothing: the candidate may need weights of its own.
+        """
+        ranking = self._found.ranking
+        wrong = []
+        right = None
+        for number in [*ranking[:_MOST_CHECKED], *([DECLARED] if DECLARED in ranking else [])]:
+            if number in wrong:
+                continue
+            if self._is_right(number):
+                right = number
+                break
+            wrong.append(number)
+        if right is not None:
+            for number in wrong:
+                ranking.remove(number)
+                self._found.failed[number] = "its outputs are wrong"
+
+    def _is_right(self, number: int) -> bool:
+        self._ask(Stage.FORWARD, Choose(number), [number])
+        name = f"{self._name}:{number}"
+        with self._shared(), self._suspecting([number]):
+            self._dialogue.clock("reference", Stage.FORWARD.value)
+            try:
+                self._trials.call(name, self._problem.reference.inputs(name))
+            except CandidateFailed as failed:
+                if failed.failure is None:  # nothing broke: its outputs are not those of the reference
+                    self._trials.free()
+                    return False
+                self._found.failed[number] = failed.status.value
+                self._found.ranking = [each for each in self._found.ranking if each != number]
+                raise
+        return True
+
+    def _ask(
+        self, stage: Stage, order: Order, numbers: Sequence[int], arenas: Sequence[Arena] = ()
+    ) -> dict[str, Any]:
+        """Ask on the sweep's time; ``numbers`` are those that may break the process by it."""
+        begin, stopped_s = time.monotonic(), self._lock.stopped_s()
+        try:
+            with self._suspecting(numbers):
+                return self._dialogue.ask(stage, order, arenas, tuning=True)
+        finally:
+            stopped_s = self._lock.stopped_s() - stopped_s
+            self._found.spend(_PARTS.get(type(order), "check"), time.monotonic() - begin - stopped_s)
+
+    @contextmanager
+    def _suspecting(self, numbers: Sequence[int]) -> Iterator[None]:
+        """Those that are to blame where what is done with them breaks the process, or raises."""
+        self._found.suspects = list(numbers)
+        yield
+        self._found.suspects = []
+
+    @property
+    def _spent(self) -> bool:
+        return self._found.spent_s >= self._wanted.budget_s
+
+    @property
+    def _name(self) -> str:
+        return f"{self._terms.job}:{_TRIAL}"
+
+    @contextmanager
+    def _shared(self) -> Iterator[None]:
+        """Hold the device, shared; waiting for it is nobody's time."""
+        self._dialogue.clock("none", "")
+        with self._lock.hold(exclusive=False):
+            yield
+
+
+def _times(claim: object, numbers: Sequence[int]) -> dict[int, float]:
+    """Milliseconds of those that were asked about, as far as the player tells possible ones."""
+    return {
+        number: value
+        for number, value in _pairs(claim, numbers)
+        if type(value) is float and math.isfinite(value) and 0 < value < _MOST_MS
+    }
+
+
+def _reasons(claim: object, numbers: Sequence[int]) -> dict[int, str]:
+    return {number: str(value)[:_MAX_REASON] for number, value in _pairs(claim, numbers)}
+
+
+def _pairs(claim: object, numbers: Sequence[int]) -> list[tuple[int, Any]]:
+    listed = claim if isinstance(claim, list) else []
+    return [
+        (part[0], part[1])
+        for part in listed
+        if isinstance(part, list) and len(part) == 2 and type(part[0]) is int and part[0] in numbers
+    ]

@@ -1,0 +1,1 @@
+"""Whether outputs are right, and how precise."""

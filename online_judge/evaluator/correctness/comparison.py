@@ -1,0 +1,127 @@
+"""Outputs against expected outputs; only the referee calls this."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from adaexplore.core.verdict import Status
+from online_judge.evaluator.correctness import patterns
+from online_judge.protocol.findings import Difference, Mismatch
+
+_CHUNK = 2**24
+_SAMPLE = 2**14
+MAX_EXAMPLES = 5
+
+
+def difference(got: Any, want: Any, tolerance: float, *, unit: float = 1.0) -> Difference | None:
+    """None when ``got`` is ``want`` within ``|got - want| <= tolerance * (unit + |want|)``.
+
+    Both have the same shape and dtype. Integers and booleans must be equal. NaN and infinities
+    must stand exactly where the expected output has them; any deviation there is ``nonfinite``.
+
+    Args:
+        got: the output.
+        want: what was expected.
+        tolerance: relative, and absolute in units of ``unit``.
+        unit: how much larger the output is than that of the problem's own inputs, for variants of these.
+    """
+    left, right = got.reshape(-1), want.reshape(-1)
+    exact = not (want.is_floating_point() or want.is_complex())
+    total = right.numel()
+    wrong = nonfinite = finite = 0
+    largest = summed = 0.0
+    first: list[int] = []
+    for start in range(0, total, _CHUNK):
+        part = _compare(left[start : start + _CHUNK], right[start : start + _CHUNK], tolerance, unit)
+        nonfinite += int(part.odd.sum()) if part.odd is not None else 0
+        finite += int(part.both.sum()) if part.both is not None else 0
+        wrong += int(part.bad.sum())
+        largest = max(largest, float(part.error.max()))
+        summed += float(part.error.sum())
+        if len(first) < MAX_EXAMPLES:
+            hits = part.bad.nonzero().reshape(-1)[: MAX_EXAMPLES - len(first)]
+            first.extend(start + int(hit) for hit in hits)
+    if not wrong:
+        return None
+    examples = tuple(
+        Mismatch(_unravel(flat, tuple(want.shape)), _show(left[flat]), _show(right[flat])) for flat in first
+    )
+    status = Status.NONFINITE if nonfinite else Status.WRONG_VALUE
+    average = summed / max(total if exact else finite, 1)
+    places = _some_wrong(left, right, tolerance, unit, wrong)
+    pattern = patterns.describe(got, want, places, tolerance)
+    return Difference(status, examples, wrong, total, largest, average, pattern)
+
+
+def equals(got: Any, want: Any, tolerance: float, *, unit: float = 1.0) -> bool:
+    """Whether :func:`difference` finds none; ``got`` may be a single element, which stands for all."""
+    right = want.reshape(-1)
+    left = got.expand(right.numel()) if got.dim() == 0 else got.reshape(-1)
+    for start in range(0, right.numel(), _CHUNK):
+        part = _compare(left[start : start + _CHUNK], right[start : start + _CHUNK], tolerance, unit)
+        if bool(part.bad.any()):
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of two tensors, compared.
+
+    Attributes:
+        bad: which elements are wrong.
+        error: absolute differences, 0 where either is not finite.
+        odd: which elements are not finite where they should be, or should not be and are.
+        both: which are finite on both sides; like ``odd``, None for integers and booleans.
+    """
+
+    bad: Any
+    error: Any
+    odd: Any = None
+    both: Any = None
+
+
+def _compare(a: Any, b: Any, tolerance: float, unit: float) -> _Part:
+    wide = torch.complex128 if b.is_complex() else torch.float64
+    if not (b.is_floating_point() or b.is_complex()):
+        return _Part(a != b, (a.to(wide) - b.to(wide)).abs())
+    a, b = a.to(wide), b.to(wide)
+    both = torch.isfinite(a) & torch.isfinite(b)
+    same = (a == b) | (torch.isnan(a) & torch.isnan(b))
+    error = torch.where(both, (a - b).abs(), torch.zeros((), dtype=torch.float64, device=a.device))
+    odd = ~both & ~same
+    return _Part(odd | (both & (error > tolerance * unit + tolerance * b.abs())), error, odd, both)
+
+
+def _some_wrong(left: Any, right: Any, tolerance: float, unit: float, wrong: int) -> Any:
+    """Flat indices of wrong elements in rising order: all, or a random part where there are many."""
+    generator = torch.Generator().manual_seed(0)
+    found: list[Any] = []
+    for start in range(0, right.numel(), _CHUNK):
+        part = _compare(left[start : start + _CHUNK], right[start : start + _CHUNK], tolerance, unit)
+        hits = part.bad.nonzero().reshape(-1) + start
+        share = -(-_SAMPLE * hits.numel() // wrong)
+        if hits.numel() > share:
+            drawn = torch.randint(0, hits.numel(), (share,), generator=generator).unique()
+            hits = hits[drawn.to(hits.device)]
+        found.append(hits)
+    return torch.cat(found)
+
+
+def _unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    index: list[int] = []
+    for size in reversed(shape):
+        index.append(flat % size)
+        flat //= size
+    return tuple(reversed(index))
+
+
+def _show(value: Any) -> str:
+    number = value.item()
+    if isinstance(number, float):
+        return f"{number:.6g}" if math.isfinite(number) else str(number)
+    return str(number)

@@ -1,0 +1,176 @@
+"""Other weights, and where the tolerance is loose other scales: the candidate must be right there as well."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from adaexplore.core.verdict import Status
+from online_judge.evaluator.correctness import deviation, variants
+from online_judge.evaluator.correctness.grading import Grading
+from online_judge.evaluator.dialogue import CandidateFailed
+from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.trials import Trials, WrongValues
+from online_judge.protocol import trees
+from online_judge.verdict import feedback
+from online_judge.verdict.flags import Flag
+
+# factors of weights and of inputs; the first pair alone where the tolerance is not loose. Inputs only shrink:
+# larger ones may leave the domain, as indices do
+_SCALES = ((1.0, 1.0), (2.0, 0.5), (0.5, 0.5))
+# an error of this share of the output's standard deviation is no rounding ...
+_FAR_OFF = 0.5
+# ... unless operands in bfloat16 cost nearly as much
+_BEYOND_HALF = 4.0
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """One draw: its name, and the factors of weights and inputs."""
+
+    name: str
+    weights: float
+    inputs: float
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether it is of another scale than the problem."""
+        return (self.weights, self.inputs) != (1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What one call shows: wrong by the tolerance; if far off, the error in units of the spread."""
+
+    wrong: WrongValues | None
+    far_off: float | None
+
+
+class Draws:
+    """Calls one candidate with weights that are changed in place.
+
+    Outputs that do not follow the weights are the flag ``stale_weights``. Where the tolerance is loose, see
+    :meth:`Problem.looseness`, outputs are also compared with their spread: a candidate that is far off even
+    when both sides are constructed under another seed is wrong.
+    """
+
+    def __init__(self, trials: Trials, problem: Problem, job: str, *, loose: bool, loads: bool) -> None:
+        """Prepare.
+
+        Args:
+            trials: with the candidate.
+            problem: whose weights and inputs are drawn.
+            job: names the draws.
+            loose: whether the tolerance says little.
+            loads: whether the candidate uses weights that are loaded after its construction.
+        """
+        self._trials = trials
+        self._problem = problem
+        self._reference = problem.reference
+        self._job = job
+        self._loose = loose
+        self._loads = loads and bool(problem.reference.weights)
+
+    def run(self) -> list[Flag]:
+        """Make all draws.
+
+        Raises:
+            CandidateFailed: an output is wrong under weights that the candidate constructs itself, or what a
+                call raises.
+            ReferenceFailed, PlayerGone: as :meth:`Trials.call`.
+        """
+        flags: list[Flag] = []
+        for weights, inputs in _SCALES if self._loose else _SCALES[:1]:
+            name = f"{self._job}:weights" if weights == 1.0 else f"{self._job}:weights:{weights:g}"
+            draw = _Draw(name, weights, inputs)
+            if not self._loads:
+                self._require_right(draw)
+                continue
+            try:
+                flags += self._with_other_weights(draw)
+            finally:
+                self._reference.restore_weights()
+        return flags
+
+    def _with_other_weights(self, draw: _Draw) -> list[Flag]:
+        rival = None
+        if not draw.is_scaled:
+            rival = self._problem.outputs_if_finite(self._inputs(draw), draw.name)
+        fresh = self._reference.reweigh(draw.name, draw.weights)
+        if not self._trials.reweigh(fresh):
+            self._reference.restore_weights()
+            self._require_right(draw)
+            return []
+        found = self._call(draw, rival)
+        if found.far_off is not None:
+            # weights of another seed are no stale ones, wherever the candidate prepares them
+            weights, seed = self._reference.redraw(draw.name)
+            self._trials.construct(load=True, weights=weights, seed=seed)
+            self._require_right(draw)
+            self._reference.restore_weights()
+            self._trials.construct(load=True)
+        else:
+            self._reference.restore_weights()
+            self._trials.reweigh(self._reference.weights)
+        if found.wrong is None and found.far_off is None:
+            return []
+        text = "outputs do not follow weights that are changed in place"
+        return [Flag("stale_weights", feedback.first_line(found.wrong.metadata) if found.wrong else text)]
+
+    def _require_right(self, draw: _Draw) -> None:
+        """Raise where the tolerance is loose and the candidate is wrong, with weights that count for it."""
+        if not self._loose:
+            return
+        found = self._call(draw, None)
+        if found.far_off is not None:
+            raise CandidateFailed(Status.WRONG_VALUE, feedback.of_far_off(found.far_off))
+        if found.wrong is not None:
+            raise found.wrong
+
+    def _inputs(self, draw: _Draw) -> list[Any]:
+        self._trials.use_reference_time()
+        return variants.shrunk(self._reference.inputs(draw.name), draw.inputs)
+
+    def _call(self, draw: _Draw, rival: trees.Tree | None) -> _Found:
+        """Call once; a draw of another scale that the reference refuses or overflows at shows nothing."""
+        if draw.is_scaled:
+            usual = self._problem.outputs_if_finite(self._inputs(draw), draw.name)
+            if usual is None or not all(_is_finite(leaf) for leaf in usual.leaves):
+                return _Found(None, None)
+        wrong: WrongValues | None = None
+        try:
+            called = self._trials.call(draw.name, self._inputs(draw), rival=rival, kept=self._loose)
+            outputs, expected = called.outputs, called.expected
+        except WrongValues as failed:
+            outputs, expected, wrong = failed.outputs, failed.expected, failed
+        far_off = self._far_off(draw, outputs, expected) if self._loose else None
+        return _Found(None if draw.is_scaled else wrong, far_off)
+
+    def _far_off(self, draw: _Draw, outputs: Sequence[Any], expected: trees.Tree) -> float | None:
+        """The largest error in units of the spread that neither rounding nor a common factor explains."""
+        pairs = [
+            (got, want)
+            for got, want in zip(outputs, expected.leaves, strict=True)
+            if want.is_floating_point()
+        ]
+        errors = [deviation.error(got, want) for got, want in pairs]
+        if any(error.odd for error in errors):
+            return math.inf
+        if all(error.noise <= _FAR_OFF for error in errors):
+            return None
+        grades = Grading(self._problem, self._inputs(draw), draw.name, expected).grade(outputs)
+        beyond = [
+            each.error.noise
+            for each in grades
+            if each.tier == "legacy"
+            and max(_FAR_OFF, _BEYOND_HALF * each.limits["half"].noise) < each.error.noise < math.inf
+        ]
+        return max(beyond, default=None)
+
+
+def _is_finite(leaf: Any) -> bool:
+    return not leaf.is_floating_point() or bool(torch.isfinite(leaf).all())

@@ -1,0 +1,103 @@
+"""Equal calls of one candidate, compared with each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from adaexplore.core.verdict import Status
+from online_judge.evaluator import costs
+from online_judge.evaluator.correctness import deviation
+from online_judge.evaluator.correctness.tiers import Error, Limit
+from online_judge.evaluator.dialogue import CandidateFailed, PlayerGone
+from online_judge.evaluator.reference import Reference
+from online_judge.evaluator.trials import Called, Trials, WrongValues
+from online_judge.protocol.orders import ForwardMode
+from online_judge.verdict import feedback
+from online_judge.verdict.flags import Flag
+
+REPEATS = 3
+"""Equal calls after the first one."""
+# of a kernel whose outputs are wrong: what rounding in another order does not explain
+_WRONG_LIMIT = Limit(rms=1e-2, peak=float("inf"))
+
+
+def repeat(
+    trials: Trials, reference: Reference, name: str, first: Called
+) -> tuple[dict[str, Any], list[Flag]]:
+    """Make the graded call ``name`` again, several times.
+
+    Outputs may differ from the first ones as far as the precision that these reach allows.
+
+    Returns:
+        What the candidate's process observed in the first repeated call, and a flag where bits differ.
+
+    Raises:
+        CandidateFailed: ``nondeterministic`` where outputs differ by more, or what the call raises.
+        ReferenceFailed, PlayerGone: as :meth:`Trials.call`.
+    """
+    observed: dict[str, Any] = {}
+    largest: float | None = None
+    limits = [grade.repeat_limit for grade in first.grades]
+    units = [grade.error for grade in first.grades]
+    for number in range(REPEATS):
+        mode: ForwardMode = "plain" if number else "repeated"
+        inputs = reference.inputs(name)
+        try:
+            called = trials.call(name, inputs, mode=mode, kept=True, expected=first.expected)
+        except WrongValues as wrong:
+            raise CandidateFailed(Status.NONDETERMINISTIC, feedback.of_repeat(wrong.metadata)) from wrong
+        if not number:
+            observed = called.answer
+        found = _compare(called.outputs, first.outputs, limits, units)
+        if largest is None and not _same(called.outputs, first.outputs):
+            largest = max(each.rms for each in found)
+        del called  # its outputs
+    if largest is None:
+        return observed, []
+    evidence = f"two equal calls differ by {largest:.2g} of the output's standard deviation"
+    return observed, [Flag("nondeterministic", evidence)]
+
+
+def diagnosed(trials: Trials, reference: Reference, name: str, wrong: WrongValues) -> CandidateFailed:
+    """Return the failure of the call ``name``, or ``nondeterministic`` where equal calls differ.
+
+    Raises:
+        ReferenceFailed: as :meth:`Trials.call`.
+    """
+    limits = [_WRONG_LIMIT] * len(wrong.outputs)
+    units = [deviation.error(leaf, leaf) for leaf in wrong.expected.leaves]
+    for _ in range(REPEATS):
+        again: Sequence[Any]
+        try:
+            called = trials.call(name, reference.inputs(name), kept=True, expected=wrong.expected)
+            again = called.outputs
+        except WrongValues as other:
+            again = other.outputs
+        except (CandidateFailed, PlayerGone):
+            break
+        try:
+            _compare(again, wrong.outputs, limits, units)
+        except CandidateFailed as unsteady:
+            return unsteady
+    return wrong
+
+
+def _compare(
+    again: Sequence[Any], first: Sequence[Any], limits: Sequence[Limit], units: Sequence[Error]
+) -> list[Error]:
+    """Return how far outputs differ from those of the first call; raise ``nondeterministic`` over a limit.
+
+    ``units`` have the spread of each expected output: that of the first call may be nothing but rounding.
+    """
+    found = []
+    for one, other, limit, unit in zip(again, first, limits, units, strict=True):
+        error = deviation.error(one, other).in_units_of(unit)
+        if error.odd or not limit.allows(error):
+            raise CandidateFailed(Status.NONDETERMINISTIC, feedback.of_unequal_calls(error, limit))
+        found.append(error)
+    return found
+
+
+def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+    return all(costs.same_bits(*pair) for pair in zip(one, other, strict=True))

@@ -1,0 +1,243 @@
+"""How precise an output is: its error against an oracle, beside the error of PyTorch's own.
+
+Errors are measured in units of the oracle's spread (its standard deviation), so that an output of
+small variation cannot hide them. What an error is compared with:
+
+* summing ``n`` terms one after another in a precision of unit ``ulp`` gives a relative error of about
+  ``0.12 * ulp * sqrt(n)`` where rounding errors are independent (Higham, Accuracy and Stability of
+  Numerical Algorithms, 2nd ed., section 2.8 and chapter 4; the factor is the root mean square of one
+  rounding, 0.72 / sqrt(12) ulp, over a growing partial sum); tree sums stay below that;
+* rounding both operands of a product to ``t`` bits of mantissa gives a relative error of each product
+  of about ``0.6 * 2**-t`` and, where the terms of a sum have random signs, of the whole sum: 2.9e-4
+  for TF32 (10 bits) and 2.3e-3 for bfloat16 (7 bits);
+* hardware that drops bits in place of rounding shrinks each product by about ``0.7 * 2**-t`` besides:
+  that is a common factor of the output, no noise.
+
+Tiers ``tf32`` and ``half`` allow 1.3 times the error of the reference with the operands of its products
+rounded, see :mod:`online_judge.evaluator.correctness.emulation`; the constants here apply where that is
+impossible.
+
+Operands in float16 reach ``tf32``: they have the same mantissa, within the range of float16.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
+
+from adaexplore.core.wire import Tier
+
+OracleKind = Literal["fp64", "fp32"]
+
+_ORDER: tuple[Tier, ...] = get_args(Tier)
+SINGLE_ULP = 2.0**-23
+# the error relative to eager's own that still is the same precision
+_MARGIN = 4.0
+# the same where eager's result is rounding noise itself, which another order of operations makes differ more
+_NOISE_MARGIN = 64.0
+_NOISE = 0.1
+# floors of strict, in ulp of a typical element; a sum of n terms may have sqrt(n) / _STEPS
+_SINGLE_FLOOR = 4.0
+_HALF_FLOOR = 0.25
+_STEPS = 20.0
+# an oracle in single precision has an error of its own
+_SINGLE_ORACLE = 4.0
+# the largest of many normal errors, in units of their root mean square
+_TAIL = 8.0
+# Triton's TF32 kernels had 0.93 to 1.01 times the emulated error (rms and peak), bfloat16 operands 1.6 to 4.1
+EMULATION_MARGIN = 1.3
+
+
+@dataclass(frozen=True)
+class Error:
+    """Deviation of one output from its oracle, in units of the oracle's spread.
+
+    Attributes:
+        rms: root mean square.
+        peak: largest.
+        noise: root mean square of what no common factor explains.
+        drift: relative deviation of that common factor from 1.
+        size: root mean square of the oracle itself.
+        top: largest element of the oracle itself.
+        ulp: relative spacing of the output's dtype, at least that of float32.
+        odd: elements that are finite on one side alone; they count in none of the others.
+        spread: the unit of the others, in units of the output.
+    """
+
+    rms: float
+    peak: float
+    noise: float
+    drift: float
+    size: float = 1.0
+    top: float = 1.0
+    ulp: float = SINGLE_ULP
+    odd: int = 0
+    spread: float = 1.0
+
+    def in_units_of(self, other: Error) -> Error:
+        """Return the same error in units of another oracle's spread."""
+        factor = self.spread / other.spread
+        return replace(
+            self,
+            rms=factor * self.rms,
+            peak=factor * self.peak,
+            noise=factor * self.noise,
+            spread=other.spread,
+        )
+
+
+NO_ERROR = Error(0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Largest error that a tier allows, in units of the oracle's spread.
+
+    Attributes:
+        rms: of the root mean square.
+        peak: of the largest deviation.
+        noise: of the root mean square of what no common factor explains.
+        drift: of the common factor's deviation from 1.
+    """
+
+    rms: float
+    peak: float
+    noise: float = math.inf
+    drift: float = math.inf
+
+    def allows(self, found: Error) -> bool:
+        """Return whether an error is within the limit."""
+        return (
+            found.rms <= self.rms
+            and found.peak <= self.peak
+            and found.noise <= self.noise
+            and found.drift <= self.drift
+        )
+
+    def times(self, factor: float) -> Limit:
+        """Return a limit that is ``factor`` times as wide."""
+        return Limit(factor * self.rms, factor * self.peak, factor * self.noise, factor * self.drift)
+
+
+Limits = Mapping[Tier, Limit]
+"""From the strictest tier on; ``legacy`` has none."""
+
+# largest noise and drift of one product, where the reference cannot be emulated
+_CONSTANTS: dict[Tier, tuple[float, float]] = {"tf32": (1e-3, 3e-3), "half": (1e-2, 2e-2)}
+
+
+def strict_limit(eager: Error, *, depth: float = 1.0, oracle: OracleKind = "fp64") -> Limit:
+    """Return four times the error of PyTorch, or of a careless summation order.
+
+    Args:
+        eager: error of the reference in the task's precision, TF32 off.
+        depth: terms of the longest sum, see :class:`online_judge.evaluator.costs.Cost`.
+        oracle: precision of the oracle.
+    """
+    margin = _NOISE_MARGIN if eager.rms > _NOISE else _MARGIN
+    ulps = max(_SINGLE_FLOOR, math.sqrt(depth) / _STEPS) if eager.ulp <= SINGLE_ULP else _HALF_FLOOR
+    floor = ulps * eager.ulp * (_SINGLE_ORACLE if oracle == "fp32" else 1.0)
+    return Limit(
+        rms=margin * max(eager.rms, floor * eager.size),
+        peak=margin * max(eager.peak, floor * max(_TAIL * eager.size, eager.top)),
+    )
+
+
+def emulated_limit(strict: Limit, errors: Iterable[Error]) -> Limit:
+    """Return 1.3 times the largest of the errors of emulated references, and no less than ``strict``.
+
+    Truncated operands shrink every product, and a chain of products adds that up, while rounding to
+    bfloat16 averages out: what no common factor explains has a limit of its own.
+    """
+    found = list(errors)
+    return Limit(
+        rms=max([strict.rms, *(EMULATION_MARGIN * each.rms for each in found)]),
+        peak=max([strict.peak, *(EMULATION_MARGIN * each.peak for each in found)]),
+        noise=max([strict.rms, *(EMULATION_MARGIN * each.noise for each in found)]),
+    )
+
+
+def constant_limit(tier: Tier, strict: Limit, eager: Error, lossy: Error | None = None) -> Limit:
+    """Return the limit of a tier where the reference cannot be emulated.
+
+    It allows the rounding of the operands of one product, or twice what PyTorch itself loses.
+
+    Args:
+        tier: ``tf32`` or ``half``.
+        strict: the limit of the tier ``strict``.
+        eager: error of the reference, TF32 off.
+        lossy: the same with TF32 on, where known.
+    """
+    most = lossy or NO_ERROR
+    noise, drift = _CONSTANTS[tier]
+    wide_noise = max(strict.rms, noise, 2 * most.noise)
+    wide_drift = max(strict.rms, drift, 2 * most.drift)
+    peak = max(strict.peak, _TAIL * wide_noise + noise * eager.top, 2 * most.peak) + wide_drift * eager.top
+    rms = math.hypot(wide_noise, wide_drift * eager.size)  # of noise and drift together
+    return Limit(rms, peak, wide_noise, wide_drift)
+
+
+def reached(candidate: Error, eager: Error, limits: Limits) -> Tier:
+    """Return the strictest tier whose limit allows the error; ``legacy`` where none does.
+
+    Args:
+        candidate: its error.
+        eager: that of the reference; an element that is finite on one side alone costs every tier.
+        limits: by tier.
+    """
+    if candidate.odd > eager.odd:
+        return "legacy"
+    return next((tier for tier in _ORDER if tier in limits and limits[tier].allows(candidate)), "legacy")
+
+
+@dataclass(frozen=True)
+class Graded:
+    """The precision of one output.
+
+    Attributes:
+        tier: that it reaches.
+        error: against the oracle.
+        limits: of the tiers down to ``tier``, or to ``half`` where it reaches none.
+        emulated: whether the limits below ``strict`` come from an emulated reference.
+    """
+
+    tier: Tier
+    error: Error
+    limits: Limits
+    emulated: bool
+
+    @property
+    def repeat_limit(self) -> Limit:
+        """How far two calls on equal inputs may differ: each may be off by its tier's limit."""
+        return self.limits[self.tier if self.tier in self.limits else "half"].times(2.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """For verdicts: errors and limits in units of the output's standard deviation."""
+        return {
+            "tier": self.tier,
+            "rms": self.error.rms,
+            "peak": self.error.peak,
+            "noise": self.error.noise,
+            "limits": {
+                tier: {"rms": each.rms, "peak": each.peak, "noise": min(each.noise, each.rms)}
+                for tier, each in self.limits.items()
+            },
+            "basis": "emulated" if self.emulated else "constants",
+        }
+
+
+def least_precise(grades: Sequence[Graded]) -> Graded:
+    """Return the one of the loosest tier; the first of several."""
+    return max(grades, key=lambda each: _ORDER.index(each.tier))
+
+
+def worst(tiers: Iterable[Tier]) -> Tier:
+    """The loosest of several tiers; ``strict`` of none."""
+    return max(tiers, key=_ORDER.index, default="strict")
+
+
+def meets(tier: Tier, needed: Tier) -> bool:
+    """Whether ``tier`` is at least as strict as ``needed``."""
+    return _ORDER.index(tier) <= _ORDER.index(needed)

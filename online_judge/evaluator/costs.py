@@ -1,0 +1,146 @@
+"""What one call of a module must do: bytes moved, operations done, terms summed."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from online_judge.protocol import trees
+
+_CHUNK = 2**20
+_WHOLE = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_ALONG_DIM = ("softmax", "cumsum", "cumprod", "logcumsumexp")
+_REDUCING = ("sum", "mean", "var", "std", "norm", "prod", "pool")
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Least work of one call.
+
+    Attributes:
+        output_bytes: memory of outputs that is not memory of inputs.
+        read_bytes: memory of inputs and weights; a call may get by with less, as an embedding does.
+        flops: of matrix products, convolutions and attention; 0 where there are none.
+        depth: terms of the longest sum, at least 1.
+    """
+
+    output_bytes: int
+    read_bytes: int
+    flops: float
+    depth: float
+
+
+def of_call(call: Callable[[], Any], inputs: Any, weights: Iterable[Any]) -> Cost:
+    """Run ``call`` once under meters; ``inputs`` are what it is called with."""
+    counter = FlopCounterMode(display=False)
+    with _DepthMeter() as meter, counter:
+        outputs = call()
+    given = [*leaves_of(inputs), *weights]
+    known = {storage_of(leaf) for leaf in given}
+    made = [leaf for leaf in leaves_of(outputs) if storage_of(leaf) not in known]
+    return Cost(nbytes(made), nbytes(given), float(counter.get_total_flops()), meter.depth)
+
+
+def leaves_of(value: Any) -> list[Any]:
+    """All tensors of a value that lie in plain memory."""
+    leaves: list[Any] = []
+    trees.map_leaves(value, leaves.append)
+    return [leaf for leaf in leaves if leaf.layout == torch.strided]
+
+
+def versions(tensors: Iterable[Any]) -> list[int]:
+    """How often each was written, as far as torch counts that."""
+    return [0 if tensor.is_inference() else int(tensor._version) for tensor in tensors]
+
+
+def storage_of(tensor: Any) -> int:
+    """Address of a tensor's memory."""
+    return int(tensor.untyped_storage().data_ptr())
+
+
+def nbytes(tensors: Iterable[Any]) -> int:
+    """Memory of these tensors; what several share, or what repeats by a stride of 0, counts once."""
+    held: dict[int, int] = {}
+    for tensor in tensors:
+        sizes = zip(tensor.shape, tensor.stride(), strict=True)
+        elements = 1
+        for size, stride in sizes:
+            elements *= size if stride or size == 0 else 1
+        whole = int(tensor.untyped_storage().nbytes())
+        own = held.get(storage_of(tensor), 0) + elements * int(tensor.element_size())
+        held[storage_of(tensor)] = min(own, whole)
+    return sum(held.values())
+
+
+class _DepthMeter(TorchDispatchMode):  # type: ignore[misc]
+    """Finds how many terms the longest sum of a run has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.depth = 1.0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        given = [leaf for leaf in leaves_of(list(args)) if leaf.numel()]
+        made = [leaf for leaf in leaves_of(result) if leaf.numel()]
+        if given and made:
+            self.depth = max(self.depth, _terms(func.overloadpacket.__name__, args, given, made))
+        return result
+
+
+def _terms(name: str, args: Any, given: list[Any], made: list[Any]) -> float:
+    """Terms of the sums of one operation, as far as shapes tell."""
+    if "convolution" in name:
+        weight = args[1]
+        return float(weight.numel() / weight.shape[1 if args[6] else 0])
+    if name in ("mm", "bmm", "mv", "dot", "_int_mm"):
+        return float(args[0].shape[-1])
+    if name in ("addmm", "addbmm", "baddbmm", "addmv"):
+        return float(args[1].shape[-1])
+    if "attention" in name:
+        return float(max(args[0].shape[-1], args[1].shape[-2]))
+    if any(part in name for part in _ALONG_DIM):
+        return float(args[0].shape[args[1]]) if args[0].dim() else 1.0
+    if any(part in name for part in _REDUCING):  # norms return the statistics that they summed
+        return float(given[0].numel() / min(leaf.numel() for leaf in made))
+    return 1.0
+
+
+def checksum(tensor: Any) -> int:
+    """A value that changes when an element does or moves; comparable within this process alone.
+
+    A sum of all elements' bits, each times a weight of its place that is drawn anew by every
+    process, so that nobody can change elements in a way that keeps it.
+    """
+    bits = bits_of(tensor)
+    weights = _place_weights(str(bits.device))
+    total = torch.zeros((), dtype=torch.int64, device=bits.device)
+    for start in range(0, bits.numel(), _CHUNK):
+        part = bits[start : start + _CHUNK]
+        total = total * weights[0] + (part * weights[: part.numel()]).sum()
+    return int(total)
+
+
+def same_bits(one: Any, other: Any) -> bool:
+    """Whether two tensors of one dtype and shape hold the same, NaN included."""
+    return bool(torch.equal(bits_of(one), bits_of(other)))
+
+
+def bits_of(tensor: Any) -> Any:
+    """The elements as a flat tensor of whole numbers, parts of complex ones apart."""
+    plain = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+    return plain.detach().reshape(-1).view(_WHOLE[plain.element_size()])
+
+
+@functools.cache
+def _place_weights(device: str) -> Any:
+    """Odd numbers that nobody knows, one a place within a part."""
+    generator = torch.Generator().manual_seed(secrets.randbits(63))
+    return (torch.randint(-(2**62), 2**62, (_CHUNK,), generator=generator) | 1).to(device)

@@ -1,0 +1,172 @@
+"""The referee's side of the conversation with a player, and how a match ends early."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from adaexplore.core.verdict import Status
+from online_judge.common import modules
+from online_judge.evaluator.reference import ReferenceFailed
+from online_judge.protocol import channel
+from online_judge.protocol.channel import Channel, ChannelClosed, FrameError
+from online_judge.protocol.findings import Failure, Stage
+from online_judge.protocol.orders import DONE, GO, Block, Order
+from online_judge.protocol.shared_tensors import Arena
+from online_judge.verdict import feedback
+
+_MAX_DEPTH = 64
+
+
+class PlayerGone(Exception):
+    """The player closed its channel without an answer, or broke the protocol."""
+
+    def __init__(self, stage: Stage, why: str) -> None:
+        """``why`` is empty when it is just gone."""
+        super().__init__(why)
+        self.stage = stage
+        self.why = why
+
+
+class CandidateFailed(Exception):
+    """Ends a match with this verdict."""
+
+    def __init__(self, status: Status, metadata: dict[str, Any], failure: Failure | None = None) -> None:
+        """``failure`` is what the player told, where it told something."""
+        super().__init__(status.value)
+        self.status = status
+        self.metadata = metadata
+        self.failure = failure
+
+
+class BlockRefused(Exception):
+    """The player cannot run such a block; the text says why."""
+
+
+class _Sender(pickle.Pickler):
+    """Refuses what only the reference's own module could take out again: the player has none."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        owner = obj if hasattr(obj, "__qualname__") else type(obj)
+        if getattr(owner, "__module__", None) == modules.REFERENCE_MODULE:
+            raise pickle.PicklingError(f"{owner.__qualname__} is the reference's own")
+        return NotImplemented
+
+
+class Dialogue:
+    """Asks one player; tells the gateway whose time is running."""
+
+    def __init__(self, player: Channel, clock: Callable[[str, str], None], folder: str) -> None:
+        """``clock`` is told whose time runs ("reference", "candidate", "tuning", "none"), and the stage."""
+        self._player = player
+        self.clock = clock
+        self._folder = folder
+
+    def ask(
+        self,
+        stage: Stage,
+        order: Order,
+        arenas: Sequence[Arena] = (),
+        *,
+        tuning: bool = False,
+    ) -> dict[str, Any]:
+        """Give an order and wait for the answer, on the candidate's time; ``tuning`` is counted apart.
+
+        Raises:
+            CandidateFailed: it says that it failed.
+            PlayerGone: there is no answer, or none that can be read.
+            ReferenceFailed: the order holds what cannot be sent.
+        """
+        body = _pickled(order)
+        for arena in arenas:
+            arena.settle()
+        self.clock("tuning" if tuning else "candidate", stage.value)
+        try:
+            self._player.send(body, [fd for arena in arenas for fd in arena.fds])
+        except ChannelClosed as error:
+            raise PlayerGone(stage, "") from error
+        return self._answer(stage)
+
+    def ready_block(self, order: Block) -> None:
+        """Have a block got ready; its inputs need not be there yet.
+
+        Raises:
+            BlockRefused: the player cannot run it.
+            CandidateFailed, PlayerGone: as :meth:`ask`.
+        """
+        answer = self.ask(Stage.TIMING, order)
+        if answer.get("ready") is not True:
+            raise BlockRefused(str(answer.get("why", ""))[:200])
+
+    def run_block(self) -> tuple[float, dict[str, Any]]:
+        """Have the ready block run: wall milliseconds from go to done, and the player's own times of it.
+
+        Raises:
+            CandidateFailed, PlayerGone: as :meth:`ask`.
+        """
+        self.clock("candidate", Stage.TIMING.value)
+        try:
+            begin = time.perf_counter()
+            self._player.send(GO)
+            word, _ = self._player.receive()
+            wall_ms = (time.perf_counter() - begin) * 1e3
+        except ChannelClosed as error:
+            raise PlayerGone(Stage.TIMING, "") from error
+        except FrameError as error:
+            raise PlayerGone(Stage.TIMING, f"it answered with {error}") from error
+        if word != DONE:
+            self._understood(Stage.TIMING, word)
+            raise PlayerGone(
+                Stage.TIMING,
+                "it answered with something else than that a block is done",
+            )
+        return wall_ms, self._answer(Stage.TIMING)
+
+    def _answer(self, stage: Stage) -> dict[str, Any]:
+        try:
+            body, _ = self._player.receive()
+        except ChannelClosed as error:
+            raise PlayerGone(stage, "") from error
+        except FrameError as error:
+            raise PlayerGone(stage, f"it answered with {error}") from error
+        return self._understood(stage, body)
+
+    def _understood(self, stage: Stage, body: bytes) -> dict[str, Any]:
+        try:
+            answer = channel.json_object(body)
+        except FrameError as error:
+            raise PlayerGone(stage, f"it answered with {error}") from error
+        if not _is_shallow(answer):
+            raise PlayerGone(stage, "it answered with something nested too deeply")
+        if "failed" in answer:
+            self.clock("reference", stage.value)
+            failure = Failure.from_claim(stage, answer["failed"])
+            raise CandidateFailed(failure.status, feedback.of_failure(failure, self._folder), failure)
+        return answer
+
+
+def _is_shallow(answer: Any) -> bool:
+    """Whether it can be compared and printed without an end of the stack."""
+    level = [answer]
+    for _ in range(_MAX_DEPTH):
+        level = [
+            inner
+            for part in level
+            if isinstance(part, dict | list)
+            for inner in (part.values() if isinstance(part, dict) else part)
+        ]
+    return not level
+
+
+def _pickled(order: Order) -> bytes:
+    sent = io.BytesIO()
+    try:
+        _Sender(sent).dump(order)
+        return sent.getvalue()
+    except Exception as error:
+        raise ReferenceFailed(
+            f"get_init_inputs() gives what cannot be sent to a candidate: {error}"
+        ) from error

@@ -1,0 +1,125 @@
+"""A closer look at a problem: whether results on it would mean anything, and what it computes."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from adaexplore.core.wire import EvaluationRequest, ProblemTraits
+from online_judge.evaluator import costs
+from online_judge.evaluator.correctness import degeneracy, oracles
+from online_judge.evaluator.problem import Problem
+from online_judge.protocol import trees
+
+_TRIAL = "examination"
+# so much nearer may other inputs bring a trivial answer: times the tolerance, and share of the elements
+_MARGIN = 2.0
+_SHARE = 0.9
+
+
+def examine(problem: Problem) -> ProblemTraits:
+    """Run the reference several times and say what was found.
+
+    Raises:
+        ReferenceFailed: it raises.
+    """
+    reference = problem.reference
+    first = reference.outputs(reference.inputs(_TRIAL), _TRIAL)
+    inputs = reference.inputs(_TRIAL)
+    graph = _Graph(costs.leaves_of(inputs))
+    with graph:
+        second = reference.outputs(inputs, _TRIAL)
+    asked = EvaluationRequest()
+    flags = [flag.id for flag in problem.flags(asked)]
+    if "degenerate_problem" not in flags:
+        other = reference.outputs(reference.inputs(f"{_TRIAL}, other inputs"), _TRIAL)
+        wide = _MARGIN * asked.tolerance
+        if degeneracy.check(reference, wide) or _mostly_trivial(first, other, wide):
+            flags.append("nearly_degenerate")
+    if oracles.differ(first, second):
+        flags.append("nondeterministic")
+    elif reference.stochastic:
+        flags.append("stochastic")
+    floating = [leaf for leaf in first.leaves if leaf.is_floating_point()]
+    if not all(bool(torch.isfinite(leaf).all()) for leaf in floating):
+        flags.append("nonfinite")
+    if reference.aliases:
+        flags.append("view_of_input")
+    if reference.writes_inputs:
+        flags.append("writes_inputs")
+    held = [*costs.leaves_of(inputs), *reference.weights.values(), *first.leaves]
+    operators, digest = graph.of(second)
+    return ProblemTraits(
+        flags=flags,
+        elements=sum(int(leaf.numel()) for leaf in held),
+        call_ms=reference.fastest_s * 1e3,
+        operators=operators,
+        graph=digest,
+    )
+
+
+def _mostly_trivial(first: trees.Tree, other: trees.Tree, tolerance: float) -> bool:
+    """Whether zeros, a constant or the answer to other inputs is right for most elements of each output."""
+    return all(
+        any(_share(answer, want, tolerance) > _SHARE for answer in (0.0, _middle(elsewhere), elsewhere))
+        for want, elsewhere in zip(first.leaves, other.leaves, strict=True)
+    )
+
+
+def _share(answer: Any, want: Any, tolerance: float) -> float:
+    if not want.is_floating_point():
+        return float((answer == want).float().mean())
+    return float(((want - answer).abs() <= tolerance * (1.0 + want.abs())).float().mean())
+
+
+def _middle(leaf: Any) -> Any:
+    return leaf.flatten().float().median() if leaf.is_floating_point() else leaf.flatten()[0]
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """What a tensor was made of: a hash of all of it, and the operators that took part."""
+
+    hash: str
+    operators: frozenset[str] = frozenset()
+
+
+class _Graph(TorchDispatchMode):  # type: ignore[misc]
+    """Follows one call: operators, what feeds them, shapes and dtypes, whatever the spelling."""
+
+    def __init__(self, inputs: list[Any]) -> None:
+        super().__init__()
+        self._kept = list(inputs)  # while these live, no other tensor has their id
+        self._known = {id(leaf): _Origin(_hash("input", i, _kind(leaf))) for i, leaf in enumerate(inputs)}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        given = [self._origin(leaf) for leaf in costs.leaves_of([list(args), dict(kwargs or {})])]
+        result = func(*args, **(kwargs or {}))
+        operators = frozenset({name}).union(*(origin.operators for origin in given))
+        for i, leaf in enumerate(costs.leaves_of(result)):
+            self._kept.append(leaf)
+            content = _hash(name, i, _kind(leaf), *(origin.hash for origin in given))
+            self._known[id(leaf)] = _Origin(content, operators)
+        return result
+
+    def of(self, outputs: trees.Tree) -> tuple[list[str], str]:
+        """Operators that made the outputs, and one hash of all; numbers given to operators do not count."""
+        origins = [self._origin(leaf) for leaf in outputs.leaves]
+        operators = frozenset[str]().union(*(origin.operators for origin in origins))
+        return sorted(operators), _hash(*(origin.hash for origin in origins))
+
+    def _origin(self, leaf: Any) -> _Origin:
+        return self._known.get(id(leaf)) or _Origin(_hash("held", _kind(leaf)))
+
+
+def _kind(leaf: Any) -> tuple[object, ...]:
+    return tuple(leaf.shape), str(leaf.dtype)
+
+
+def _hash(*parts: object) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

@@ -1,0 +1,111 @@
+"""Use of the device, as the evaluator asks the gateway for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+
+from online_judge.common.cores import Cores, run_on, time_on
+from online_judge.protocol.channel import Channel
+
+
+@dataclass
+class Hold:
+    """One use of the device.
+
+    Attributes:
+        exclusive: whether nobody else was there.
+        waited_s: how long it took to get it.
+        held_s: for how long it was kept; 0 until it is given back.
+    """
+
+    exclusive: bool
+    waited_s: float
+    held_s: float = 0.0
+
+
+class Leases:
+    """Asks over the evaluator's channel, see :class:`online_judge.slots.leases.LeaseDesk`.
+
+    Within a block another :meth:`hold` is nothing new, unless it asks for exclusive use where the outer one
+    does not; so is a second :meth:`timing_memory`.
+
+    Raises:
+        ChannelClosed: each method, where the gateway is gone.
+    """
+
+    def __init__(self, control: Channel, cores: Cores) -> None:
+        """Take nothing; with exclusive use this process runs on the ``cores`` for timing."""
+        self._control = control
+        self._cores = cores
+        self._held: Hold | None = None
+        self._has_timing_memory = False
+
+    @contextmanager
+    def hold(self, *, exclusive: bool) -> Iterator[Hold]:
+        """Hold the device for the length of the block; gives the times of this use.
+
+        Raises:
+            RuntimeError: it is held shared, and asked for exclusively.
+        """
+        outer = self._held
+        if outer is not None:
+            if exclusive and not outer.exclusive:
+                raise RuntimeError("shared use of a device cannot become exclusive")
+            begin = time.monotonic()
+            inner = Hold(exclusive, 0.0)
+            try:
+                yield inner
+            finally:
+                inner.held_s = time.monotonic() - begin
+            return
+        with self._lease("exclusive" if exclusive else "shared") as waited_s:
+            begin = time.monotonic()
+            use = self._held = Hold(exclusive, waited_s)
+            try:
+                if exclusive:
+                    time_on(self._cores.timing)
+                yield use
+            finally:
+                if exclusive:
+                    run_on(self._cores.others)
+                self._held = None
+                use.held_s = time.monotonic() - begin
+
+    @contextmanager
+    def timing_memory(self) -> Iterator[None]:
+        """Be the only one that has memory for timing; to be asked for before the device itself."""
+        if self._has_timing_memory:
+            yield
+            return
+        with self._lease("timing_memory"):
+            self._has_timing_memory = True
+            try:
+                yield
+            finally:
+                self._has_timing_memory = False
+
+    def stoppable(self) -> AbstractContextManager[float]:
+        """Within the block exclusive users of the device stop the candidate."""
+        return self._lease("stoppable")
+
+    def stopped(self) -> AbstractContextManager[float]:
+        """Within the block the candidate is stopped."""
+        return self._lease("stopped")
+
+    def stopped_s(self) -> float:
+        """Return for how many seconds candidates have been stopped by exclusive users so far."""
+        self._control.send_json({"lease": "stopped_s"})
+        return float(self._control.receive_json()[0]["stopped_s"])
+
+    @contextmanager
+    def _lease(self, kind: str) -> Iterator[float]:
+        """Have a lease of this kind for the length of the block; gives the seconds waited for it."""
+        self._control.send_json({"lease": "take", "kind": kind})
+        waited_s = float(self._control.receive_json()[0]["granted"])
+        try:
+            yield waited_s
+        finally:
+            self._control.send_json({"lease": "return"})

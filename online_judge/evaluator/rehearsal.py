@@ -1,0 +1,118 @@
+"""A match with a candidate that is always right, held before an evaluator gets its first order.
+
+PyTorch loads each of its CUDA kernels when a process calls it for the first time: about 0.7 s for all that
+a match calls (H200), which the first candidate of a new reference would wait for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from adaexplore.core.verdict import Verdict
+from adaexplore.core.wire import EvaluationRequest
+from online_judge.common import modules
+from online_judge.common.timing import Stopwatch
+from online_judge.evaluator.dialogue import Dialogue
+from online_judge.evaluator.evaluation import Match, Terms
+from online_judge.evaluator.leases import Hold
+from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.reference import Reference, Seeds
+from online_judge.protocol import trees
+from online_judge.protocol.findings import Stage
+from online_judge.protocol.orders import Forward, Order, Reweigh
+from online_judge.protocol.shared_tensors import Arena, Parcel
+
+_REFERENCE = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(64, 64)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x))
+
+def get_inputs():
+    return [torch.randn(32, 64)]
+
+def get_init_inputs():
+    return []
+"""
+_CANDIDATE = "import torch\n"
+_ERROR = 3e-4
+"""Relative, as of TF32 operands: the precision is graded to the end."""
+
+
+class _RightCandidate(Dialogue):
+    """Answers itself; nobody's time runs."""
+
+    def __init__(self, reference: Reference) -> None:
+        self._reference = reference
+        self.clock = lambda whose, stage: None
+
+    def ask(
+        self, stage: Stage, order: Order, arenas: Sequence[Arena] = (), *, tuning: bool = False
+    ) -> dict[str, Any]:
+        """Call the reference where a call is asked for."""
+        if isinstance(order, Reweigh):
+            return {"loaded": True}
+        if not isinstance(order, Forward):
+            return {}
+        sent, received = arenas
+        call = self._reference.call("eager", [])
+        with torch.no_grad():
+            tree = trees.take_apart(call(*_value(order.inputs, sent)))
+        for leaf, place in zip(tree.leaves, order.outputs.places, strict=False):
+            received.view(place).copy_(leaf * (1 + _ERROR))
+        leaves = [
+            [list(leaf.shape), str(leaf.dtype), leaf.device.type, list(leaf.stride())] for leaf in tree.leaves
+        ]
+        return {"structure": tree.signature(), "leaves": leaves}
+
+
+class _FreeDevice:
+    """A device that nobody else uses."""
+
+    def hold(self, *, exclusive: bool) -> contextlib.AbstractContextManager[Hold]:
+        return contextlib.nullcontext(Hold(exclusive, 0.0))
+
+    def timing_memory(self) -> contextlib.AbstractContextManager[object]:
+        return contextlib.nullcontext()
+
+    stoppable = stopped = timing_memory
+
+
+def rehearse(*, cuda: bool) -> Verdict:
+    """Judge a candidate that gives the outputs of a small reference, without timing it."""
+    request = EvaluationRequest(
+        original_model_src=_REFERENCE, custom_model_src=_CANDIDATE, num_correct_trials=1
+    )
+    with modules.torch_defaults():
+        modules.apply_precision(request.tf32)
+        reference = Reference(_REFERENCE, "rehearsal", Seeds(b"rehearsal"), "fp32", cuda=cuda)
+        terms = Terms(
+            request=request,
+            source=_CANDIDATE,
+            build_dir=None,
+            recorded_ms=None,
+            facts={},
+            folder="/nonexistent",
+            visible_devices="",
+            alone=False,
+            job="rehearsal",
+        )
+        match = Match(_RightCandidate(reference), Problem(reference), terms, _FreeDevice(), Stopwatch)
+        try:
+            return match.run()
+        finally:
+            match.free()
+
+
+def _value(parcel: Parcel, arena: Arena) -> Any:
+    return trees.put_together(parcel.shape, tuple(arena.view(place) for place in parcel.places))

@@ -1,0 +1,1 @@
+"""How fast a candidate is beside its reference."""

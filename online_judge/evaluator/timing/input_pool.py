@@ -1,0 +1,139 @@
+"""Argument lists for timed calls, whose contents the candidate has never seen before."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import torch
+
+from online_judge.evaluator import costs
+from online_judge.evaluator.reference import Reference, ReferenceFailed
+from online_judge.protocol.shared_tensors import Arena, Parcel, Place, lay_out
+from online_judge.protocol.trees import Slot, UnsupportedTree, map_leaves, put_together, take_apart
+
+_DRAWS = 4
+_FRESH = 1 / 16
+"""Share of each floating tensor that :meth:`InputPool.refresh` replaces."""
+_CHUNK_BYTES = 2**29
+
+
+class InputPool:
+    """``count`` argument lists of one structure in one arena that is shared with the player.
+
+    Each element is what stands in its place in one of a few draws of ``get_inputs`` under hidden seeds,
+    chosen at random element by element; tensors that are not floating are taken from one draw as a whole. So
+    shapes, domains and structures such as masks stay, while no floating content comes twice.
+    """
+
+    def __init__(self, reference: Reference, name: str, count: int, rng: random.Random) -> None:
+        """Draw inputs named ``name`` and share them.
+
+        Raises:
+            ReferenceFailed: the inputs cannot be drawn or shared.
+            DriverError: there is too little memory.
+        """
+        self._rng = rng
+        self._generator = torch.Generator("cuda").manual_seed(rng.getrandbits(60))
+        draws = [
+            reference.inputs(f"{name}:{number}") for number in range(min(count, _DRAWS) if count > 1 else 2)
+        ]
+        try:
+            trees = [take_apart(draw) for draw in draws]
+        except UnsupportedTree as error:
+            raise ReferenceFailed(f"get_inputs() gives {error}, which cannot be judged") from error
+        places, self.set_bytes = lay_out(trees[0].leaves)
+        if any(lay_out(tree.leaves)[0] != places for tree in trees):
+            raise ReferenceFailed("get_inputs() gives tensors of other shapes under other seeds")
+        self.arena = Arena(count * self.set_bytes, cuda=True)
+        self.rows = rows(self.arena, places, count, self.set_bytes)
+        self._drawn = [
+            [_in_memory_order(tree.leaves[leaf], place) for tree in trees]
+            for leaf, place in enumerate(places)
+        ]
+        everywhere = [tuple(place.moved(row * self.set_bytes) for place in places) for row in range(count)]
+        per = len(places)
+        shape = [_shifted(trees[0].shape, per * row) for row in range(count)]
+        self.parcel: Parcel = self.arena.parcel(shape, tuple(place for row in everywhere for place in row))
+        leaves = tuple(self.arena.view(place) for place in self.parcel.places)
+        self.sets: list[list[Any]] = put_together(shape, leaves)
+        self._mix(1.0)
+
+    def refresh(self, *, whole: bool = False) -> None:
+        """Give every argument list contents that it never had: new in part, or as a ``whole``."""
+        self._mix(1.0 if whole else _FRESH)
+
+    def close(self) -> None:
+        """Free the draws; the contents stay as they are from now on."""
+        self._drawn.clear()
+
+    def copy_of(self, number: int) -> list[Any]:
+        """Private tensors with the contents of one argument list."""
+        copied: list[Any] = map_leaves(self.sets[number], lambda leaf: leaf.clone())
+        return copied
+
+    def put_back(self, copies: dict[int, list[Any]]) -> None:
+        """Undo changes of argument lists."""
+        for number, copy in copies.items():
+            for held, leaf in zip(take_apart(self.sets[number]).leaves, take_apart(copy).leaves, strict=True):
+                held.copy_(leaf)
+
+    def is_unchanged(self, number: int, copy: list[Any]) -> bool:
+        """Whether an argument list still is what :meth:`copy_of` gave, to the bit."""
+        now, then = take_apart(self.sets[number]).leaves, take_apart(copy).leaves
+        return all(costs.same_bits(left, right) for left, right in zip(now, then, strict=True))
+
+    def _mix(self, share: float) -> None:
+        """Take a share of each tensor, one stretch of it, from the draws anew."""
+        for held, leaves in zip(self.rows, self._drawn, strict=True):
+            count, size = held.shape
+            if not held.is_floating_point():
+                drawn = torch.randint(len(leaves), (count,), generator=self._generator, device="cuda")
+                for row, number in zip(held, drawn.tolist(), strict=True):
+                    row.copy_(leaves[number])
+                continue
+            length = min(size, max(int(size * share), 256))
+            start = self._rng.randrange(size - length + 1)
+            step = max(1, _CHUNK_BYTES // max(length * held.element_size(), 1))
+            for row in range(0, count, step):
+                part = held[row : row + step, start : start + length]
+                one, other = self._rng.sample(range(len(leaves)), 2)
+                mask = torch.empty(part.shape, dtype=torch.bool, device="cuda")
+                mask.random_(generator=self._generator)
+                stretch = [leaf[start : start + length] for leaf in (leaves[one], leaves[other])]
+                part.copy_(torch.where(mask, *stretch))
+        torch.cuda.synchronize()
+
+
+def rows(arena: Arena, places: tuple[Place, ...], count: int, stride: int) -> list[Any]:
+    """Each of ``places``, repeated every ``stride`` bytes, as one tensor ``(count, elements)``."""
+    found = []
+    for place in places:
+        elements = place.nbytes // place.dtype.itemsize
+        found.append(
+            arena.view(
+                Place(place.offset, (count, elements), (stride // place.dtype.itemsize, 1), place.dtype)
+            )
+        )
+    return found
+
+
+def _shifted(shape: Any, by: int) -> Any:
+    """A structure whose slots count from ``by``."""
+    if isinstance(shape, Slot):
+        return Slot(shape.index + by)
+    if isinstance(shape, list | tuple):
+        return type(shape)(_shifted(item, by) for item in shape)
+    if isinstance(shape, dict):
+        return {key: _shifted(item, by) for key, item in shape.items()}
+    return shape
+
+
+def _in_memory_order(leaf: Any, place: Place) -> Any:
+    """A tensor's elements, laid out as at ``place``, in the order of memory; itself where it lies so."""
+    elements = place.nbytes // place.dtype.itemsize
+    if leaf.stride() == place.strides and leaf.numel() == elements:
+        return torch.as_strided(leaf, (elements,), (1,), leaf.storage_offset())
+    laid = torch.empty_strided(place.shape, place.strides, dtype=place.dtype, device="cuda")
+    laid.copy_(leaf)
+    return torch.as_strided(laid, (elements,), (1,))

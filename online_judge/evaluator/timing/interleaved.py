@@ -1,0 +1,331 @@
+"""The timing of a candidate against its reference: rounds of blocks, one side after the other.
+
+In each round the player gets ready, the referee writes fresh contents into the shared inputs, says go, and
+takes its own time until the answer. Every output of the block lies in the referee's memory by then; elements
+of each at hidden places, and some whole outputs, are held against what the reference makes of the same inputs
+in its own block. Comparing waits until the GPU is free again, unless the outputs are too large to be kept.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from online_judge.common.timing import Block
+from online_judge.evaluator import costs
+from online_judge.evaluator.correctness import comparison
+from online_judge.evaluator.dialogue import BlockRefused, Dialogue, PlayerGone
+from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.timing import clock_check, speedup
+from online_judge.evaluator.timing.clock_check import Observed
+from online_judge.evaluator.timing.setup import SLOW_MS, WARMUP_S, Course
+from online_judge.protocol.findings import Stage
+from online_judge.protocol.orders import Block as BlockOrder
+from online_judge.protocol.orders import Prepare
+from online_judge.verdict.flags import Flag
+
+MIN_ROUNDS = 5
+MAX_ROUNDS = 40
+MIN_SAMPLES = 20
+ENOUGH_MS = 120.0
+TARGET_SPREAD = 0.002
+_SAMPLED = 4096
+_AUDITS = 3
+_KEPT_BYTES = 4 * 2**30
+"""Most of whole outputs that are kept until the GPU is free again; larger ones are compared at once."""
+_PLAIN_ROUNDS = 2
+_GRAPH_ROUNDS = 3
+
+
+@dataclass
+class Side:
+    """What one side's blocks gave, an entry a round; milliseconds."""
+
+    calls: list[list[float]] = field(default_factory=list)
+    seen: list[Observed] = field(default_factory=list)
+    plain: list[float] = field(default_factory=list)
+    graph: list[float] = field(default_factory=list)
+    unmarked: int = 0
+
+    @property
+    def samples(self) -> list[float]:
+        """All marked calls of all rounds."""
+        return [call for part in self.calls for call in part]
+
+    @property
+    def gpu_ms(self) -> float:
+        """Median of a marked call."""
+        return statistics.median(self.samples)
+
+    @property
+    def mean_ms(self) -> float:
+        """Median over the rounds of the mean of their marked calls."""
+        return statistics.median(statistics.fmean(part) for part in self.calls)
+
+    @property
+    def e2e_ms(self) -> float:
+        """Median over the plain blocks of the wall time of a call, its copied outputs included."""
+        return statistics.median(self.plain)
+
+    def add(self, seen: Observed, order: BlockOrder, calls: int | None = None) -> None:
+        """One more block of so many calls."""
+        count = order.calls if calls is None else calls
+        if order.kind == "marked":
+            self.seen.append(seen)
+            self.calls.append(seen.block.calls)
+            return
+        self.unmarked += count
+        (self.graph if order.kind == "graph" else self.plain).append(seen.wall_ms / count)
+
+
+@dataclass
+class Outcome:
+    """What a race found.
+
+    Attributes:
+        candidate: its times.
+        reference: the baseline's.
+        flags: what is wrong with the candidate's times or timed outputs.
+        copy_ms: wall time of copying one call's outputs.
+        quiet: whether the GPU had been left by all others.
+        alone_ms: the baseline's time after the race, with the candidate stopped; None if it was not needed.
+        spent_s: seconds of the race by part: warming up, marked, plain and graph rounds.
+    """
+
+    candidate: Side = field(default_factory=Side)
+    reference: Side = field(default_factory=Side)
+    flags: list[Flag] = field(default_factory=list)
+    copy_ms: float = 0.0
+    quiet: bool = True
+    alone_ms: float | None = None
+    spent_s: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def gpu_s(self) -> float:
+        """Seconds that the GPU worked for calls of either side, timed or not; no flushes, no copies."""
+        total = 0.0
+        for side in (self.candidate, self.reference):
+            samples = side.samples
+            total += math.fsum(samples) + side.gpu_ms * side.unmarked
+        return total / 1e3
+
+
+@dataclass(frozen=True)
+class _Audit:
+    """Outputs of both sides on the same inputs, for later."""
+
+    where: str
+    got: Sequence[Any]
+    want: Sequence[Any]
+
+
+class Race:
+    """One candidate on a course that is shared with its player."""
+
+    def __init__(
+        self,
+        dialogue: Dialogue,
+        problem: Problem,
+        course: Course,
+        name: str,
+        rng: random.Random,
+        trials: int,
+        tolerance: float,
+        cores: tuple[int, ...] = (),
+    ) -> None:
+        """Prepare.
+
+        Args:
+            dialogue: with the player.
+            problem: the reference and what is known of it.
+            course: shared with the player.
+            name: of the hidden inputs.
+            rng: of the referee's hidden choices.
+            trials: the number of timed calls that is enough.
+            tolerance: of timed outputs.
+            cores: of the CPU that the candidate process is to run on.
+        """
+        self._dialogue = dialogue
+        self._reference = problem.reference
+        self._course = course
+        self._name = name
+        self._rng = rng
+        self._trials = max(trials, MIN_SAMPLES)
+        self._tolerance = tolerance
+        self._cores = cores
+        self._audits: list[_Audit] = []
+        self._large = 2 * _AUDITS * course.output_bytes > _KEPT_BYTES
+
+    def run(self) -> Outcome:
+        """Race; the device is held exclusively.
+
+        Raises:
+            CandidateFailed, PlayerGone: as :class:`Dialogue` does.
+            ReferenceFailed: the reference fails.
+        """
+        outcome = Outcome()
+        since = time.monotonic()
+
+        def spent(part: str) -> None:
+            nonlocal since
+            now = time.monotonic()
+            outcome.spent_s[part], since = now - since, now
+
+        self._dialogue.clock("reference", Stage.TIMING.value)
+        outcome.reference.unmarked, reference_ms = self._course.warm_up()
+        outcome.candidate.unmarked, candidate_ms = self._warm_candidate_up()
+        spent("warm")
+        slower_ms = max(reference_ms, candidate_ms)
+        flushes = self._course.flushes(min(reference_ms, candidate_ms), slower_ms)
+        theirs = self._course.block_calls(candidate_ms, flushes)
+        ours = min(self._course.block_calls(reference_ms, flushes), theirs)
+        number = 0
+        while not self._enough(outcome, number, slower_ms):
+            self._round(outcome, number, BlockOrder(theirs, flushes), ours)
+            number += 1
+            # the times of a block bind the candidate, what it said of its warm-up does not
+            theirs = max(theirs, self._course.block_calls(outcome.candidate.gpu_ms, flushes))
+            ours = min(self._course.block_calls(reference_ms, flushes), theirs)
+        spent("marked")
+        for _ in range(_PLAIN_ROUNDS if slower_ms < SLOW_MS else 1):
+            self._round(outcome, number, BlockOrder(theirs, kind="plain"), ours)
+            number += 1
+        outcome.copy_ms = self._course.copy_ms()
+        spent("plain")
+        clocks = clock_check.Clocks.of(outcome.candidate.seen, outcome.reference.seen)
+        odd = clocks.disagree or clock_check.launch_bound(
+            outcome.candidate.gpu_ms, outcome.candidate.e2e_ms, outcome.copy_ms
+        )
+        if odd and not self._reference.stochastic:  # within a graph nothing can be seeded anew
+            self._replay(outcome, number, theirs, ours)
+            spent("graph")
+        return outcome
+
+    def audit(self, outcome: Outcome) -> None:
+        """Compare the outputs that were kept; the device need not be held any more."""
+        for kept in self._audits:
+            self._compare(outcome, kept)
+        self._audits.clear()
+
+    def _compare(self, outcome: Outcome, kept: _Audit) -> None:
+        for got, want in zip(kept.got, kept.want, strict=True):
+            found = comparison.difference(got, want, self._tolerance)
+            if found is not None:
+                evidence = (
+                    f"{found.wrong} of {found.total} elements of {kept.where} are wrong, "
+                    f"largest error {found.largest:.4g}"
+                )
+                outcome.flags.append(Flag("timed_output_wrong", evidence))
+                return
+
+    def _warm_candidate_up(self) -> tuple[int, float]:
+        """How many calls that took, and the fastest one's wall milliseconds, as the player claims them."""
+        assert self._course.outputs is not None
+        order = Prepare(
+            inputs=self._course.pool.parcel,
+            outputs=self._course.outputs,
+            seed=self._reference.call_seed(self._name),
+            reseed=self._reference.stochastic,
+            least_s=WARMUP_S,
+            cores=self._cores,
+        )
+        begin = time.perf_counter()
+        answer = self._dialogue.ask(Stage.TIMING, order, self._course.arenas)
+        took_ms = (time.perf_counter() - begin) * 1e3
+        calls, best = answer.get("calls"), answer.get("best_ms")
+        if not isinstance(best, float) or not isinstance(calls, int) or not 0 < best < 1e9 or calls < 1:
+            raise PlayerGone(Stage.TIMING, "it answered with times that cannot be")
+        return min(calls, int(took_ms / best) + 1), best
+
+    def _enough(self, outcome: Outcome, rounds: int, slower_ms: float) -> bool:
+        samples = len(outcome.candidate.samples)
+        if rounds:  # what the candidate claimed of its warm-up counts no longer
+            slower_ms = max(outcome.candidate.gpu_ms, outcome.reference.gpu_ms)
+        if slower_ms > SLOW_MS:
+            return rounds >= MIN_ROUNDS - 2
+        if rounds < MIN_ROUNDS or samples < MIN_SAMPLES:
+            return False
+        if rounds >= MAX_ROUNDS or samples >= self._trials:
+            return True
+        busy_ms = math.fsum(outcome.candidate.samples)
+        spread = speedup.spread(outcome.reference.calls, outcome.candidate.calls)
+        return busy_ms > ENOUGH_MS and spread < TARGET_SPREAD
+
+    def _replay(self, outcome: Outcome, number: int, theirs: int, ours: int) -> None:
+        """Blocks that the host has no part in; where the calls cannot be captured there are none."""
+        try:
+            for extra in range(_GRAPH_ROUNDS):
+                self._round(outcome, number + extra, BlockOrder(theirs, kind="graph"), ours)
+        except BlockRefused as refused:
+            if "unjoined" in str(refused).lower():
+                evidence = "work on another stream is not waited for: the calls cannot be captured"
+                outcome.flags.append(Flag("side_stream", evidence))
+
+    def _round(self, outcome: Outcome, number: int, order: BlockOrder, ours: int) -> None:
+        """The candidate on fresh argument lists, then the reference on ``ours`` of them."""
+        course = self._course
+        sets = sorted(self._rng.sample(range(order.calls), ours))
+        try:
+            self._dialogue.ready_block(order)
+        except BlockRefused as refused:
+            if order.kind == "graph":
+                raise
+            raise PlayerGone(Stage.TIMING, "it refused to run a block") from refused
+        self._dialogue.clock("reference", Stage.TIMING.value)
+        written = self._reference.writes_inputs
+        course.pool.refresh(whole=written or number == 0)  # what warming up did to them must not stay
+        course.poison(order.calls)
+        guarded = self._rng.choice(sets)
+        copies = {place: course.pool.copy_of(place) for place in (sets if written else [guarded])}
+        torch.cuda.synchronize()
+        wall_ms, claim = self._dialogue.run_block()
+        places = self._hidden_places(ours)
+        rows = torch.tensor(sets, device="cuda")
+        got = [held[rows[:, None], some] for held, some in zip(course.received_rows, places, strict=True)]
+        whole = self._rng.choice(sets) if number < _AUDITS else None
+        got_whole = [] if whole is None else [self._kept(held[whole]) for held in course.received_rows]
+        sums = [costs.checksum(output) for output in got_whole] if self._large else []
+        self._dialogue.clock("reference", Stage.TIMING.value)
+        if not written and not course.pool.is_unchanged(guarded, copies[guarded]):
+            outcome.flags.append(Flag("inputs_written", f"timed call {guarded} changed its inputs"))
+        course.pool.put_back(copies)  # the reference is to see what the candidate was given
+        marked = order.kind == "marked"
+        try:
+            block = Block.from_claim(claim, order.calls if marked else 0)
+        except ValueError as error:
+            raise PlayerGone(Stage.TIMING, f"it answered with {error}") from error
+        outcome.candidate.add(Observed(wall_ms, block), order)
+        outcome.reference.add(course.reference_block(sets, order.flushes, marked=marked), order, ours)
+        want = [held[:ours].gather(1, some) for held, some in zip(course.own_rows, places, strict=True)]
+        self._audits.append(_Audit(f"the timed calls of round {number}", got, want))
+        if whole is not None:
+            want_whole = [self._kept(held[sets.index(whole)]) for held in course.own_rows]
+            audit = _Audit(f"timed call {whole} of round {number}", got_whole, want_whole)
+            if self._large:
+                self._compare(outcome, audit)
+                if [costs.checksum(output) for output in got_whole] != sums:
+                    evidence = f"{audit.where} was written after its answer"
+                    outcome.flags.append(Flag("timed_output_wrong", evidence))
+            else:
+                self._audits.append(audit)
+
+    def _kept(self, output: Any) -> Any:
+        """An output as it is now; a large one's memory itself, which the next block writes again."""
+        return output if self._large else output.clone()
+
+    def _hidden_places(self, calls: int) -> list[Any]:
+        """Indices into each call's outputs, drawn anew for each round."""
+        generator = torch.Generator("cuda").manual_seed(self._rng.getrandbits(60))
+        found = []
+        for held in self._course.own_rows:
+            size = held.shape[1]
+            shape = (calls, min(_SAMPLED, size))
+            found.append(torch.randint(max(size, 1), shape, generator=generator, device="cuda"))
+        return found

@@ -1,0 +1,213 @@
+"""The track of a race: shared inputs with fresh contents, places for outputs, the reference's blocks."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from online_judge.common.timing import Stopwatch, l2_bytes
+from online_judge.evaluator import costs
+from online_judge.evaluator.reference import blaming
+from online_judge.evaluator.timing import speedup
+from online_judge.evaluator.timing.clock_check import Observed
+from online_judge.evaluator.timing.input_pool import InputPool, rows
+from online_judge.protocol.shared_tensors import Arena, Parcel, Place, lay_out
+from online_judge.protocol.trees import Slot
+
+if TYPE_CHECKING:
+    from online_judge.evaluator.problem import Problem
+
+BLOCK_MS = 25.0
+MAX_CALLS = 128
+WARMUP_S = 0.03
+SLOW_MS = 200.0
+ALONE_ROUNDS = 5
+_NO_COVER_MS = 0.2
+_COPIES = 16
+_SHARE_OF_MEMORY = 0.3
+_MOST_BYTES = 16 * 2**30
+
+Call = Callable[..., object]
+
+
+class Course:
+    """Inputs and outputs for blocks of up to ``count`` calls on the current GPU."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        name: str,
+        call: Call,
+        stopwatch: Stopwatch,
+        expected: Sequence[Any],
+        rng: random.Random,
+        *,
+        shared: bool,
+    ) -> None:
+        """Draw inputs and allocate outputs.
+
+        Args:
+            problem: whose inputs, seeds and state count.
+            name: of the hidden inputs.
+            call: the reference as it is to be timed.
+            stopwatch: the referee's own.
+            expected: outputs of the reference, for their shapes and strides.
+            rng: of the referee's hidden choices.
+            shared: whether a player writes outputs too, into memory of its own.
+
+        Raises:
+            ReferenceFailed: the inputs cannot be drawn.
+            DriverError: there is too little memory.
+        """
+        self._reference = reference = problem.reference
+        self._expected = expected
+        self._name = name
+        self._call = call
+        self._stopwatch = stopwatch
+        bytes_in = costs.nbytes(costs.leaves_of(reference.inputs(f"{name}:size")))
+        places, self.output_bytes = lay_out(expected, contiguous=True)
+        free, _ = torch.cuda.mem_get_info()
+        room = min(free * _SHARE_OF_MEMORY, _MOST_BYTES)
+        self.count = max(1, min(MAX_CALLS, int(room / max(bytes_in + 2 * self.output_bytes, 1))))
+        self.outputs: Parcel | None = None
+        self._received: Arena | None = None
+        self._kept: Arena | None = None
+        self.pool = InputPool(reference, name, self.count, rng)
+        self.arenas = [self.pool.arena]
+        try:
+            self._lay_out(places, shared=shared)
+        except BaseException:
+            self.free()  # nobody else has them yet
+            raise
+
+    def _lay_out(self, places: tuple[Place, ...], *, shared: bool) -> None:
+        """Memory for the outputs of both sides, or of the reference alone."""
+        kept = self._kept = Arena(self.count * self.output_bytes, cuda=True)
+        if shared:
+            self._received = Arena(self.count * self.output_bytes, cuda=True)
+            self.arenas.append(self._received)
+            self.received_rows = rows(self._received, places, self.count, self.output_bytes)
+            everywhere = tuple(
+                place.moved(row * self.output_bytes) for row in range(self.count) for place in places
+            )
+            slots = [
+                [Slot(row * len(places) + leaf) for leaf in range(len(places))] for row in range(self.count)
+            ]
+            self.outputs = self._received.parcel(slots, everywhere)
+        self.own_rows = rows(kept, places, self.count, self.output_bytes)
+        self._own = [
+            [kept.view(place.moved(row * self.output_bytes)) for place in places] for row in range(self.count)
+        ]
+
+    def warm_up(self) -> tuple[int, float]:
+        """Warm the reference up: how many calls that took, wall milliseconds of the fastest."""
+        self._reference.begin(self._name)
+        with blaming("forward() fails while it is timed"):
+            return self._stopwatch.warm_up(self._call, self.pool.sets, WARMUP_S)
+
+    def flushes(self, fastest_ms: float, slowest_ms: float) -> int:
+        """How many L2 flushes precede each call: they empty the cache and cover the launches of short calls.
+
+        Args:
+            fastest_ms: wall time of the faster side's call, launches included.
+            slowest_ms: that of the slower side.
+        """
+        if fastest_ms >= _NO_COVER_MS:
+            return 1 if self.pool.set_bytes * self.count < 3 * l2_bytes() else 0
+        return self._stopwatch.cover(slowest_ms)
+
+    def block_calls(self, call_ms: float, flushes: int) -> int:
+        """How many calls of that length make a block."""
+        return max(
+            1, min(int(BLOCK_MS / max(call_ms + flushes * self._stopwatch.flush_ms, 1e-3)), self.count)
+        )
+
+    def poison(self, calls: int) -> None:
+        """Fill the places that a player is to write in so many calls with NaN."""
+        assert self._received is not None
+        self._received.fill(0xFF, calls * self.output_bytes)
+
+    def reference_block(self, sets: Sequence[int], flushes: int, *, marked: bool = True) -> Observed:
+        """Run the reference on these argument lists; output ``i`` goes to row ``i`` of ``own_rows``.
+
+        Raises:
+            ReferenceFailed: it raises.
+        """
+        self._reference.begin(self._name)
+        with blaming("forward() fails while it is timed"):
+            run = self._stopwatch.block(
+                self._call,
+                [self.pool.sets[place] for place in sets],
+                self._own[: len(sets)],
+                flushes=flushes,
+                marked=marked,
+                reseed=self._reference.reseed(self._name) if self._reference.stochastic else None,
+            )
+            begin = time.perf_counter()
+            run.go()
+            wall_ms = (time.perf_counter() - begin) * 1e3
+        return Observed(wall_ms, run.times())
+
+    def alone_ms(self) -> float:
+        """The reference's median GPU milliseconds while nobody else uses the device.
+
+        Raises:
+            ReferenceFailed: it raises.
+        """
+        _, best_ms = self.warm_up()
+        flushes = self.flushes(best_ms, best_ms)
+        sets = range(self.block_calls(best_ms, flushes))
+        samples: list[float] = []
+        for number in range(ALONE_ROUNDS):
+            samples += self.reference_block(sets, flushes).block.calls
+            if number >= 1 and best_ms > SLOW_MS:
+                break
+        return speedup.summarise(samples).median
+
+    def copy_ms(self) -> float:
+        """Wall milliseconds of copying one call's outputs, laid out as the reference's, in a row of such."""
+        count = min(self.count, _COPIES)
+        pairs = [
+            (held[row].view(leaf.shape), _laid_out_as(leaf, own[row]))
+            for row in range(count)
+            for held, own, leaf in zip(self.received_rows, self.own_rows, self._expected, strict=True)
+        ]
+        torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for held, own in pairs:
+            held.copy_(own)
+        torch.cuda.synchronize()
+        return (time.perf_counter() - begin) * 1e3 / count
+
+    def free(self) -> None:
+        """Give the memory back; the player, if there is one, must be gone."""
+        for arena in (*self.arenas, self._kept):
+            if arena is not None:
+                arena.free()
+        self.arenas.clear()
+
+
+def _laid_out_as(leaf: Any, memory: Any) -> Any:
+    """A tensor of the shape of ``leaf``, and with its strides where ``memory`` has room for them."""
+    last = sum((size - 1) * stride for size, stride in zip(leaf.shape, leaf.stride(), strict=True))
+    if not 0 <= last < memory.numel():
+        return memory.view(leaf.shape)
+    return memory.as_strided(leaf.shape, leaf.stride(), memory.storage_offset())
+
+
+def clean_ms(problem: Problem, call: Call, stopwatch: Stopwatch, expected: Sequence[Any]) -> float:
+    """The reference's median GPU milliseconds with no player around; the device is held exclusively.
+
+    Raises:
+        ReferenceFailed, DriverError: as :class:`Course`.
+    """
+    rng = random.Random(problem.reference.seeds.of("clean"))
+    course = Course(problem, "clean", call, stopwatch, expected, rng, shared=False)
+    try:
+        return course.alone_ms()
+    finally:
+        course.free()

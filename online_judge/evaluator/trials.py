@@ -1,0 +1,302 @@
+"""Single calls of a candidate on hidden inputs, held against the reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from adaexplore.core.verdict import Status
+from online_judge.evaluator import costs
+from online_judge.evaluator.correctness import comparison, deviation, oracles
+from online_judge.evaluator.correctness.grading import Grading
+from online_judge.evaluator.correctness.tiers import Graded
+from online_judge.evaluator.dialogue import CandidateFailed, Dialogue
+from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.reference import ReferenceFailed
+from online_judge.protocol import trees
+from online_judge.protocol.findings import Failure, Stage
+from online_judge.protocol.orders import Construct, Forward, ForwardMode, Reweigh
+from online_judge.protocol.shared_tensors import Arena, Parcel, lay_out, pack
+from online_judge.verdict import feedback
+
+_POISON = 0xFF
+_TOLD_APART = 1e-3  # of the output's spread, as far as two results are surely different
+_NEARER = 0.2
+# how many times its elements' memory an output may span
+_PADDING = 4
+WRONG = (Status.WRONG_VALUE, Status.NONFINITE)
+
+
+@dataclass(frozen=True)
+class Called:
+    """One call that gave what the reference gives.
+
+    Attributes:
+        answer: what the player told besides.
+        expected: the reference's outputs.
+        changed: None, or the inputs as the call left them where it changed them.
+        grades: precision of each output where it was asked for.
+        strides: of each output, as the player tells.
+        outputs: copies of the outputs where they were asked for.
+    """
+
+    answer: dict[str, Any]
+    expected: trees.Tree
+    changed: list[Any] | None = None
+    grades: tuple[Graded, ...] = ()
+    strides: tuple[tuple[int, ...], ...] = ()
+    outputs: tuple[Any, ...] = ()
+
+
+class WrongValues(CandidateFailed):
+    """Outputs of the right form with wrong values.
+
+    Attributes:
+        outputs: copies of them.
+        expected: the reference's outputs.
+    """
+
+    def __init__(
+        self, status: Status, metadata: dict[str, Any], outputs: tuple[Any, ...], expected: trees.Tree
+    ) -> None:
+        super().__init__(status, metadata)
+        self.outputs = outputs
+        self.expected = expected
+
+
+Guard = Callable[[], AbstractContextManager[object]]
+
+
+class Trials:
+    """Calls one player; what it shares with the player is freed call by call, or by :meth:`free`."""
+
+    def __init__(
+        self, dialogue: Dialogue, problem: Problem, folder: str, tolerance: float, guard: Guard
+    ) -> None:
+        """Prepare.
+
+        Args:
+            dialogue: with the player.
+            problem: for inputs and expected outputs.
+            folder: the player's, for scrubbing messages.
+            tolerance: elementwise.
+            guard: holds the device, shared, for what is done on it here and now.
+        """
+        self._guard = guard
+        self._dialogue = dialogue
+        self._problem = problem
+        self._reference = problem.reference
+        self._folder = folder
+        self._tolerance = tolerance
+        self._arenas: list[Arena] = []
+        self._cuda = problem.reference.cuda
+
+    def use_reference_time(self) -> None:
+        """What follows is the reference's work."""
+        self._dialogue.clock("reference", Stage.FORWARD.value)
+
+    def free(self) -> None:
+        """Give back the memory shared with the player, which must not use it any more."""
+        for arena in self._arenas:
+            arena.free()
+        self._arenas.clear()
+
+    def construct(
+        self, *, load: bool, weights: dict[str, Any] | None = None, seed: int | None = None
+    ) -> bool:
+        """Have the candidate built; True where loading the weights changed those that it constructed.
+
+        Args:
+            load: whether the weights are loaded after construction.
+            weights: others than the reference's own.
+            seed: another than that of the reference's own construction.
+        """
+        with self._guard():
+            self._dialogue.clock("reference", Stage.CONSTRUCT.value)
+            arena, parcel = pack(self._reference.weights if weights is None else weights, cuda=self._cuda)
+            self._arenas.append(arena)
+        order = Construct(
+            load=load,
+            init_inputs=self._reference.init_inputs,
+            weights=parcel,
+            seed=self._reference.construct_seed if seed is None else seed,
+            dtype=self._reference.dtype,
+        )
+        answer = self._dialogue.ask(Stage.CONSTRUCT, order, [arena])
+        self.free()
+        return answer.get("changed") is True
+
+    def reweigh(self, weights: dict[str, Any]) -> bool:
+        """Give the candidate other weights in place; False where it has no place for them."""
+        arena, parcel = pack(weights, cuda=self._cuda)
+        self._arenas.append(arena)
+        answer = self._dialogue.ask(Stage.FORWARD, Reweigh(parcel), [arena])
+        self.free()
+        return answer.get("loaded") is True
+
+    def tune(self, name: str) -> None:
+        """A first call, in which kernels are compiled and tuned; nobody looks at its outputs."""
+        with self._guard():
+            self._dialogue.clock("reference", Stage.FORWARD.value)
+            sent, parcel = self._share(self._reference.inputs(name))
+            places, nbytes = lay_out([])
+            unused = Arena(nbytes, cuda=self._cuda)
+            self._arenas.append(unused)
+        order = Forward(parcel, unused.parcel(None, places), self._reference.call_seed(name))
+        self._dialogue.ask(Stage.FORWARD, order, [sent, unused], tuning=True)
+        self.free()
+
+    def call(
+        self,
+        name: str,
+        inputs: list[Any],
+        *,
+        mode: ForwardMode = "plain",
+        graded: bool = False,
+        kept: bool = False,
+        scale: Sequence[float] = (),
+        rival: trees.Tree | None = None,
+        expected: trees.Tree | None = None,
+    ) -> Called:
+        """One call with inputs that the player has not seen; the reference may change ``inputs``.
+
+        Args:
+            name: of the call, which decides its seed.
+            inputs: for both sides; of a graded call those that the reference draws under ``name``.
+            mode: what the player is to observe.
+            graded: whether the precision is to be found out.
+            kept: whether the outputs are wanted.
+            scale: by how much the absolute tolerance of each output grows.
+            rival: outputs that would be wrong although they may lie within the tolerance.
+            expected: the reference's outputs where they are known from an equal call.
+
+        Raises:
+            CandidateFailed: it fails; :class:`WrongValues` where its outputs have wrong values.
+            ReferenceFailed, PlayerGone: as :meth:`Dialogue.ask`.
+        """
+        self._dialogue.clock("reference", Stage.FORWARD.value)
+        sent, parcel = self._share(inputs)
+        expected = self._reference.outputs(inputs, name) if expected is None else expected
+        if self._cuda:
+            torch.cuda.empty_cache()  # what the reference needed on the way is the candidate's now
+        places, nbytes = lay_out(expected.leaves, contiguous=True)
+        received = Arena(nbytes, cuda=self._cuda)
+        self._arenas.append(received)
+        received.fill(_POISON)
+        order = Forward(
+            parcel, received.parcel(expected.shape, places), self._reference.call_seed(name), mode
+        )
+        answer = self._dialogue.ask(Stage.FORWARD, order, [sent, received])
+        self._dialogue.clock("reference", Stage.FORWARD.value)
+        strides = self._check_form(answer, expected)
+        got = [received.view(place) for place in places]
+        self._check_values(got, expected, scale, rival)
+        changed = None
+        if not self._reference.writes_inputs and not _same(parcel, sent, inputs):
+            views = tuple(sent.view(place) for place in parcel.places)
+            changed = oracles.copied(trees.put_together(parcel.shape, views))
+        grades: tuple[Graded, ...] = ()
+        if graded:
+            given = self._reference.inputs(name) if self._reference.writes_inputs else inputs
+            grades = Grading(self._problem, given, name, expected).grade(got)
+        outputs = tuple(leaf.clone() for leaf in got) if kept else ()
+        self.free()
+        return Called(answer, expected, changed, grades, strides, outputs)
+
+    def _check_values(
+        self,
+        got: Sequence[Any],
+        expected: trees.Tree,
+        scale: Sequence[float],
+        rival: trees.Tree | None,
+    ) -> None:
+        """Raise where an output is wrong."""
+        for index, (leaf, want) in enumerate(zip(got, expected.leaves, strict=True)):
+            factor = scale[index] if scale else 1.0
+            found = comparison.difference(leaf, want.to(leaf.device), self._tolerance, unit=factor)
+            if found is not None:
+                output = "the output" if len(got) == 1 else f"output {index}"
+                raise self._wrong(found.status, feedback.of_difference(found, output), got, expected)
+        if rival is not None and _nearer(got, rival.leaves, expected.leaves):
+            issue = "the output is that of other weights than the module has now"
+            issue_metadata = feedback.of_issue(Status.WRONG_VALUE, issue)
+            raise self._wrong(Status.WRONG_VALUE, issue_metadata, got, expected)
+
+    def _wrong(
+        self, status: Status, metadata: dict[str, Any], got: Sequence[Any], expected: trees.Tree
+    ) -> WrongValues:
+        """The failure, with the outputs copied; what was shared is given back."""
+        outputs = tuple(leaf.clone() for leaf in got)
+        self.free()
+        return WrongValues(status, metadata, outputs, expected)
+
+    def _check_form(self, answer: dict[str, Any], expected: trees.Tree) -> tuple[tuple[int, ...], ...]:
+        """Structure, then shapes, then dtypes; the player claims them, its data must bear them out."""
+        claimed = answer.get("leaves")
+        if answer.get("structure") != expected.signature() or not isinstance(claimed, list):
+            issue = (
+                f"Output structure mismatch: expected {_short(expected.signature())}, "
+                f"got {_short(answer.get('structure'))} (T is a tensor)"
+            )
+            raise CandidateFailed(Status.WRONG_SHAPE, feedback.of_issue(Status.WRONG_SHAPE, issue))
+        claimed += [None] * len(expected.leaves)  # what it does not tell is wrong
+        pairs = list(zip(claimed, expected.leaves, strict=False))
+        for part, (status, what) in enumerate(((Status.WRONG_SHAPE, "shape"), (Status.WRONG_DTYPE, "dtype"))):
+            for index, (claim, want) in enumerate(pairs):
+                right: Any = list(want.shape) if part == 0 else str(want.dtype)
+                got = claim[part] if isinstance(claim, list) and len(claim) == 4 else None
+                if got != right:
+                    name = "Output" if len(pairs) == 1 else f"Output {index}"
+                    issue = f"{name} {what} mismatch: expected {right}, got {_short(got)}"
+                    raise CandidateFailed(status, feedback.of_issue(status, issue))
+        for claim, want in pairs:
+            if self._cuda and claim[2] != want.device.type:
+                message = f"an output is on {_short(claim[2])}, expected on {want.device.type}"
+                failure = Failure(Status.LAUNCH, Stage.FORWARD, "DeviceMismatch", message)
+                raise CandidateFailed(failure.status, feedback.of_failure(failure, self._folder), failure)
+        return tuple(_strides(claim[3], want) for claim, want in pairs)
+
+    def _share(self, inputs: list[Any]) -> tuple[Arena, Parcel]:
+        try:
+            arena, parcel = pack(inputs, cuda=self._cuda)
+        except trees.UnsupportedTree as error:
+            raise ReferenceFailed(f"get_inputs() gives {error}, which cannot be judged") from error
+        self._arenas.append(arena)
+        return arena, parcel
+
+
+def _nearer(got: Sequence[Any], rival: Sequence[Any], expected: Sequence[Any]) -> bool:
+    """Whether outputs are by far nearer to the rival ones than to what is expected."""
+    for leaf, other, want in zip(got, rival, expected, strict=True):
+        from_want, from_other = deviation.error(leaf, want).rms, deviation.error(leaf, other).rms
+        if from_want > _TOLD_APART and from_other < _NEARER * from_want:
+            return True
+    return False
+
+
+def _same(parcel: Parcel, arena: Arena, inputs: list[Any]) -> bool:
+    """Whether what was sent still is what ``inputs`` hold."""
+    return all(
+        costs.same_bits(arena.view(place), leaf)
+        for place, leaf in zip(parcel.places, trees.take_apart(inputs).leaves, strict=True)
+    )
+
+
+def _strides(claim: object, want: Any) -> tuple[int, ...]:
+    """Strides that a player tells of an output; those of the reference where they cannot be."""
+    usual = tuple(torch.empty(want.shape, device="meta").stride())
+    if not isinstance(claim, list) or len(claim) != want.dim():
+        return usual
+    if not all(type(stride) is int and stride >= 0 for stride in claim):
+        return usual
+    last = sum((size - 1) * stride for size, stride in zip(want.shape, claim, strict=True))
+    return tuple(claim) if last <= _PADDING * want.numel() else usual
+
+
+def _short(value: object) -> str:
+    text = str(value)
+    return text if len(text) <= 200 else f"{text[:200]} [...]"

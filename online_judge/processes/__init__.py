@@ -1,0 +1,1 @@
+"""Start, feed and reap processes."""

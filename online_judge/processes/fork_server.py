@@ -1,0 +1,206 @@
+"""The process that has imported torch and triton, never touches CUDA, and forks all the others."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import logging
+import os
+import pkgutil
+import platform
+import select
+import shutil
+import signal
+import socket
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from online_judge.common.cores import run_on
+from online_judge.processes import supervisor
+from online_judge.processes.warm_cache import Building, WarmCache, has_driver, preload
+from online_judge.protocol.channel import Channel, ChannelClosed
+from online_judge.sandbox import cgroups, linux, process_spec
+
+log = logging.getLogger(__name__)
+
+_PRELOADED = ("common", "protocol", "cpu", "candidate", "evaluator", "verdict")
+
+
+class Zygote:
+    """Answers fork orders on one channel until it closes; leaves no process behind.
+
+    Orders are JSON objects with an ``op``: ``player`` (descriptors: the process's socket, its keeper's
+    lifeline), ``facts`` (descriptor: where the answer goes). Each is answered with the new process's id.
+    """
+
+    def __init__(self, control: Channel, home: str, helpers: WarmCache) -> None:
+        """Serve ``control``; ``home`` is removed at the end, ``helpers`` go into children's Triton caches."""
+        self._control = control
+        self._home = home
+        self._helpers = helpers
+        self._children: set[int] = set()
+        self._wake_read, self._wake_write = os.pipe()
+
+    def serve(self, versions: dict[str, str]) -> None:
+        """Say hello with ``versions``, then work until the gateway is gone."""
+        os.set_blocking(self._wake_write, False)
+        os.set_blocking(self._wake_read, False)
+        signal.signal(signal.SIGCHLD, lambda signum, frame: None)
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        try:
+            self._control.send_json({"versions": versions})
+            while True:
+                ready, _, _ = select.select([self._control.fileno(), self._wake_read], [], [])
+                if self._wake_read in ready:
+                    self._reap()
+                if self._control.fileno() in ready:
+                    self._obey()
+        except ChannelClosed:
+            pass
+        linux.kill_descendants()
+        shutil.rmtree(self._home, ignore_errors=True)
+
+    def _obey(self) -> None:
+        order, fds = self._control.receive_json()
+        job: Callable[[], NoReturn]
+        match order["op"]:
+            case "player":
+                job = _keeper(order, fds, self._helpers)
+            case "facts":
+                job = _facts(order, fds)
+            case unknown:
+                raise ValueError(f"unknown order {unknown!r}")
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self._leave(fds, parent)
+                job()
+            except BaseException:  # noqa: BLE001 - a child must never go on as a second zygote
+                traceback.print_exc()
+            finally:
+                os._exit(1)
+        self._children.add(pid)
+        for fd in fds:
+            os.close(fd)
+        self._control.send_json({"pid": pid})
+
+    def _leave(self, keep: list[int], parent: int) -> None:
+        """In the child: drop what belongs to the zygote alone."""
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        linux.die_with_parent(signal.SIGKILL, parent)
+        linux.close_descriptors(keep)
+
+    def _reap(self) -> None:
+        """Collect the dead; kill orphans that a keeper, itself killed, could not take along."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._wake_read, 4096)
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    break
+                self._children.discard(pid)
+                if status != 0:
+                    cgroups.sweep()
+        for pid in linux.process_tree().get(os.getpid(), ()):
+            if pid not in self._children:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def _keeper(order: dict[str, Any], fds: list[int], helpers: WarmCache) -> Callable[[], NoReturn]:
+    spec = process_spec.PlayerSpec.from_json(order["spec"])
+
+    def play(sock: socket.socket) -> NoReturn:
+        from online_judge.candidate import compile_process
+        from online_judge.candidate.process import main as be_candidate
+        from online_judge.evaluator.process import main as be_evaluator
+
+        mains = {"candidate": be_candidate, "compiler": compile_process.main, "evaluator": be_evaluator}
+        if spec.role == "evaluator":
+            linux.set_process_name("judge-referee")
+        process_spec.enter(spec)
+        helpers.seed(Path(os.environ["TRITON_CACHE_DIR"]))
+        mains[spec.role](sock, spec)
+
+    def run() -> NoReturn:
+        run_on(spec.cores)  # it may run before others: not on the cores for timing
+        supervisor.keep(play, fds[0], fds[1], process_spec.wanted(spec))
+
+    return run
+
+
+def _facts(order: dict[str, Any], fds: list[int]) -> Callable[[], NoReturn]:
+    """A child that may touch CUDA and tells what GPUs there are."""
+
+    def run() -> NoReturn:
+        import torch
+
+        os.environ.update(order["environment"])
+        gpus = []
+        for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+            major, minor = torch.cuda.get_device_capability(index)
+            gpus.append([torch.cuda.get_device_name(index), f"sm_{major}{minor}"])
+        os.write(fds[0], json.dumps({"gpus": gpus}).encode())
+        os._exit(0)
+
+    return run
+
+
+def _import_everything() -> dict[str, str]:
+    """Import what the children need, so that a fork has it at once; give the versions."""
+    import numpy
+    import torch
+    import torch.utils.flop_counter
+    import triton
+    import triton.language
+
+    import online_judge
+    from online_judge.candidate import compile_process
+    from online_judge.evaluator import size_check
+
+    for package in _PRELOADED:  # players do not see this repository's files
+        path = [str(Path(online_judge.__path__[0], package))]
+        for module in pkgutil.walk_packages(path, f"online_judge.{package}."):
+            importlib.import_module(module.name)
+    compile_process.warm_up()
+    if not has_driver():  # with a GPU references are not measured, and this would only delay the start
+        size_check.warm_up()
+    return {
+        "torch": str(torch.__version__),
+        "triton": str(triton.__version__),
+        "numpy": str(numpy.__version__),
+        "python": platform.python_version(),
+    }
+
+
+def main(argv: list[str]) -> None:
+    """Serve the control socket whose descriptor, with the home folder, the arguments name."""
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s zygote %(message)s")
+    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    control = Channel.from_fd(int(argv[0]))
+    linux.set_process_name("judge-zygote")
+    linux.become_subreaper()
+    building = Building(Path(argv[1]) / "helpers") if has_driver() else None
+    versions = _import_everything()
+    helpers = WarmCache()
+    if building is not None:
+        preload()
+        helpers = building.result()
+    linux.forbid_inspection()
+    cgroups.sweep()
+    gc.collect()
+    gc.freeze()
+    Zygote(control, argv[1], helpers).serve(versions)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

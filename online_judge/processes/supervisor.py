@@ -1,0 +1,283 @@
+"""The process above one player: it adopts every descendant, and none of them outlives it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import struct
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
+
+from online_judge.protocol.channel import Channel, ChannelClosed
+from online_judge.sandbox import confinement, linux, read_back
+from online_judge.sandbox.cgroups import Group
+from online_judge.sandbox.confinement import Plan, Wanted
+
+MAX_PROCESSES = 256
+LOG_BYTES = 4096
+INIT = "judge-init"
+_LOOK_S = 0.25
+_DEATH_S = 1.0
+_LOCKED, _OPEN, _GO = b"L", b"o", b"g"
+_LAST_NUMBER = "/proc/sys/kernel/ns_last_pid"
+_CREDENTIALS = struct.Struct("iII")
+
+
+class _Tail:
+    """The last bytes of a stream."""
+
+    def __init__(self, size: int) -> None:
+        self._bytes: deque[int] = deque(maxlen=size)
+
+    def read(self, fd: int) -> bool:
+        """Take in what is there; False at the end of the stream."""
+        try:
+            part = os.read(fd, 65536)
+        except BlockingIOError:
+            return True
+        self._bytes.extend(part[-LOG_BYTES:])
+        return bool(part)
+
+    def text(self) -> str:
+        return bytes(self._bytes).decode("utf-8", "replace")
+
+
+def keep(
+    play: Callable[[socket.socket], NoReturn], player_end: int, lifeline: int, wanted: Wanted
+) -> NoReturn:
+    """Fork a player into its sandbox, wait for its end or the order to end it, kill its tree, report, exit.
+
+    Where permitted this process runs before all ordinary ones, so that a fork bomb does not keep it waiting.
+    The candidate's own priority stays that of the reference: both are timed.
+
+    Runs in a fresh child of the zygote. Two messages go over the lifeline. Before ``play`` is called:
+    ``{"sandbox": {...}}``, see :mod:`online_judge.sandbox.read_back`. When nothing of the player is left:
+    ``{"exit": code | null, "signal": number | null, "crowded": bool, "out_of_memory": bool, "started": bool,
+    "log": text}``; exit and signal are null when the player was ended by order, ``started`` is false when
+    it came to its end before the sandbox stood, so that it is nothing of the candidate's.
+
+    Args:
+        play: the player's main function, given its socket.
+        player_end: descriptor of the player's socket.
+        lifeline: descriptor over which the report goes; its closing, or any message, is the order.
+        wanted: the sandbox.
+    """
+    linux.set_process_name("judge-keeper")
+    linux.become_subreaper()
+    stop: list[int] = []
+    signal.signal(signal.SIGTERM, lambda signum, frame: stop.append(signum))
+    signal.signal(signal.SIGCHLD, lambda signum, frame: None)
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_read, False)
+    os.set_blocking(wake_write, False)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    linux.die_with_parent(signal.SIGTERM, os.getppid())
+    me = os.getpid()
+    plan = confinement.prepare(wanted)
+    if plan.group is not None and plan.group.counts_tasks:  # its looks then cost next to nothing
+        linux.run_first()
+    init = _fork_init(me) if wanted.walls.pids else None
+    log_read, log_write = os.pipe()
+    if plan.uid is not None:
+        os.fchown(log_write, plan.uid, plan.uid)  # so that it can open /dev/stdout
+    gate, theirs = socket.socketpair()
+    gate.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+    pid = os.fork()
+    if pid == 0:
+        _become_player(play, player_end, log_write, theirs.detach(), plan, me)
+    if plan.group is not None:
+        plan.group.take(pid)  # some 10 ms, in which the player is busy with its other walls
+    theirs.close()
+    os.close(log_write)
+    os.close(player_end)
+    os.set_blocking(log_read, False)
+    tail = _Tail(LOG_BYTES)
+    channel = Channel.from_fd(lifeline)
+    waiting = [lifeline, wake_read, log_read, gate.fileno()]
+    status: int | None = None
+    crowded = started = False
+    while not stop:
+        ready, _, _ = select.select(waiting, [], [], _LOOK_S)
+        if gate.fileno() in ready:
+            waiting.remove(gate.fileno())
+            started = _open_gate(gate, plan, channel)
+        if log_read in ready and not tail.read(log_read):
+            waiting.remove(log_read)
+        if wake_read in ready:
+            status = _reap(wake_read, pid)
+            if status is not None:
+                break
+        if lifeline in ready:
+            break
+        if _is_crowded(me, plan.group):
+            crowded = True
+            break
+    linux.run_first()
+    # it ends first, so that what it leaves behind shows
+    alone = status is not None or (not crowded and _kill(pid))
+    orphans = _orphans(me, pid) if alone else 0
+    if init is not None:
+        _kill(init)  # the kernel then kills its whole namespace at once
+    if plan.group is not None:
+        plan.group.kill()
+    if plan.own_pids:
+        linux.reap_children()
+    else:
+        linux.kill_descendants()
+    while log_read in select.select([log_read], [], [], 0)[0] and tail.read(log_read):
+        pass
+    report = {
+        "exit": os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
+        "signal": os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
+        "crowded": crowded,
+        "out_of_memory": plan.group is not None and plan.group.ran_out_of_memory(),
+        "orphans": orphans,
+        "started": started,
+        "log": tail.text(),
+    }
+    if plan.group is not None:
+        plan.group.remove()
+    with contextlib.suppress(ChannelClosed):
+        channel.send_json(report)
+    os._exit(0)
+
+
+def _kill(child: int) -> bool:
+    """Kill a child before any other process runs; return whether it ended within ``_DEATH_S``.
+
+    A fork bomb's processes take part in the same scheduling: an ordinary process may wait seconds to die.
+    """
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(child, signal.SIGKILL)
+    linux.run_first(child)
+    deadline = time.monotonic() + _DEATH_S
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(child, os.WNOHANG)[0] == 0:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.001)
+    return True
+
+
+def _is_crowded(supervisor: int, group: Group | None) -> bool:
+    """Return whether there are too many processes; the control group spares a look at all of ``/proc``."""
+    tasks = group.tasks() if group is not None else None
+    if tasks is not None and tasks <= MAX_PROCESSES:
+        return False
+    return len(linux.descendants(supervisor)) > MAX_PROCESSES
+
+
+def _fork_init(keeper: int) -> int:
+    """Fork what adopts orphans in the players' process namespace; its end kills everything there.
+
+    It is the first process of that namespace if there is one; else it does nothing. It ends with the
+    keeper, even one that is killed: then the pipe between them closes. The next process there gets a number
+    that nobody else has in a namespace of its own: CUDA takes memory from a process of the same
+    number for its own, and refuses to open it.
+    """
+    watch, held = os.pipe()
+    numbered, done = os.pipe()
+    pid = os.fork()
+    if pid != 0:
+        os.close(watch)
+        os.close(done)
+        os.set_inheritable(held, False)  # stays open as long as the keeper lives
+        os.read(numbered, 1)
+        os.close(numbered)
+        return pid
+    try:
+        if os.getpid() == 1:
+            with contextlib.suppress(OSError):
+                Path(_LAST_NUMBER).write_text(str(keeper))
+        os.close(done)
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then buries the dead
+        linux.set_process_name(INIT)
+        linux.close_descriptors({watch})
+        linux.die_with_parent(signal.SIGKILL, keeper)
+        os.read(watch, 1)
+    finally:
+        os._exit(0)
+
+
+def _open_gate(gate: socket.socket, plan: Plan, lifeline: Channel) -> bool:
+    """Read back the sandbox of a player that says it is ready, tell, and let it go on."""
+    with gate:
+        word, extra, _, _ = gate.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
+        if not word:
+            return False
+        pid, _, _ = _CREDENTIALS.unpack(extra[0][2][: _CREDENTIALS.size])
+        try:
+            sandbox = read_back.read_back(plan, pid, landlocked=word == _LOCKED)
+            lifeline.send_json({"sandbox": sandbox})
+            gate.sendall(_GO)
+        except (OSError, ChannelClosed):  # it was killed at this moment, or nobody waits any more
+            return False
+    return True
+
+
+def _orphans(keeper: int, player: int) -> int:
+    """Processes that still run although the one that started them has ended."""
+    tree = linux.process_tree()
+    own = [child for child in tree.get(keeper, ()) if child != player]
+    inits = [child for child in own if linux.process_name(child) == INIT]
+    adopted = [child for child in own if child not in inits]
+    adopted += [child for init in inits for child in tree.get(init, ()) if child != player]
+    return sum(linux.is_running(child) for child in adopted)
+
+
+def _reap(wake_read: int, player: int) -> int | None:
+    """Collect the dead, adopted ones included; the player's wait status if it is among them."""
+    status = None
+    with contextlib.suppress(BlockingIOError):
+        os.read(wake_read, 4096)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, found = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            if pid == player:
+                status = found
+    return status
+
+
+def _become_player(
+    play: Callable[[socket.socket], NoReturn],
+    player_end: int,
+    log_write: int,
+    gate: int,
+    plan: Plan,
+    parent: int,
+) -> NoReturn:
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    linux.die_with_parent(signal.SIGKILL, parent)
+    linux.set_process_name("judge-player")
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(log_write, 1)
+    os.dup2(log_write, 2)
+    linux.close_descriptors({player_end, gate})
+    try:
+        entered = confinement.enter(plan)
+        linux.die_with_parent(signal.SIGKILL, parent)  # a change of user forgets it
+        os.write(gate, _LOCKED if entered.landlocked else _OPEN)
+        if os.read(gate, 1) != _GO:
+            os._exit(1)
+        os.close(gate)
+        if not entered.alone:
+            linux.forbid_inspection()
+    except BaseException:  # noqa: BLE001 - the keeper logs it
+        traceback.print_exc()
+        os._exit(1)
+    play(socket.socket(fileno=player_end))

@@ -1,0 +1,144 @@
+"""What can be wrong with a candidate, as data; a player's claims are checked and cut to size here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from adaexplore.core.verdict import Status
+from online_judge.common import printable
+
+MAX_TEXT = 8000
+MAX_FRAMES = 8
+
+
+class Stage(StrEnum):
+    """Where in its evaluation a candidate is."""
+
+    LOAD = "load"
+    CONSTRUCT = "construct"
+    FORWARD = "forward"
+    TIMING = "timing"
+
+
+_CLAIMABLE = {
+    Stage.LOAD: {Status.SYNTAX, Status.LOAD, Status.NOT_CHECKED},
+    Stage.CONSTRUCT: {
+        Status.CONSTRUCT,
+        Status.COMPILE,
+        Status.ILLEGAL_ACCESS,
+        Status.OUT_OF_MEMORY,
+        Status.NOT_CHECKED,
+    },
+    Stage.FORWARD: {
+        Status.COMPILE,
+        Status.LAUNCH,
+        Status.ILLEGAL_ACCESS,
+        Status.OUT_OF_MEMORY,
+        Status.NOT_CHECKED,
+        Status.WRONG_SHAPE,
+    },
+}
+_CLAIMABLE[Stage.TIMING] = _CLAIMABLE[Stage.FORWARD]
+_FALLBACK = {
+    Stage.LOAD: Status.LOAD,
+    Stage.CONSTRUCT: Status.CONSTRUCT,
+    Stage.FORWARD: Status.LAUNCH,
+    Stage.TIMING: Status.LAUNCH,
+}
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One line of the candidate's own file on the way to the error."""
+
+    line: int
+    function: str
+    code: str
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong and where.
+
+    Attributes:
+        status: the outcome.
+        stage: where it happened.
+        name: ``module.Class`` of the deciding exception.
+        message: its text.
+        frames: the candidate's own frames, outermost first.
+    """
+
+    status: Status
+    stage: Stage
+    name: str
+    message: str
+    frames: tuple[Frame, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that :meth:`from_claim` reads."""
+        return {
+            "status": self.status.value,
+            "name": self.name,
+            "message": _cut(self.message),
+            "frames": [[frame.line, frame.function, frame.code] for frame in self.frames],
+        }
+
+    @classmethod
+    def from_claim(cls, stage: Stage, claim: object) -> Failure:
+        """What a player says of its failure in ``stage``; an impossible status becomes the stage's own."""
+        data = printable.tree(claim) if isinstance(claim, dict) else {}
+        named = data.get("status")
+        status = _FALLBACK[stage]
+        if isinstance(named, str) and named in {status.value for status in _CLAIMABLE[stage]}:
+            status = Status(named)
+        frames = [
+            Frame(part[0], str(part[1])[:100], str(part[2])[:300])
+            for part in _items(data.get("frames"))
+            if isinstance(part, list) and len(part) == 3 and isinstance(part[0], int)
+        ]
+        name = str(data.get("name", ""))[:200]
+        return cls(status, stage, name, _cut(str(data.get("message", ""))), tuple(frames[-MAX_FRAMES:]))
+
+
+@dataclass(frozen=True)
+class Mismatch:
+    """One wrong element."""
+
+    index: tuple[int, ...]
+    got: str
+    want: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How one output differs from what is expected.
+
+    Attributes:
+        status: ``nonfinite`` or ``wrong_value``.
+        examples: the first wrong elements.
+        wrong: how many elements are wrong, of ``total``.
+        largest: largest absolute difference of finite elements.
+        average: mean absolute difference of finite elements.
+        pattern: what the wrong elements have in common, in words; empty where nothing stands out.
+    """
+
+    status: Status
+    examples: tuple[Mismatch, ...]
+    wrong: int
+    total: int
+    largest: float
+    average: float
+    pattern: str = ""
+
+
+def _items(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _cut(text: str) -> str:
+    """``text`` without its middle where it is very long."""
+    if len(text) <= MAX_TEXT:
+        return text
+    return f"{text[: MAX_TEXT // 2]}\n[...]\n{text[-MAX_TEXT // 2 :]}"

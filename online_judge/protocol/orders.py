@@ -1,0 +1,175 @@
+"""What a referee asks of its player; the answers are JSON objects."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from adaexplore.core.wire import DtypeName, Tf32Policy
+from online_judge.protocol.shared_tensors import Parcel
+
+ForwardMode = Literal["plain", "counted", "repeated", "ghost", "profiled"]
+
+
+@dataclass(frozen=True)
+class Load:
+    """Import the candidate.
+
+    Attributes:
+        source: its text.
+        tf32: precision policy.
+        build_dir: where CUDA extensions are built; None is the player's own folder.
+    """
+
+    source: bytes
+    tf32: Tf32Policy
+    build_dir: str | None = None
+
+
+@dataclass(frozen=True)
+class Construct:
+    """Build ``ModelNew``; the weights, a flat dict, come in one arena.
+
+    With ``load`` they are copied into the module where every name and shape is the same.
+    """
+
+    load: bool
+    init_inputs: Any
+    weights: Parcel
+    seed: int
+    dtype: DtypeName
+
+
+@dataclass(frozen=True)
+class Reweigh:
+    """Copy other weights into the module, in place."""
+
+    weights: Parcel
+
+
+@dataclass(frozen=True)
+class Forward:
+    """Call the model and copy its outputs into the second arena, leaf by leaf.
+
+    Modes: ``counted`` tells which kernels of its own the candidate launches; ``repeated`` calls twice and
+    gives the second outputs; ``ghost`` leaves those launches out; ``profiled`` tells the kernels' times.
+    """
+
+    inputs: Parcel
+    outputs: Parcel
+    seed: int
+    mode: ForwardMode = "plain"
+
+
+@dataclass(frozen=True)
+class Observe:
+    """Report what the candidate changed in its process."""
+
+
+@dataclass(frozen=True)
+class Prepare:
+    """Map what timing needs and warm up.
+
+    Attributes:
+        inputs: a list of argument lists, one a call of a block.
+        outputs: a list of output lists, one a call of a block.
+        seed: set before each block; before each call where ``reseed``.
+        reseed: whether outputs depend on the random state.
+        least_s: seconds of warm-up.
+        cores: of the CPU to run on until the next :class:`Observe`; empty for any.
+    """
+
+    inputs: Parcel
+    outputs: Parcel
+    seed: int
+    reseed: bool
+    least_s: float
+    cores: tuple[int, ...] = ()
+
+
+BlockKind = Literal["marked", "plain", "graph"]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Call with the first ``calls`` argument lists, one after another, in three steps.
+
+    The player answers ``{"ready": bool}`` when all is prepared; to ``GO`` it answers with ``DONE`` when the
+    block is done on the device; then come its times. ``marked`` calls are timed one by one, with ``flushes``
+    L2 flushes before each; ``plain`` ones are not; a ``graph`` is captured the first time, and replayed.
+    """
+
+    calls: int
+    flushes: int = 0
+    kind: BlockKind = "marked"
+
+
+@dataclass(frozen=True)
+class Inspect:
+    """Tell where a call spends its time and what its kernels occupy; the same inputs for all calls.
+
+    The inputs, a list, come in one arena; the call's seed is set before each.
+    """
+
+    inputs: Parcel
+    seed: int
+
+
+@dataclass(frozen=True)
+class Equip:
+    """Get ready to compare configurations of one candidate; takes the place of ``Load``.
+
+    Attributes:
+        inputs: an argument list, for all calls until the end, in the first arena.
+        weights: a flat dict, in the second one.
+        init_inputs: arguments of ``ModelNew``.
+        construct_seed: set before each construction.
+        call_seed: set before each call.
+        dtype: of weights and floating inputs.
+        tf32: precision policy.
+        build_dir: as in ``Load``.
+    """
+
+    inputs: Parcel
+    weights: Parcel
+    init_inputs: Any
+    construct_seed: int
+    call_seed: int
+    dtype: DtypeName
+    tf32: Tf32Policy
+    build_dir: str | None = None
+
+
+@dataclass(frozen=True)
+class Enter:
+    """Load, construct and call configurations, by number; the answer tells how long a second call took.
+
+    With several threads first calls run side by side for ``limit_s``; what is not done then, or long after
+    most others, is left out.
+    """
+
+    sources: tuple[tuple[int, bytes], ...]
+    threads: int
+    limit_s: float
+
+
+@dataclass(frozen=True)
+class Rate:
+    """Time these configurations in turns, each in ``rounds`` blocks of so many calls."""
+
+    calls: tuple[tuple[int, int], ...]
+    rounds: int
+
+
+@dataclass(frozen=True)
+class Choose:
+    """Let the configuration of this number be the candidate that ``Forward`` calls."""
+
+    number: int
+
+
+GO = b"go"
+DONE = b"done"
+Order = (
+    Load | Construct | Reweigh | Forward | Observe | Prepare | Block | Inspect | Equip | Enter | Rate | Choose
+)

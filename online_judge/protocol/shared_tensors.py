@@ -1,0 +1,196 @@
+"""One block of shared memory that carries a whole tree of tensors between referee and player."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import torch
+
+from online_judge.common import cuda_driver
+from online_judge.protocol import trees
+
+_ALIGN = 512
+_FIXED_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where in its arena a tensor lies; strides are in elements."""
+
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: Any
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes from the first element to the last."""
+        if 0 in self.shape:
+            return 0
+        last = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
+        return (last + 1) * int(self.dtype.itemsize)
+
+    def moved(self, by: int) -> Place:
+        """The same ``by`` bytes further on."""
+        return replace(self, offset=self.offset + by)
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """What the other process needs to see the tree; on the CPU a descriptor travels beside it.
+
+    Attributes:
+        shape: structure with slots, see :mod:`online_judge.protocol.trees`.
+        places: one per slot.
+        nbytes: size of the arena.
+        handle: CUDA handle; None on the CPU.
+    """
+
+    shape: Any
+    places: tuple[Place, ...]
+    nbytes: int
+    handle: bytes | None
+
+
+def lay_out(tensors: Sequence[Any], *, contiguous: bool = False) -> tuple[tuple[Place, ...], int]:
+    """Places for ``tensors``, strides kept where they are dense, and the bytes needed."""
+    places: list[Place] = []
+    end = 0
+    for tensor in tensors:
+        strides = tuple(tensor.stride())
+        if contiguous or not _is_dense(tensor):
+            strides = tuple(torch.empty(tensor.shape, device="meta").stride())
+        place = Place(end, tuple(tensor.shape), strides, tensor.dtype)
+        places.append(place)
+        end += -(-max(place.nbytes, 1) // _ALIGN) * _ALIGN
+    return tuple(places), max(end, _ALIGN)
+
+
+class Arena:
+    """The owner's side: allocates, fills, exports and frees."""
+
+    def __init__(self, nbytes: int, *, cuda: bool) -> None:
+        """Allocate ``nbytes`` on the current GPU or, for the CPU, in an unnamed file."""
+        self.nbytes = nbytes
+        self.fds: list[int] = []
+        self._address = 0
+        self._handle: bytes | None = None
+        if cuda:
+            self._address = cuda_driver.allocate(nbytes)
+            self._handle = cuda_driver.export(self._address)
+            self._bytes = cuda_driver.as_bytes(self._address, nbytes)
+        else:
+            fd = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            try:
+                os.ftruncate(fd, nbytes)
+            except OSError as error:
+                os.close(fd)
+                raise torch.OutOfMemoryError(f"{nbytes} bytes to share: {error.strerror}") from None
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _FIXED_SIZE)  # a reader past its end would die
+            self.fds.append(fd)
+            self._bytes = _map(fd, nbytes)
+
+    def view(self, place: Place) -> Any:
+        """The tensor at ``place``."""
+        return _view(self._bytes, place)
+
+    def parcel(self, shape: Any, places: tuple[Place, ...]) -> Parcel:
+        """The description of a tree in this arena, for the other process."""
+        return Parcel(shape, places, self.nbytes, self._handle)
+
+    def fill(self, byte: int, nbytes: int | None = None) -> None:
+        """Overwrite the first ``nbytes``, by default everything; 0xFF makes every floating number a NaN."""
+        self._bytes[:nbytes].fill_(byte)
+
+    def settle(self) -> None:
+        """Wait until what was written has landed: the work of another process does not wait for it."""
+        if self._address:
+            torch.cuda.synchronize()
+
+    def free(self) -> None:
+        """Give the memory back; the player must be gone, and views must not be used any more."""
+        self._bytes = None
+        for fd in self.fds:
+            os.close(fd)
+        self.fds.clear()
+        if self._address:
+            torch.cuda.synchronize()
+            cuda_driver.free(self._address)
+            self._address = 0
+
+
+class Window:
+    """The player's side: maps an arena of the referee."""
+
+    def __init__(self, parcel: Parcel, fds: Sequence[int]) -> None:
+        """Map ``parcel``; on the CPU its descriptor is ``fds[0]``, which is closed."""
+        self.shape = parcel.shape
+        self._address = 0
+        if parcel.handle is not None:
+            self._address = cuda_driver.open_exported(parcel.handle)
+            memory = cuda_driver.as_bytes(self._address, parcel.nbytes)
+        else:
+            memory = _map(fds[0], parcel.nbytes)
+            os.close(fds[0])
+        self.leaves = tuple(_view(memory, place) for place in parcel.places)
+
+    def tree(self) -> Any:
+        """The value that was sent, its tensors being views of the arena."""
+        return trees.put_together(self.shape, self.leaves)
+
+    def close(self) -> None:
+        """Unmap; the tensors must not be used any more."""
+        self.leaves = ()
+        if self._address:
+            torch.cuda.synchronize()
+            cuda_driver.close_exported(self._address)
+            self._address = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:  # after an error the process ends, and the GPU may not answer any more
+            self.close()
+
+
+def pack(value: Any, *, cuda: bool) -> tuple[Arena, Parcel]:
+    """Copy a tree into a fresh arena.
+
+    Raises:
+        UnsupportedTree: the value holds something that cannot be sent.
+    """
+    tree = trees.take_apart(value)
+    places, nbytes = lay_out(tree.leaves)
+    arena = Arena(nbytes, cuda=cuda)
+    for leaf, place in zip(tree.leaves, places, strict=True):
+        arena.view(place).copy_(leaf.detach())
+    return arena, arena.parcel(tree.shape, places)
+
+
+def _map(fd: int, nbytes: int) -> Any:
+    return torch.frombuffer(mmap.mmap(fd, nbytes), dtype=torch.uint8)
+
+
+def _view(memory: Any, place: Place) -> Any:
+    part = memory[place.offset : place.offset + place.nbytes].view(place.dtype)
+    return torch.as_strided(part, place.shape, place.strides)
+
+
+def _is_dense(tensor: Any) -> bool:
+    """Whether no two elements share memory and none is left out."""
+    if tensor.numel() == 0:
+        return False
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+        if size == 1:
+            continue
+        if stride != expected:
+            return False
+        expected *= size
+    return True

@@ -1,0 +1,1 @@
+"""What runs next, what is known already, what survives a crash."""

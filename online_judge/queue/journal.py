@@ -1,0 +1,188 @@
+"""The accepted jobs of protocol v2, so that a judge that was killed finishes them."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import time
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from adaexplore.core.wire import JobAnswer, JobKind, JobRequest
+from online_judge.common import printable
+from online_judge.queue.store import Store, quarantine
+
+log = logging.getLogger(__name__)
+
+KEPT = 2000
+"""Finished jobs of one owner that can still be asked for."""
+UNREADABLE = "the judge cannot read this job in its state file any more; submit it again under another key"
+_PROBE_BYTES = 16 * 1024
+_PROBE_S = 1.0
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """One accepted job.
+
+    Attributes:
+        id: towards clients.
+        key: idempotency key, if the client sent one.
+        digest: hash of what was asked.
+        kind: of the job.
+        accepted: when, in seconds since the epoch.
+        starts: how often it was begun since the judge last ended in order.
+        body: what was asked; None once it is finished.
+        answer: what came of it; None until it is finished.
+        owner: name of the client; empty where the judge has no clients with names.
+    """
+
+    id: str
+    key: str | None
+    digest: str
+    kind: JobKind
+    accepted: float
+    starts: int = 0
+    body: JobRequest | None = None
+    answer: JobAnswer | None = None
+    owner: str = ""
+
+
+class Journal:
+    """Reads and writes job rows; every method returns when it is on disk."""
+
+    def __init__(self, store: Store) -> None:
+        """Write to ``store``."""
+        self._store = store
+        self._probed: tuple[float, bool] | None = None
+
+    async def accept(self, row: JobRow) -> None:
+        """Write down a job that is taken in, perhaps with its answer at hand."""
+
+        def write(connection: sqlite3.Connection) -> None:
+            _insert(connection, row)
+            if row.answer is not None:
+                _drop_oldest(connection, row.id)
+
+        await self._store.do(write)
+
+    async def begin(self, job_id: str) -> None:
+        """Count one more start of a job."""
+        await self._execute("UPDATE jobs SET starts = starts + 1 WHERE id = ?", job_id)
+
+    async def rest(self) -> None:
+        """Set all starts to 0: the judge ends in order, so no job is to blame."""
+        await self._execute("UPDATE jobs SET starts = 0 WHERE answer IS NULL")
+
+    async def finish(self, job_id: str, answer: JobAnswer) -> None:
+        """Write down the end of a job; drop the oldest finished ones beyond :data:`KEPT`."""
+        text = _text(answer)
+
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(
+                "UPDATE jobs SET answer = ?, body = NULL WHERE id = ? AND answer IS NULL", (text, job_id)
+            )
+            _drop_oldest(connection, job_id)
+
+        await self._store.do(write)
+
+    async def rows(self) -> list[JobRow]:
+        """Return all jobs in the order of their acceptance.
+
+        A row that cannot be read goes to the quarantine; in its place is a failed job of the same id and key.
+        """
+
+        def read(connection: sqlite3.Connection) -> list[JobRow]:
+            found = connection.execute(
+                "SELECT number, id, owner, idempotency_key, digest, kind, accepted, starts, body, answer "
+                "FROM jobs ORDER BY number"
+            ).fetchall()
+            rows = [_row_or_stub(connection, number, columns) for number, *columns in found]
+            return [row for row in rows if row is not None]
+
+        return await self._store.do(read)
+
+    async def writable(self) -> bool:
+        """Return whether a row as large as a job can be written now; asked at most once a second."""
+        now = time.monotonic()
+        if self._probed is None or now - self._probed[0] >= _PROBE_S:
+            try:
+                await self._execute(
+                    "INSERT OR REPLACE INTO probe (number, content) VALUES (1, zeroblob(?))", _PROBE_BYTES
+                )
+                await self._execute("DELETE FROM probe")  # apart, or nothing would reach the disk
+                self._probed = (now, True)
+            except sqlite3.Error as error:
+                log.error("the journal cannot be written: %s", error)
+                self._probed = (now, False)
+        return self._probed[1]
+
+    async def _execute(self, statement: str, *values: Any) -> None:
+        def write(connection: sqlite3.Connection) -> None:
+            connection.execute(statement, values)
+
+        await self._store.do(write)
+
+
+def _insert(connection: sqlite3.Connection, row: JobRow, number: int | None = None) -> None:
+    body = None if row.body is None else json.dumps(row.body.model_dump())
+    connection.execute(
+        "INSERT INTO jobs (number, id, owner, idempotency_key, digest, kind, accepted, body, answer) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (number, row.id, row.owner, row.key, row.digest, row.kind, row.accepted, body, _text(row.answer)),
+    )
+
+
+def _drop_oldest(connection: sqlite3.Connection, job_id: str) -> None:
+    """Drop the oldest finished jobs beyond :data:`KEPT` of the owner of a job."""
+    connection.execute(
+        "WITH finished AS (SELECT number FROM jobs WHERE answer IS NOT NULL "
+        "AND owner = (SELECT owner FROM jobs WHERE id = ?)) "
+        "DELETE FROM jobs WHERE number IN finished AND number <= "
+        "(SELECT number FROM finished ORDER BY number DESC LIMIT 1 OFFSET ?)",
+        (job_id, KEPT),
+    )
+
+
+def _row_or_stub(connection: sqlite3.Connection, number: int, columns: list[Any]) -> JobRow | None:
+    """Return the job of a row; in place of an unreadable one a failed job, None if it has no id either."""
+    try:
+        return _row(columns)
+    except (ValueError, TypeError, RecursionError) as error:
+        reason = quarantine(connection, "jobs", number, error)
+    job_id, owner, key, digest = (part if _is_plain(part) else None for part in columns[:4])
+    log.error("job %s of the state file cannot be read and is in its table quarantine: %s", job_id, reason)
+    if job_id is None or owner is None:
+        return None
+    answer = JobAnswer(id=job_id, kind="candidate", state="failed", error=UNREADABLE)
+    stub = JobRow(job_id, key, digest or "", "candidate", time.time(), answer=answer, owner=owner)
+    _insert(connection, stub, number)
+    return stub
+
+
+def _row(columns: list[Any]) -> JobRow:
+    """Return the job of a row.
+
+    Raises:
+        ValueError, TypeError, RecursionError: it is none.
+    """
+    job_id, owner, key, digest, kind, accepted, starts, body, answer = columns
+    if not all(map(_is_plain, (job_id, owner, digest, "" if key is None else key))):
+        raise ValueError("id, owner, key and digest must be text")
+    if kind not in get_args(JobKind) or not isinstance(starts, int):
+        raise ValueError(f"kind {kind!r} or starts {starts!r} cannot be")
+    if (body is None) == (answer is None):
+        raise ValueError("there must be a body or an answer, and not both")
+    row = JobRow(job_id, key, digest, kind, float(accepted), starts, owner=owner)
+    if body is not None:
+        return replace(row, body=JobRequest.model_validate(json.loads(body)))
+    return replace(row, answer=JobAnswer.model_validate(printable.tree(json.loads(answer))))
+
+
+def _is_plain(part: object) -> bool:
+    return isinstance(part, str) and printable.text(part) == part
+
+
+def _text(answer: JobAnswer | None) -> str | None:
+    return None if answer is None else json.dumps(answer.model_dump(mode="json"))

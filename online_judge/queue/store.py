@@ -1,0 +1,159 @@
+"""The judge's SQLite file: one connection, used by one thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Literal, TypeVar
+
+from adaexplore.core.errors import ConfigError
+from online_judge.common import printable
+
+T = TypeVar("T")
+
+_LAYOUT = 2
+_BUSY_S = 1.0
+_MAX_REASON = 300
+_JOBS = """
+CREATE TABLE jobs (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    owner TEXT NOT NULL DEFAULT '',
+    idempotency_key TEXT,
+    digest TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    accepted REAL NOT NULL,
+    starts INTEGER NOT NULL DEFAULT 0,
+    body TEXT,
+    answer TEXT,
+    UNIQUE (owner, idempotency_key)
+);
+CREATE INDEX unfinished ON jobs (number) WHERE answer IS NULL;
+"""
+_RESULTS = """
+CREATE TABLE results (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, verdict TEXT NOT NULL);
+"""
+_CARE = """
+CREATE TABLE probe (number INTEGER PRIMARY KEY, content BLOB);
+CREATE TABLE quarantine (
+    number INTEGER PRIMARY KEY,
+    origin TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    id, owner, idempotency_key, digest, kind, accepted, starts, body, answer
+);
+"""
+_COLUMNS = "id, idempotency_key, digest, kind, accepted, starts, body, answer"
+_SCRIPTS = {
+    0: f"{_JOBS} {_RESULTS} {_CARE}",
+    1: f"ALTER TABLE jobs RENAME TO jobs_1; DROP INDEX unfinished; {_JOBS} {_CARE} "
+    f"INSERT INTO jobs (number, {_COLUMNS}) SELECT number, {_COLUMNS} FROM jobs_1; DROP TABLE jobs_1;",
+}
+"""What makes a file of the present layout from an empty one, or from one of an older layout."""
+_QUARANTINE = {
+    "jobs": f"INSERT INTO quarantine (origin, reason, owner, {_COLUMNS}) "
+    f"SELECT 'jobs', ?, owner, {_COLUMNS} FROM jobs WHERE number = ?",
+    "results": "INSERT INTO quarantine (origin, reason, id, answer) "
+    "SELECT 'results', ?, key, verdict FROM results WHERE number = ?",
+}
+
+
+class Store:
+    """Runs functions of the connection one after the other; what one has returned is on disk.
+
+    That holds when the judge is killed; after a power failure the last moments may be missing.
+    """
+
+    def __init__(self, path: Path | None) -> None:
+        """Open or make the file; None keeps everything in memory.
+
+        Raises:
+            ConfigError: it cannot be opened, another judge has it, or it is none of ours.
+        """
+        self._lock = -1
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="store")
+        try:
+            if path is not None:
+                self._lock = _claim(path)
+            self._connection = self._executor.submit(_open, path).result()
+        except (OSError, sqlite3.Error) as error:
+            self._release()
+            raise ConfigError(
+                f"JUDGE_STATE {path} cannot be used ({error}); name another file or set it to nothing"
+            ) from error
+        except ConfigError:
+            self._release()
+            raise
+
+    async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run ``work`` as one transaction.
+
+        Raises:
+            sqlite3.Error: it failed and nothing of it is kept.
+        """
+
+        def transact() -> T:
+            with self._connection:
+                return work(self._connection)
+
+        return await asyncio.get_running_loop().run_in_executor(self._executor, transact)
+
+    def close(self) -> None:
+        """Finish what is under way and close the file."""
+        self._executor.submit(self._connection.close).result()
+        self._release()
+
+    def _release(self) -> None:
+        self._executor.shutdown()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def quarantine(
+    connection: sqlite3.Connection, table: Literal["jobs", "results"], number: int, error: Exception
+) -> str:
+    """Move a row that cannot be read to the table ``quarantine``, for a person; return the reason."""
+    reason = printable.text(" ".join(f"{type(error).__name__}: {error}".split())[:_MAX_REASON])
+    connection.execute(_QUARANTINE[table], (reason, number))
+    connection.execute(f"DELETE FROM {table} WHERE number = ?", (number,))
+    return reason
+
+
+def _claim(path: Path) -> int:
+    """Hold the file's lock until the descriptor is closed, so that no two judges finish the same jobs."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    lock = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        raise ConfigError(
+            f"JUDGE_STATE {path} is in use by another judge; stop it or name another file"
+        ) from None
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    return lock
+
+
+def _open(path: Path | None) -> sqlite3.Connection:
+    connection = sqlite3.connect(":memory:" if path is None else path, timeout=_BUSY_S)
+    connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        (layout,) = connection.execute("PRAGMA user_version").fetchone()
+        if layout in _SCRIPTS:
+            connection.executescript(f"BEGIN; {_SCRIPTS[layout]} PRAGMA user_version = {_LAYOUT}; COMMIT;")
+        elif layout != _LAYOUT:
+            raise ConfigError(f"JUDGE_STATE {path} is of another version ({layout}); name another file")
+    except BaseException:
+        connection.close()
+        raise
+    return connection

@@ -1,0 +1,1 @@
+"""Build a sandbox around a process, and read back what is in force."""

@@ -1,0 +1,206 @@
+"""The walls around a player: put up by its own process before it does anything, read back by its keeper.
+
+Each wall is put up where the machine permits it and left out where it does not; what stands is the
+business of :mod:`online_judge.sandbox.read_back`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from online_judge.sandbox import landlock, linux, mounts, seccomp
+from online_judge.sandbox.cgroups import Group
+
+_FIRST_UID: Final = 0x60000000
+
+
+@dataclass(frozen=True)
+class Walls:
+    """Which walls are tried; the rest of the sandbox does not depend on any of them."""
+
+    network: bool = True
+    pids: bool = True
+    ipc: bool = True
+    mounts: bool = True
+    uid: bool = True
+    landlock: bool = True
+    cgroup: bool = True
+    seccomp: bool = True
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a player may use.
+
+    Attributes:
+        memory_bytes: of all its processes together, its folder included.
+        processes: at a time, threads included.
+        file_bytes: of one file.
+        disk_bytes: of its folder.
+        open_files: descriptors of one process.
+        address_bytes: address space of one process beyond what it has at its start; None: unlimited.
+    """
+
+    memory_bytes: int
+    processes: int = 1024
+    file_bytes: int = 2**30
+    disk_bytes: int = 2 * 2**30
+    open_files: int = 4096
+    address_bytes: int | None = None
+
+
+CPU_LIMITS: Final = Limits(memory_bytes=10 * 2**30, address_bytes=8 * 2**30)
+CUDA_LIMITS: Final = Limits(memory_bytes=48 * 2**30)  # CUDA reserves address space far beyond what it uses
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The sandbox of a player, as it would be on a machine that permits everything."""
+
+    room: mounts.Room
+    walls: Walls
+    limits: Limits
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a keeper prepared for its player.
+
+    Attributes:
+        wanted: what was asked for.
+        group: its control group, as far as there is one.
+        uid: the user that it becomes; None: it stays the judge's.
+        user_namespace: whether it stands in a user namespace.
+        own_pids: whether children of this process are in a process namespace of their own.
+    """
+
+    wanted: Wanted
+    group: Group | None
+    uid: int | None
+    user_namespace: bool
+    own_pids: bool
+
+
+@dataclass(frozen=True)
+class Entered:
+    """What a player knows of its own walls.
+
+    Attributes:
+        landlocked: the kernel took its Landlock rules.
+        alone: no other process of its user sees it; else it is to be closed to inspection once its
+            keeper has read back what stands.
+    """
+
+    landlocked: bool
+    alone: bool
+
+
+def prepare(wanted: Wanted) -> Plan:
+    """Make ready in the keeper, and give it a process namespace for its children where that is permitted.
+
+    Without privileges all walls stand in a user namespace, where that is permitted.
+    """
+    walls, limits = wanted.walls, wanted.limits
+    group = Group(os.getpid(), limits.memory_bytes, limits.processes) if walls.cgroup else None
+    uid = _own_uid() if walls.uid else None
+    pids = linux.NEW_PIDS if walls.pids else 0
+    user_namespace = False
+    own_pids = walls.pids
+    try:
+        linux.unshare(pids or linux.NEW_HOSTNAME)
+    except OSError:
+        uid = None
+        own_pids = False
+        with contextlib.suppress(OSError):
+            _enter_user_namespace(pids)
+            user_namespace = True
+            own_pids = walls.pids
+    return Plan(wanted, group, uid, user_namespace, own_pids)
+
+
+def enter(plan: Plan) -> Entered:
+    """Put up the walls around this process, and give up all privileges."""
+    walls = plan.wanted.walls
+    for wanted, flag in ((walls.network, linux.NEW_NETWORK), (walls.ipc, linux.NEW_IPC)):
+        if wanted:
+            with contextlib.suppress(OSError):
+                linux.unshare(flag)
+    moved = walls.mounts and _move_in(plan)
+    if moved and plan.uid is not None:
+        os.setgroups([])
+        os.setresgid(plan.uid, plan.uid, plan.uid)
+        os.setresuid(plan.uid, plan.uid, plan.uid)
+    linux.drop_capabilities()
+    linux.forbid_new_privileges()
+    linux.forbid_inspection(forbid=False)
+    _limit(plan.wanted.limits, alone=plan.user_namespace or os.getuid() == plan.uid)
+    landlocked = walls.landlock and _lock(plan.wanted.room, moved=moved)
+    with contextlib.suppress(OSError):
+        linux.join_new_keyring()
+    if walls.seccomp:  # last: it refuses what the steps before need
+        with contextlib.suppress(OSError):
+            seccomp.install()
+    return Entered(landlocked=landlocked, alone=moved or os.getuid() == plan.uid)
+
+
+def _move_in(plan: Plan) -> bool:
+    uid, gid = (os.getuid(), os.getgid()) if plan.uid is None else (plan.uid, plan.uid)
+    try:
+        linux.unshare(linux.NEW_MOUNTS)
+        mounts.move_in(plan.wanted.room, uid, gid, plan.wanted.limits.disk_bytes)
+    except OSError:
+        return False
+    return True
+
+
+def _lock(room: mounts.Room, *, moved: bool) -> bool:
+    writable = (room.folder, *room.writable, *room.devices, "/proc")
+    try:
+        if moved:
+            landlock.restrict(("/",), (*writable, mounts.TEMPORARY, mounts.SHARED_MEMORY))
+        else:
+            landlock.restrict((*room.visible, "/etc/passwd", "/etc/group"), writable)
+    except OSError:
+        return False
+    return True
+
+
+def _limit(limits: Limits, *, alone: bool) -> None:
+    linux.limit(resource.RLIMIT_CORE, 0)
+    linux.limit(resource.RLIMIT_FSIZE, limits.file_bytes)
+    linux.limit(resource.RLIMIT_NOFILE, limits.open_files)
+    if alone:  # it counts all processes of a user, in a user namespace those there
+        linux.limit(resource.RLIMIT_NPROC, limits.processes)
+    if limits.address_bytes is not None:
+        linux.limit(resource.RLIMIT_AS, linux.address_space_bytes() + limits.address_bytes)
+
+
+def _own_uid() -> int | None:
+    """A user id that nobody else has while this process lives; None without the right to change it."""
+    if os.getuid() != 0:
+        return None
+    with contextlib.suppress(OSError, ValueError):
+        for line in Path("/proc/self/uid_map").read_text().splitlines():
+            inside, _, count = map(int, line.split())
+            first = max(inside, min(_FIRST_UID, inside + count // 2))
+            span = min(inside + count - first, 2**22)
+            if span > 2**14:
+                return first + os.getpid() % span
+    return None
+
+
+def _enter_user_namespace(pids: int) -> None:
+    uid, gid = os.getuid(), os.getgid()
+    linux.forbid_inspection(forbid=False)  # else the maps belong to root
+    try:
+        linux.unshare(linux.NEW_USER | pids)
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
+        Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    finally:
+        linux.forbid_inspection()

@@ -1,0 +1,385 @@
+"""A file system of a player's own: what it needs, read-only, and a folder of limited size to write in."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import glob
+import os
+import re
+import shutil
+import struct
+import sys
+import sysconfig
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from online_judge.sandbox import linux
+
+REPOSITORY = str(Path(__file__).resolve().parent.parent)
+TEMPORARY, SHARED_MEMORY = "/tmp", "/dev/shm"
+SMALL_BYTES = 2**28
+_MAX_FILES = 200_000
+
+_NOSUID, _NODEV, _NOEXEC, _BIND, _REC, _PRIVATE = 2, 4, 8, 4096, 16384, 1 << 18
+_DETACH = 2
+_OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
+_NO_SYMLINKS = 4
+_CLONE, _RECURSIVE, _EMPTY_PATH, _FROM_DESCRIPTOR = 1, 0x8000, 0x1000, 4
+_ATTRIBUTE_RDONLY, _ATTRIBUTE_IDMAP = 1, 0x00100000
+
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/sys")
+_SETTINGS = (
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/alternatives",
+    "/etc/localtime",
+    "/etc/nsswitch.conf",
+    "/etc/nvidia",
+)
+_NODES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_KEY_LISTS = ("/proc/keys", "/proc/key-users")
+_GPU_NODES = "/dev/nvidia*"
+_LINKS = {
+    "/dev/fd": "/proc/self/fd",
+    "/dev/stdin": "/proc/self/fd/0",
+    "/dev/stdout": "/proc/self/fd/1",
+    "/dev/stderr": "/proc/self/fd/2",
+}
+_FOLDER_VARIABLES = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
+_ESCAPED = re.compile(r"\\(0[0-7]{2}|1[0-7]{2})")
+_COMPILERS = ("gcc", "cc", "clang", "g++")
+_FILE_VARIABLES = ("TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "CC", "CXX")
+
+
+@dataclass(frozen=True)
+class Room:
+    """What of the file system a player sees.
+
+    Attributes:
+        folder: its own, empty folder; the path stays what it is outside.
+        visible: what else it can read, in the system's own places.
+        hidden: what it cannot see although it lies below something visible.
+        devices: device nodes.
+        writable: folders of the machine in which it can write as well.
+    """
+
+    folder: str
+    visible: tuple[str, ...]
+    hidden: tuple[str, ...]
+    devices: tuple[str, ...]
+    writable: tuple[str, ...] = ()
+
+
+def room(folder: str, *, cuda: bool, environment: Mapping[str, str], build_dir: str | None = None) -> Room:
+    """What a player sees: the system, this Python and its packages; nothing of this repository.
+
+    ``build_dir`` is a real path: a symbolic link in it is an error when it is mounted.
+    """
+    home = str(Path(folder).parent)
+    secret = (home,) if is_installed() else (home, REPOSITORY)
+    python = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
+    paths = [*python, *sys.path]
+    for name in _FOLDER_VARIABLES:
+        paths += environment.get(name, "").split(os.pathsep)
+    paths += [environment.get(name, "") for name in _FILE_VARIABLES]
+    paths += _toolchains(environment)
+    wanted = [os.path.abspath(path) for path in paths if os.path.isabs(path)]
+    visible = [path for path in wanted if not any(is_within(inner, path) for inner in (*secret, REPOSITORY))]
+    if is_installed():
+        visible.append(sysconfig.get_path("purelib"))
+    writable: tuple[str, ...] = ()
+    if build_dir and not any(is_within(inner, build_dir) for inner in (*secret, *python, *_SYSTEM)):
+        writable = (build_dir,)
+    return Room(
+        folder=folder,
+        visible=(*_SYSTEM, *_SETTINGS, *dict.fromkeys(visible)),
+        hidden=tuple(secret),
+        devices=(*_NODES, *(sorted(glob.glob(_GPU_NODES)) if cuda else ())),
+        writable=writable,
+    )
+
+
+def _toolchains(environment: Mapping[str, str]) -> list[str]:
+    """Folders that compilers belong to, such as /opt/gcc for /opt/gcc/bin/gcc, which Triton calls by name."""
+    named = [environment.get("CC"), environment.get("CXX"), *_COMPILERS]
+    found = [shutil.which(name, path=environment.get("PATH")) for name in named if name]
+    folders = [Path(each).parent for path in found if path for each in (path, os.path.realpath(path))]
+    return [str(folder.parent) for folder in folders if folder.name == "bin" and len(folder.parts) > 2]
+
+
+@functools.cache
+def is_installed() -> bool:
+    """Whether this code lies among other packages, so that its folder cannot be hidden."""
+    return os.path.realpath(sysconfig.get_path("purelib")) == REPOSITORY
+
+
+def move_in(room: Room, uid: int, gid: int, disk_bytes: int) -> None:
+    """Make ``room`` this process's whole file system; it has a mount namespace of its own already.
+
+    Files in its folder are copied over. Until the last step everything happens beside the old file
+    system, which a failure leaves in place.
+
+    Raises:
+        OSError: some of it could not be mounted.
+    """
+    _mount("", "/", "", _REC | _PRIVATE)
+    kept = [path for path in Path(room.folder).iterdir() if path.is_file() and not path.is_symlink()]
+    files = {path.name: path.read_bytes() for path in kept}
+    guests = _guests(room.writable, uid, gid)
+    root = room.folder
+    _mount("player", root, "tmpfs", _NOSUID | _NODEV, "size=4m,nr_inodes=8192,mode=755")
+    try:
+        _build(room, root, uid, gid, disk_bytes, guests)
+        os.chdir(root)
+        linux.call("pivot_root", b".", b".")
+    except OSError:
+        linux.call("umount2", os.fsencode(root), _DETACH)
+        raise
+    finally:
+        for fd in guests.values():
+            os.close(fd)
+    linux.call("umount2", b".", _DETACH)
+    os.chdir(room.folder)
+    for name, content in files.items():
+        Path(name).write_bytes(content)
+        os.chown(name, uid, gid)
+
+
+def _build(room: Room, root: str, uid: int, gid: int, disk_bytes: int, guests: Mapping[str, int]) -> None:
+    tree = _Tree(root)
+    order = [(path, tree.hide) for path in room.hidden] + [(path, tree.show) for path in room.visible]
+    for path, place in sorted(order, key=lambda entry: len(Path(entry[0]).parts)):
+        place(path)
+    for path in room.devices:
+        tree.show(path)
+    for link, target in _LINKS.items():
+        os.symlink(target, root + link)
+    for path in (room.folder, TEMPORARY, SHARED_MEMORY, "/proc", *guests):
+        tree.make(path)
+    people = f"root:x:0:0::/:/bin/sh\nplayer:x:{uid}:{gid}::{room.folder}:/bin/sh\n"
+    Path(root + "/etc/passwd").write_bytes(people.encode())
+    Path(root + "/etc/group").write_bytes(f"root:x:0:\nplayer:x:{gid}:\n".encode())
+    _set_attributes(-100, os.fsencode(root), _RECURSIVE, _ATTRIBUTE_RDONLY)
+    try:
+        _mount("proc", root + "/proc", "proc", _NOSUID | _NODEV | _NOEXEC, "hidepid=2")
+    except OSError:  # a container that masks parts of its own /proc
+        _mount("/proc", root + "/proc", "", _BIND | _REC)
+    for name in _KEY_LISTS:
+        with contextlib.suppress(OSError):  # a kernel without keyrings, or a container that masks them
+            _mount("/dev/null", root + name, "", _BIND)
+    owner = f"nr_inodes={_MAX_FILES},mode=700,uid={uid},gid={gid}"
+    for path in (TEMPORARY, SHARED_MEMORY):
+        _mount("player", root + path, "tmpfs", _NOSUID | _NODEV, f"size={SMALL_BYTES},{owner}")
+    _show_again(room, root)
+    os.makedirs(root + room.folder, exist_ok=True)
+    _mount("player", root + room.folder, "tmpfs", _NOSUID | _NODEV, f"size={disk_bytes},{owner}")
+    for path, fd in guests.items():
+        os.makedirs(root + path, exist_ok=True)
+        linux.call("syscall", _MOVE_MOUNT, fd, b"", -100, os.fsencode(root + path), _FROM_DESCRIPTOR)
+
+
+def _show_again(room: Room, root: str) -> None:
+    """Show what lies in a folder that the player has of its own, such as a Python under /tmp."""
+    tree = _Tree(root)
+    for path in room.visible:
+        if is_within(path, TEMPORARY) or is_within(path, SHARED_MEMORY):
+            tree.show(path)
+    for path in tree.shown:
+        if not (is_within(path, TEMPORARY) or is_within(path, SHARED_MEMORY)):
+            continue  # a link led there: it is shown already
+        _set_attributes(-100, os.fsencode(root + path), _RECURSIVE, _ATTRIBUTE_RDONLY)
+        above = Path(path).parent
+        while str(above) not in (TEMPORARY, SHARED_MEMORY, "/"):
+            os.chmod(root + str(above), 0o555)
+            above = above.parent
+
+
+class _Tree:
+    """A new root directory: parts of the old one appear in it at the same paths."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self.shown: list[str] = []
+        self._hidden: list[str] = []
+
+    def make(self, path: str) -> None:
+        """Have a directory there."""
+        if not self._is_shown(path):
+            os.makedirs(self._root + path, exist_ok=True)
+
+    def hide(self, path: str) -> None:
+        """Put an empty directory over it if something above it is visible."""
+        if self._is_shown(path) and os.path.isdir(path):
+            _mount("player", self._root + path, "tmpfs", _NOSUID | _NODEV, "size=1m,nr_inodes=1024,mode=755")
+            self._hidden.append(path)
+
+    def show(self, path: str) -> None:
+        """Bind it, with the symbolic links that lead there; what does not exist is passed over."""
+        if not os.path.exists(path):
+            return
+        done, rest = "/", [part for part in reversed(path.split("/")) if part]
+        while rest:
+            part = rest.pop()
+            if part == "..":
+                done = os.path.dirname(done)
+                continue
+            here = os.path.join(done, part)
+            if not os.path.islink(here):
+                done = here
+                continue
+            target = os.readlink(here)
+            if not self._is_shown(here) and not os.path.lexists(self._root + here):
+                os.makedirs(os.path.dirname(self._root + here), exist_ok=True)
+                os.symlink(target, self._root + here)
+            done = "/" if os.path.isabs(target) else done
+            rest += [part for part in reversed(target.split("/")) if part not in ("", ".")]
+        if not self._is_shown(done):
+            self._bind(done)
+
+    def _bind(self, path: str) -> None:
+        place = self._root + path
+        if os.path.isdir(path):
+            os.makedirs(place, exist_ok=True)
+        else:
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644))
+        try:
+            _mount(path, place, "", _BIND | (0 if path == "/sys" else _REC))
+        except OSError:  # in a user namespace what is mounted below cannot be left out
+            _mount(path, place, "", _BIND | _REC)
+        self.shown.append(path)
+
+    def _is_shown(self, path: str) -> bool:
+        shown = max((len(outer) for outer in self.shown if is_within(path, outer)), default=-1)
+        return shown > max((len(outer) for outer in self._hidden if is_within(path, outer)), default=-1)
+
+
+def _guests(paths: Sequence[str], uid: int, gid: int) -> dict[str, int]:
+    """Detached mounts of those ``paths`` that can be lent to the player."""
+    found = {}
+    for path in paths:
+        with contextlib.suppress(OSError):
+            found[path] = _borrow(path, uid, gid)
+    return found
+
+
+def _borrow(path: str, uid: int, gid: int) -> int:
+    """A detached mount of ``path`` in which its owner's files belong to ``uid``; gives its descriptor.
+
+    Other candidates may write in the same folder: a symbolic link on the way is an error.
+    """
+    how = struct.pack("QQQ", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0, _NO_SYMLINKS)
+    folder = linux.call("syscall", _OPENAT2, -100, os.fsencode(path), how, ctypes.c_size_t(len(how)))
+    try:
+        fd = linux.call("syscall", _OPEN_TREE, folder, b"", _CLONE | _EMPTY_PATH | os.O_CLOEXEC)
+        owner = os.fstat(folder)
+    finally:
+        os.close(folder)
+    if owner.st_uid == uid:
+        return fd
+    try:
+        users = _user_namespace(f"{owner.st_uid} {uid} 1", f"{owner.st_gid} {gid} 1")
+        try:
+            _set_attributes(fd, b"", _EMPTY_PATH, _ATTRIBUTE_IDMAP, users)
+        finally:
+            os.close(users)
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _user_namespace(uid_map: str, gid_map: str) -> int:
+    """A descriptor of a new user namespace with these maps."""
+    ready_read, ready_write = os.pipe()
+    hold_read, hold_write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(hold_write)
+        try:
+            linux.unshare(linux.NEW_USER)
+            os.write(ready_write, os.readlink("/proc/self").encode())  # its number in the old /proc
+            os.read(hold_read, 1)
+        finally:
+            os._exit(0)
+    os.close(ready_write)
+    os.close(hold_read)
+    try:
+        folder = Path("/proc", os.read(ready_read, 32).decode())
+        (folder / "uid_map").write_bytes(uid_map.encode())
+        (folder / "gid_map").write_bytes(gid_map.encode())
+        return os.open(folder / "ns/user", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(ready_read)
+        os.close(hold_write)
+        os.waitpid(child, 0)
+
+
+def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+    linux.call(
+        "mount",
+        os.fsencode(source),
+        os.fsencode(target),
+        kind.encode(),
+        ctypes.c_ulong(flags),
+        options.encode(),
+    )
+
+
+def _set_attributes(fd: int, path: bytes, flags: int, attributes: int, users: int = 0) -> None:
+    packed = struct.pack("QQQQ", attributes, 0, 0, users)
+    linux.call("syscall", _MOUNT_SETATTR, fd, path, flags, packed, ctypes.c_size_t(len(packed)))
+
+
+@dataclass(frozen=True)
+class Mount:
+    """One mount of a process.
+
+    Attributes:
+        root: what of its file system is mounted.
+        place: where.
+        options: of the mount.
+        kind: of the file system.
+        file_system_options: of the file system.
+    """
+
+    root: str
+    place: str
+    options: frozenset[str]
+    kind: str
+    file_system_options: frozenset[str]
+
+
+def table(pid: int | str = "self") -> list[Mount]:
+    """The mounts of a process, in the order of ``/proc/PID/mountinfo``.
+
+    Names may hold any character: the kernel escapes blanks and newlines, and nothing else separates.
+    """
+    found = []
+    for line in os.fsdecode(Path(f"/proc/{pid}/mountinfo").read_bytes()).split("\n"):
+        own, _, rest = line.partition(" - ")
+        fields, kind = own.split(" "), rest.split(" ")
+        if len(fields) > 5:
+            found.append(
+                Mount(
+                    root=_unescaped(fields[3]),
+                    place=_unescaped(fields[4]),
+                    options=frozenset(fields[5].split(",")),
+                    kind=kind[0],
+                    file_system_options=frozenset(kind[-1].split(",")),
+                )
+            )
+    return found
+
+
+def _unescaped(name: str) -> str:
+    return _ESCAPED.sub(lambda match: chr(int(match[1], 8)), name)
+
+
+def is_within(path: str, folder: str) -> bool:
+    """Whether ``path`` is ``folder`` or lies in it."""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")

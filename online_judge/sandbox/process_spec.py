@@ -1,0 +1,152 @@
+"""The surroundings of a player: private folders, an allow-listed environment, limits."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from online_judge.common.cores import run_on
+from online_judge.sandbox import confinement, mounts
+from online_judge.sandbox.confinement import Wanted
+
+DeviceKind = Literal["cuda", "cpu"]
+Role = Literal["candidate", "compiler", "evaluator"]
+
+CANDIDATE_FILE = "candidate.py"
+_PASSED_ON = (
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "LD_LIBRARY_PATH",
+    "CUDA_HOME",
+    "CUDA_PATH",
+    "CUDA_DEVICE_ORDER",
+    "NVIDIA_VISIBLE_DEVICES",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "TRITON_PTXAS_PATH",
+    "TRITON_LIBCUDA_PATH",
+    "CC",
+    "CXX",
+)
+
+
+@dataclass(frozen=True)
+class PlayerSpec:
+    """What a player is started with; it holds nothing of the problem.
+
+    Attributes:
+        folder: private folder; a candidate's source that is in it is found there by the player.
+        device: where the candidate runs.
+        visible_devices: value of ``CUDA_VISIBLE_DEVICES``; empty on the CPU path.
+        compile_target: what kernels are compiled for on the CPU path.
+        tf32: precision policy; empty until :func:`assign`.
+        build_dir: where CUDA extensions are built; None means inside ``folder``.
+        cores: of the CPU that it runs on but for timing; empty for any.
+        role: ``compiler``: kernels are only compiled; ``evaluator``: it runs references, no candidates.
+        timing_cores: of the CPU for an evaluator while it times; empty for any.
+        cpu_max_elements: of references, see :class:`online_judge.settings.Settings`.
+        cpu_max_flops: likewise.
+    """
+
+    folder: str
+    device: DeviceKind
+    visible_devices: str
+    compile_target: str
+    tf32: str = ""
+    build_dir: str | None = None
+    cores: tuple[int, ...] = ()
+    role: Role = "candidate"
+    timing_cores: tuple[int, ...] = ()
+    cpu_max_elements: int = 0
+    cpu_max_flops: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON object that :meth:`from_json` reads."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        """The spec that :meth:`to_json` wrote."""
+        return cls(**data)
+
+
+def zygote_environment(environment: Mapping[str, str], home: Path) -> dict[str, str]:
+    """What the zygote, and so every process below it, may know of the server's environment."""
+    root = str(Path(__file__).resolve().parent.parent)
+    search_path = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    passed_on = {name: environment[name] for name in _PASSED_ON if name in environment}
+    return (
+        {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+        | passed_on
+        | {
+            "HOME": str(home),
+            "TMPDIR": str(home),
+            "PYTHONPATH": os.pathsep.join(search_path),
+            "PYTHONHASHSEED": "0",
+            "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # counting devices starts no CUDA, so forks can
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "MKL_NUM_THREADS": "1",
+        }
+    )
+
+
+def wanted(spec: PlayerSpec) -> Wanted:
+    """The sandbox of this process."""
+    cuda = spec.device == "cuda"
+    limits = confinement.CUDA_LIMITS if cuda else confinement.CPU_LIMITS
+    room = mounts.room(spec.folder, cuda=cuda, environment=os.environ, build_dir=spec.build_dir)
+    return Wanted(room, confinement.Walls(), limits)
+
+
+def enter(spec: PlayerSpec) -> None:
+    """Settle this process, around which the keeper's walls stand already, in its folder and environment.
+
+    Needs no privileges. What belongs to the job comes with :func:`assign`, at once where the spec has it.
+    """
+    run_on(spec.cores)
+    folder = Path(spec.folder)
+    private = {
+        "HOME": folder / "home",
+        "TMPDIR": folder / "tmp",
+        "XDG_CACHE_HOME": folder / "cache",
+        "TRITON_CACHE_DIR": folder / "cache" / "triton",
+        "TORCHINDUCTOR_CACHE_DIR": folder / "cache" / "inductor",
+        "TORCH_EXTENSIONS_DIR": folder / "cache" / "extensions",
+        "CUDA_CACHE_PATH": folder / "cache" / "cuda",
+    }
+    for path in private.values():
+        path.mkdir(parents=True, exist_ok=True)
+    keep = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+    os.environ.clear()
+    os.environ.update(keep)
+    os.environ.update({name: str(path) for name, path in private.items()})
+    os.environ.update({"USER": "player", "LOGNAME": "player"})
+    os.environ["OMP_NUM_THREADS"] = "1"
+    os.environ["CUDA_VISIBLE_DEVICES"] = spec.visible_devices
+    tempfile.tempdir = None
+    os.chdir(folder)
+    if not mounts.is_installed():
+        sys.path[:] = [entry for entry in sys.path if entry not in ("", mounts.REPOSITORY)]
+    if spec.tf32:
+        assign(spec, tf32=spec.tf32, build_dir=spec.build_dir)
+
+
+def assign(spec: PlayerSpec, *, tf32: str, build_dir: str | None = None) -> PlayerSpec:
+    """Apply what belongs to one job; gives the whole spec.
+
+    ``build_dir`` can be written only where the player was started with it; else extensions are
+    built in the player's own folder.
+    """
+    if tf32 == "off":
+        os.environ["TRITON_F32_DEFAULT"] = "ieee"
+    if build_dir is not None and os.access(build_dir, os.W_OK):
+        os.environ["TORCH_EXTENSIONS_DIR"] = build_dir
+    return replace(spec, tf32=tf32, build_dir=build_dir)

@@ -1,0 +1,174 @@
+"""What stands around a player, as its keeper reads it back from the kernel.
+
+The report is a flat JSON object that rides along with every verdict:
+
+- ``network``: true: nothing but a loopback that is down; ``"no tcp"``: Landlock refuses TCP alone;
+- ``pids``: a process namespace of its own, which dies as a whole; ``hidden``: no other process in ``/proc``;
+- ``ipc``: System V objects and message queues of its own;
+- ``filesystem``: ``"mount"``: only what it needs exists; ``"landlock"``: only that can be opened;
+- ``landlock``: the kernel's version of it; ``uid``: a user of its own; ``cgroup``: ``"v1"`` or ``"v2"``;
+- ``no_new_privileges`` and ``no_capabilities``; ``seccomp``: the kernel filters its system calls, by a
+  filter that the supervisor itself does not have;
+- ``level``: all of it in one word, see :func:`level`;
+- ``memory_bytes``, ``disk_bytes``, ``file_bytes``, ``processes``, ``open_files``: limits; ``memory_of``:
+  ``"tree"`` if the limit holds for all processes together, ``"process"`` if for each.
+
+False or null: not in force.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from online_judge.sandbox import landlock, mounts
+from online_judge.sandbox.confinement import Plan
+
+Level = Literal["none", "namespaces", "full"]
+LEVELS: Final[tuple[Level, ...]] = ("none", "namespaces", "full")
+"""From the weakest to the strongest."""
+
+_UNLIMITED: Final = 2**60
+
+
+def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, Any]:
+    """What is in force around the player ``pid``, asked of the kernel.
+
+    Args:
+        plan: what was meant to be.
+        pid: the player, as this process numbers it.
+        landlocked: the kernel cannot be asked about Landlock from outside: the player's word, given
+            before anything of a candidate runs.
+    """
+    status = _status(pid)
+    limits = _limits(pid)
+    group = plan.group
+    own_network = _namespace(pid, "net") and _interfaces(pid) <= {"lo"}
+    moved = _namespace(pid, "mnt") and _is_moved_in(plan, pid)
+    memory = group.memory_bytes(pid) if group is not None else None
+    address = limits.get("Max address space")
+    in_group = group.processes(pid) if group is not None else None
+    version = landlock.version() if landlocked else 0
+    uid = int(status["Uid"].split()[0])
+    alone = plan.user_namespace or uid == plan.uid
+    report = {
+        "network": own_network or ("no tcp" if landlock.refuses_tcp(version) else False),
+        "pids": len(status["NSpid"].split()) > len(_status(os.getpid())["NSpid"].split()),
+        "hidden": moved and _hides_processes(pid),
+        "ipc": _namespace(pid, "ipc"),
+        "filesystem": "mount" if moved else "landlock" if landlocked else False,
+        "landlock": version or False,
+        "uid": uid if uid == plan.uid else None,
+        "cgroup": (group.version(pid) if group is not None else None) or False,
+        "no_new_privileges": status.get("NoNewPrivs") == "1",
+        "seccomp": _is_filtered(status),
+        "no_capabilities": not any(int(status[f"Cap{kind}"], 16) for kind in ("Inh", "Prm", "Eff", "Amb")),
+        "memory_bytes": memory or address,
+        "memory_of": "tree" if memory else "process" if address else None,
+        "disk_bytes": _disk_bytes(plan, pid) if moved else None,
+        "file_bytes": limits.get("Max file size"),
+        "processes": in_group or (limits.get("Max processes") if alone else None),
+        "open_files": limits.get("Max open files"),
+    }
+    return report | {"level": level(report)}
+
+
+_WEAK: Final[Mapping[str, str]] = {
+    "network": "the network can be reached",
+    "pids": "no process namespace",
+    "hidden": "other processes are visible",
+    "ipc": "no IPC namespace",
+    "filesystem": "the file system is open",
+    "landlock": "no Landlock",
+    "uid": "the judge's own user",
+    "cgroup": "no cgroup",
+    "no_new_privileges": "programs may gain privileges",
+    "no_capabilities": "it keeps privileges",
+    "seccomp": "no system call filter",
+    "memory_bytes": "no memory limit",
+    "disk_bytes": "no disk limit",
+    "file_bytes": "no file size limit",
+    "processes": "no process limit",
+    "open_files": "no limit of open files",
+}
+
+
+def weaknesses(report: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is not in force, in words."""
+    weak = [words for key, words in _WEAK.items() if report.get(key) in (None, False)]
+    if report.get("network") == "no tcp":
+        weak.append("network other than TCP can be reached")
+    return tuple(weak)
+
+
+def level(report: Mapping[str, Any]) -> Level:
+    """Return how strong it is, in one word.
+
+    ``full``: nothing is missing; ``namespaces``: no network, no processes and no files but its own, and no
+    way to more privileges; else ``none``.
+    """
+    if report and not weaknesses(report):
+        return "full"
+    walls = (report.get("network") is True, report.get("pids"), report.get("filesystem") == "mount")
+    return "namespaces" if all(walls) and report.get("no_new_privileges") else "none"
+
+
+def _status(pid: int) -> dict[str, str]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {key: value.strip() for key, _, value in (line.partition(":") for line in lines)}
+
+
+def _is_filtered(status: Mapping[str, str]) -> bool:
+    """Return whether a process has a filter more than this one, which a container may have filtered too."""
+    own = _status(os.getpid())
+    filters = [int(each.get("Seccomp_filters", each.get("Seccomp", "0"))) for each in (own, status)]
+    return status.get("Seccomp") == "2" and filters[0] < filters[1]
+
+
+def _limits(pid: int) -> dict[str, int]:
+    """The soft limits that are set."""
+    found = {}
+    for line in Path(f"/proc/{pid}/limits").read_text().splitlines()[1:]:
+        name, soft = line[:25].strip(), line[25:46].strip()
+        if soft.isdigit() and int(soft) < _UNLIMITED:
+            found[name] = int(soft)
+    return found
+
+
+def _namespace(pid: int, kind: str) -> bool:
+    """Whether ``pid`` has another namespace of this kind than this process."""
+    try:
+        return os.readlink(f"/proc/{pid}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}")
+    except OSError:
+        return False
+
+
+def _interfaces(pid: int) -> set[str]:
+    lines = Path(f"/proc/{pid}/net/dev").read_text().splitlines()[2:]
+    return {line.partition(":")[0].strip() for line in lines}
+
+
+def _is_moved_in(plan: Plan, pid: int) -> bool:
+    """Whether the repository is out of sight and nothing can be written that is not the player's."""
+    room = plan.wanted.room
+    own = {room.folder, mounts.TEMPORARY, mounts.SHARED_MEMORY, "/proc", *room.writable}
+    for each in mounts.table(pid):
+        if "rw" in each.options and each.place not in own and not each.place.startswith("/proc/"):
+            return False
+    return not os.path.lexists(f"/proc/{pid}/root{__file__}") or mounts.REPOSITORY not in room.hidden
+
+
+def _hides_processes(pid: int) -> bool:
+    proc = [each.file_system_options for each in mounts.table(pid) if each.place == "/proc"]
+    return any(not options.isdisjoint({"hidepid=invisible", "hidepid=2"}) for options in proc)
+
+
+def _disk_bytes(plan: Plan, pid: int) -> int | None:
+    own = (plan.wanted.room.folder, mounts.TEMPORARY, mounts.SHARED_MEMORY)
+    try:
+        sizes = [os.statvfs(f"/proc/{pid}/root{path}") for path in own]
+    except OSError:
+        return None
+    return sum(size.f_blocks * size.f_frsize for size in sizes)

@@ -1,0 +1,1 @@
+"""One device: its slots, its leases, and an evaluation from claim to result."""

@@ -1,0 +1,46 @@
+"""What a compilation found, said about the candidate's own text."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from adaexplore.core.verdict import Status
+from adaexplore.core.wire import CompileReport
+from online_judge.verdict import feedback
+
+_MAX_BYTES = 1500
+_PLACE = re.compile(r"\s*at (\d{1,6}):\d{1,6}:\n(.*?)^ *\^ *$", re.DOTALL | re.MULTILINE)
+_HEAD = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+([^\W\d]\w*)", re.MULTILINE)
+
+
+def compile_report(failure: dict[str, Any] | None, source: str, folder: str) -> CompileReport:
+    """The report on ``source`` whose player, in ``folder``, told of this failure, or of none.
+
+    Triton's messages begin with a place relative to the kernel's ``def`` and the text up to it; where that
+    is found in the source, the line is the place itself, else the line that led there.
+    """
+    if failure is None:
+        return CompileReport(ok=True, status=Status.PASSED.value)
+    message = str(failure["message"])
+    line = failure["frames"][-1][0] if failure["frames"] else None
+    kernel = None
+    place = _PLACE.match(message) if failure["status"] == Status.COMPILE.value else None
+    if place is not None:
+        kernel, line = _place(source, int(place[1]), place[2]) or (None, line)
+    text = feedback.clip(feedback.scrub(message, folder).strip("\n"), _MAX_BYTES, keep_end=True)
+    name = str(failure.get("name", ""))
+    return CompileReport(
+        ok=False, status=failure["status"], kernel=kernel, line=line, message=text, error_name=name
+    )
+
+
+def _place(source: str, number: int, excerpt: str) -> tuple[str, int] | None:
+    """The function whose line ``number``, from its ``def``, ends the excerpt; and where that line is."""
+    lines = source.splitlines()
+    shown = excerpt.rstrip("\n").rpartition("\n")[2].strip()
+    for head in _HEAD.finditer(source):
+        line = source.count("\n", 0, head.start()) + number
+        if line <= len(lines) and lines[line - 1].strip() == shown:
+            return head[1], line
+    return None

@@ -1,0 +1,161 @@
+"""A slot for jobs of kind ``compile``: works without a device, on judges with and without a GPU."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import os
+import shutil
+import threading
+from typing import Any
+
+from adaexplore.core.errors import JudgeError, ProblemError
+from adaexplore.core.verdict import Status
+from adaexplore.core.wire import CompileReport, EvaluationRequest
+from online_judge.processes.fork_client import Attempts, Nursery, ZygoteLost
+from online_judge.processes.pool import Armed, Pool
+from online_judge.processes.process_handle import Report
+from online_judge.protocol.channel import Channel, ChannelClosed, FrameError, is_readable
+from online_judge.protocol.findings import Failure, Stage
+from online_judge.sandbox.process_spec import PlayerSpec
+from online_judge.settings import Settings
+from online_judge.slots.compile_reports import compile_report
+from online_judge.slots.device_slot import Device
+from online_judge.slots.sharing import Cancelled
+from online_judge.slots.time_limits import CandidateTimeout, ReferenceTimeout, Watch
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 0.25
+_ANSWER_BYTES = 2**20
+_MAX_ARMED = 2
+_folder_numbers = itertools.count(1)
+
+
+def compile_slots(
+    nursery: Nursery, settings: Settings, compile_target: str, cores: tuple[int, ...] = ()
+) -> list[CompileSlot]:
+    """As many slots as the settings or the cores say; they share players, which begin to get ready.
+
+    Their processes run on ``cores``, or on any.
+    """
+    count = settings.compile_slots or max(1, (os.cpu_count() or 1) // 4)
+
+    def fresh() -> PlayerSpec:
+        folder = nursery.home / f"compile-{next(_folder_numbers)}"
+        folder.mkdir(mode=0o700, parents=True)
+        return PlayerSpec(str(folder), "cpu", "", compile_target, role="compiler", cores=cores)
+
+    armed = _MAX_ARMED if settings.armed_players is None else settings.armed_players
+    pool = Pool(nursery, fresh, min(count, armed))
+    pool.fill()
+    return [CompileSlot(nursery, pool, settings, compile_target) for _ in range(count)]
+
+
+class CompileSlot:
+    """Compiles one candidate at a time; its methods block and are called from one thread at a time."""
+
+    def __init__(self, nursery: Nursery, pool: Pool, settings: Settings, compile_target: str) -> None:
+        """Start nothing yet; ``pool`` has players that execute no kernel."""
+        self.device = Device(0, "cpu", "", f"compiler ({compile_target})")
+        self.stage_seconds: dict[str, float] = {}  # of the latest job
+        self._forks = nursery
+        self._pool = pool
+        self._settings = settings
+
+    def close(self) -> None:
+        """End the players that wait, for all slots that share them."""
+        self._pool.close()
+
+    def compile(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
+        """Load and call a candidate once on tensors without data, each launch compiled and none executed.
+
+        Raises:
+            ProblemError: the reference fails.
+            JudgeError: the judge's own processes died twice.
+            Cancelled: ``cancelled`` was set.
+        """
+        attempts = Attempts(self._forks)
+        while attempts.another():
+            try:
+                player = self._pool.take(cancelled)
+            except ZygoteLost as error:
+                log.error("%s", error)
+                continue
+            if player is None:
+                raise Cancelled
+            report = self._play(player, request, cancelled, attempts)
+            if report is not None:
+                return report
+            log.warning("a player died from a signal: the compilation is tried once more")
+        raise JudgeError("the judge's own processes died twice before this compilation; try again")
+
+    def _play(
+        self, armed: Armed, request: EvaluationRequest, cancelled: threading.Event, attempts: Attempts
+    ) -> CompileReport | None:
+        """Give a player its job; afterwards nothing of it is left.
+
+        Returns:
+            None when it died from a signal, unless no attempt is left.
+        """
+        cap = self._settings.runtime_timeout_s
+        limit_s = cap if request.timeout is None else min(request.timeout, cap)
+        watch = Watch(limit_s)
+        end: dict[str, Any] | None = None
+        gone = False
+        try:
+            with armed.connection:
+                end = self._converse(Channel(armed.connection, _ANSWER_BYTES), request, watch, cancelled)
+        except CandidateTimeout as timeout:
+            message = f"not done after {limit_s} s during {timeout.stage.value}"
+            return CompileReport(ok=False, status=Status.TIMEOUT.value, message=message)
+        except ReferenceTimeout as timeout:
+            raise ProblemError(f"the reference was not done after {timeout}") from None
+        except (ChannelClosed, FrameError) as error:
+            log.debug("a compile player is gone: %s", error)
+            gone = True
+        finally:
+            self.stage_seconds = watch.stage_seconds
+            report = armed.player.end(self._forks, seems_dead=gone)
+            shutil.rmtree(armed.folder, ignore_errors=True)
+        if end is None:
+            return self._gone(report, watch) if not attempts.are_left or not report.died else None
+        if "reference_failed" in end and watch.whose == "reference":
+            raise ProblemError(str(end["reference_failed"]))
+        failed = Failure.from_claim(watch.stage, end["failed"]).to_json() if "failed" in end else None
+        return compile_report(failed, request.custom_model_src, str(armed.folder))
+
+    def _gone(self, report: Report, watch: Watch) -> CompileReport:
+        """What the end of a player without a word means."""
+        if watch.whose == "reference":
+            raise ProblemError(f"the process that ran the reference ended {report.how}")
+        status = Status.OUT_OF_MEMORY if report.out_of_memory else Status.CRASH
+        message = f"the process ended {report.how} during {watch.stage.value}"
+        return CompileReport(ok=False, status=status.value, message=message)
+
+    def _converse(
+        self, player: Channel, request: EvaluationRequest, watch: Watch, cancelled: threading.Event
+    ) -> dict[str, Any]:
+        """How the player says it ended, within everybody's time."""
+        order = {
+            "reference": request.original_model_src,
+            "source": request.custom_model_src,
+            "dtype": request.dtype_str,
+            "tf32": request.tf32,
+        }
+        player.send_json(order)
+        while True:
+            wait_s = min(_LOOK_S, watch.remaining_s())
+            if cancelled.is_set():
+                raise Cancelled
+            if not is_readable(wait_s, player):
+                continue
+            message, _ = player.receive_json()
+            if isinstance(message.get("end"), dict):
+                watch.remaining_s()
+                end: dict[str, Any] = message["end"]
+                return end
+            stage = message.get("stage")
+            if stage not in (Stage.LOAD.value, Stage.CONSTRUCT.value, Stage.FORWARD.value):
+                raise FrameError("neither a stage nor an end")
+            watch.switch("candidate", stage)

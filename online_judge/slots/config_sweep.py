@@ -1,0 +1,190 @@
+"""Candidates whose numbers the judge chooses: a sweep, then the ordinary evaluation of what won it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from adaexplore.core.tunables import (
+    Tunable,
+    TunablesError,
+    Values,
+    combinations,
+    declared_values,
+    read_tunables,
+    with_values,
+)
+from adaexplore.core.verdict import INTERPRETER, Verdict
+from adaexplore.core.wire import EvaluationRequest
+from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
+from online_judge.verdict import feedback
+
+MOST = 64
+"""Configurations that one sweep tries."""
+_PLAYERS = 3
+_LEAST_S = 1.0
+
+
+class Judging(Protocol):
+    """A slot."""
+
+    @property
+    def executes(self) -> bool:
+        """Whether its times mean something."""
+
+    def evaluate(
+        self, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
+    ) -> Verdict:
+        """Judge one candidate."""
+
+    def sweep(
+        self, request: EvaluationRequest, wanted: SweepTerms, cancelled: threading.Event
+    ) -> Swept | None:
+        """Compare configurations of one; None where that did not work out."""
+
+
+@dataclass
+class _Outcome:
+    """All players of a sweep together.
+
+    Attributes:
+        ready: how many configurations ran.
+        ms: milliseconds by their last rating.
+        ranking: the best first.
+        failed: why others did not run.
+        parts_s: seconds of the budget by part.
+        wrong: whether it ended because the declared values give wrong outputs.
+    """
+
+    ready: set[int] = field(default_factory=set)
+    ms: dict[int, float] = field(default_factory=dict)
+    ranking: list[int] = field(default_factory=list)
+    failed: dict[int, str] = field(default_factory=dict)
+    parts_s: dict[str, float] = field(default_factory=dict)
+    wrong: bool = False
+
+
+def evaluate_tuned(
+    slot: Judging, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
+) -> Verdict:
+    """Judge a candidate with the best values of its tunables that a sweep of ``request.tune_s`` finds.
+
+    The text that is judged is the candidate's with these values in it, and ``metadata["tuned"]`` names them.
+    Where it does not pass, the candidate is judged as declared. One whose outputs are wrong as declared is
+    not swept, unless the evaluation finds them right: its own weights may be what is wanted.
+
+    Raises:
+        ProblemError, JudgeError, Cancelled: as the slot's methods do.
+    """
+    source = request.custom_model_src
+    try:
+        tunables = read_tunables(source)
+    except TunablesError as error:
+        return _with_note(slot.evaluate(request, recorded_ms, cancelled), str(error))
+    if not tunables or not request.measure_performance:
+        return slot.evaluate(request, recorded_ms, cancelled)
+    declared = declared_values(tunables)
+    if not slot.executes:
+        verdict = slot.evaluate(request, recorded_ms, cancelled)
+        return _with(verdict, {"values": declared, "timing": INTERPRETER})
+    begin = time.monotonic()
+    tried = combinations(tunables, MOST)
+    sources = [with_values(source, values) for values in tried]
+    outcome = _sweep(slot, request, sources, cancelled, screened=True)
+    seconds = time.monotonic() - begin
+    if outcome.wrong:
+        verdict = slot.evaluate(request, recorded_ms, cancelled)
+        if not verdict.correct:
+            outcome.failed[DECLARED] = verdict.status.value
+            return _with(verdict, _account(tunables, tried, DECLARED, outcome, seconds))
+        begin = time.monotonic()
+        outcome = _sweep(slot, request, sources, cancelled, screened=False, parts_s=outcome.parts_s)
+        seconds += time.monotonic() - begin
+    best = outcome.ranking[0] if outcome.ranking else DECLARED
+    chosen = request.model_copy(update={"custom_model_src": with_values(source, tried[best])})
+    verdict = slot.evaluate(chosen, recorded_ms, cancelled)
+    if not verdict.correct:
+        outcome.failed.setdefault(best, verdict.status.value)
+        if best != DECLARED:
+            best = DECLARED
+            verdict = slot.evaluate(request, recorded_ms, cancelled)
+    return _with(verdict, _account(tunables, tried, best, outcome, seconds))
+
+
+def _sweep(
+    slot: Judging,
+    request: EvaluationRequest,
+    sources: list[str],
+    cancelled: threading.Event,
+    *,
+    screened: bool,
+    parts_s: Mapping[str, float] | None = None,
+) -> _Outcome:
+    """Sweep, with another player where a configuration has broken the last one.
+
+    ``parts_s`` is what of the budget was spent before.
+    """
+    total = _Outcome(parts_s=dict(parts_s or {}))
+    careful = False
+    for _ in range(_PLAYERS):
+        left = [(number, text) for number, text in enumerate(sources) if number not in total.failed]
+        budget_s = request.tune_s - sum(total.parts_s.values())
+        if not left or budget_s < _LEAST_S:
+            break
+        terms = SweepTerms(tuple(left), budget_s, careful, screened and not total.ready)
+        swept = slot.sweep(request, terms, cancelled)
+        if swept is None:
+            break
+        for part, spent_s in swept.parts_s.items():
+            total.parts_s[part] = total.parts_s.get(part, 0.0) + spent_s
+        total.failed |= swept.failed
+        total.ready |= swept.ready.keys()
+        total.ms |= swept.ms
+        total.wrong = swept.wrong
+        if swept.ranking or not total.ranking:
+            total.ranking = swept.ranking
+        if swept.finished or not swept.suspects:
+            break
+        if len(swept.suspects) == 1:
+            total.failed[swept.suspects[0]] = "it breaks the process that it runs in"
+        careful = True
+    total.ranking = [number for number in total.ranking if number not in total.failed]
+    return total
+
+
+def _account(
+    tunables: tuple[Tunable, ...], tried: tuple[Values, ...], number: int, outcome: _Outcome, seconds: float
+) -> dict[str, Any]:
+    """What a verdict tells of its sweep; milliseconds are those of the sweep."""
+    reasons: dict[str, int] = {}
+    for reason in outcome.failed.values():
+        reasons[reason] = reasons.get(reason, 0) + 1
+    most = sorted(reasons, key=lambda reason: -reasons[reason])[:3]
+    return {
+        "values": tried[number],
+        "declared": declared_values(tunables),
+        "tried": len(outcome.ready | outcome.failed.keys()),
+        "failed": len(outcome.failed),
+        "reasons": {feedback.clip(reason, 160): reasons[reason] for reason in most},
+        "declared_ms": outcome.ms.get(DECLARED),
+        "best_ms": outcome.ms.get(number),
+        "seconds": round(seconds, 3),
+        "spent_s": {part: round(spent_s, 3) for part, spent_s in outcome.parts_s.items()},
+    }
+
+
+def _with(verdict: Verdict, tuned: dict[str, Any]) -> Verdict:
+    return verdict.model_copy(update={"metadata": verdict.metadata | {"tuned": tuned}})
+
+
+def _with_note(verdict: Verdict, problem: str) -> Verdict:
+    """A verdict on a candidate whose ``TUNABLES`` cannot be used, which it is told in one line."""
+    line = feedback.clip(f"TUNABLES was not used: {problem}", 300)
+    told = str(verdict.metadata.get("feedback", ""))
+    text = f"{line}\n{feedback.clip(told, feedback.MAX_BYTES - len(line.encode()) - 1)}" if told else line
+    return verdict.model_copy(
+        update={"metadata": verdict.metadata | {"feedback": text, "tuned": {"problem": problem}}}
+    )

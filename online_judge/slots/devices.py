@@ -1,0 +1,89 @@
+"""Which devices the judge serves."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+from dataclasses import dataclass
+
+from adaexplore.core.errors import ConfigError
+from online_judge.common.cores import share_out
+from online_judge.processes.fork_client import Nursery
+from online_judge.settings import Settings
+from online_judge.slots.device_slot import Device
+
+log = logging.getLogger(__name__)
+
+_SMI_S = 10.0
+_MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What the judge found to run on.
+
+    Attributes:
+        cuda_available: whether evaluations run on CUDA devices.
+        device_count: CUDA devices of the machine.
+        devices: those that are used; the single CPU device where there is no CUDA.
+        compile_target: what kernels are compiled for.
+    """
+
+    cuda_available: bool
+    device_count: int
+    devices: tuple[Device, ...]
+    compile_target: str
+
+    @property
+    def hardware(self) -> str:
+        """The first device's name."""
+        return self.devices[0].hardware if self.devices else "none"
+
+
+def find(nursery: Nursery, settings: Settings) -> Machine:
+    """Look for GPUs, as far as ``JUDGE_DEVICE`` lets.
+
+    Raises:
+        ConfigError: ``AVAILABLE_GPUS`` names a device that is not there.
+    """
+    gpus = [] if settings.judge_device == "cpu" else nursery.gpus()
+    if not gpus and settings.judge_device == "cuda":
+        log.error("JUDGE_DEVICE is cuda but there is no CUDA device: evaluations are refused")
+        return Machine(False, 0, (), settings.compile_target)
+    wanted = settings.available_gpus
+    count = len(gpus) or 1
+    outside = [index for index in wanted or () if index >= count]
+    if outside:
+        here = f"the devices here are 0..{count - 1}" if gpus else "the only device here is the CPU, number 0"
+        raise ConfigError(f"AVAILABLE_GPUS names device {outside[0]}, but {here}; correct or unset it")
+    if not gpus:
+        hardware = f"CPU (Triton interpreter, {settings.compile_target})"
+        return Machine(False, 0, (Device(0, "cpu", "", hardware),), settings.compile_target)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
+    names = visible if len(visible) == len(gpus) and all(visible) else [str(i) for i in range(len(gpus))]
+    indices = range(len(gpus)) if wanted is None else wanted
+    numbers = [int(names[index]) if names[index].strip().isdecimal() else index for index in indices]
+    cores = share_out(os.sched_getaffinity(0), numbers)
+    devices = tuple(
+        Device(index, "cuda", names[index].strip(), gpus[index][0], own)
+        for index, own in zip(indices, cores, strict=True)
+    )
+    return Machine(True, len(gpus), devices, gpus[0][1])
+
+
+def memory_bytes(device: Device) -> dict[str, int]:
+    """Total and used memory of a GPU as nvidia-smi tells it; zeros where it does not."""
+    total = used = 0
+    command = [
+        "nvidia-smi",
+        f"--id={device.visible_devices}",
+        "--query-gpu=memory.total,memory.used",
+        "--format=csv,noheader,nounits",
+    ]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=_SMI_S, check=True)
+        total, used = (int(part) * _MIB for part in answer.stdout.strip().splitlines()[0].split(","))
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
+        log.warning("nvidia-smi does not tell the memory of device %d: %s", device.id, error)
+    return {"memory_total": total, "memory_allocated": used, "memory_reserved": used}

@@ -1,0 +1,112 @@
+"""An evaluator, as its slot sees it: orders go to it, leases and results come from it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from online_judge.processes.device_lock import DeviceLock
+from online_judge.processes.fork_client import Nursery
+from online_judge.processes.pool import Armed
+from online_judge.protocol.channel import Channel, ChannelClosed, FrameError, is_readable
+from online_judge.sandbox import linux
+from online_judge.slots.leases import LeaseDesk
+
+_PATIENCE_S = 10.0
+WHOLE_MESSAGE_S = 10.0
+_MAX_MESSAGE_BYTES = 64 * 2**20
+
+
+class EvaluatorHandle:
+    """Used from one thread at a time; what runs in the process is not trusted."""
+
+    def __init__(self, process: Armed, forks: Nursery, lock: DeviceLock) -> None:
+        """Take over a process that is ready; leases are taken from ``lock`` at its word."""
+        self._process = process
+        self._forks = forks
+        self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
+        self._desk = LeaseDesk(lock, self._channel.send_json)
+        self._frozen: set[int] = set()
+        self.ended = False
+
+    def wake(self) -> bool:
+        """Let it go on; False where it cannot take an order, as one that has spoken unasked."""
+        linux.go_on(self._frozen)
+        return not self.ended and not is_readable(0, self._process.lifeline, self._channel)
+
+    @property
+    def stopped(self) -> bool:
+        """Return whether somebody has stopped its process: it is of no use then."""
+        return self._process.stopped
+
+    def order(self, order: dict[str, Any], fds: list[int], supervisor: int) -> None:
+        """Give an order; ``supervisor`` is the process id above its candidate's.
+
+        Raises:
+            ChannelClosed: it is gone.
+        """
+        self._desk.supervisor = supervisor
+        self._channel.send_json(order, fds)
+
+    def waited_s(self) -> float:
+        """Return the seconds for which it has waited for leases so far."""
+        return self._desk.waited_s()
+
+    def hear(self, timeout_s: float) -> dict[str, Any] | None:
+        """Return what it says next; None for nothing in time, and for leases, which it gets here.
+
+        Raises:
+            ChannelClosed: it is gone, or says what is no message.
+        """
+        if self.ended:
+            raise ChannelClosed("it was ended")
+        if not is_readable(timeout_s, self._channel):
+            return None
+        try:
+            message, _ = self._channel.receive_json()
+        except FrameError as error:
+            raise ChannelClosed(str(error)) from error
+        if "lease" not in message:
+            return message
+        self._desk.obey(message)
+        return None
+
+    def settle(self) -> dict[str, Any] | None:
+        """Return its result after all when a conversation was broken off; if none comes, it is ended."""
+        message = self._await("result")
+        return None if message is None else message["result"]
+
+    def rest(self) -> None:
+        """Have it free what it shared with a player that is gone, and stop it until the next order.
+
+        Threads that a reference left in it so disturb nobody.
+        """
+        if self.ended:
+            return
+        try:
+            self._channel.send_json({"op": "release"})
+        except ChannelClosed:
+            self.end()
+            return
+        if self._await("released") is not None:
+            self._frozen = linux.stop_below([self._process.supervisor])
+
+    def end(self) -> None:
+        """Kill it; when nothing of it is left, its leases are returned."""
+        if not self.ended:
+            self.ended = True
+            self._process.discard(self._forks)
+            self._desk.close()
+
+    def _await(self, key: str) -> dict[str, Any] | None:
+        """Read until a message with ``key``; one that does not send it in time is ended."""
+        deadline = time.monotonic() + _PATIENCE_S
+        try:
+            while (remaining_s := deadline - time.monotonic()) > 0 and not self.stopped:
+                message = self.hear(min(remaining_s, 1.0))
+                if message is not None and key in message:
+                    return message
+        except ChannelClosed:
+            pass
+        self.end()
+        return None

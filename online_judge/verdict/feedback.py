@@ -1,0 +1,256 @@
+"""What a model is told about a verdict: short, about its own code, the same words every time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from adaexplore.core.verdict import Status
+from adaexplore.core.wire import Tf32Policy, Tier
+from online_judge.evaluator.correctness.tiers import Error, Graded, Limit
+from online_judge.protocol.findings import Difference, Failure, Stage
+from online_judge.verdict.flags import Flag
+
+MAX_BYTES = 1500
+_MESSAGE_BYTES = 850
+_HEAD_BYTES = 200
+_FRAME_BYTES = 150
+_LOG_CHARS = 300
+_ROUNDED: dict[Tier, str] = {"tf32": "TF32", "half": "bfloat16"}
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{5,}\b")
+_PROCESS = re.compile(r"\b(pid|PID|process|tid)[ =:]+\d+")
+_TEMPORARY = re.compile(r"(?<=/)tmp[a-z0-9_]{8}\b")
+_INSTALLED = re.compile(r"(?:/[\w.+-]+)+/(?:site|dist)-packages/")
+
+_NEXT = {
+    Status.SYNTAX: "Fix the syntax at that line.",
+    Status.LOAD: "Make the file import on its own and define the class ModelNew.",
+    Status.CONSTRUCT: "Give ModelNew the constructor arguments of Model; build nothing there that can fail.",
+    Status.COMPILE: "Rewrite the marked expression with operations that Triton supports.",
+    Status.LAUNCH: "Fix the marked line; check grid, argument order, shapes and block sizes.",
+    Status.ILLEGAL_ACCESS: "Mask every load and store against the tensor's bounds and check strides.",
+    Status.CRASH: "Remove what ends or breaks the process; check pointers and native code.",
+    Status.OUT_OF_MEMORY: "Use smaller blocks and fewer temporary tensors.",
+    Status.TIMEOUT: "Look for endless loops; use fewer autotune configurations and larger blocks.",
+    Status.WRONG_SHAPE: "Return outputs of the same structure and shapes as Model.",
+    Status.WRONG_DTYPE: "Store and return the outputs in the dtype that Model returns.",
+    Status.WRONG_VALUE: "Check masks, strides, accumulation and the order of operations against Model.",
+    Status.NONFINITE: "Look for uninitialised or unwritten output, division by zero and overflow; "
+    "mask with neutral values.",
+    Status.NONDETERMINISTIC: "Look for races, missing masks, unwritten elements and memory used again.",
+    Status.INTEGRITY: "Compute every output from the inputs of its own call, on the current stream.",
+    Status.NOT_CHECKED: "This judge has no GPU and could not run it; nothing is known about the kernel.",
+}
+
+
+def scrub(text: str, folder: str) -> str:
+    """``text`` without what differs between two runs: addresses, process ids, private and temporary paths."""
+    text = text.replace(f"{folder}/", "").replace(folder, ".")
+    above = folder.rpartition("/")[0]
+    text = text.replace(above, "..") if above else text
+    text = _INSTALLED.sub("", text)
+    text = _TEMPORARY.sub("tmp...", text)
+    text = _ADDRESS.sub("0x...", text)
+    return _PROCESS.sub(r"\1 N", text)
+
+
+def clip(text: str, max_bytes: int, *, keep_end: bool = False) -> str:
+    """At most ``max_bytes`` of UTF-8, cut at the end or, with ``keep_end``, at the beginning."""
+    raw = text.encode("utf-8", "replace")
+    if len(raw) <= max_bytes:
+        return raw.decode()
+    mark = "[...]"
+    room = max_bytes - len(mark) - 1
+    part = (raw[-room:] if keep_end else raw[:room]).decode("utf-8", "ignore")
+    return f"{mark} {part}" if keep_end else f"{part} {mark}"
+
+
+def of_precision(tf32: Tf32Policy, *, cuda: bool) -> dict[str, Any]:
+    """The note that every verdict carries whose two sides were not held to one precision."""
+    return {"notes": ["tf32_asymmetric"]} if cuda and tf32 == "paper" else {}
+
+
+def of_failure(failure: Failure, folder: str) -> dict[str, Any]:
+    """Metadata of a failure: the v1 keys and ``feedback``; paths in ``folder`` are shortened."""
+    message = scrub(failure.message, folder).strip("\n")
+    place = f" in line {failure.frames[-1].line}" if failure.frames else ""
+    head = f"{failure.status.value} during {failure.stage.value}{place}: {failure.name.rpartition('.')[2]}"
+    lines = [clip(head, _HEAD_BYTES)]
+    lines += [
+        clip(f"  line {frame.line}, {frame.function[:60]}: {frame.code}", _FRAME_BYTES)
+        for frame in failure.frames[-4:]
+    ]
+    marked = failure.status is Status.COMPILE  # Triton's message ends with the line, the caret and the reason
+    if message:
+        room = _room(failure.status) - sum(len(line.encode()) + 1 for line in lines)
+        lines.append(clip(message, min(room, _MESSAGE_BYTES), keep_end=marked))
+    compiled = failure.status.module_imported
+    last = failure.frames[-1].code if failure.frames else ""
+    text = "\n".join(part for part in (last[:160], clip(message, 400, keep_end=marked)) if part)
+    key = "runtime_error" if compiled else "compilation_error"
+    return {f"{key}_name": failure.name, key: text} | _feedback(lines, failure.status)
+
+
+def of_crash(how: str, stage: Stage) -> dict[str, Any]:
+    """Metadata of a process that ended without an answer."""
+    text = f"the process ended {how} during {stage.value}"
+    return {"runtime_error_name": "crash", "runtime_error": text} | _feedback([text], Status.CRASH)
+
+
+def of_memory(stage: Stage) -> dict[str, Any]:
+    """Metadata of a process that the kernel ended for want of memory."""
+    text = f"the process ran out of the host memory that it may have during {stage.value}"
+    return {"runtime_error_name": "MemoryError", "runtime_error": text} | _feedback(
+        [text], Status.OUT_OF_MEMORY
+    )
+
+
+def of_repeat(wrong: dict[str, Any]) -> dict[str, Any]:
+    """Metadata of a candidate that was right once and wrong on the same inputs; ``wrong`` tells how."""
+    status = Status.NONDETERMINISTIC
+    issue = "A second call with the same inputs gave another result"
+    told = str(wrong.get("feedback", "")).rpartition("\nNext:")[0]
+    return wrong | {"correctness_issue": issue} | _feedback([f"{status.value}: {issue}", told], status)
+
+
+def of_unequal_calls(found: Error, limit: Limit) -> dict[str, Any]:
+    """Metadata of a candidate whose equal calls differ by more than the precision that it reaches."""
+    status = Status.NONDETERMINISTIC
+    issue = "A second call with the same inputs gave another result"
+    line = (
+        f"{status.value}: {issue}: they differ by {found.rms:.2g} (rms) and {found.peak:.2g} (at most) "
+        f"of the output's standard deviation; rounding explains {limit.rms:.2g}"
+    )
+    return {"correctness_issue": issue} | _feedback([line], status)
+
+
+def of_far_off(error: float) -> dict[str, Any]:
+    """Metadata of outputs far from the answer that a loose tolerance lets pass."""
+    status = Status.WRONG_VALUE
+    issue = "Output mismatch, hidden by the tolerance"
+    line = (
+        f"{status.value}: with other weights or inputs of the same kind the error is {error:.2g} of the "
+        "output's standard deviation, more than rounding explains; elsewhere the tolerance hides it"
+    )
+    return {"correctness_issue": issue} | _feedback([line], status)
+
+
+def of_tier(grade: Graded, needed: Tier, tf32: Tf32Policy) -> dict[str, Any]:
+    """Metadata of outputs that are within the tolerance but less precise than the tier that is needed.
+
+    Args:
+        grade: of the least precise output.
+        needed: tier of the request.
+        tf32: policy of the request.
+    """
+    error, limit = grade.error, grade.limits[needed]
+    basis = ""
+    if grade.emulated and needed in _ROUNDED:
+        basis = f", 1.3 times the error of the reference with {_ROUNDED[needed]} operands"
+    line = (
+        f"{Status.WRONG_VALUE.value}: the outputs are less precise than tier {needed}: "
+        f"error {error.rms:.2g} (rms), {error.noise:.2g} (less a common factor), {error.peak:.2g} (largest); "
+        f"the limit is {limit.rms:.2g} (rms), {min(limit.noise, limit.rms):.2g} (less a common factor), "
+        f"{limit.peak:.2g} (largest){basis}; all in standard deviations of the output"
+    )
+    lines = [line, f"likely cause: {_cause(grade, limit)}"]
+    advice = "Keep operands in the precision of the inputs and accumulate in float32."
+    if needed == "strict":
+        advice = (
+            "Keep operands in the precision of the inputs, use input_precision='ieee' in tl.dot, "
+            "and accumulate in float32."
+        )
+    elif tf32 != "off":
+        advice = "Keep operands of tl.dot in float32 (TF32 is precise enough) and accumulate in float32."
+    body = clip("\n".join(lines), MAX_BYTES - len(advice) - 8)
+    return {
+        "correctness_issue": f"Precision {grade.tier}, needed {needed}",
+        "feedback": f"{body}\nNext: {advice}",
+    }
+
+
+def _cause(grade: Graded, limit: Limit) -> str:
+    """What most often makes outputs this imprecise."""
+    if grade.error.rms <= limit.rms and grade.error.noise <= limit.noise:
+        return "few elements are far off, the others are precise: look at borders, masks and cancellation"
+    if grade.tier == "tf32":
+        return "products in TF32, the default of tl.dot for float32 operands, or operands in float16"
+    if grade.tier == "half":
+        return "operands or intermediate results in bfloat16"
+    return (
+        "sums or intermediate results in half precision, or a wrong value that the tolerance hides; "
+        "operands in bfloat16 alone are more precise"
+    )
+
+
+def of_integrity(rejects: Sequence[Flag]) -> dict[str, Any]:
+    """Metadata of a candidate whose numbers cannot be believed."""
+    lines = [f"{Status.INTEGRITY.value}: {flag.id}: {flag.evidence}" for flag in rejects]
+    issue = ", ".join(flag.id for flag in rejects)
+    return {"correctness_issue": clip(issue, 400), "correctness_issue_name": "integrity"} | _feedback(
+        lines, Status.INTEGRITY
+    )
+
+
+def of_timeout(limit_s: int, stage: Stage) -> dict[str, Any]:
+    """Metadata of a candidate that took too long; ``error`` is v1's wording."""
+    error = f"Kernel execution timeout: exceeded {limit_s}s runtime limit"
+    lines = [f"timeout during {stage.value}: not done after {limit_s} s"]
+    return {"error": error, "stage": stage.value} | _feedback(lines, Status.TIMEOUT)
+
+
+def of_issue(status: Status, issue: str) -> dict[str, Any]:
+    """Metadata of outputs of the wrong structure, shape or dtype."""
+    return {
+        "correctness_issue": clip(issue, 400),
+        "correctness_issue_name": "correctness_issue",
+    } | _feedback([f"{status.value}: {clip(issue, 800)}"], status)
+
+
+def of_difference(found: Difference, output: str) -> dict[str, Any]:
+    """Metadata of wrong values; ``output`` names which output, such as ``output[1]``."""
+    share = 100.0 * found.wrong / max(found.total, 1)
+    name = found.status.value
+    if found.status is Status.NONFINITE:
+        keys: dict[str, Any] = {
+            "correctness_issue": "Output is not finite exactly where the reference is",
+            "correctness_issue_name": "correctness_issue",
+        }
+    else:
+        keys = {
+            "max_difference": [f"{found.largest:.6f}"],
+            "avg_difference": [f"{found.average:.6f}"],
+            "correctness_issue": "Output mismatch",
+        }
+    lines = [
+        f"{name}: {found.wrong} of {found.total} elements of {output} ({share:.4g} %) are wrong, "
+        f"largest error {found.largest:.6g}, mean error {found.average:.6g}",
+    ]
+    if found.pattern:
+        lines.append(f"pattern: {found.pattern}")
+    lines.append("first wrong elements:")
+    for example in found.examples:
+        index = ", ".join(map(str, example.index))
+        lines.append(f"  [{index}] got {example.got}, want {example.want}")
+    return keys | _feedback(lines, found.status)
+
+
+def first_line(metadata: Mapping[str, Any]) -> str:
+    """Return the first line of a verdict's feedback, for the evidence of a flag."""
+    return str(metadata.get("feedback", "wrong")).splitlines()[0]
+
+
+def log_tail(text: str) -> str:
+    """The end of what a candidate printed, short enough for a prompt."""
+    return text.strip()[-_LOG_CHARS:]
+
+
+def _feedback(lines: list[str], status: Status) -> dict[str, Any]:
+    body = clip("\n".join(lines), _room(status))
+    return {"feedback": f"{body}\nNext: {_NEXT.get(status, '')}"}
+
+
+def _room(status: Status) -> int:
+    """Bytes of feedback beside the advice."""
+    return MAX_BYTES - len(_NEXT.get(status, "").encode()) - 8

@@ -1,0 +1,169 @@
+"""Notes from a candidate's text alone: constructs that cheating needs and honest code rarely does."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+
+from online_judge.verdict.flags import Flag
+
+_SHOWN = 4
+_IDS = ("static_clock", "static_streams", "static_introspection", "static_process")
+_IMPORTED = {
+    "static_clock": (
+        r"(time|timeit|datetime)(\..*)?",
+        r"torch\.cuda\.Event|triton\.testing\.(do_bench|perf_report).*|torch\.utils\.benchmark.*",
+    ),
+    "static_streams": (
+        r"torch\.cuda\.(Stream|ExternalStream|stream|set_stream|StreamContext|CUDAGraph|graphs?(\..*)?)",
+        r"torch\.cuda\.make_graphed_callables|torch\.Stream|torch\.accelerator\.set_stream",
+    ),
+    "static_introspection": (
+        r"(gc|inspect|ctypes|traceback|importlib|builtins|cffi)(\..*)?",
+        r"sys\.(_getframe|_current_frames|modules|settrace|setprofile|meta_path|path|path_hooks)(\..*)?",
+        r"torch\.(library|overrides|utils\._python_dispatch|utils\._pytree)(\..*)?",
+    ),
+    "static_process": (
+        r"(subprocess|multiprocessing|threading|concurrent|asyncio|socket|requests|urllib|http)(\..*)?",
+        r"(shutil|tempfile|pathlib|signal|atexit|pickle|mmap)(\..*)?|os\.(?!path\b).*|io\.open",
+        r"torch\.(save|load|multiprocessing.*|utils\.cpp_extension.*|cuda\._compile_kernel)",
+    ),
+}
+_COMPILED = {id_: re.compile("|".join(f"(?:{part})" for part in parts)) for id_, parts in _IMPORTED.items()}
+_BUILTINS = {
+    **dict.fromkeys(("id", "globals", "locals", "eval", "exec", "compile"), "static_introspection"),
+    **dict.fromkeys(("__import__", "__builtins__", "__loader__"), "static_introspection"),
+    "open": "static_process",
+}
+_ATTRIBUTES = {
+    "elapsed_time": "static_clock",
+    **dict.fromkeys(("wait_stream", "record_stream", "capture_begin", "replay"), "static_streams"),
+    **dict.fromkeys(("data_ptr", "_version", "untyped_storage", "_cdata"), "static_introspection"),
+    **dict.fromkeys(("f_locals", "f_globals", "f_back", "tb_frame"), "static_introspection"),
+    **dict.fromkeys(("__subclasses__", "__globals__", "__code__", "__closure__"), "static_introspection"),
+}
+_PATCHABLE = re.compile(r"(torch|triton|time|builtins|sys|os|numpy|math|gc)(\..*)?")
+_SETTINGS = re.compile(r"torch\.(backends|_dynamo\.config|_inductor\.config)\..*|triton\.knobs\..*")
+_COMPUTING = re.compile(r"torch\..*|super\(\)\..*|self\..*")
+_BENIGN = re.compile(
+    r"torch\.(cuda|backends|version|device|is_tensor|empty.*|zeros.*|finfo|iinfo|Size|get_.*|set_.*)(\..*)?"
+)
+
+
+def notes(source: str) -> list[Flag]:
+    """One note an id, naming lines and constructs; nothing for a source that does not parse."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes and the like are the candidate's
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return []
+    names = _imported_names(tree)
+    found: dict[str, dict[str, int]] = defaultdict(dict)
+    for id_, what, line in _uses(tree, names):
+        found[id_].setdefault(what, line)
+    return [Flag(id_, _evidence(found[id_])) for id_ in (*_IDS, "static_fallback") if id_ in found]
+
+
+def _uses(tree: ast.Module, names: dict[str, str]) -> Iterator[tuple[str, str, int]]:
+    """Flag id, construct and line of everything worth a note."""
+    bound = _bound_names(tree)
+    parts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(ctx=ast.Load()) | ast.Name(ctx=ast.Load()) if id(node) not in parts:
+                dotted, root = _dotted(node, names), _root(node)
+                if root in names:
+                    yield from (
+                        (id_, dotted, node.lineno) for id_ in _IDS if _COMPILED[id_].fullmatch(dotted)
+                    )
+                elif dotted in _BUILTINS and root not in bound:
+                    yield _BUILTINS[dotted], f"{dotted}()", node.lineno
+                if isinstance(node, ast.Attribute) and node.attr in _ATTRIBUTES:
+                    yield _ATTRIBUTES[node.attr], f".{node.attr}", node.lineno
+            case ast.Attribute(ctx=ast.Store() | ast.Del()):
+                dotted = _dotted(node, names)
+                if _root(node) in names and _PATCHABLE.fullmatch(dotted) and not _SETTINGS.fullmatch(dotted):
+                    yield "static_introspection", f"assigns {dotted}", node.lineno
+            case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[owner, *_]) if _root(owner) in names:
+                dotted = _dotted(owner, names)
+                if not _SETTINGS.fullmatch(f"{dotted}."):
+                    yield "static_introspection", f"setattr on {dotted}", node.lineno
+            case ast.Try():
+                for handler in node.handlers:
+                    if what := _computes(handler, names):
+                        yield "static_fallback", f"except branch calls {what}", handler.lineno
+            case _:
+                pass
+
+
+def _bound_names(tree: ast.Module) -> set[str]:
+    """Names that the module itself gives a meaning, anywhere."""
+    bound = {arg.arg for arg in ast.walk(tree) if isinstance(arg, ast.arg)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            bound.add(node.id)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            bound.add(node.name)
+    return bound
+
+
+def _imported_names(tree: ast.Module) -> dict[str, str]:
+    """What the imported names stand for: ``F`` for ``torch.nn.functional``."""
+    names: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.asname:
+                    names[alias.asname] = alias.name
+                else:
+                    root = alias.name.partition(".")[0]
+                    names[root] = root
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    return names
+
+
+def _dotted(node: ast.expr, names: dict[str, str]) -> str:
+    """``a.b.c`` with imported names replaced; what an expression other than a name gives is ``?``."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name):
+        parts.append(names.get(node.id, node.id))
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super":
+        parts.append("super()")
+    else:
+        parts.append("?")
+    return ".".join(reversed(parts))
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _computes(handler: ast.ExceptHandler, names: dict[str, str]) -> str:
+    """What an except branch computes with, if it computes."""
+    for statement in handler.body:
+        for node in ast.walk(statement):
+            if not isinstance(node, ast.Call):
+                continue
+            dotted = _dotted(node.func, names)
+            if _COMPUTING.fullmatch(dotted) and not _BENIGN.fullmatch(dotted):
+                return dotted
+    return ""
+
+
+def _evidence(found: dict[str, int]) -> str:
+    shown = [
+        f"line {line}: {what}" for what, line in sorted(found.items(), key=lambda item: item[1])[:_SHOWN]
+    ]
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return f"{'; '.join(shown)}{more}"
