@@ -50,7 +50,7 @@ class Settings:
         repeatable: whether equal requests meet equal hidden inputs; else each job has its own.
         compile_slots: compile jobs at a time, on processes without a GPU; None means a quarter of the cores.
         require_sandbox: the least that this machine must give; with less the judge does not start.
-        armed_players: players kept ready per device; None means 2 on a GPU and 1 on the CPU.
+        armed_players: candidate processes kept ready per device; None means 2 on a GPU and 1 on the CPU.
     """
 
     judge_device: JudgeDevice = "auto"
@@ -103,7 +103,7 @@ class Settings:
         if sandbox not in LEVELS:
             raise ConfigError(f"JUDGE_REQUIRE_SANDBOX is {sandbox!r}; set it to {', '.join(LEVELS)}")
         compiling = env.get("COMPILE_SLOTS", "").strip()
-        armed = env.get("ARMED_PLAYERS", "").strip()
+        ready = env.get("ARMED_PLAYERS", "").strip()
         return cls(
             judge_device=cast(JudgeDevice, device),
             compile_target=target,
@@ -127,7 +127,7 @@ class Settings:
             repeatable=bool(secret),
             require_sandbox=sandbox,
             compile_slots=_positive(env, "COMPILE_SLOTS", 1) if compiling else None,
-            armed_players=_positive(env, "ARMED_PLAYERS", 0, least=0) if armed else None,
+            armed_players=_positive(env, "ARMED_PLAYERS", 0, least=0) if ready else None,
         )
 
 

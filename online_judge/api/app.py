@@ -33,7 +33,7 @@ from online_judge.api.auth import Door, client_of
 from online_judge.api.jobs import RETRY_AFTER_S, is_tritonbench, later
 from online_judge.api.openapi import MALFORMED, TURN, Health, Root, refusals
 from online_judge.common.events import tell
-from online_judge.processes.fork_client import Nursery
+from online_judge.processes.fork_client import ForkClient
 from online_judge.queue.board import REFERENCE_FAILED, JobBoard
 from online_judge.queue.cache import ResultCache
 from online_judge.queue.evaluations import Evaluations, NoSuchDevice
@@ -46,8 +46,8 @@ from online_judge.settings import Settings
 from online_judge.slots import devices
 from online_judge.slots.clean_times import CleanTimes
 from online_judge.slots.compile_slot import compile_slots
-from online_judge.slots.device_slot import Bench, Pools, pools_of
-from online_judge.slots.sharing import Cancelled, Room
+from online_judge.slots.device_slot import DeviceSlot, Pools, pools_of
+from online_judge.slots.sharing import Cancelled, DeviceSharing
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Judge:
     """Everything that a running application has."""
 
     settings: Settings
-    nursery: Nursery
+    fork_client: ForkClient
     machine: devices.Machine
     scheduler: Scheduler
     evaluations: Evaluations
@@ -79,42 +79,42 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     settings = app.state.settings = Settings.from_environment()
     linux.forbid_inspection()
     store = Store(settings.state_file)
-    nursery = Nursery(settings.require_sandbox)
+    fork_client = ForkClient(settings.require_sandbox)
     pools: dict[int, Pools] = {}
     try:
-        await asyncio.to_thread(nursery.start)
-        machine = await asyncio.to_thread(devices.find, nursery, settings)
-        pools |= {device.id: pools_of(nursery, device, settings) for device in machine.devices}
-        rooms = {device.id: Room() for device in machine.devices}
+        await asyncio.to_thread(fork_client.start)
+        machine = await asyncio.to_thread(devices.find, fork_client, settings)
+        pools |= {device.id: pools_of(fork_client, device, settings) for device in machine.devices}
+        rooms = {device.id: DeviceSharing() for device in machine.devices}
         clean = {device.id: CleanTimes() for device in machine.devices}
         benches = [
-            Bench(nursery, device, settings, pools[device.id], rooms[device.id], clean[device.id])
+            DeviceSlot(fork_client, device, settings, pools[device.id], rooms[device.id], clean[device.id])
             for _ in range(settings.max_concurrent_evals)
             for device in machine.devices
         ]
         for pool in pools.values():
             pool.fill()
-        await asyncio.gather(*(asyncio.to_thread(bench.start) for bench in benches))
+        await asyncio.gather(*(asyncio.to_thread(device_slot.start) for device_slot in benches))
         pinned = settings.allocation_mode == "manual"
         scheduler = Scheduler(benches, settings.max_queue_size, pinned=pinned)
         scheduler.start()
         compilers = []
         if machine.devices:
             cores = machine.devices[0].cores.others
-            compilers = compile_slots(nursery, settings, machine.compile_target, cores)
+            compilers = compile_slots(fork_client, settings, machine.compile_target, cores)
         compiles = Scheduler(compilers, settings.max_queue_size, pinned=False)
         compiles.start()
         metrics = Metrics()
-        evaluations = Evaluations(settings, machine, nursery.versions, metrics)
+        evaluations = Evaluations(settings, machine, fork_client.versions, metrics)
         cache = ResultCache(store, metrics)
         board = JobBoard(
             scheduler, compiles, evaluations, Journal(store), cache if settings.cache_v2 else None, metrics
         )
         metrics.watch(scheduler, board)
-        metrics.watch_players({number: pool.candidates for number, pool in pools.items()})
+        metrics.watch_processes({number: pool.candidates for number, pool in pools.items()})
         admission = Admission(settings, machine, metrics)
         app.state.judge = Judge(
-            settings, nursery, machine, scheduler, evaluations, admission, board, cache, metrics
+            settings, fork_client, machine, scheduler, evaluations, admission, board, cache, metrics
         )
         log.info("judging on %s, %d slots", machine.hardware, len(benches))
         try:
@@ -128,7 +128,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     finally:
         for pool in pools.values():
             await asyncio.to_thread(pool.close)
-        await asyncio.to_thread(nursery.close)
+        await asyncio.to_thread(fork_client.close)
         store.close()
 
 
@@ -198,8 +198,8 @@ async def _health(request: Request) -> dict[str, Any]:
         "judge_device": "cuda" if machine.cuda_available or not machine.devices else "cpu",
         "hardware": machine.hardware,
         "compile_target": machine.compile_target,
-        "sandbox": judge.nursery.in_force,
-        "versions": {name: judge.nursery.versions.get(name) for name in ("torch", "triton", "python")},
+        "sandbox": judge.fork_client.in_force,
+        "versions": {name: judge.fork_client.versions.get(name) for name in ("torch", "triton", "python")},
     }
     if machine.cuda_available:
         memory = await asyncio.gather(

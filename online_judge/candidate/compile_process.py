@@ -30,10 +30,10 @@ from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.sandbox import linux, process_spec
-from online_judge.sandbox.process_spec import CANDIDATE_FILE, PlayerSpec
+from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec
 
 _MODULE = "candidate"
-# what torch imports when it first works out a shape in Python: over a second that players then save
+# what torch imports when it first works out a shape in Python: over a second that candidates then save
 _USED_LATER = (
     "torch._dynamo",
     "torch.fx.experimental.symbolic_shapes",
@@ -41,10 +41,10 @@ _USED_LATER = (
 )
 
 
-class CompilePlayer:
+class CompileProcess:
     """Calls one candidate once, with every launch compiled and none executed."""
 
-    def __init__(self, channel: Channel, spec: PlayerSpec, dataless: DatalessTensors) -> None:
+    def __init__(self, channel: Channel, spec: ProcessSpec, dataless: DatalessTensors) -> None:
         """Get ready for any candidate; ``spec`` and the simulation are in force."""
         self._channel = channel
         self._spec = spec
@@ -54,7 +54,7 @@ class CompilePlayer:
 
     def play(self) -> None:
         """Wait for the job, do it, tell what came of it."""
-        self._channel.send_json({"armed": {}})
+        self._channel.send_json({"ready": {}})
         order, _ = self._channel.receive_json()
         process_spec.assign(self._spec, tf32=order["tf32"])
         modules.apply_precision(order["tf32"])
@@ -123,7 +123,7 @@ def _load(file: str, *, empty: bool) -> Any:
 
 
 def warm_up() -> None:
-    """Import, in the process that players are forked from, what they would each import; starts no CUDA."""
+    """Import, in the fork server, what each candidate process would import; starts no CUDA."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in _USED_LATER:
@@ -132,18 +132,18 @@ def warm_up() -> None:
 
 
 @contextlib.contextmanager
-def _simulation(spec: PlayerSpec) -> Iterator[DatalessTensors]:
+def _simulation(spec: ProcessSpec) -> Iterator[DatalessTensors]:
     with simulated_cuda(spec.compile_target, executes=False) as dataless:
         assert dataless is not None
         yield dataless
 
 
-def main(sock: socket.socket, spec: PlayerSpec) -> NoReturn:
-    """Be the player behind ``sock``; runs in a fresh process that ends here."""
+def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:
+    """Be the candidate process behind ``sock``; runs in a fresh process that ends here."""
     linux.set_process_name("judge-compiler")
     try:
         with _simulation(spec) as dataless, contextlib.suppress(ChannelClosed):
-            CompilePlayer(Channel(sock), spec, dataless).play()
+            CompileProcess(Channel(sock), spec, dataless).play()
     finally:
         with contextlib.suppress(Exception):
             sys.stdout.flush()

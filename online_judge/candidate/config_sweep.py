@@ -1,4 +1,4 @@
-"""The player's side of a sweep: configurations of one candidate, side by side in one process."""
+"""The candidate process's side of a sweep: configurations of one candidate, side by side in one process."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from online_judge.common import modules
 from online_judge.common.timing import BlockRun
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.orders import Equip
-from online_judge.protocol.shared_tensors import Window
+from online_judge.protocol.shared_tensors import MappedTensors
 
 Result = TypeVar("Result")
 
@@ -76,7 +76,7 @@ class _Entrant:
     wall_ms: float = math.inf
 
 
-class Contest:
+class ConfigSweep:
     """Holds the configurations; nothing here is more than a claim."""
 
     def __init__(self, folder: Path, order: Equip, fds: list[int], clock: Clock, *, cuda: bool) -> None:
@@ -85,9 +85,9 @@ class Contest:
         self._order = order
         self._clock = clock
         self._cuda = cuda
-        self._arguments: list[Any] = Window(order.inputs, fds[:1]).tree()
+        self._arguments: list[Any] = MappedTensors(order.inputs, fds[:1]).tree()
         dtype = modules.DTYPES[order.dtype]
-        given: dict[str, Any] = Window(order.weights, fds[1:]).tree()
+        given: dict[str, Any] = MappedTensors(order.weights, fds[1:]).tree()
         self._weights = {name: modules.cast_floating(value, dtype) for name, value in given.items()}
         self._entrants: dict[int, _Entrant] = {}
 

@@ -61,7 +61,7 @@ class KernelShare:
 
     @classmethod
     def from_claim(cls, claim: object) -> KernelShare | None:
-        """What a player says; None where it says nothing that can be read."""
+        """What a candidate process says; None where it says nothing that can be read."""
         if not isinstance(claim, dict) or not _is_number(claim.get("own")):
             return None
         listed = claim.get("kernels")
@@ -123,13 +123,15 @@ def plain_name(name: str) -> str:
     return _NUMBERED.sub("", name)
 
 
-def flags(launches: Launches, share: KernelShare | None, *, ghost_passed: bool | None) -> list[Flag]:
+def flags(
+    launches: Launches, share: KernelShare | None, *, passed_without_kernels: bool | None
+) -> list[Flag]:
     """What the claims about a candidate's kernels amount to.
 
     Args:
         launches: of one call.
         share: of one call; None where it was not measured.
-        ghost_passed: whether the outputs were right without the own kernels, on inputs of which no
+        passed_without_kernels: whether the outputs were right without the own kernels, on inputs of which no
             trivial answer is right; None where that was not tried.
     """
     found = []
@@ -139,7 +141,7 @@ def flags(launches: Launches, share: KernelShare | None, *, ghost_passed: bool |
     if not ran and not blind:
         has = f"none of its {launches.defined} @triton.jit functions" if launches.defined else "no kernel"
         found.append(Flag("no_own_kernel", f"a call launches {has}{_longest(share)}"))
-    if ghost_passed and launches.total > 0:
+    if passed_without_kernels and launches.total > 0:
         names = ", ".join(launches.names[:4])
         found.append(
             Flag("decoy_kernel", f"the outputs are right without {names} ({launches.total} launches)")

@@ -78,7 +78,7 @@ class Launches:
 
     @classmethod
     def from_claim(cls, claim: object) -> Launches:
-        """What a player says; whatever cannot be read counts as nothing launched."""
+        """What a candidate process says; whatever cannot be read counts as nothing launched."""
         data = claim if isinstance(claim, dict) else {}
         listed = data.get("counts")
         pairs = list(listed.items())[:MAX_NAMED] if isinstance(listed, dict) else []
@@ -112,7 +112,7 @@ class Resources:
 
     @classmethod
     def from_claim(cls, claim: object) -> Resources | None:
-        """What a player says; None where it cannot be read."""
+        """What a candidate process says; None where it cannot be read."""
         if not isinstance(claim, list) or len(claim) != 5:
             return None
         told = [value if type(value) is int and 0 <= value <= _MAX_COUNT else None for value in claim]
@@ -323,7 +323,7 @@ def _is_foreign(path: str) -> bool:
 
 
 def _number(value: object) -> int:
-    """A count that a player names; 0 where it is none."""
+    """A count that a candidate process names; 0 where it is none."""
     if isinstance(value, bool) or not isinstance(value, int):
         return 0
     return max(0, min(value, _MAX_COUNT))

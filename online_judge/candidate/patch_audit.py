@@ -166,7 +166,7 @@ class Watchdog:
 
 
 def flag(names: object) -> Flag | None:
-    """The flag for a player's claim of :meth:`Watchdog.changes`."""
+    """The flag for a candidate process's claim of :meth:`Watchdog.changes`."""
     if not isinstance(names, list) or not names:
         return None
     shown = [str(name)[:_MAX_NAME] for name in names[:MAX_NAMES]]

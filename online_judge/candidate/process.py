@@ -17,7 +17,7 @@ from triton.runtime import driver
 
 from online_judge.candidate import classification, kernel_share, overlap, profile
 from online_judge.candidate.background import Background
-from online_judge.candidate.config_sweep import Contest, ContextLost
+from online_judge.candidate.config_sweep import ConfigSweep, ContextLost
 from online_judge.candidate.launches import LaunchMeter
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.switches import GlobalFlags
@@ -42,18 +42,18 @@ from online_judge.protocol.orders import (
     Rate,
     Reweigh,
 )
-from online_judge.protocol.shared_tensors import Window
+from online_judge.protocol.shared_tensors import MappedTensors
 from online_judge.sandbox import process_spec
-from online_judge.sandbox.process_spec import CANDIDATE_FILE, PlayerSpec
+from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec
 
 MODULE = "candidate"
 _OK: dict[str, Any] = {}
 
 
-class Player:
-    """Carries out a referee's orders on one candidate."""
+class CandidateProcess:
+    """Carries out an evaluator's orders on one candidate."""
 
-    def __init__(self, channel: Channel, spec: PlayerSpec) -> None:
+    def __init__(self, channel: Channel, spec: ProcessSpec) -> None:
         """Get ready for any candidate; ``spec`` is already in force."""
         self._channel = channel
         self._spec = spec
@@ -67,14 +67,14 @@ class Player:
         self._known: set[str] = set()
         self._prepared: tuple[list[Any], list[Any], Prepare] | None = None
         self._graph: timing.BlockRun | None = None
-        self._contest: Contest | None = None
+        self._config_sweep: ConfigSweep | None = None
         self._switched: list[str] = []
         self._settled = False
         self._lines: list[str] | None = None
 
     def play(self) -> None:
         """Say that everything is ready, then obey until the channel closes or something fails."""
-        self._channel.send_json({"armed": {}})
+        self._channel.send_json({"ready": {}})
         done = True
         while done:
             body, fds = self._channel.receive()
@@ -109,7 +109,7 @@ class Player:
             outcome = classification.describe(error, stage, self._file, cuda=self._cuda)
         failed = isinstance(outcome, Failure)
         if failed:
-            _flush()  # with this answer the player may be ended at any moment
+            _flush()  # with this answer the candidate process may be ended at any moment
         answer = {"failed": outcome.to_json()} if isinstance(outcome, Failure) else outcome
         self._channel.send_json(answer)
         return not failed
@@ -145,7 +145,7 @@ class Player:
         modules.seed_everything(order.seed)
         changed = False
         model = self._class(*order.init_inputs)
-        with Window(order.weights, fds) as window:
+        with MappedTensors(order.weights, fds) as window:
             # others than the reference's are the candidate's own: what it keeps there must stay
             known = set(window.tree())
             if isinstance(model, torch.nn.Module):
@@ -166,7 +166,7 @@ class Player:
         return {name: value for name, value in buffers.items() if name in self._known}
 
     def _reweigh(self, order: Reweigh, fds: list[int]) -> dict[str, Any]:
-        with Window(order.weights, fds) as window, torch.no_grad():
+        with MappedTensors(order.weights, fds) as window, torch.no_grad():
             model = self._model
             fresh = window.tree()
             own = model.state_dict() if isinstance(model, torch.nn.Module) else {}
@@ -182,7 +182,7 @@ class Player:
     def _forward(self, order: Forward, fds: list[int]) -> dict[str, Any]:
         modules.restore_buffers(self._model, self._buffers)
         seen: dict[str, Any] = {}
-        with Window(order.inputs, fds[:1]) as inputs, Window(order.outputs, fds[1:]) as outputs:
+        with MappedTensors(order.inputs, fds[:1]) as inputs, MappedTensors(order.outputs, fds[1:]) as outputs:
             arguments = self._arguments(inputs)
             given = trees.take_apart(arguments).leaves
             call = partial(self._call, order.seed, arguments)
@@ -209,13 +209,13 @@ class Player:
                     place = outputs.leaves[index]
                     if place.shape == leaf.shape and place.dtype == leaf.dtype:
                         place.copy_(leaf.detach())
-            if not self._cuda:  # the referee is to see what became of the inputs, as it does on a GPU
+            if not self._cuda:  # the evaluator is to see what became of the inputs, as it does on a GPU
                 _hand_back(given, inputs)
             self._synchronise()
             del arguments, given, result, call
         if self._cuda:
             with contextlib.suppress(RuntimeError):  # torch refuses for good once a capture has failed
-                torch.cuda.empty_cache()  # the referee needs room for the next inputs
+                torch.cuda.empty_cache()  # the evaluator needs room for the next inputs
         self._keep_switches()
         return {"structure": tree.signature(), "leaves": leaves} | seen
 
@@ -264,7 +264,10 @@ class Player:
     def _prepare(self, order: Prepare, fds: list[int]) -> dict[str, Any]:
         assert self._stopwatch is not None
         time_on(order.cores)
-        sets, places = Window(order.inputs, fds[:1]).tree(), Window(order.outputs, fds[1:]).tree()
+        sets, places = (
+            MappedTensors(order.inputs, fds[:1]).tree(),
+            MappedTensors(order.outputs, fds[1:]).tree(),
+        )
         self._prepared = (sets, places, order)
         modules.restore_buffers(self._model, self._buffers)
         modules.seed_everything(order.seed)
@@ -272,7 +275,7 @@ class Player:
         return {"calls": calls, "best_ms": best_ms}
 
     def _time(self, order: Block) -> dict[str, Any]:
-        """Run a block when the referee says go; its clock runs from there to the word that all is done."""
+        """Run a block when the evaluator says go; its clock runs from there to the word that all is done."""
         try:
             run = self._ready_block(order)
         except Exception as error:
@@ -287,7 +290,7 @@ class Player:
 
     def _inspect(self, order: Inspect, fds: list[int]) -> dict[str, Any]:
         assert self._stopwatch is not None
-        with Window(order.inputs, fds[:1]) as window:
+        with MappedTensors(order.inputs, fds[:1]) as window:
             arguments = window.tree()
             modules.restore_buffers(self._model, self._buffers)
             call = partial(self._call, order.seed, arguments)
@@ -302,19 +305,19 @@ class Player:
         self._switches = GlobalFlags.take()
         self._background = Background()
         folder = Path(self._spec.folder)
-        self._contest = Contest(folder, order, fds, self._stopwatch, cuda=self._cuda)
+        self._config_sweep = ConfigSweep(folder, order, fds, self._stopwatch, cuda=self._cuda)
         return _OK
 
     def _compete(self, order: Enter | Rate | Choose) -> dict[str, Any] | Failure:
-        assert self._contest is not None
+        assert self._config_sweep is not None
         try:
             match order:
                 case Enter():
-                    return self._contest.enter(order.sources, order.threads, order.limit_s)
+                    return self._config_sweep.enter(order.sources, order.threads, order.limit_s)
                 case Rate():
-                    return self._contest.rate(order.calls, order.rounds)
+                    return self._config_sweep.rate(order.calls, order.rounds)
                 case Choose():
-                    self._model = self._contest.chosen(order.number)
+                    self._model = self._config_sweep.chosen(order.number)
                     self._buffers = modules.buffers_of(self._model)
                     return _OK
         except ContextLost as lost:
@@ -340,7 +343,7 @@ class Player:
             reseed=partial(modules.seed_everything, prepared.seed) if prepared.reseed else None,
         )
 
-    def _arguments(self, window: Window) -> list[Any]:
+    def _arguments(self, window: MappedTensors) -> list[Any]:
         """The inputs; on the CPU path copies, so that each has a storage whose bounds can be checked."""
         value = window.tree()
         return cast(list[Any], value) if self._cuda else _clones(value)
@@ -369,7 +372,7 @@ def _load_weights(model: torch.nn.Module, weights: dict[str, Any]) -> bool:
     return True
 
 
-def _hand_back(given: Sequence[Any], window: Window) -> None:
+def _hand_back(given: Sequence[Any], window: MappedTensors) -> None:
     """Write copies of the inputs back to where they came from."""
     for held, leaf in zip(window.leaves, given, strict=True):
         if held.shape == leaf.shape and held.dtype == leaf.dtype:
@@ -393,17 +396,17 @@ def _flush() -> None:
         sys.stderr.flush()
 
 
-def main(sock: socket.socket, spec: PlayerSpec) -> NoReturn:
-    """Be the player behind ``sock``; runs in a fresh process that ends here."""
+def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:
+    """Be the candidate process behind ``sock``; runs in a fresh process that ends here."""
     try:
         with _device(spec), contextlib.suppress(ChannelClosed):
-            Player(Channel(sock), spec).play()
+            CandidateProcess(Channel(sock), spec).play()
     finally:
         _flush()
         os._exit(0)
 
 
-def _device(spec: PlayerSpec) -> contextlib.AbstractContextManager[Any]:
+def _device(spec: ProcessSpec) -> contextlib.AbstractContextManager[Any]:
     if spec.device == "cuda":
         return contextlib.nullcontext()
     from online_judge.cpu import simulated_cuda

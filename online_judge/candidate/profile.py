@@ -1,4 +1,4 @@
-"""The player's side of a profile: calls under the profiler, what the compiler gave the kernels, wall time."""
+"""The candidate's side of a profile: calls under the profiler, what the compiler gave kernels, wall time."""
 
 from __future__ import annotations
 

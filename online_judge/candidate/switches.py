@@ -102,7 +102,7 @@ class GlobalFlags:
 
 
 def flag(changes: object) -> Flag | None:
-    """The note for a player's claim of :meth:`GlobalFlags.changes`."""
+    """The note for a candidate process's claim of :meth:`GlobalFlags.changes`."""
     if not isinstance(changes, list) or not changes:
         return None
     return Flag("global_flags", "; ".join(str(change)[:_MAX_TEXT] for change in changes[:_MAX_CHANGES]))

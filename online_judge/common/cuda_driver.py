@@ -1,8 +1,8 @@
 """The few calls of the CUDA driver that sharing memory between processes needs.
 
-Memory that goes to a player comes straight from the driver and not from torch's caching allocator:
+Memory that goes to a candidate process comes straight from the driver and not from torch's caching allocator:
 a handle exports the whole block it lies in, so nothing else may lie there, and torch's own sharing
-keeps a block alive until the receiver gives it back, which a killed player never does.
+keeps a block alive until the receiver gives it back, which a killed candidate process never does.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class Block:
 
     @classmethod
     def from_claim(cls, claim: object, calls: int) -> Block:
-        """What a player says of a block of so many marked calls.
+        """What a candidate process says of a block of so many marked calls.
 
         Raises:
             ValueError: these cannot be times of one.
@@ -232,7 +232,7 @@ class Stopwatch:
         return BlockRun(go, [])
 
     def _keep(self, result: Any, places: Sequence[Any]) -> None:
-        """Copy outputs to where they belong; those of another form stay away, which the referee sees."""
+        """Copy outputs to where they belong; those of another form stay away, which the evaluator sees."""
         for place, leaf in zip(places, self._take_apart(result).leaves, strict=False):
             if place.shape == leaf.shape and place.dtype == leaf.dtype:
                 self._copy(place, leaf)

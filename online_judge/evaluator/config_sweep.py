@@ -1,4 +1,4 @@
-"""The referee's side of a sweep: which configuration of a candidate is the fastest, roughly.
+"""The evaluator's side of a sweep: which configuration of a candidate is the fastest, roughly.
 
 Successive halving (Jamieson and Talwalkar, 2016): all configurations that work are timed shortly, the faster
 half is timed for twice as long, and so on; the last two and the declared one meet in a final. All that is
@@ -18,15 +18,15 @@ import torch
 
 from online_judge.common import cuda_driver
 from online_judge.common.timing import Stopwatch
-from online_judge.evaluator.dialogue import CandidateFailed, Dialogue, PlayerGone
+from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone, Dialogue
 from online_judge.evaluator.evaluation import Lock, Terms
 from online_judge.evaluator.problem import Problem
-from online_judge.evaluator.reference import NoRoom
+from online_judge.evaluator.reference import NotEnoughMemory
 from online_judge.evaluator.trials import Trials
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Choose, Enter, Equip, Order, Rate
-from online_judge.protocol.shared_tensors import Arena, pack
+from online_judge.protocol.shared_tensors import SharedTensors, pack
 
 MARGIN = 0.02
 """What another configuration must gain over the declared one to take its place."""
@@ -55,7 +55,7 @@ class StoppingLock(Lock, Protocol):
 
 
 class Sweep:
-    """Sweeps one candidate; run it once, then free it when the player is gone."""
+    """Sweeps one candidate; run it once, then free it when the candidate process is gone."""
 
     def __init__(
         self, dialogue: Dialogue, problem: Problem, terms: Terms, wanted: SweepTerms, lock: StoppingLock
@@ -75,19 +75,19 @@ class Sweep:
         self._wanted = wanted
         self._lock = lock
         self._cuda = problem.reference.cuda
-        self._arenas: list[Arena] = []
+        self._shared_tensors: list[SharedTensors] = []
         self._found = Swept()
         self._trials = Trials(dialogue, problem, terms.folder, terms.request.tolerance, self._shared)
 
     def run(self, stopwatch: Callable[[], Stopwatch]) -> Swept:
-        """Sweep; ends early where the player is gone or the budget is spent.
+        """Sweep; ends early where the candidate process is gone or the budget is spent.
 
         Args:
-            stopwatch: gives the referee's own, for the clean baseline.
+            stopwatch: gives the evaluator's own, for the clean baseline.
 
         Raises:
             ReferenceFailed: the reference fails.
-            NoRoom: there is too little memory.
+            NotEnoughMemory: there is too little memory.
         """
         try:
             if self._cuda:  # before any candidate of the problem is loaded
@@ -97,24 +97,24 @@ class Sweep:
                 self._halve()
                 self._check()
             self._found.finished = True
-        except (CandidateFailed, PlayerGone):
+        except (CandidateFailed, CandidateGone):
             pass  # what is known so far counts
         except (cuda_driver.DriverError, torch.OutOfMemoryError) as error:
-            raise NoRoom(f"the GPU has too little free memory for a sweep ({error})") from error
+            raise NotEnoughMemory(f"the GPU has too little free memory for a sweep ({error})") from error
         self._dialogue.clock("none", "")
         return self._found
 
     def free(self) -> None:
-        """Give back the memory shared with the player, which must be gone."""
+        """Give back the memory shared with the candidate process, which must be gone."""
         self._trials.free()
-        for arena in self._arenas:
-            arena.free()
-        self._arenas.clear()
+        for shared in self._shared_tensors:
+            shared.free()
+        self._shared_tensors.clear()
 
     def _enter(self) -> bool:
         """Have configurations compiled and called, as many as most of the budget allows.
 
-        The player is stopped while others have the device alone.
+        The candidate process is stopped while others have the device alone.
 
         Returns:
             False where the declared one's outputs are wrong, and the others were left for that reason.
@@ -138,7 +138,7 @@ class Sweep:
 
         self._dialogue.clock("none", "")
         with self._lock.stoppable():
-            self._ask(Stage.LOAD, equip, (), self._arenas)
+            self._ask(Stage.LOAD, equip, (), self._shared_tensors)
             if self._wanted.screened:
                 admit(1)
         if DECLARED in self._found.ready and not self._is_right(DECLARED):
@@ -155,9 +155,9 @@ class Sweep:
         with self._shared():
             self._dialogue.clock("reference", Stage.CONSTRUCT.value)
             inputs, given = pack(reference.inputs(self._name), cuda=self._cuda)
-            self._arenas.append(inputs)
+            self._shared_tensors.append(inputs)
             weights, held = pack(reference.weights, cuda=self._cuda)
-            self._arenas.append(weights)
+            self._shared_tensors.append(weights)
         return Equip(
             inputs=given,
             weights=held,
@@ -258,13 +258,13 @@ class Sweep:
         return True
 
     def _ask(
-        self, stage: Stage, order: Order, numbers: Sequence[int], arenas: Sequence[Arena] = ()
+        self, stage: Stage, order: Order, numbers: Sequence[int], shared_tensors: Sequence[SharedTensors] = ()
     ) -> dict[str, Any]:
         """Ask on the sweep's time; ``numbers`` are those that may break the process by it."""
         begin, stopped_s = time.monotonic(), self._lock.stopped_s()
         try:
             with self._suspecting(numbers):
-                return self._dialogue.ask(stage, order, arenas, tuning=True)
+                return self._dialogue.ask(stage, order, shared_tensors, tuning=True)
         finally:
             stopped_s = self._lock.stopped_s() - stopped_s
             self._found.spend(_PARTS.get(type(order), "check"), time.monotonic() - begin - stopped_s)
@@ -293,7 +293,7 @@ class Sweep:
 
 
 def _times(claim: object, numbers: Sequence[int]) -> dict[int, float]:
-    """Milliseconds of those that were asked about, as far as the player tells possible ones."""
+    """Milliseconds of those that were asked about, as far as the candidate process tells possible ones."""
     return {
         number: value
         for number, value in _pairs(claim, numbers)

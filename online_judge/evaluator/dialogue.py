@@ -1,4 +1,4 @@
-"""The referee's side of the conversation with a player, and how a match ends early."""
+"""The evaluator's side of the conversation with a candidate process, and how a match ends early."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.orders import DONE, GO, Block, Order
-from online_judge.protocol.shared_tensors import Arena
+from online_judge.protocol.shared_tensors import SharedTensors
 from online_judge.verdict import feedback
 
 _MAX_DEPTH = 64
 
 
-class PlayerGone(Exception):
-    """The player closed its channel without an answer, or broke the protocol."""
+class CandidateGone(Exception):
+    """The candidate process closed its channel without an answer, or broke the protocol."""
 
     def __init__(self, stage: Stage, why: str) -> None:
         """``why`` is empty when it is just gone."""
@@ -35,7 +35,7 @@ class CandidateFailed(Exception):
     """Ends a match with this verdict."""
 
     def __init__(self, status: Status, metadata: dict[str, Any], failure: Failure | None = None) -> None:
-        """``failure`` is what the player told, where it told something."""
+        """``failure`` is what the candidate process told, where it told something."""
         super().__init__(status.value)
         self.status = status
         self.metadata = metadata
@@ -43,11 +43,11 @@ class CandidateFailed(Exception):
 
 
 class BlockRefused(Exception):
-    """The player cannot run such a block; the text says why."""
+    """The candidate process cannot run such a block; the text says why."""
 
 
 class _Sender(pickle.Pickler):
-    """Refuses what only the reference's own module could take out again: the player has none."""
+    """Refuses what only the reference's own module could take out again: the candidate process has none."""
 
     def reducer_override(self, obj: Any) -> Any:
         owner = obj if hasattr(obj, "__qualname__") else type(obj)
@@ -57,11 +57,11 @@ class _Sender(pickle.Pickler):
 
 
 class Dialogue:
-    """Asks one player; tells the gateway whose time is running."""
+    """Asks one candidate process; tells the gateway whose time is running."""
 
-    def __init__(self, player: Channel, clock: Callable[[str, str], None], folder: str) -> None:
+    def __init__(self, candidate: Channel, clock: Callable[[str, str], None], folder: str) -> None:
         """``clock`` is told whose time runs ("reference", "candidate", "tuning", "none"), and the stage."""
-        self._player = player
+        self._candidate = candidate
         self.clock = clock
         self._folder = folder
 
@@ -69,7 +69,7 @@ class Dialogue:
         self,
         stage: Stage,
         order: Order,
-        arenas: Sequence[Arena] = (),
+        shared_tensors: Sequence[SharedTensors] = (),
         *,
         tuning: bool = False,
     ) -> dict[str, Any]:
@@ -77,49 +77,49 @@ class Dialogue:
 
         Raises:
             CandidateFailed: it says that it failed.
-            PlayerGone: there is no answer, or none that can be read.
+            CandidateGone: there is no answer, or none that can be read.
             ReferenceFailed: the order holds what cannot be sent.
         """
         body = _pickled(order)
-        for arena in arenas:
-            arena.settle()
+        for shared in shared_tensors:
+            shared.settle()
         self.clock("tuning" if tuning else "candidate", stage.value)
         try:
-            self._player.send(body, [fd for arena in arenas for fd in arena.fds])
+            self._candidate.send(body, [fd for shared in shared_tensors for fd in shared.fds])
         except ChannelClosed as error:
-            raise PlayerGone(stage, "") from error
+            raise CandidateGone(stage, "") from error
         return self._answer(stage)
 
     def ready_block(self, order: Block) -> None:
         """Have a block got ready; its inputs need not be there yet.
 
         Raises:
-            BlockRefused: the player cannot run it.
-            CandidateFailed, PlayerGone: as :meth:`ask`.
+            BlockRefused: the candidate process cannot run it.
+            CandidateFailed, CandidateGone: as :meth:`ask`.
         """
         answer = self.ask(Stage.TIMING, order)
         if answer.get("ready") is not True:
             raise BlockRefused(str(answer.get("why", ""))[:200])
 
     def run_block(self) -> tuple[float, dict[str, Any]]:
-        """Have the ready block run: wall milliseconds from go to done, and the player's own times of it.
+        """Have the ready block run: wall milliseconds from go to done, and the candidate's own times of it.
 
         Raises:
-            CandidateFailed, PlayerGone: as :meth:`ask`.
+            CandidateFailed, CandidateGone: as :meth:`ask`.
         """
         self.clock("candidate", Stage.TIMING.value)
         try:
             begin = time.perf_counter()
-            self._player.send(GO)
-            word, _ = self._player.receive()
+            self._candidate.send(GO)
+            word, _ = self._candidate.receive()
             wall_ms = (time.perf_counter() - begin) * 1e3
         except ChannelClosed as error:
-            raise PlayerGone(Stage.TIMING, "") from error
+            raise CandidateGone(Stage.TIMING, "") from error
         except FrameError as error:
-            raise PlayerGone(Stage.TIMING, f"it answered with {error}") from error
+            raise CandidateGone(Stage.TIMING, f"it answered with {error}") from error
         if word != DONE:
             self._understood(Stage.TIMING, word)
-            raise PlayerGone(
+            raise CandidateGone(
                 Stage.TIMING,
                 "it answered with something else than that a block is done",
             )
@@ -127,20 +127,20 @@ class Dialogue:
 
     def _answer(self, stage: Stage) -> dict[str, Any]:
         try:
-            body, _ = self._player.receive()
+            body, _ = self._candidate.receive()
         except ChannelClosed as error:
-            raise PlayerGone(stage, "") from error
+            raise CandidateGone(stage, "") from error
         except FrameError as error:
-            raise PlayerGone(stage, f"it answered with {error}") from error
+            raise CandidateGone(stage, f"it answered with {error}") from error
         return self._understood(stage, body)
 
     def _understood(self, stage: Stage, body: bytes) -> dict[str, Any]:
         try:
             answer = channel.json_object(body)
         except FrameError as error:
-            raise PlayerGone(stage, f"it answered with {error}") from error
+            raise CandidateGone(stage, f"it answered with {error}") from error
         if not _is_shallow(answer):
-            raise PlayerGone(stage, "it answered with something nested too deeply")
+            raise CandidateGone(stage, "it answered with something nested too deeply")
         if "failed" in answer:
             self.clock("reference", stage.value)
             failure = Failure.from_claim(stage, answer["failed"])

@@ -21,14 +21,14 @@ from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.correctness import comparison, oracles, repetition, tiers, variants
 from online_judge.evaluator.correctness.draws import Draws
 from online_judge.evaluator.correctness.tiers import Graded
-from online_judge.evaluator.dialogue import CandidateFailed, Dialogue, PlayerGone
+from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone, Dialogue
 from online_judge.evaluator.leases import Hold
 from online_judge.evaluator.problem import Problem
-from online_judge.evaluator.reference import NoRoom
+from online_judge.evaluator.reference import NotEnoughMemory
 from online_judge.evaluator.timing import gpu_state
-from online_judge.evaluator.timing.interleaved import Outcome, Race
+from online_judge.evaluator.timing.interleaved import InterleavedTiming, Outcome
 from online_judge.evaluator.timing.measurement import Measured, copy_extra_ms, is_slowed, measured
-from online_judge.evaluator.timing.setup import Course
+from online_judge.evaluator.timing.setup import TimingSetup
 from online_judge.evaluator.trials import WRONG, Called, Trials, WrongValues
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Load, Observe
@@ -62,10 +62,10 @@ class Terms:
     Attributes:
         request: how to judge.
         source: the candidate.
-        build_dir: for CUDA extensions; None is the player's own folder.
+        build_dir: for CUDA extensions; None is the candidate process's own folder.
         recorded_ms: a recorded reference time to use instead of the measured one, if there is one.
         facts: metadata that every verdict carries.
-        folder: the player's private folder, for scrubbing.
+        folder: the candidate process's private folder, for scrubbing.
         visible_devices: the device, as ``CUDA_VISIBLE_DEVICES`` names it.
         timing_cores: of the CPU that the candidate is timed on; empty for any.
         alone: whether the device is held exclusively all the time.
@@ -95,8 +95,8 @@ class _Found:
     last: Called | None = None
 
 
-class Match:
-    """Referees one candidate; run it once, then free it when the player is gone."""
+class Evaluation:
+    """Evaluators one candidate; run it once, then free it when the candidate process is gone."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class Match:
             problem: the reference and what is known of it.
             terms: of this match.
             lock: the device's lock.
-            stopwatch: gives the referee's own, on a GPU.
+            stopwatch: gives the evaluator's own, on a GPU.
         """
         self._dialogue = dialogue
         self._problem = problem
@@ -127,11 +127,11 @@ class Match:
             dialogue, problem, terms.folder, self._request.tolerance, partial(self._holding, exclusive=False)
         )
         self._kept = ExitStack()
-        self._course: Course | None = None
+        self._setup: TimingSetup | None = None
         self._found = _Found()
         self._changed = self._folded = False
         self._launches = Launches({}, 0, 0)
-        self._ghost_passed: bool | None = None
+        self._passed_without_kernels: bool | None = None
         self._share: KernelShare | None = None
 
     def run(self) -> Verdict:
@@ -139,8 +139,8 @@ class Match:
 
         Raises:
             ReferenceFailed: the reference fails; says nothing about the candidate.
-            NoRoom: there is too little memory, perhaps because others use the device too.
-            PlayerGone: the player died.
+            NotEnoughMemory: there is too little memory, perhaps because others use the device too.
+            CandidateGone: the candidate process died.
         """
         if self._terms.alone:
             self._dialogue.clock("none", "")
@@ -178,15 +178,15 @@ class Match:
         except (cuda_driver.DriverError, torch.OutOfMemoryError) as error:
             whose = "the GPU has" if self._cuda else "there is"
             reason = f"{whose} too little free memory for its inputs and outputs ({error})"
-            raise NoRoom(reason) from error
+            raise NotEnoughMemory(reason) from error
         return self._verdict(result)
 
     def free(self) -> None:
-        """Give back the memory shared with the player, which must be gone."""
+        """Give back the memory shared with the candidate process, which must be gone."""
         self._trials.free()
-        if self._course is not None:
-            self._course.free()
-            self._course = None
+        if self._setup is not None:
+            self._setup.free()
+            self._setup = None
         self._kept.close()
 
     def _load(self) -> None:
@@ -273,16 +273,16 @@ class Match:
             self._suspect(f"fails_{variant.name}_inputs", name, inputs, scale, steady)
 
     def _try_without_kernels(self) -> None:
-        """Without the candidate's own kernels its outputs must be wrong; this call may end the player."""
+        """Without the candidate's own kernels its outputs must be wrong; this call may end the candidate."""
         if not self._launches.total or self._launches.unseen:
             return
         self._dialogue.clock("reference", Stage.FORWARD.value)
         name = f"{self._terms.job}:ghost"
-        self._ghost_passed = True
+        self._passed_without_kernels = True
         try:
             self._trials.call(name, self._reference.inputs(name), mode="ghost")
-        except (CandidateFailed, PlayerGone):  # honest code may fail on what its kernels have not written
-            self._ghost_passed = False
+        except (CandidateFailed, CandidateGone):  # honest code may fail on what its kernels have not written
+            self._passed_without_kernels = False
 
     def _suspect(
         self,
@@ -296,7 +296,7 @@ class Match:
         try:
             self._trials.call(name, inputs, scale=scale)
         except CandidateFailed as failed:
-            if failed.failure is None:  # else it raised, and its player has ended
+            if failed.failure is None:  # else it raised, and its candidate process has ended
                 self._trials.free()
             if failed.status not in WRONG or tells():
                 self._found.flags.append(Flag(flag, feedback.first_line(failed.metadata)))
@@ -360,11 +360,13 @@ class Match:
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)
             call = self._problem.timed_call(self._request.baseline)
-            self._course = Course(self._problem, name, call, stopwatch, expected, rng, shared=True)
+            self._setup = TimingSetup(self._problem, name, call, stopwatch, expected, rng, shared=True)
             gpu_state.snapshot(self._terms.visible_devices)  # the first one takes longer
         trials, tolerance = self._request.num_perf_trials, self._request.tolerance
         cores = self._terms.timing_cores
-        race = Race(self._dialogue, self._problem, self._course, name, rng, trials, tolerance, cores)
+        race = InterleavedTiming(
+            self._dialogue, self._problem, self._setup, name, rng, trials, tolerance, cores
+        )
         with self._holding(exclusive=True) as hold:
             quiet = stopwatch.wait_for_quiet()
             before = gpu_state.snapshot(self._terms.visible_devices)
@@ -376,7 +378,7 @@ class Match:
             self._dialogue.clock("reference", Stage.TIMING.value)
             extra = copy_extra_ms(expected, strides, stopwatch)
             race.audit(outcome)
-            self._course.pool.close()  # the profile needs space for its inputs
+            self._setup.pool.close()  # the profile needs space for its inputs
             if any(flag.id == "timed_output_wrong" for flag in outcome.flags):
                 self._check_again()
             self._observe()
@@ -395,13 +397,13 @@ class Match:
 
     def _alone_ms(self, outcome: Outcome, stopwatch: Stopwatch) -> float | None:
         """The baseline's time without the candidate, where it was slower in the race than before it."""
-        assert self._course is not None
+        assert self._setup is not None
         clean_ms = self._problem.clean_ms(self._request)
         if clean_ms is None or not is_slowed(outcome.reference.gpu_ms, clean_ms):
             return None
         self._dialogue.clock("reference", Stage.TIMING.value)
         with self._lock.stopped():
-            return self._course.alone_ms() if stopwatch.wait_for_quiet() else None
+            return self._setup.alone_ms() if stopwatch.wait_for_quiet() else None
 
     def _check_again(self) -> None:
         """Raise where checked calls are wrong as well: then the kernel is wrong, and does not cheat."""
@@ -413,7 +415,7 @@ class Match:
                 raise repetition.diagnosed(self._trials, self._reference, name, wrong) from wrong
 
     def _profile(self) -> KernelShare | None:
-        """Kernels and their times, as the player tells them."""
+        """Kernels and their times, as the candidate process tells them."""
         name = f"{self._terms.job}:profile"
         called = self._trials.call(name, self._reference.inputs(name), mode="profiled")
         return KernelShare.from_claim(called.answer.get("share"))
@@ -428,8 +430,8 @@ class Match:
             stats = {"fast_p": 1.0, "timing": INTERPRETER}
         if self._request.backend == "triton":
             known = self._has_problem_flag("degenerate_problem", "constant_inputs")
-            ghost = None if known else self._ghost_passed
-            found.flags += kernel_share.flags(self._launches, self._share, ghost_passed=ghost)
+            ghost = None if known else self._passed_without_kernels
+            found.flags += kernel_share.flags(self._launches, self._share, passed_without_kernels=ghost)
         metadata = self._facts()
         metadata["correctness_trials"] = f"({found.passed} / {self._request.num_correct_trials})"
         rejects = [flag for flag in flags.merged(found.flags) if flag.severity is Severity.REJECT]

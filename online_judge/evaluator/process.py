@@ -4,15 +4,15 @@ It runs the reference, never the candidate. Its control channel carries JSON: fi
 ``{"armed": {}}`` that it is ready for any problem, then orders of the gateway, all for one reference:
 
 - ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "folder": str, "seeds": hex, "job": str,
-  "recorded_ms": float | null, "clean_ms": float | null, "facts": {...}, "alone": bool}`` with the player's
+  "recorded_ms": float | null, "clean_ms": float | null, "facts": {...}, "alone": bool}`` with the candidate's
   socket; answered by any number of ``{"clock": whose, "stage": str}`` (``reference``, ``candidate``,
   ``tuning`` or ``none``), which tell whose time is running, and one ``{"result": {...}}``; of kind
   ``judge_failed`` where the judge's own code raised. Meanwhile it asks for leases of the device, see
-  :class:`online_judge.slots.leases.LeaseDesk`;
+  :class:`online_judge.slots.leases.EvaluatorLeases`;
 - ``{"op": "sweep", ..., "sweep": {...}}`` (see :class:`online_judge.protocol.config_sweep.SweepTerms`) and
   ``{"op": "profile", ...}``: the same for other questions about a candidate;
-- ``{"op": "problem", "request": {...}, "seeds": hex, "alone": bool}``: the same without a player;
-- ``{"op": "release"}``: the player is gone, its memory can go; answered by ``{"released": true}``.
+- ``{"op": "problem", "request": {...}, "seeds": hex, "alone": bool}``: the same without a candidate process;
+- ``{"op": "release"}``: the candidate process is gone, its memory can go; answered by ``{"released": true}``.
 
 It runs in the candidate's sandbox, in a folder of its own: the reference in it is a client's code. What
 that code changes in the process can alter verdicts of this one problem and of no other.
@@ -45,33 +45,33 @@ from online_judge.common.cores import Cores
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator import rehearsal, size_check
 from online_judge.evaluator.config_sweep import Sweep
-from online_judge.evaluator.dialogue import CandidateFailed, Dialogue, PlayerGone
-from online_judge.evaluator.evaluation import Match, Terms
+from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone, Dialogue
+from online_judge.evaluator.evaluation import Evaluation, Terms
 from online_judge.evaluator.examination import examine
 from online_judge.evaluator.leases import Leases
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.profile import Profiling
-from online_judge.evaluator.reference import NoRoom, Reference, ReferenceFailed, Seeds
+from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, Seeds
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.config_sweep import SweepTerms
-from online_judge.sandbox.process_spec import PlayerSpec
+from online_judge.sandbox.process_spec import ProcessSpec
 from online_judge.verdict import feedback
 
 log = logging.getLogger(__name__)
 
 _ANSWER_BYTES = 2**20
-"""Most that an answer of a player may have."""
+"""Most that an answer of a candidate process may have."""
 _ERROR_BYTES = 500
 _PROBLEMS = 8
 """References that are kept loaded."""
 _IDLE_BYTES = 2 * 2**30
-"""Most that a referee holds between jobs where the GPU's memory is scarce."""
+"""Most that an evaluator holds between jobs where the GPU's memory is scarce."""
 
 
-class Referee:
+class Evaluator:
     """Serves one control channel."""
 
-    def __init__(self, control: Channel, spec: PlayerSpec) -> None:
+    def __init__(self, control: Channel, spec: ProcessSpec) -> None:
         """Touch no device yet."""
         self._control = control
         self._spec = spec
@@ -81,7 +81,7 @@ class Referee:
         self._problems: OrderedDict[tuple[str, ...], Problem] = OrderedDict()
         self._small_enough: set[str] = set()
         self._watch: Stopwatch | None = None
-        self._guest: Match | Sweep | Profiling | None = None
+        self._guest: Evaluation | Sweep | Profiling | None = None
 
     def serve(self) -> None:
         """Work until the gateway is gone."""
@@ -89,7 +89,7 @@ class Referee:
             torch.cuda.init()
             torch.cuda.synchronize()
             self._rehearse()
-        self._control.send_json({"armed": {}})
+        self._control.send_json({"ready": {}})
         while True:
             order, fds = self._control.receive_json()
             if order["op"] == "release":
@@ -119,9 +119,9 @@ class Referee:
             text = feedback.clip(f"{type(error).__name__}: {error}", _ERROR_BYTES)
             return {"kind": "judge_failed", "error": text, "broken": self._context_lost()}
 
-    def _evaluate(self, order: dict[str, Any], player_fd: int) -> dict[str, Any]:
+    def _evaluate(self, order: dict[str, Any], candidate_fd: int) -> dict[str, Any]:
         request = EvaluationRequest.model_validate(order["request"])
-        player = Channel.from_fd(player_fd, _ANSWER_BYTES, max_fds=0)  # it has none to give
+        candidate = Channel.from_fd(candidate_fd, _ANSWER_BYTES, max_fds=0)  # it has none to give
         self._clock("reference", "")
         try:
             with modules.torch_defaults():
@@ -140,29 +140,29 @@ class Referee:
                     alone=order["alone"],
                     job=order["job"] + source_identity(request.custom_model_src)[:16],
                 )
-                dialogue = Dialogue(player, self._clock, terms.folder)
+                dialogue = Dialogue(candidate, self._clock, terms.folder)
                 if order["op"] == "sweep":
                     return self._sweep(dialogue, problem, terms, SweepTerms.from_json(order["sweep"]))
                 if order["op"] == "profile":
                     return self._profile(dialogue, problem, terms)
-                match = self._guest = Match(dialogue, problem, terms, self._lock, self._stopwatch)
+                match = self._guest = Evaluation(dialogue, problem, terms, self._lock, self._stopwatch)
                 verdict = match.run()
         except ReferenceFailed as error:
             # a sweep that finds no room, even alone, is no reason to refuse the problem
             return self._failed(error, alone=order["alone"] and order["op"] != "sweep")
-        except PlayerGone as gone:
-            return {"kind": "player_gone", "stage": gone.stage.value, "why": gone.why}
+        except CandidateGone as gone:
+            return {"kind": "candidate_gone", "stage": gone.stage.value, "why": gone.why}
         finally:
-            player.close()
+            candidate.close()
         if self._cuda and memory_errors.explains(verdict) and not order["alone"]:
-            return {"kind": "no_room"}
+            return {"kind": "not_enough_memory"}
         clean_ms = problem.clean_ms(request)
         return {"kind": "verdict", "verdict": verdict.model_dump(mode="json"), "clean_ms": clean_ms}
 
     def _failed(self, error: ReferenceFailed, *, alone: bool) -> dict[str, Any]:
         self._problems.clear()
-        if isinstance(error, NoRoom) and not alone:
-            return {"kind": "no_room"}
+        if isinstance(error, NotEnoughMemory) and not alone:
+            return {"kind": "not_enough_memory"}
         return {"kind": "reference_failed", "reason": str(error), "broken": self._context_lost()}
 
     def _sweep(
@@ -177,7 +177,7 @@ class Referee:
             found = profiling.run()
         except CandidateFailed as failed:
             if failed.status is Status.OUT_OF_MEMORY and not terms.alone:
-                return {"kind": "no_room"}
+                return {"kind": "not_enough_memory"}
             why = str(failed.metadata.get("feedback", ""))
             report = ProfileReport(status=failed.status.value, profile=None, message=why)
         else:
@@ -201,8 +201,8 @@ class Referee:
         except ReferenceFailed as error:
             return self._failed(error, alone=order["alone"])
         except (cuda_driver.DriverError, torch.OutOfMemoryError) as error:
-            room = NoRoom(f"the GPU has too little free memory for the problem ({error})")
-            return self._failed(room, alone=order["alone"])
+            sharing = NotEnoughMemory(f"the GPU has too little free memory for the problem ({error})")
+            return self._failed(sharing, alone=order["alone"])
         return {"kind": "ok"}
 
     def _problem(self, order: dict[str, Any], request: EvaluationRequest | ProblemRequest) -> Problem:
@@ -249,7 +249,7 @@ class Referee:
         self._control.send_json({"clock": whose, "stage": stage})
 
     def _release(self) -> None:
-        """Free what was shared with the last player."""
+        """Free what was shared with the last candidate process."""
         if self._guest is not None:
             self._guest.free()
             self._guest = None
@@ -270,12 +270,12 @@ class Referee:
         return False
 
 
-def main(sock: socket.socket, spec: PlayerSpec) -> NoReturn:
+def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:
     """Be an evaluator; the sandbox stands around this process already, which ends here."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     status = 0
     try:
-        Referee(Channel(sock), spec).serve()
+        Evaluator(Channel(sock), spec).serve()
     except ChannelClosed:
         pass
     except BaseException:  # noqa: BLE001 - it is replaced; its last words go to the log

@@ -13,15 +13,15 @@ from online_judge.candidate.kernel_share import KernelShare
 from online_judge.candidate.launches import MAX_NAMED, Resources
 from online_judge.common import cuda_driver
 from online_judge.evaluator.costs import Cost
-from online_judge.evaluator.dialogue import Dialogue, PlayerGone
+from online_judge.evaluator.dialogue import CandidateGone, Dialogue
 from online_judge.evaluator.evaluation import Lock, Terms
 from online_judge.evaluator.occupancy import occupancy
 from online_judge.evaluator.problem import Problem
-from online_judge.evaluator.reference import NoRoom
+from online_judge.evaluator.reference import NotEnoughMemory
 from online_judge.evaluator.trials import Trials
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Inspect, Load
-from online_judge.protocol.shared_tensors import Arena, pack
+from online_judge.protocol.shared_tensors import SharedTensors, pack
 from online_judge.verdict import bounds
 from online_judge.verdict.bounds import Peak
 
@@ -31,7 +31,7 @@ _LAUNCH_BOUND = 1.3  # wall time over GPU time from which the host is what limit
 
 
 class Profiling:
-    """Profiles one candidate; run it once, then free it when the player is gone."""
+    """Profiles one candidate; run it once, then free it when the candidate process is gone."""
 
     def __init__(self, dialogue: Dialogue, problem: Problem, terms: Terms, lock: Lock) -> None:
         """Prepare.
@@ -46,7 +46,7 @@ class Profiling:
         self._problem = problem
         self._terms = terms
         self._lock = lock
-        self._inputs: Arena | None = None
+        self._inputs: SharedTensors | None = None
         guard = _Shared(dialogue, lock)
         self._trials = Trials(dialogue, problem, terms.folder, terms.request.tolerance, guard)
         self._guard = guard
@@ -55,8 +55,8 @@ class Profiling:
         """Profile it; None where the profiler does not work or sees nothing.
 
         Raises:
-            CandidateFailed, PlayerGone, ReferenceFailed: as :class:`Trials`.
-            NoRoom: there is too little memory.
+            CandidateFailed, CandidateGone, ReferenceFailed: as :class:`Trials`.
+            NotEnoughMemory: there is too little memory.
         """
         reference = self._problem.reference
         try:
@@ -76,13 +76,13 @@ class Profiling:
             with self._lock.hold(exclusive=True):
                 claim = self._dialogue.ask(Stage.TIMING, order, [self._inputs])
         except (cuda_driver.DriverError, torch.OutOfMemoryError) as error:
-            raise NoRoom(f"the GPU has too little free memory for a profile ({error})") from error
+            raise NotEnoughMemory(f"the GPU has too little free memory for a profile ({error})") from error
         self._dialogue.clock("reference", Stage.TIMING.value)
         device = torch.cuda.get_device_properties(torch.cuda.current_device())
         return profile_of(claim, cost, self._terms.facts["hardware"], device, self._terms.request)
 
     def free(self) -> None:
-        """Give back the memory shared with the player, which must be gone."""
+        """Give back the memory shared with the candidate process, which must be gone."""
         self._trials.free()
         if self._inputs is not None:
             self._inputs.free()
@@ -104,7 +104,7 @@ class _Shared:
 def profile_of(
     claim: dict[str, Any], cost: Cost, hardware: str, device: Any, request: EvaluationRequest
 ) -> Profile | None:
-    """What a player tells of its calls, set against the least that the problem costs.
+    """What a candidate process tells of its calls, set against the least that the problem costs.
 
     Args:
         claim: ``shares`` (see :class:`KernelShare`) of several calls, ``resources`` by kernel, ``wall_ms``.
@@ -114,11 +114,11 @@ def profile_of(
         request: for the precision.
 
     Raises:
-        PlayerGone: the claim cannot be read.
+        CandidateGone: the claim cannot be read.
     """
     listed = claim.get("shares")
     if not isinstance(listed, list):
-        raise PlayerGone(Stage.TIMING, "it answered with a profile that cannot be")
+        raise CandidateGone(Stage.TIMING, "it answered with a profile that cannot be")
     told = (KernelShare.from_claim(each) for each in listed)
     shares = sorted((each for each in told if each is not None), key=lambda each: each.total_ms)
     if not shares or shares[0].total_ms <= 0:

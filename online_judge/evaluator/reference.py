@@ -30,7 +30,7 @@ class ReferenceFailed(Exception):
     """The reference itself does not work; the text says why in one line."""
 
 
-class NoRoom(ReferenceFailed):
+class NotEnoughMemory(ReferenceFailed):
     """The GPU has too little free memory, perhaps because others use it too."""
 
 
@@ -119,11 +119,11 @@ class Reference:
 
     @property
     def construct_seed(self) -> int:
-        """Seed under which ``Model`` and ``ModelNew`` are constructed; a player gets to know it."""
+        """Seed under which ``Model`` and ``ModelNew`` are constructed; a candidate gets to know it."""
         return self.seeds.of("construct")
 
     def call_seed(self, trial: str | int) -> int:
-        """Seed set before the call of a trial, on both sides; a player gets to know it."""
+        """Seed set before the call of a trial, on both sides; a candidate process gets to know it."""
         return self.seeds.of("call", trial)
 
     def inputs(self, trial: str | int) -> list[Any]:
@@ -354,5 +354,5 @@ def blaming(what: str) -> Iterator[None]:
         lines = str(error).strip().splitlines()
         text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
         text = feedback.scrub(text, "/nonexistent")
-        kind = NoRoom if memory_errors.explains_text(str(error)) else ReferenceFailed
+        kind = NotEnoughMemory if memory_errors.explains_text(str(error)) else ReferenceFailed
         raise kind(f"{what}: {feedback.clip(text, _REASON_CHARS)}") from error

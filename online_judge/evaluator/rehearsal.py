@@ -17,14 +17,14 @@ from adaexplore.core.wire import EvaluationRequest
 from online_judge.common import modules
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
-from online_judge.evaluator.evaluation import Match, Terms
+from online_judge.evaluator.evaluation import Evaluation, Terms
 from online_judge.evaluator.leases import Hold
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.protocol import trees
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Forward, Order, Reweigh
-from online_judge.protocol.shared_tensors import Arena, Parcel
+from online_judge.protocol.shared_tensors import Parcel, SharedTensors
 
 _REFERENCE = """
 import torch
@@ -57,14 +57,19 @@ class _RightCandidate(Dialogue):
         self.clock = lambda whose, stage: None
 
     def ask(
-        self, stage: Stage, order: Order, arenas: Sequence[Arena] = (), *, tuning: bool = False
+        self,
+        stage: Stage,
+        order: Order,
+        shared_tensors: Sequence[SharedTensors] = (),
+        *,
+        tuning: bool = False,
     ) -> dict[str, Any]:
         """Call the reference where a call is asked for."""
         if isinstance(order, Reweigh):
             return {"loaded": True}
         if not isinstance(order, Forward):
             return {}
-        sent, received = arenas
+        sent, received = shared_tensors
         call = self._reference.call("eager", [])
         with torch.no_grad():
             tree = trees.take_apart(call(*_value(order.inputs, sent)))
@@ -107,12 +112,12 @@ def rehearse(*, cuda: bool) -> Verdict:
             alone=False,
             job="rehearsal",
         )
-        match = Match(_RightCandidate(reference), Problem(reference), terms, _FreeDevice(), Stopwatch)
+        match = Evaluation(_RightCandidate(reference), Problem(reference), terms, _FreeDevice(), Stopwatch)
         try:
             return match.run()
         finally:
             match.free()
 
 
-def _value(parcel: Parcel, arena: Arena) -> Any:
-    return trees.put_together(parcel.shape, tuple(arena.view(place) for place in parcel.places))
+def _value(parcel: Parcel, shared: SharedTensors) -> Any:
+    return trees.put_together(parcel.shape, tuple(shared.view(place) for place in parcel.places))

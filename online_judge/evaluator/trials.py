@@ -20,7 +20,7 @@ from online_judge.evaluator.reference import ReferenceFailed
 from online_judge.protocol import trees
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.orders import Construct, Forward, ForwardMode, Reweigh
-from online_judge.protocol.shared_tensors import Arena, Parcel, lay_out, pack
+from online_judge.protocol.shared_tensors import Parcel, SharedTensors, lay_out, pack
 from online_judge.verdict import feedback
 
 _POISON = 0xFF
@@ -36,11 +36,11 @@ class Called:
     """One call that gave what the reference gives.
 
     Attributes:
-        answer: what the player told besides.
+        answer: what the candidate process told besides.
         expected: the reference's outputs.
         changed: None, or the inputs as the call left them where it changed them.
         grades: precision of each output where it was asked for.
-        strides: of each output, as the player tells.
+        strides: of each output, as the candidate process tells.
         outputs: copies of the outputs where they were asked for.
     """
 
@@ -72,7 +72,7 @@ Guard = Callable[[], AbstractContextManager[object]]
 
 
 class Trials:
-    """Calls one player; what it shares with the player is freed call by call, or by :meth:`free`."""
+    """Calls one candidate; what it shares with the candidate is freed call by call, or by :meth:`free`."""
 
     def __init__(
         self, dialogue: Dialogue, problem: Problem, folder: str, tolerance: float, guard: Guard
@@ -80,9 +80,9 @@ class Trials:
         """Prepare.
 
         Args:
-            dialogue: with the player.
+            dialogue: with the candidate process.
             problem: for inputs and expected outputs.
-            folder: the player's, for scrubbing messages.
+            folder: the candidate process's, for scrubbing messages.
             tolerance: elementwise.
             guard: holds the device, shared, for what is done on it here and now.
         """
@@ -92,7 +92,7 @@ class Trials:
         self._reference = problem.reference
         self._folder = folder
         self._tolerance = tolerance
-        self._arenas: list[Arena] = []
+        self._shared_tensors: list[SharedTensors] = []
         self._cuda = problem.reference.cuda
 
     def use_reference_time(self) -> None:
@@ -100,10 +100,10 @@ class Trials:
         self._dialogue.clock("reference", Stage.FORWARD.value)
 
     def free(self) -> None:
-        """Give back the memory shared with the player, which must not use it any more."""
-        for arena in self._arenas:
-            arena.free()
-        self._arenas.clear()
+        """Give back the memory shared with the candidate process, which must not use it any more."""
+        for shared in self._shared_tensors:
+            shared.free()
+        self._shared_tensors.clear()
 
     def construct(
         self, *, load: bool, weights: dict[str, Any] | None = None, seed: int | None = None
@@ -117,8 +117,8 @@ class Trials:
         """
         with self._guard():
             self._dialogue.clock("reference", Stage.CONSTRUCT.value)
-            arena, parcel = pack(self._reference.weights if weights is None else weights, cuda=self._cuda)
-            self._arenas.append(arena)
+            shared, parcel = pack(self._reference.weights if weights is None else weights, cuda=self._cuda)
+            self._shared_tensors.append(shared)
         order = Construct(
             load=load,
             init_inputs=self._reference.init_inputs,
@@ -126,15 +126,15 @@ class Trials:
             seed=self._reference.construct_seed if seed is None else seed,
             dtype=self._reference.dtype,
         )
-        answer = self._dialogue.ask(Stage.CONSTRUCT, order, [arena])
+        answer = self._dialogue.ask(Stage.CONSTRUCT, order, [shared])
         self.free()
         return answer.get("changed") is True
 
     def reweigh(self, weights: dict[str, Any]) -> bool:
         """Give the candidate other weights in place; False where it has no place for them."""
-        arena, parcel = pack(weights, cuda=self._cuda)
-        self._arenas.append(arena)
-        answer = self._dialogue.ask(Stage.FORWARD, Reweigh(parcel), [arena])
+        shared, parcel = pack(weights, cuda=self._cuda)
+        self._shared_tensors.append(shared)
+        answer = self._dialogue.ask(Stage.FORWARD, Reweigh(parcel), [shared])
         self.free()
         return answer.get("loaded") is True
 
@@ -144,8 +144,8 @@ class Trials:
             self._dialogue.clock("reference", Stage.FORWARD.value)
             sent, parcel = self._share(self._reference.inputs(name))
             places, nbytes = lay_out([])
-            unused = Arena(nbytes, cuda=self._cuda)
-            self._arenas.append(unused)
+            unused = SharedTensors(nbytes, cuda=self._cuda)
+            self._shared_tensors.append(unused)
         order = Forward(parcel, unused.parcel(None, places), self._reference.call_seed(name))
         self._dialogue.ask(Stage.FORWARD, order, [sent, unused], tuning=True)
         self.free()
@@ -162,12 +162,12 @@ class Trials:
         rival: trees.Tree | None = None,
         expected: trees.Tree | None = None,
     ) -> Called:
-        """One call with inputs that the player has not seen; the reference may change ``inputs``.
+        """One call with inputs that the candidate process has not seen; the reference may change ``inputs``.
 
         Args:
             name: of the call, which decides its seed.
             inputs: for both sides; of a graded call those that the reference draws under ``name``.
-            mode: what the player is to observe.
+            mode: what the candidate process is to observe.
             graded: whether the precision is to be found out.
             kept: whether the outputs are wanted.
             scale: by how much the absolute tolerance of each output grows.
@@ -176,7 +176,7 @@ class Trials:
 
         Raises:
             CandidateFailed: it fails; :class:`WrongValues` where its outputs have wrong values.
-            ReferenceFailed, PlayerGone: as :meth:`Dialogue.ask`.
+            ReferenceFailed, CandidateGone: as :meth:`Dialogue.ask`.
         """
         self._dialogue.clock("reference", Stage.FORWARD.value)
         sent, parcel = self._share(inputs)
@@ -184,8 +184,8 @@ class Trials:
         if self._cuda:
             torch.cuda.empty_cache()  # what the reference needed on the way is the candidate's now
         places, nbytes = lay_out(expected.leaves, contiguous=True)
-        received = Arena(nbytes, cuda=self._cuda)
-        self._arenas.append(received)
+        received = SharedTensors(nbytes, cuda=self._cuda)
+        self._shared_tensors.append(received)
         received.fill(_POISON)
         order = Forward(
             parcel, received.parcel(expected.shape, places), self._reference.call_seed(name), mode
@@ -235,7 +235,7 @@ class Trials:
         return WrongValues(status, metadata, outputs, expected)
 
     def _check_form(self, answer: dict[str, Any], expected: trees.Tree) -> tuple[tuple[int, ...], ...]:
-        """Structure, then shapes, then dtypes; the player claims them, its data must bear them out."""
+        """Structure, then shapes, then dtypes; the candidate claims them, its data must bear them out."""
         claimed = answer.get("leaves")
         if answer.get("structure") != expected.signature() or not isinstance(claimed, list):
             issue = (
@@ -260,13 +260,13 @@ class Trials:
                 raise CandidateFailed(failure.status, feedback.of_failure(failure, self._folder), failure)
         return tuple(_strides(claim[3], want) for claim, want in pairs)
 
-    def _share(self, inputs: list[Any]) -> tuple[Arena, Parcel]:
+    def _share(self, inputs: list[Any]) -> tuple[SharedTensors, Parcel]:
         try:
-            arena, parcel = pack(inputs, cuda=self._cuda)
+            shared, parcel = pack(inputs, cuda=self._cuda)
         except trees.UnsupportedTree as error:
             raise ReferenceFailed(f"get_inputs() gives {error}, which cannot be judged") from error
-        self._arenas.append(arena)
-        return arena, parcel
+        self._shared_tensors.append(shared)
+        return shared, parcel
 
 
 def _nearer(got: Sequence[Any], rival: Sequence[Any], expected: Sequence[Any]) -> bool:
@@ -278,16 +278,16 @@ def _nearer(got: Sequence[Any], rival: Sequence[Any], expected: Sequence[Any]) -
     return False
 
 
-def _same(parcel: Parcel, arena: Arena, inputs: list[Any]) -> bool:
+def _same(parcel: Parcel, shared: SharedTensors, inputs: list[Any]) -> bool:
     """Whether what was sent still is what ``inputs`` hold."""
     return all(
-        costs.same_bits(arena.view(place), leaf)
+        costs.same_bits(shared.view(place), leaf)
         for place, leaf in zip(parcel.places, trees.take_apart(inputs).leaves, strict=True)
     )
 
 
 def _strides(claim: object, want: Any) -> tuple[int, ...]:
-    """Strides that a player tells of an output; those of the reference where they cannot be."""
+    """Strides that a candidate process tells of an output; those of the reference where they cannot be."""
     usual = tuple(torch.empty(want.shape, device="meta").stride())
     if not isinstance(claim, list) or len(claim) != want.dim():
         return usual

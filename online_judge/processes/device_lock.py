@@ -1,6 +1,6 @@
 """Who may use a device: many at a time while correctness is checked, one alone while something is timed.
 
-What takes long and needs the device only now and then (a candidate that compiles and tunes, a player that
+What takes long and needs the device only now and then (a candidate that compiles and tunes, a candidate that
 starts CUDA) holds no lock: it is stopped for as long as somebody has the device alone.
 """
 
@@ -114,12 +114,12 @@ class DeviceLock:
             yield 0.0
             return
         begin = time.monotonic()
-        room = os.open(self._path, _FLAGS, 0o600)
+        sharing = os.open(self._path, _FLAGS, 0o600)
         try:
             turn = os.open(self._turnstile, _FLAGS, 0o600)
             try:
                 fcntl.flock(turn, fcntl.LOCK_EX)
-                fcntl.flock(room, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+                fcntl.flock(sharing, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
                 fcntl.flock(turn, fcntl.LOCK_UN)
             finally:
                 os.close(turn)
@@ -129,6 +129,6 @@ class DeviceLock:
                     yield time.monotonic() - begin
             finally:
                 self._mine.exclusive = None
-                fcntl.flock(room, fcntl.LOCK_UN)  # also where a forked child has the descriptor
+                fcntl.flock(sharing, fcntl.LOCK_UN)  # also where a forked child has the descriptor
         finally:
-            os.close(room)
+            os.close(sharing)

@@ -1,4 +1,4 @@
-"""The gateway's side of the zygote: start it, ask it for processes, replace it when it dies."""
+"""The gateway's side of the fork server: start it, ask it for processes, replace it when it dies."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from online_judge.processes import temporary_folders
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed, is_readable
 from online_judge.sandbox import read_back
-from online_judge.sandbox.process_spec import PlayerSpec, zygote_environment
+from online_judge.sandbox.process_spec import ProcessSpec, fork_server_environment
 
 log = logging.getLogger(__name__)
 
@@ -30,14 +30,14 @@ _STOP_S = 10.0
 _FACTS_S = 120.0
 
 
-class ZygoteLost(Exception):
-    """The zygote died while something was asked of it."""
+class ForkServerLost(Exception):
+    """The fork server died while something was asked of it."""
 
 
 class Attempts:
-    """Attempts at one job: two, and another for each in which the zygote died, four in all."""
+    """Attempts at one job: two, and another for each in which the fork server died, four in all."""
 
-    def __init__(self, forks: Nursery) -> None:
+    def __init__(self, forks: ForkClient) -> None:
         """None is made yet."""
         self._forks = forks
         self._left = _ATTEMPTS
@@ -60,8 +60,8 @@ class Attempts:
         return self._left - spent > 0 and self._most > 0
 
 
-class Nursery:
-    """Owner of the zygote process and of the judge's temporary folder; safe to call from threads."""
+class ForkClient:
+    """Owner of the fork server process and of the judge's temporary folder; safe to call from threads."""
 
     def __init__(self, required: read_back.Level = "none") -> None:
         """Start nothing yet; ``required`` is the least sandbox in which anything runs."""
@@ -73,14 +73,14 @@ class Nursery:
         self._starts = 0
         self._home_lock: int | None = None
         self._weaknesses: set[tuple[str, ...]] = set()
-        self._noting = threading.Lock()  # apart: an evaluation that ends does not wait for the zygote
+        self._noting = threading.Lock()  # apart: an evaluation that ends does not wait for the fork server
         self.home = Path()
         self.versions: dict[str, str] = {}
         self.sandbox: dict[str, Any] | None = None
         self.evaluator_level: read_back.Level = "none"
 
     def start(self) -> None:
-        """Start the zygote and wait until it is ready.
+        """Start the fork server and wait until it is ready.
 
         Raises:
             JudgeError: it does not come up.
@@ -89,7 +89,7 @@ class Nursery:
             self._ensure()
 
     def close(self) -> None:
-        """End the zygote and everything below it, and remove the temporary folder."""
+        """End the fork server and everything below it, and remove the temporary folder."""
         with self._lock:
             self._closed = True
             if self._channel is not None:
@@ -98,16 +98,16 @@ class Nursery:
                 try:
                     self._process.wait(_STOP_S)
                 except subprocess.TimeoutExpired:
-                    log.error("the zygote did not end within %s s: it is killed", _STOP_S)
+                    log.error("the fork server did not end within %s s: it is killed", _STOP_S)
                     self._process.kill()
                     self._process.wait()
             if self.home != Path():
                 shutil.rmtree(self.home, ignore_errors=True)
             self._release_home()
 
-    def fork_player(self, player_end: int, lifeline: int, spec: PlayerSpec) -> int:
-        """A new keeper with its player; gives the keeper's process id."""
-        return self._fork({"op": "player", "spec": spec.to_json()}, [player_end, lifeline])
+    def fork_process(self, process_end: int, lifeline: int, spec: ProcessSpec) -> int:
+        """A new supervisor with its process; gives the supervisor's process id."""
+        return self._fork({"op": "candidate", "spec": spec.to_json()}, [process_end, lifeline])
 
     def note_sandbox(self, sandbox: dict[str, Any], role: Literal["candidate", "evaluator"]) -> None:
         """Keep what is in force around processes of this role; warn, once, of what is not.
@@ -133,7 +133,7 @@ class Nursery:
 
     @property
     def generation(self) -> int:
-        """Return a number that grows when the zygote dies, and with it all processes below it."""
+        """Return a number that grows when the fork server dies, and with it all processes below it."""
         process = self._process
         return self._starts + (process is not None and process.poll() is not None)
 
@@ -153,8 +153,8 @@ class Nursery:
         environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
         try:
             self._fork({"op": "facts", "environment": environment}, [write])
-        except ZygoteLost as error:
-            raise JudgeError(f"the judge's zygote died while it looked for GPUs: {error}") from error
+        except ForkServerLost as error:
+            raise JudgeError(f"the judge's fork server died while it looked for GPUs: {error}") from error
         finally:
             os.close(write)
         with os.fdopen(read, "rb") as pipe:
@@ -167,7 +167,7 @@ class Nursery:
         return [(name, target) for name, target in json.loads(text)["gpus"]]
 
     def kill(self, pid: int) -> None:
-        """Kill a process that this nursery's zygote forked."""
+        """Kill a process that this fork client's fork server forked."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
@@ -184,7 +184,7 @@ class Nursery:
                 if self._process is not None:
                     self._process.kill()
                     self._process.wait()
-                raise ZygoteLost(str(error)) from error
+                raise ForkServerLost(str(error)) from error
             return int(answer["pid"])
 
     def _release_home(self) -> None:
@@ -194,11 +194,11 @@ class Nursery:
 
     def _ensure(self) -> None:
         if self._closed:
-            raise ZygoteLost("the judge is closing")
+            raise ForkServerLost("the judge is closing")
         if self._process is not None and self._process.poll() is None:
             return
         if self._process is not None:
-            log.error("the zygote died (exit status %s): starting another", self._process.returncode)
+            log.error("the fork server died (exit status %s): starting another", self._process.returncode)
         if self._channel is not None:
             self._channel.close()
         if self.home == Path() or not self.home.is_dir():
@@ -217,7 +217,7 @@ class Nursery:
                     str(self.home),
                 ],
                 pass_fds=[theirs.fileno(), self._home_lock],
-                env=zygote_environment(os.environ, self.home),
+                env=fork_server_environment(os.environ, self.home),
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,

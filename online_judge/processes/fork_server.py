@@ -32,10 +32,10 @@ log = logging.getLogger(__name__)
 _PRELOADED = ("common", "protocol", "cpu", "candidate", "evaluator", "verdict")
 
 
-class Zygote:
+class ForkServer:
     """Answers fork orders on one channel until it closes; leaves no process behind.
 
-    Orders are JSON objects with an ``op``: ``player`` (descriptors: the process's socket, its keeper's
+    Orders are JSON objects with an ``op``: ``process`` (descriptors: the process's socket, its supervisor's
     lifeline), ``facts`` (descriptor: where the answer goes). Each is answered with the new process's id.
     """
 
@@ -70,8 +70,8 @@ class Zygote:
         order, fds = self._control.receive_json()
         job: Callable[[], NoReturn]
         match order["op"]:
-            case "player":
-                job = _keeper(order, fds, self._helpers)
+            case "candidate":
+                job = _supervisor(order, fds, self._helpers)
             case "facts":
                 job = _facts(order, fds)
             case unknown:
@@ -82,7 +82,7 @@ class Zygote:
             try:
                 self._leave(fds, parent)
                 job()
-            except BaseException:  # noqa: BLE001 - a child must never go on as a second zygote
+            except BaseException:  # noqa: BLE001 - a child must never go on as a second fork server
                 traceback.print_exc()
             finally:
                 os._exit(1)
@@ -92,14 +92,14 @@ class Zygote:
         self._control.send_json({"pid": pid})
 
     def _leave(self, keep: list[int], parent: int) -> None:
-        """In the child: drop what belongs to the zygote alone."""
+        """In the child: drop what belongs to the fork server alone."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         linux.die_with_parent(signal.SIGKILL, parent)
         linux.close_descriptors(keep)
 
     def _reap(self) -> None:
-        """Collect the dead; kill orphans that a keeper, itself killed, could not take along."""
+        """Collect the dead; kill orphans that a supervisor, itself killed, could not take along."""
         with contextlib.suppress(BlockingIOError):
             os.read(self._wake_read, 4096)
         with contextlib.suppress(ChildProcessError):
@@ -116,8 +116,8 @@ class Zygote:
                     os.kill(pid, signal.SIGKILL)
 
 
-def _keeper(order: dict[str, Any], fds: list[int], helpers: WarmCache) -> Callable[[], NoReturn]:
-    spec = process_spec.PlayerSpec.from_json(order["spec"])
+def _supervisor(order: dict[str, Any], fds: list[int], helpers: WarmCache) -> Callable[[], NoReturn]:
+    spec = process_spec.ProcessSpec.from_json(order["spec"])
 
     def play(sock: socket.socket) -> NoReturn:
         from online_judge.candidate import compile_process
@@ -126,7 +126,7 @@ def _keeper(order: dict[str, Any], fds: list[int], helpers: WarmCache) -> Callab
 
         mains = {"candidate": be_candidate, "compiler": compile_process.main, "evaluator": be_evaluator}
         if spec.role == "evaluator":
-            linux.set_process_name("judge-referee")
+            linux.set_process_name("judge-evaluator")
         process_spec.enter(spec)
         helpers.seed(Path(os.environ["TRITON_CACHE_DIR"]))
         mains[spec.role](sock, spec)
@@ -167,7 +167,7 @@ def _import_everything() -> dict[str, str]:
     from online_judge.candidate import compile_process
     from online_judge.evaluator import size_check
 
-    for package in _PRELOADED:  # players do not see this repository's files
+    for package in _PRELOADED:  # processes do not see this repository's files
         path = [str(Path(online_judge.__path__[0], package))]
         for module in pkgutil.walk_packages(path, f"online_judge.{package}."):
             importlib.import_module(module.name)
@@ -184,10 +184,10 @@ def _import_everything() -> dict[str, str]:
 
 def main(argv: list[str]) -> None:
     """Serve the control socket whose descriptor, with the home folder, the arguments name."""
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s zygote %(message)s")
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s fork server %(message)s")
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     control = Channel.from_fd(int(argv[0]))
-    linux.set_process_name("judge-zygote")
+    linux.set_process_name("judge-fork-server")
     linux.become_subreaper()
     building = Building(Path(argv[1]) / "helpers") if has_driver() else None
     versions = _import_everything()
@@ -199,7 +199,7 @@ def main(argv: list[str]) -> None:
     cgroups.sweep()
     gc.collect()
     gc.freeze()
-    Zygote(control, argv[1], helpers).serve(versions)
+    ForkServer(control, argv[1], helpers).serve(versions)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A player under its keeper, as the gateway sees it."""
+"""A process under its supervisor, as the gateway sees it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
-from online_judge.processes.fork_client import Nursery
+from online_judge.processes.fork_client import ForkClient
 from online_judge.protocol.channel import Channel, ChannelClosed, is_readable
 
 log = logging.getLogger(__name__)
@@ -20,10 +20,10 @@ _OBITUARY_S = 1.0
 
 @dataclass(frozen=True)
 class Report:
-    """How a player ended, by its keeper's word.
+    """How a process ended, by its supervisor's word.
 
     Attributes:
-        died: by a signal, or together with its keeper.
+        died: by a signal, or together with its supervisor.
         how: in words that follow "the process ended".
         log: the end of what it printed.
         out_of_memory: the kernel killed one of its processes for want of memory.
@@ -41,27 +41,27 @@ class Report:
     sandbox: dict[str, Any] | None = None
 
 
-class PlayerHandle:
-    """Ends one player."""
+class ProcessHandle:
+    """Ends one process."""
 
-    def __init__(self, lifeline: socket.socket, keeper_pid: int) -> None:
+    def __init__(self, lifeline: socket.socket, supervisor_pid: int) -> None:
         self._lifeline = lifeline
         self._channel = Channel(lifeline)
-        self._keeper_pid = keeper_pid
+        self._supervisor_pid = supervisor_pid
         self._sandbox: dict[str, Any] | None = None
         self._obituary: dict[str, Any] | None = None
         self._lost = False
 
     def sandbox(self, timeout_s: float = _PATIENCE_S) -> dict[str, Any] | None:
-        """What is in force around the player; None if it does not come to stand in it in time."""
+        """What is in force around the process; None if it does not come to stand in it in time."""
         if self._sandbox is None and self._obituary is None:
             self._hear(timeout_s)
         return self._sandbox
 
-    def end(self, nursery: Nursery, *, seems_dead: bool = False) -> Report:
-        """Have the player and all that it started killed; return when nothing of it is left.
+    def end(self, fork_client: ForkClient, *, seems_dead: bool = False) -> Report:
+        """Have the process and all that it started killed; return when nothing of it is left.
 
-        With ``seems_dead`` the keeper is first given time to notice how the player died by itself.
+        With ``seems_dead`` the supervisor is first given time to notice how the process died by itself.
         """
         with self._lifeline:
             if seems_dead:
@@ -70,8 +70,8 @@ class PlayerHandle:
                 self._lifeline.shutdown(socket.SHUT_WR)
             self._hear_obituary(_END_S)
             if self._obituary is None and not self._lost:
-                log.error("a keeper did not end within %s s: it is killed", _END_S)
-                nursery.kill(self._keeper_pid)
+                log.error("a supervisor did not end within %s s: it is killed", _END_S)
+                fork_client.kill(self._supervisor_pid)
                 self._hear_obituary(_END_S)
         return self._report()
 

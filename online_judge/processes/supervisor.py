@@ -1,4 +1,4 @@
-"""The process above one player: it adopts every descendant, and none of them outlives it."""
+"""The process above one process: it adopts every descendant, and none of them outlives it."""
 
 from __future__ import annotations
 
@@ -50,26 +50,26 @@ class _Tail:
 
 
 def keep(
-    play: Callable[[socket.socket], NoReturn], player_end: int, lifeline: int, wanted: Wanted
+    play: Callable[[socket.socket], NoReturn], process_end: int, lifeline: int, wanted: Wanted
 ) -> NoReturn:
-    """Fork a player into its sandbox, wait for its end or the order to end it, kill its tree, report, exit.
+    """Fork a process into its sandbox, wait for its end or the order to end it, kill its tree, report, exit.
 
     Where permitted this process runs before all ordinary ones, so that a fork bomb does not keep it waiting.
     The candidate's own priority stays that of the reference: both are timed.
 
-    Runs in a fresh child of the zygote. Two messages go over the lifeline. Before ``play`` is called:
-    ``{"sandbox": {...}}``, see :mod:`online_judge.sandbox.read_back`. When nothing of the player is left:
+    Runs in a fresh child of the fork server. Two messages go over the lifeline. Before ``play`` is called:
+    ``{"sandbox": {...}}``, see :mod:`online_judge.sandbox.read_back`. When nothing of the process is left:
     ``{"exit": code | null, "signal": number | null, "crowded": bool, "out_of_memory": bool, "started": bool,
-    "log": text}``; exit and signal are null when the player was ended by order, ``started`` is false when
+    "log": text}``; exit and signal are null when the process was ended by order, ``started`` is false when
     it came to its end before the sandbox stood, so that it is nothing of the candidate's.
 
     Args:
-        play: the player's main function, given its socket.
-        player_end: descriptor of the player's socket.
+        play: the process's main function, given its socket.
+        process_end: descriptor of the process's socket.
         lifeline: descriptor over which the report goes; its closing, or any message, is the order.
         wanted: the sandbox.
     """
-    linux.set_process_name("judge-keeper")
+    linux.set_process_name("judge-supervisor")
     linux.become_subreaper()
     stop: list[int] = []
     signal.signal(signal.SIGTERM, lambda signum, frame: stop.append(signum))
@@ -91,12 +91,12 @@ def keep(
     gate.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     pid = os.fork()
     if pid == 0:
-        _become_player(play, player_end, log_write, theirs.detach(), plan, me)
+        _become_process(play, process_end, log_write, theirs.detach(), plan, me)
     if plan.group is not None:
-        plan.group.take(pid)  # some 10 ms, in which the player is busy with its other walls
+        plan.group.take(pid)  # some 10 ms, in which the process is busy with its other walls
     theirs.close()
     os.close(log_write)
-    os.close(player_end)
+    os.close(process_end)
     os.set_blocking(log_read, False)
     tail = _Tail(LOG_BYTES)
     channel = Channel.from_fd(lifeline)
@@ -174,13 +174,13 @@ def _is_crowded(supervisor: int, group: Group | None) -> bool:
     return len(linux.descendants(supervisor)) > MAX_PROCESSES
 
 
-def _fork_init(keeper: int) -> int:
-    """Fork what adopts orphans in the players' process namespace; its end kills everything there.
+def _fork_init(supervisor: int) -> int:
+    """Fork what adopts orphans in the processes' process namespace; its end kills everything there.
 
     It is the first process of that namespace if there is one; else it does nothing. It ends with the
-    keeper, even one that is killed: then the pipe between them closes. The next process there gets a number
-    that nobody else has in a namespace of its own: CUDA takes memory from a process of the same
-    number for its own, and refuses to open it.
+    supervisor, even one that is killed: then the pipe between them closes. The next process there gets a
+    number that nobody else has in a namespace of its own: CUDA takes memory from a process of the same number
+    for its own, and refuses to open it.
     """
     watch, held = os.pipe()
     numbered, done = os.pipe()
@@ -188,28 +188,28 @@ def _fork_init(keeper: int) -> int:
     if pid != 0:
         os.close(watch)
         os.close(done)
-        os.set_inheritable(held, False)  # stays open as long as the keeper lives
+        os.set_inheritable(held, False)  # stays open as long as the supervisor lives
         os.read(numbered, 1)
         os.close(numbered)
         return pid
     try:
         if os.getpid() == 1:
             with contextlib.suppress(OSError):
-                Path(_LAST_NUMBER).write_text(str(keeper))
+                Path(_LAST_NUMBER).write_text(str(supervisor))
         os.close(done)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then buries the dead
         linux.set_process_name(INIT)
         linux.close_descriptors({watch})
-        linux.die_with_parent(signal.SIGKILL, keeper)
+        linux.die_with_parent(signal.SIGKILL, supervisor)
         os.read(watch, 1)
     finally:
         os._exit(0)
 
 
 def _open_gate(gate: socket.socket, plan: Plan, lifeline: Channel) -> bool:
-    """Read back the sandbox of a player that says it is ready, tell, and let it go on."""
+    """Read back the sandbox of a process that says it is ready, tell, and let it go on."""
     with gate:
         word, extra, _, _ = gate.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
         if not word:
@@ -224,18 +224,18 @@ def _open_gate(gate: socket.socket, plan: Plan, lifeline: Channel) -> bool:
     return True
 
 
-def _orphans(keeper: int, player: int) -> int:
+def _orphans(supervisor: int, process: int) -> int:
     """Processes that still run although the one that started them has ended."""
     tree = linux.process_tree()
-    own = [child for child in tree.get(keeper, ()) if child != player]
+    own = [child for child in tree.get(supervisor, ()) if child != process]
     inits = [child for child in own if linux.process_name(child) == INIT]
     adopted = [child for child in own if child not in inits]
-    adopted += [child for init in inits for child in tree.get(init, ()) if child != player]
+    adopted += [child for init in inits for child in tree.get(init, ()) if child != process]
     return sum(linux.is_running(child) for child in adopted)
 
 
-def _reap(wake_read: int, player: int) -> int | None:
-    """Collect the dead, adopted ones included; the player's wait status if it is among them."""
+def _reap(wake_read: int, process: int) -> int | None:
+    """Collect the dead, adopted ones included; the process's wait status if it is among them."""
     status = None
     with contextlib.suppress(BlockingIOError):
         os.read(wake_read, 4096)
@@ -244,14 +244,14 @@ def _reap(wake_read: int, player: int) -> int | None:
             pid, found = os.waitpid(-1, os.WNOHANG)
             if pid == 0:
                 break
-            if pid == player:
+            if pid == process:
                 status = found
     return status
 
 
-def _become_player(
+def _become_process(
     play: Callable[[socket.socket], NoReturn],
-    player_end: int,
+    process_end: int,
     log_write: int,
     gate: int,
     plan: Plan,
@@ -261,13 +261,13 @@ def _become_player(
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     linux.die_with_parent(signal.SIGKILL, parent)
-    linux.set_process_name("judge-player")
+    linux.set_process_name("judge-candidate")
     os.setsid()
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.dup2(log_write, 1)
     os.dup2(log_write, 2)
-    linux.close_descriptors({player_end, gate})
+    linux.close_descriptors({process_end, gate})
     try:
         entered = confinement.enter(plan)
         linux.die_with_parent(signal.SIGKILL, parent)  # a change of user forgets it
@@ -277,7 +277,7 @@ def _become_player(
         os.close(gate)
         if not entered.alone:
             linux.forbid_inspection()
-    except BaseException:  # noqa: BLE001 - the keeper logs it
+    except BaseException:  # noqa: BLE001 - the supervisor logs it
         traceback.print_exc()
         os._exit(1)
-    play(socket.socket(fileno=player_end))
+    play(socket.socket(fileno=process_end))

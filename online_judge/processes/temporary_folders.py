@@ -15,7 +15,7 @@ def make() -> tuple[Path, int]:
     """A new folder, and the descriptor of its lock: the judge lives as long as any process has it open.
 
     The folder's name tells a candidate nothing. The descriptor is to be closed in every process but the
-    gateway and the zygote.
+    gateway and the fork server.
     """
     home = Path(tempfile.mkdtemp()).resolve()  # as a candidate's getcwd() says it
     unlocked = home / f"{LOCK}.new"

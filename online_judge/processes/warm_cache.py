@@ -1,9 +1,9 @@
-"""What every player's Triton would work out anew before its first launch, worked out once per judge.
+"""What every candidate's Triton would work out anew before its first launch, worked out once per judge.
 
 Triton compiles helpers in C for each new cache folder: one that talks to the driver and, before version
 3.7, one per launch signature. They are keyed by their source, so they are compiled once, kept in memory,
-and written into each player's own empty folder; what a candidate does to its copies dies with it.
-Other things are the same in every process: those are asked for in the zygote, before it forks.
+and written into each candidate process's own empty folder; what a candidate does to its copies dies with it.
+Other things are the same in every process: those are asked for in the fork server, before it forks.
 None of this starts CUDA.
 """
 
@@ -70,7 +70,7 @@ class Building:
         )
 
     def result(self) -> WarmCache:
-        """Wait for the end; what could not be compiled is missing, and players compile it themselves."""
+        """Wait for the end; what could not be compiled is missing, and candidates compile it themselves."""
         try:
             _, errors = self._process.communicate(timeout=_BUILD_S)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""What can be wrong with a candidate, as data; a player's claims are checked and cut to size here."""
+"""What can be wrong with a candidate, as data; a candidate's claims are checked and cut to size here."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class Failure:
 
     @classmethod
     def from_claim(cls, stage: Stage, claim: object) -> Failure:
-        """What a player says of its failure in ``stage``; an impossible status becomes the stage's own."""
+        """What a candidate says of its failure in ``stage``; an impossible status becomes the stage's own."""
         data = printable.tree(claim) if isinstance(claim, dict) else {}
         named = data.get("status")
         status = _FALLBACK[stage]

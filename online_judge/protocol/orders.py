@@ -1,4 +1,4 @@
-"""What a referee asks of its player; the answers are JSON objects."""
+"""What an evaluator asks of its candidate process; the answers are JSON objects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Load:
     Attributes:
         source: its text.
         tf32: precision policy.
-        build_dir: where CUDA extensions are built; None is the player's own folder.
+        build_dir: where CUDA extensions are built; None is the candidate process's own folder.
     """
 
     source: bytes
@@ -94,9 +94,10 @@ BlockKind = Literal["marked", "plain", "graph"]
 class Block:
     """Call with the first ``calls`` argument lists, one after another, in three steps.
 
-    The player answers ``{"ready": bool}`` when all is prepared; to ``GO`` it answers with ``DONE`` when the
-    block is done on the device; then come its times. ``marked`` calls are timed one by one, with ``flushes``
-    L2 flushes before each; ``plain`` ones are not; a ``graph`` is captured the first time, and replayed.
+    The candidate answers ``{"ready": bool}`` when all is prepared; to ``GO`` it answers with ``DONE`` when
+    the block is done on the device; then come its times. ``marked`` calls are timed one by one, with
+    ``flushes`` L2 flushes before each; ``plain`` ones are not; a ``graph`` is captured the first time, and
+    replayed.
     """
 
     calls: int

@@ -1,4 +1,4 @@
-"""One block of shared memory that carries a whole tree of tensors between referee and player."""
+"""One block of shared memory that carries a whole tree of tensors between evaluator and candidate process."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def lay_out(tensors: Sequence[Any], *, contiguous: bool = False) -> tuple[tuple[
     return tuple(places), max(end, _ALIGN)
 
 
-class Arena:
+class SharedTensors:
     """The owner's side: allocates, fills, exports and frees."""
 
     def __init__(self, nbytes: int, *, cuda: bool) -> None:
@@ -85,7 +85,7 @@ class Arena:
             self._handle = cuda_driver.export(self._address)
             self._bytes = cuda_driver.as_bytes(self._address, nbytes)
         else:
-            fd = os.memfd_create("arena", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+            fd = os.memfd_create("shared", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             try:
                 os.ftruncate(fd, nbytes)
             except OSError as error:
@@ -113,7 +113,7 @@ class Arena:
             torch.cuda.synchronize()
 
     def free(self) -> None:
-        """Give the memory back; the player must be gone, and views must not be used any more."""
+        """Give the memory back; the candidate process must be gone, and views must not be used any more."""
         self._bytes = None
         for fd in self.fds:
             os.close(fd)
@@ -124,8 +124,8 @@ class Arena:
             self._address = 0
 
 
-class Window:
-    """The player's side: maps an arena of the referee."""
+class MappedTensors:
+    """The candidate process's side: maps an arena of the evaluator."""
 
     def __init__(self, parcel: Parcel, fds: Sequence[int]) -> None:
         """Map ``parcel``; on the CPU its descriptor is ``fds[0]``, which is closed."""
@@ -159,7 +159,7 @@ class Window:
             self.close()
 
 
-def pack(value: Any, *, cuda: bool) -> tuple[Arena, Parcel]:
+def pack(value: Any, *, cuda: bool) -> tuple[SharedTensors, Parcel]:
     """Copy a tree into a fresh arena.
 
     Raises:
@@ -167,10 +167,10 @@ def pack(value: Any, *, cuda: bool) -> tuple[Arena, Parcel]:
     """
     tree = trees.take_apart(value)
     places, nbytes = lay_out(tree.leaves)
-    arena = Arena(nbytes, cuda=cuda)
+    shared = SharedTensors(nbytes, cuda=cuda)
     for leaf, place in zip(tree.leaves, places, strict=True):
-        arena.view(place).copy_(leaf.detach())
-    return arena, arena.parcel(tree.shape, places)
+        shared.view(place).copy_(leaf.detach())
+    return shared, shared.parcel(tree.shape, places)
 
 
 def _map(fd: int, nbytes: int) -> Any:

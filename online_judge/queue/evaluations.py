@@ -25,7 +25,7 @@ from online_judge.settings import Settings
 from online_judge.slots import baselines
 from online_judge.slots.compile_slot import CompileSlot
 from online_judge.slots.config_sweep import evaluate_tuned
-from online_judge.slots.device_slot import Bench
+from online_judge.slots.device_slot import DeviceSlot
 from online_judge.slots.devices import Machine
 from online_judge.slots.sharing import Cancelled
 
@@ -81,19 +81,19 @@ class Evaluations:
         return Question.of(request, self._recorded_ms(request), [*sorted(hardware), *versions], kind)
 
     def work(self, kind: JobKind, request: EvaluationRequest | ProblemRequest) -> Work:
-        """What a slot does for a job; it raises as the methods of :class:`Bench` do.
+        """What a slot does for a job; it raises as the methods of :class:`DeviceSlot` do.
 
         A failing reference is the answer to a ``problem``, and raises ProblemError otherwise.
         """
 
-        def run(bench: Bench | CompileSlot, cancelled: threading.Event) -> Finding:
+        def run(device_slot: DeviceSlot | CompileSlot, cancelled: threading.Event) -> Finding:
             status = "infra_error"
             begin = time.monotonic()
-            bench.stage_seconds = {}
+            device_slot.stage_seconds = {}
             try:
-                found = _printable(self._perform(bench, kind, request, cancelled))
+                found = _printable(self._perform(device_slot, kind, request, cancelled))
                 status = _status(found)
-                self._tell(bench.device.id, found)
+                self._tell(device_slot.device.id, found)
                 return found
             except Cancelled:
                 status = "cancelled"
@@ -103,7 +103,7 @@ class Evaluations:
                 raise ProblemError(printable.text(str(error))) from error
             finally:
                 self.metrics.evaluated(kind, status)
-                self.metrics.spent(bench.stage_seconds | {"slot": time.monotonic() - begin})
+                self.metrics.spent(device_slot.stage_seconds | {"slot": time.monotonic() - begin})
 
         return run
 
@@ -123,27 +123,29 @@ class Evaluations:
 
     def _perform(
         self,
-        bench: Bench | CompileSlot,
+        device_slot: DeviceSlot | CompileSlot,
         kind: JobKind,
         request: EvaluationRequest | ProblemRequest,
         cancelled: threading.Event,
     ) -> Finding:
-        if isinstance(bench, CompileSlot):
+        if isinstance(device_slot, CompileSlot):
             assert isinstance(request, EvaluationRequest)
-            return bench.compile(request, cancelled)
+            return device_slot.compile(request, cancelled)
         if kind == "problem":
-            return self._check_problem(bench, request, cancelled)
+            return self._check_problem(device_slot, request, cancelled)
         if kind == "candidate" and isinstance(request, EvaluationRequest):
             judge = (
-                evaluate_tuned if request.tune_s and TUNABLES in request.custom_model_src else Bench.evaluate
+                evaluate_tuned
+                if request.tune_s and TUNABLES in request.custom_model_src
+                else DeviceSlot.evaluate
             )
-            return judge(bench, request, self._recorded_ms(request), cancelled)
+            return judge(device_slot, request, self._recorded_ms(request), cancelled)
         if kind == "profile" and isinstance(request, EvaluationRequest):
-            return bench.profile(request, cancelled)
+            return device_slot.profile(request, cancelled)
         raise JudgeError(f"jobs of kind {kind} cannot be run here")
 
     def _check_problem(
-        self, bench: Bench, request: EvaluationRequest | ProblemRequest, cancelled: threading.Event
+        self, device_slot: DeviceSlot, request: EvaluationRequest | ProblemRequest, cancelled: threading.Event
     ) -> ProblemReport:
         asked = ProblemRequest(
             original_model_src=request.original_model_src,
@@ -154,7 +156,7 @@ class Evaluations:
         )
         reason, traits = "", None
         try:
-            traits = bench.check_problem(asked, cancelled)
+            traits = device_slot.check_problem(asked, cancelled)
         except ProblemError as error:
             reason = str(error)
         return ProblemReport(

@@ -110,9 +110,9 @@ class Metrics:
         """Show the load as well, as it is whenever it is asked for."""
         self.registry.register(_Load(scheduler, board))
 
-    def watch_players(self, pools: Mapping[int, Pool]) -> None:
-        """Show how many players of each device wait for a candidate."""
-        self.registry.register(_Players(pools))
+    def watch_processes(self, pools: Mapping[int, Pool]) -> None:
+        """Show how many candidate processes of each device wait for a candidate."""
+        self.registry.register(_Processes(pools))
 
     def render(self) -> bytes:
         """The text of ``/metrics``."""
@@ -144,17 +144,17 @@ class _Load(Collector):
         yield jobs
 
 
-class _Players(Collector):
-    """Armed players, counted when they are asked for."""
+class _Processes(Collector):
+    """ReadyProcess candidate processes, counted when they are asked for."""
 
     def __init__(self, pools: Mapping[int, Pool]) -> None:
         self._pools = pools
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """Players now."""
-        armed = GaugeMetricFamily(
-            f"{_PREFIX}armed_players", "Players that wait for a candidate", labels=("device",)
+        """Processes now."""
+        ready = GaugeMetricFamily(
+            f"{_PREFIX}armed_players", "Processes that wait for a candidate", labels=("device",)
         )
         for device, pool in self._pools.items():
-            armed.add_metric([str(device)], pool.armed)
-        yield armed
+            ready.add_metric([str(device)], pool.ready)
+        yield ready

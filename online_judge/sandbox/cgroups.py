@@ -26,10 +26,10 @@ class _Parent:
 
 
 class Group:
-    """The control group of one player; every part of it may be missing."""
+    """The control group of one process; every part of it may be missing."""
 
     def __init__(self, owner: int, memory_bytes: int, processes: int) -> None:
-        """Make it for the keeper ``owner``, as far as this machine lets us."""
+        """Make it for the supervisor ``owner``, as far as this machine lets us."""
         self._parts: dict[str, tuple[str, Path]] = {}
         for parent in _parents():
             path = parent.path / f"{_PREFIX}{owner}"
@@ -110,7 +110,7 @@ class Group:
 
 
 def sweep() -> None:
-    """Take away the groups of keepers that are gone."""
+    """Take away the groups of supervisors that are gone."""
     for parent in {parent.path for parent in _parents()}:
         for path in parent.glob(f"{_PREFIX}*"):
             if not os.path.exists(f"/proc/{path.name.removeprefix(_PREFIX)}"):

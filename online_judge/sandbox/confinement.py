@@ -1,4 +1,4 @@
-"""The walls around a player: put up by its own process before it does anything, read back by its keeper.
+"""The walls around a process: put up by its own process before it does anything, read back by its supervisor.
 
 Each wall is put up where the machine permits it and left out where it does not; what stands is the
 business of :mod:`online_judge.sandbox.read_back`.
@@ -35,7 +35,7 @@ class Walls:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a player may use.
+    """How much a process may use.
 
     Attributes:
         memory_bytes: of all its processes together, its folder included.
@@ -60,16 +60,16 @@ CUDA_LIMITS: Final = Limits(memory_bytes=48 * 2**30)  # CUDA reserves address sp
 
 @dataclass(frozen=True)
 class Wanted:
-    """The sandbox of a player, as it would be on a machine that permits everything."""
+    """The sandbox of a process, as it would be on a machine that permits everything."""
 
-    room: mounts.Room
+    view: mounts.FileView
     walls: Walls
     limits: Limits
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a keeper prepared for its player.
+    """What a supervisor prepared for its process.
 
     Attributes:
         wanted: what was asked for.
@@ -88,12 +88,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class Entered:
-    """What a player knows of its own walls.
+    """What a process knows of its own walls.
 
     Attributes:
         landlocked: the kernel took its Landlock rules.
         alone: no other process of its user sees it; else it is to be closed to inspection once its
-            keeper has read back what stands.
+            supervisor has read back what stands.
     """
 
     landlocked: bool
@@ -101,7 +101,7 @@ class Entered:
 
 
 def prepare(wanted: Wanted) -> Plan:
-    """Make ready in the keeper, and give it a process namespace for its children where that is permitted.
+    """Make ready in the supervisor, and give it a process namespace for its children where that is permitted.
 
     Without privileges all walls stand in a user namespace, where that is permitted.
     """
@@ -139,7 +139,7 @@ def enter(plan: Plan) -> Entered:
     linux.forbid_new_privileges()
     linux.forbid_inspection(forbid=False)
     _limit(plan.wanted.limits, alone=plan.user_namespace or os.getuid() == plan.uid)
-    landlocked = walls.landlock and _lock(plan.wanted.room, moved=moved)
+    landlocked = walls.landlock and _lock(plan.wanted.view, moved=moved)
     with contextlib.suppress(OSError):
         linux.join_new_keyring()
     if walls.seccomp:  # last: it refuses what the steps before need
@@ -152,19 +152,19 @@ def _move_in(plan: Plan) -> bool:
     uid, gid = (os.getuid(), os.getgid()) if plan.uid is None else (plan.uid, plan.uid)
     try:
         linux.unshare(linux.NEW_MOUNTS)
-        mounts.move_in(plan.wanted.room, uid, gid, plan.wanted.limits.disk_bytes)
+        mounts.move_in(plan.wanted.view, uid, gid, plan.wanted.limits.disk_bytes)
     except OSError:
         return False
     return True
 
 
-def _lock(room: mounts.Room, *, moved: bool) -> bool:
-    writable = (room.folder, *room.writable, *room.devices, "/proc")
+def _lock(view: mounts.FileView, *, moved: bool) -> bool:
+    writable = (view.folder, *view.writable, *view.devices, "/proc")
     try:
         if moved:
             landlock.restrict(("/",), (*writable, mounts.TEMPORARY, mounts.SHARED_MEMORY))
         else:
-            landlock.restrict((*room.visible, "/etc/passwd", "/etc/group"), writable)
+            landlock.restrict((*view.visible, "/etc/passwd", "/etc/group"), writable)
     except OSError:
         return False
     return True

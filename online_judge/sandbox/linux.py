@@ -234,7 +234,7 @@ def stopped_below(root: int) -> Iterator[None]:
 def kill_descendants() -> None:
     """Kill everything below this subreaper and return when nothing is left.
 
-    All are stopped before any is killed, so that none can fork out of the way.
+    All are stopped before any is killed, so that none ca fork out of the way.
     """
     me = os.getpid()
     while True:

@@ -1,4 +1,4 @@
-"""A file system of a player's own: what it needs, read-only, and a folder of limited size to write in."""
+"""A file system of a process's own: what it needs, read-only, and a folder of limited size to write in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from online_judge.sandbox import linux
 
-REPOSITORY = str(Path(__file__).resolve().parent.parent)
+REPOSITORY = str(Path(__file__).resolve().parents[2])
 TEMPORARY, SHARED_MEMORY = "/tmp", "/dev/shm"
 SMALL_BYTES = 2**28
 _MAX_FILES = 200_000
@@ -56,8 +56,8 @@ _FILE_VARIABLES = ("TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "CC", "CXX")
 
 
 @dataclass(frozen=True)
-class Room:
-    """What of the file system a player sees.
+class FileView:
+    """What of the file system a process sees.
 
     Attributes:
         folder: its own, empty folder; the path stays what it is outside.
@@ -74,8 +74,10 @@ class Room:
     writable: tuple[str, ...] = ()
 
 
-def room(folder: str, *, cuda: bool, environment: Mapping[str, str], build_dir: str | None = None) -> Room:
-    """What a player sees: the system, this Python and its packages; nothing of this repository.
+def view(
+    folder: str, *, cuda: bool, environment: Mapping[str, str], build_dir: str | None = None
+) -> FileView:
+    """What a process sees: the system, this Python and its packages; nothing of this repository.
 
     ``build_dir`` is a real path: a symbolic link in it is an error when it is mounted.
     """
@@ -94,7 +96,7 @@ def room(folder: str, *, cuda: bool, environment: Mapping[str, str], build_dir: 
     writable: tuple[str, ...] = ()
     if build_dir and not any(is_within(inner, build_dir) for inner in (*secret, *python, *_SYSTEM)):
         writable = (build_dir,)
-    return Room(
+    return FileView(
         folder=folder,
         visible=(*_SYSTEM, *_SETTINGS, *dict.fromkeys(visible)),
         hidden=tuple(secret),
@@ -117,7 +119,7 @@ def is_installed() -> bool:
     return os.path.realpath(sysconfig.get_path("purelib")) == REPOSITORY
 
 
-def move_in(room: Room, uid: int, gid: int, disk_bytes: int) -> None:
+def move_in(view: FileView, uid: int, gid: int, disk_bytes: int) -> None:
     """Make ``room`` this process's whole file system; it has a mount namespace of its own already.
 
     Files in its folder are copied over. Until the last step everything happens beside the old file
@@ -127,13 +129,13 @@ def move_in(room: Room, uid: int, gid: int, disk_bytes: int) -> None:
         OSError: some of it could not be mounted.
     """
     _mount("", "/", "", _REC | _PRIVATE)
-    kept = [path for path in Path(room.folder).iterdir() if path.is_file() and not path.is_symlink()]
+    kept = [path for path in Path(view.folder).iterdir() if path.is_file() and not path.is_symlink()]
     files = {path.name: path.read_bytes() for path in kept}
-    guests = _guests(room.writable, uid, gid)
-    root = room.folder
-    _mount("player", root, "tmpfs", _NOSUID | _NODEV, "size=4m,nr_inodes=8192,mode=755")
+    guests = _guests(view.writable, uid, gid)
+    root = view.folder
+    _mount("candidate", root, "tmpfs", _NOSUID | _NODEV, "size=4m,nr_inodes=8192,mode=755")
     try:
-        _build(room, root, uid, gid, disk_bytes, guests)
+        _build(view, root, uid, gid, disk_bytes, guests)
         os.chdir(root)
         linux.call("pivot_root", b".", b".")
     except OSError:
@@ -143,24 +145,24 @@ def move_in(room: Room, uid: int, gid: int, disk_bytes: int) -> None:
         for fd in guests.values():
             os.close(fd)
     linux.call("umount2", b".", _DETACH)
-    os.chdir(room.folder)
+    os.chdir(view.folder)
     for name, content in files.items():
         Path(name).write_bytes(content)
         os.chown(name, uid, gid)
 
 
-def _build(room: Room, root: str, uid: int, gid: int, disk_bytes: int, guests: Mapping[str, int]) -> None:
+def _build(view: FileView, root: str, uid: int, gid: int, disk_bytes: int, guests: Mapping[str, int]) -> None:
     tree = _Tree(root)
-    order = [(path, tree.hide) for path in room.hidden] + [(path, tree.show) for path in room.visible]
+    order = [(path, tree.hide) for path in view.hidden] + [(path, tree.show) for path in view.visible]
     for path, place in sorted(order, key=lambda entry: len(Path(entry[0]).parts)):
         place(path)
-    for path in room.devices:
+    for path in view.devices:
         tree.show(path)
     for link, target in _LINKS.items():
         os.symlink(target, root + link)
-    for path in (room.folder, TEMPORARY, SHARED_MEMORY, "/proc", *guests):
+    for path in (view.folder, TEMPORARY, SHARED_MEMORY, "/proc", *guests):
         tree.make(path)
-    people = f"root:x:0:0::/:/bin/sh\nplayer:x:{uid}:{gid}::{room.folder}:/bin/sh\n"
+    people = f"root:x:0:0::/:/bin/sh\nplayer:x:{uid}:{gid}::{view.folder}:/bin/sh\n"
     Path(root + "/etc/passwd").write_bytes(people.encode())
     Path(root + "/etc/group").write_bytes(f"root:x:0:\nplayer:x:{gid}:\n".encode())
     _set_attributes(-100, os.fsencode(root), _RECURSIVE, _ATTRIBUTE_RDONLY)
@@ -173,19 +175,19 @@ def _build(room: Room, root: str, uid: int, gid: int, disk_bytes: int, guests: M
             _mount("/dev/null", root + name, "", _BIND)
     owner = f"nr_inodes={_MAX_FILES},mode=700,uid={uid},gid={gid}"
     for path in (TEMPORARY, SHARED_MEMORY):
-        _mount("player", root + path, "tmpfs", _NOSUID | _NODEV, f"size={SMALL_BYTES},{owner}")
-    _show_again(room, root)
-    os.makedirs(root + room.folder, exist_ok=True)
-    _mount("player", root + room.folder, "tmpfs", _NOSUID | _NODEV, f"size={disk_bytes},{owner}")
+        _mount("candidate", root + path, "tmpfs", _NOSUID | _NODEV, f"size={SMALL_BYTES},{owner}")
+    _show_again(view, root)
+    os.makedirs(root + view.folder, exist_ok=True)
+    _mount("candidate", root + view.folder, "tmpfs", _NOSUID | _NODEV, f"size={disk_bytes},{owner}")
     for path, fd in guests.items():
         os.makedirs(root + path, exist_ok=True)
         linux.call("syscall", _MOVE_MOUNT, fd, b"", -100, os.fsencode(root + path), _FROM_DESCRIPTOR)
 
 
-def _show_again(room: Room, root: str) -> None:
-    """Show what lies in a folder that the player has of its own, such as a Python under /tmp."""
+def _show_again(view: FileView, root: str) -> None:
+    """Show what lies in a folder that the process has of its own, such as a Python under /tmp."""
     tree = _Tree(root)
-    for path in room.visible:
+    for path in view.visible:
         if is_within(path, TEMPORARY) or is_within(path, SHARED_MEMORY):
             tree.show(path)
     for path in tree.shown:
@@ -214,7 +216,9 @@ class _Tree:
     def hide(self, path: str) -> None:
         """Put an empty directory over it if something above it is visible."""
         if self._is_shown(path) and os.path.isdir(path):
-            _mount("player", self._root + path, "tmpfs", _NOSUID | _NODEV, "size=1m,nr_inodes=1024,mode=755")
+            _mount(
+                "candidate", self._root + path, "tmpfs", _NOSUID | _NODEV, "size=1m,nr_inodes=1024,mode=755"
+            )
             self._hidden.append(path)
 
     def show(self, path: str) -> None:
@@ -259,7 +263,7 @@ class _Tree:
 
 
 def _guests(paths: Sequence[str], uid: int, gid: int) -> dict[str, int]:
-    """Detached mounts of those ``paths`` that can be lent to the player."""
+    """Detached mounts of those ``paths`` that can be lent to the process."""
     found = {}
     for path in paths:
         with contextlib.suppress(OSError):

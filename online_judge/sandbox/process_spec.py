@@ -1,4 +1,4 @@
-"""The surroundings of a player: private folders, an allow-listed environment, limits."""
+"""The surroundings of a process: private folders, an allow-listed environment, limits."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ _PASSED_ON = (
 
 
 @dataclass(frozen=True)
-class PlayerSpec:
-    """What a player is started with; it holds nothing of the problem.
+class ProcessSpec:
+    """What a process is started with; it holds nothing of the problem.
 
     Attributes:
-        folder: private folder; a candidate's source that is in it is found there by the player.
+        folder: private folder; a candidate's source that is in it is found there by the process.
         device: where the candidate runs.
         visible_devices: value of ``CUDA_VISIBLE_DEVICES``; empty on the CPU path.
         compile_target: what kernels are compiled for on the CPU path.
@@ -76,9 +76,9 @@ class PlayerSpec:
         return cls(**data)
 
 
-def zygote_environment(environment: Mapping[str, str], home: Path) -> dict[str, str]:
-    """What the zygote, and so every process below it, may know of the server's environment."""
-    root = str(Path(__file__).resolve().parent.parent)
+def fork_server_environment(environment: Mapping[str, str], home: Path) -> dict[str, str]:
+    """What the fork server, and so every process below it, may know of the server's environment."""
+    root = str(Path(__file__).resolve().parents[2])
     search_path = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     passed_on = {name: environment[name] for name in _PASSED_ON if name in environment}
     return (
@@ -98,16 +98,16 @@ def zygote_environment(environment: Mapping[str, str], home: Path) -> dict[str, 
     )
 
 
-def wanted(spec: PlayerSpec) -> Wanted:
+def wanted(spec: ProcessSpec) -> Wanted:
     """The sandbox of this process."""
     cuda = spec.device == "cuda"
     limits = confinement.CUDA_LIMITS if cuda else confinement.CPU_LIMITS
-    room = mounts.room(spec.folder, cuda=cuda, environment=os.environ, build_dir=spec.build_dir)
-    return Wanted(room, confinement.Walls(), limits)
+    view = mounts.view(spec.folder, cuda=cuda, environment=os.environ, build_dir=spec.build_dir)
+    return Wanted(view, confinement.Walls(), limits)
 
 
-def enter(spec: PlayerSpec) -> None:
-    """Settle this process, around which the keeper's walls stand already, in its folder and environment.
+def enter(spec: ProcessSpec) -> None:
+    """Settle this process, around which the supervisor's walls stand already, in its folder and environment.
 
     Needs no privileges. What belongs to the job comes with :func:`assign`, at once where the spec has it.
     """
@@ -128,7 +128,7 @@ def enter(spec: PlayerSpec) -> None:
     os.environ.clear()
     os.environ.update(keep)
     os.environ.update({name: str(path) for name, path in private.items()})
-    os.environ.update({"USER": "player", "LOGNAME": "player"})
+    os.environ.update({"USER": "candidate", "LOGNAME": "candidate"})
     os.environ["OMP_NUM_THREADS"] = "1"
     os.environ["CUDA_VISIBLE_DEVICES"] = spec.visible_devices
     tempfile.tempdir = None
@@ -139,11 +139,11 @@ def enter(spec: PlayerSpec) -> None:
         assign(spec, tf32=spec.tf32, build_dir=spec.build_dir)
 
 
-def assign(spec: PlayerSpec, *, tf32: str, build_dir: str | None = None) -> PlayerSpec:
+def assign(spec: ProcessSpec, *, tf32: str, build_dir: str | None = None) -> ProcessSpec:
     """Apply what belongs to one job; gives the whole spec.
 
-    ``build_dir`` can be written only where the player was started with it; else extensions are
-    built in the player's own folder.
+    ``build_dir`` can be written only where the process was started with it; else extensions are
+    built in the process's own folder.
     """
     if tf32 == "off":
         os.environ["TRITON_F32_DEFAULT"] = "ieee"

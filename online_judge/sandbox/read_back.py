@@ -1,4 +1,4 @@
-"""What stands around a player, as its keeper reads it back from the kernel.
+"""What stands around a process, as its supervisor reads it back from the kernel.
 
 The report is a flat JSON object that rides along with every verdict:
 
@@ -34,12 +34,12 @@ _UNLIMITED: Final = 2**60
 
 
 def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, Any]:
-    """What is in force around the player ``pid``, asked of the kernel.
+    """What is in force around the process ``pid``, asked of the kernel.
 
     Args:
         plan: what was meant to be.
-        pid: the player, as this process numbers it.
-        landlocked: the kernel cannot be asked about Landlock from outside: the player's word, given
+        pid: the process, as this process numbers it.
+        landlocked: the kernel cannot be asked about Landlock from outside: the process's word, given
             before anything of a candidate runs.
     """
     status = _status(pid)
@@ -151,13 +151,13 @@ def _interfaces(pid: int) -> set[str]:
 
 
 def _is_moved_in(plan: Plan, pid: int) -> bool:
-    """Whether the repository is out of sight and nothing can be written that is not the player's."""
-    room = plan.wanted.room
-    own = {room.folder, mounts.TEMPORARY, mounts.SHARED_MEMORY, "/proc", *room.writable}
+    """Whether the repository is out of sight and nothing can be written that is not the process's."""
+    view = plan.wanted.view
+    own = {view.folder, mounts.TEMPORARY, mounts.SHARED_MEMORY, "/proc", *view.writable}
     for each in mounts.table(pid):
         if "rw" in each.options and each.place not in own and not each.place.startswith("/proc/"):
             return False
-    return not os.path.lexists(f"/proc/{pid}/root{__file__}") or mounts.REPOSITORY not in room.hidden
+    return not os.path.lexists(f"/proc/{pid}/root{__file__}") or mounts.REPOSITORY not in view.hidden
 
 
 def _hides_processes(pid: int) -> bool:
@@ -166,7 +166,7 @@ def _hides_processes(pid: int) -> bool:
 
 
 def _disk_bytes(plan: Plan, pid: int) -> int | None:
-    own = (plan.wanted.room.folder, mounts.TEMPORARY, mounts.SHARED_MEMORY)
+    own = (plan.wanted.view.folder, mounts.TEMPORARY, mounts.SHARED_MEMORY)
     try:
         sizes = [os.statvfs(f"/proc/{pid}/root{path}") for path in own]
     except OSError:

@@ -15,7 +15,7 @@ _HEAD = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+([^\W\d]\w*)", re.MULTILINE
 
 
 def compile_report(failure: dict[str, Any] | None, source: str, folder: str) -> CompileReport:
-    """The report on ``source`` whose player, in ``folder``, told of this failure, or of none.
+    """The report on ``source`` whose candidate process, in ``folder``, told of this failure, or of none.
 
     Triton's messages begin with a place relative to the kernel's ``def`` and the text up to it; where that
     is found in the source, the line is the place itself, else the line that led there.

@@ -12,17 +12,17 @@ from typing import Any
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import CompileReport, EvaluationRequest
-from online_judge.processes.fork_client import Attempts, Nursery, ZygoteLost
-from online_judge.processes.pool import Armed, Pool
+from online_judge.processes.fork_client import Attempts, ForkClient, ForkServerLost
+from online_judge.processes.pool import Pool, ReadyProcess
 from online_judge.processes.process_handle import Report
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError, is_readable
 from online_judge.protocol.findings import Failure, Stage
-from online_judge.sandbox.process_spec import PlayerSpec
+from online_judge.sandbox.process_spec import ProcessSpec
 from online_judge.settings import Settings
 from online_judge.slots.compile_reports import compile_report
 from online_judge.slots.device_slot import Device
 from online_judge.slots.sharing import Cancelled
-from online_judge.slots.time_limits import CandidateTimeout, ReferenceTimeout, Watch
+from online_judge.slots.time_limits import CandidateTimeout, ReferenceTimeout, TimeLimits
 
 log = logging.getLogger(__name__)
 
@@ -33,38 +33,38 @@ _folder_numbers = itertools.count(1)
 
 
 def compile_slots(
-    nursery: Nursery, settings: Settings, compile_target: str, cores: tuple[int, ...] = ()
+    fork_client: ForkClient, settings: Settings, compile_target: str, cores: tuple[int, ...] = ()
 ) -> list[CompileSlot]:
-    """As many slots as the settings or the cores say; they share players, which begin to get ready.
+    """As many slots as the settings or the cores say; they share processes, which begin to get ready.
 
     Their processes run on ``cores``, or on any.
     """
     count = settings.compile_slots or max(1, (os.cpu_count() or 1) // 4)
 
-    def fresh() -> PlayerSpec:
-        folder = nursery.home / f"compile-{next(_folder_numbers)}"
+    def fresh() -> ProcessSpec:
+        folder = fork_client.home / f"compile-{next(_folder_numbers)}"
         folder.mkdir(mode=0o700, parents=True)
-        return PlayerSpec(str(folder), "cpu", "", compile_target, role="compiler", cores=cores)
+        return ProcessSpec(str(folder), "cpu", "", compile_target, role="compiler", cores=cores)
 
-    armed = _MAX_ARMED if settings.armed_players is None else settings.armed_players
-    pool = Pool(nursery, fresh, min(count, armed))
+    ready = _MAX_ARMED if settings.armed_players is None else settings.armed_players
+    pool = Pool(fork_client, fresh, min(count, ready))
     pool.fill()
-    return [CompileSlot(nursery, pool, settings, compile_target) for _ in range(count)]
+    return [CompileSlot(fork_client, pool, settings, compile_target) for _ in range(count)]
 
 
 class CompileSlot:
     """Compiles one candidate at a time; its methods block and are called from one thread at a time."""
 
-    def __init__(self, nursery: Nursery, pool: Pool, settings: Settings, compile_target: str) -> None:
-        """Start nothing yet; ``pool`` has players that execute no kernel."""
+    def __init__(self, fork_client: ForkClient, pool: Pool, settings: Settings, compile_target: str) -> None:
+        """Start nothing yet; ``pool`` has processes that execute no kernel."""
         self.device = Device(0, "cpu", "", f"compiler ({compile_target})")
         self.stage_seconds: dict[str, float] = {}  # of the latest job
-        self._forks = nursery
+        self._forks = fork_client
         self._pool = pool
         self._settings = settings
 
     def close(self) -> None:
-        """End the players that wait, for all slots that share them."""
+        """End the processes that wait, for all slots that share them."""
         self._pool.close()
 
     def compile(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
@@ -78,55 +78,55 @@ class CompileSlot:
         attempts = Attempts(self._forks)
         while attempts.another():
             try:
-                player = self._pool.take(cancelled)
-            except ZygoteLost as error:
+                process = self._pool.take(cancelled)
+            except ForkServerLost as error:
                 log.error("%s", error)
                 continue
-            if player is None:
+            if process is None:
                 raise Cancelled
-            report = self._play(player, request, cancelled, attempts)
+            report = self._play(process, request, cancelled, attempts)
             if report is not None:
                 return report
-            log.warning("a player died from a signal: the compilation is tried once more")
+            log.warning("a process died from a signal: the compilation is tried once more")
         raise JudgeError("the judge's own processes died twice before this compilation; try again")
 
     def _play(
-        self, armed: Armed, request: EvaluationRequest, cancelled: threading.Event, attempts: Attempts
+        self, ready: ReadyProcess, request: EvaluationRequest, cancelled: threading.Event, attempts: Attempts
     ) -> CompileReport | None:
-        """Give a player its job; afterwards nothing of it is left.
+        """Give a process its job; afterwards nothing of it is left.
 
         Returns:
             None when it died from a signal, unless no attempt is left.
         """
         cap = self._settings.runtime_timeout_s
         limit_s = cap if request.timeout is None else min(request.timeout, cap)
-        watch = Watch(limit_s)
+        watch = TimeLimits(limit_s)
         end: dict[str, Any] | None = None
         gone = False
         try:
-            with armed.connection:
-                end = self._converse(Channel(armed.connection, _ANSWER_BYTES), request, watch, cancelled)
+            with ready.connection:
+                end = self._converse(Channel(ready.connection, _ANSWER_BYTES), request, watch, cancelled)
         except CandidateTimeout as timeout:
             message = f"not done after {limit_s} s during {timeout.stage.value}"
             return CompileReport(ok=False, status=Status.TIMEOUT.value, message=message)
         except ReferenceTimeout as timeout:
             raise ProblemError(f"the reference was not done after {timeout}") from None
         except (ChannelClosed, FrameError) as error:
-            log.debug("a compile player is gone: %s", error)
+            log.debug("a compile process is gone: %s", error)
             gone = True
         finally:
             self.stage_seconds = watch.stage_seconds
-            report = armed.player.end(self._forks, seems_dead=gone)
-            shutil.rmtree(armed.folder, ignore_errors=True)
+            report = ready.process.end(self._forks, seems_dead=gone)
+            shutil.rmtree(ready.folder, ignore_errors=True)
         if end is None:
             return self._gone(report, watch) if not attempts.are_left or not report.died else None
         if "reference_failed" in end and watch.whose == "reference":
             raise ProblemError(str(end["reference_failed"]))
         failed = Failure.from_claim(watch.stage, end["failed"]).to_json() if "failed" in end else None
-        return compile_report(failed, request.custom_model_src, str(armed.folder))
+        return compile_report(failed, request.custom_model_src, str(ready.folder))
 
-    def _gone(self, report: Report, watch: Watch) -> CompileReport:
-        """What the end of a player without a word means."""
+    def _gone(self, report: Report, watch: TimeLimits) -> CompileReport:
+        """What the end of a process without a word means."""
         if watch.whose == "reference":
             raise ProblemError(f"the process that ran the reference ended {report.how}")
         status = Status.OUT_OF_MEMORY if report.out_of_memory else Status.CRASH
@@ -134,23 +134,23 @@ class CompileSlot:
         return CompileReport(ok=False, status=status.value, message=message)
 
     def _converse(
-        self, player: Channel, request: EvaluationRequest, watch: Watch, cancelled: threading.Event
+        self, process: Channel, request: EvaluationRequest, watch: TimeLimits, cancelled: threading.Event
     ) -> dict[str, Any]:
-        """How the player says it ended, within everybody's time."""
+        """How the process says it ended, within everybody's time."""
         order = {
             "reference": request.original_model_src,
             "source": request.custom_model_src,
             "dtype": request.dtype_str,
             "tf32": request.tf32,
         }
-        player.send_json(order)
+        process.send_json(order)
         while True:
             wait_s = min(_LOOK_S, watch.remaining_s())
             if cancelled.is_set():
                 raise Cancelled
-            if not is_readable(wait_s, player):
+            if not is_readable(wait_s, process):
                 continue
-            message, _ = player.receive_json()
+            message, _ = process.receive_json()
             if isinstance(message.get("end"), dict):
                 watch.remaining_s()
                 end: dict[str, Any] = message["end"]

@@ -24,7 +24,7 @@ from online_judge.verdict import feedback
 
 MOST = 64
 """Configurations that one sweep tries."""
-_PLAYERS = 3
+_PROCESSES = 3
 _LEAST_S = 1.0
 
 
@@ -48,7 +48,7 @@ class Judging(Protocol):
 
 @dataclass
 class _Outcome:
-    """All players of a sweep together.
+    """All candidate processes of a sweep together.
 
     Attributes:
         ready: how many configurations ran.
@@ -123,13 +123,13 @@ def _sweep(
     screened: bool,
     parts_s: Mapping[str, float] | None = None,
 ) -> _Outcome:
-    """Sweep, with another player where a configuration has broken the last one.
+    """Sweep, with another candidate process where a configuration has broken the last one.
 
     ``parts_s`` is what of the budget was spent before.
     """
     total = _Outcome(parts_s=dict(parts_s or {}))
     careful = False
-    for _ in range(_PLAYERS):
+    for _ in range(_PROCESSES):
         left = [(number, text) for number, text in enumerate(sources) if number not in total.failed]
         budget_s = request.tune_s - sum(total.parts_s.values())
         if not left or budget_s < _LEAST_S:

@@ -1,4 +1,4 @@
-"""One slot of one device: brings an evaluator and a player together and watches over both."""
+"""One slot of one device: brings an evaluator and a process together and watches over both."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTrait
 from online_judge.common import memory_errors
 from online_judge.common.cores import ANY_CORE, Cores
 from online_judge.processes.device_lock import DeviceLock
-from online_judge.processes.fork_client import Attempts, Nursery, ZygoteLost
-from online_judge.processes.pool import Armed, Pool
+from online_judge.processes.fork_client import Attempts, ForkClient, ForkServerLost
+from online_judge.processes.pool import Pool, ReadyProcess
 from online_judge.processes.process_handle import Report
 from online_judge.protocol.channel import ChannelClosed
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.findings import Stage
-from online_judge.sandbox.process_spec import DeviceKind, PlayerSpec
+from online_judge.sandbox.process_spec import DeviceKind, ProcessSpec
 from online_judge.settings import Settings
 from online_judge.slots import build_folders
 from online_judge.slots.clean_times import CleanTimes
 from online_judge.slots.evaluator_handle import WHOLE_MESSAGE_S, EvaluatorHandle
-from online_judge.slots.sharing import Cancelled, NoRoom, Room
-from online_judge.slots.time_limits import CandidateTimeout, ReferenceTimeout, Watch
+from online_judge.slots.sharing import Cancelled, DeviceSharing, NotEnoughMemory
+from online_judge.slots.time_limits import CandidateTimeout, ReferenceTimeout, TimeLimits
 from online_judge.verdict import feedback, flags
 from online_judge.verdict.flags import Flag
 
@@ -100,7 +100,7 @@ class _EvaluatorLost(_Lost):
 
 @dataclass(frozen=True)
 class _Played:
-    """What came of one player.
+    """What came of one process.
 
     Attributes:
         folder: where it ran; gone by now.
@@ -121,31 +121,31 @@ class _Played:
     late: dict[str, Any] | None = None
 
 
-class Bench:
+class DeviceSlot:
     """One slot; its methods block and are called from one thread at a time."""
 
     def __init__(
         self,
-        nursery: Nursery,
+        fork_client: ForkClient,
         device: Device,
         settings: Settings,
         pools: Pools,
-        room: Room,
+        sharing: DeviceSharing,
         known: CleanTimes,
     ) -> None:
         """Start nothing yet; what is not the slot's own is shared by all slots of the device."""
         self.device = device
         self.stage_seconds: dict[str, float] = {}  # of the latest job
-        self._forks = nursery
+        self._forks = fork_client
         self._settings = settings
         self._pool = pools.candidates
-        self._room = room
+        self._sharing = sharing
         self._known = known
-        self._lock = DeviceLock(lock_file(nursery, device))
+        self._lock = DeviceLock(lock_file(fork_client, device))
         self._evaluator_pool = pools.evaluators
         self._evaluators: OrderedDict[str, EvaluatorHandle] = OrderedDict()  # by reference, the latest last
         self._blank: EvaluatorHandle | None = None
-        room.on_alone.append(self._forget)
+        sharing.on_alone.append(self._forget)
 
     def start(self) -> None:
         """Have an evaluator get ready; without this the first evaluation waits for it.
@@ -171,15 +171,15 @@ class Bench:
         attempts = Attempts(self._forks)
         while attempts.another():
             try:
-                verdict = self._room.use(request.original_model_src, cancelled, once)
-            except (_Lost, ZygoteLost) as error:
+                verdict = self._sharing.use(request.original_model_src, cancelled, once)
+            except (_Lost, ForkServerLost) as error:
                 log.error("an attempt at a job ended early: %s", error)
                 lost = error if isinstance(error, _Lost) else None
                 continue
             if memory_errors.explains(verdict):  # even alone
-                self._room.forget(request.original_model_src)
+                self._sharing.forget(request.original_model_src)
             if verdict.status is Status.CRASH and verdict.metadata.get("died") and attempts.are_left:
-                log.warning("a player died from a signal: the job is tried once more")
+                log.warning("a process died from a signal: the job is tried once more")
                 continue
             metadata = {key: value for key, value in verdict.metadata.items() if key != "died"}
             if self.device.kind == "cuda":  # elsewhere equal runs are to give equal verdicts
@@ -210,8 +210,8 @@ class Bench:
             return self._play("sweep", request, None, limit_s, cancelled, alone=alone, more=more)
 
         try:
-            played = self._room.use(request.original_model_src, cancelled, once)
-        except (NoRoom, _Lost, _EvaluatorFailed, ZygoteLost) as error:
+            played = self._sharing.use(request.original_model_src, cancelled, once)
+        except (NotEnoughMemory, _Lost, _EvaluatorFailed, ForkServerLost) as error:
             log.warning("a sweep ended early: %s", str(error) or "too little memory")
             return None
         result = played.result or played.late
@@ -236,8 +236,8 @@ class Bench:
         attempts = Attempts(self._forks)
         while attempts.another():
             try:
-                played = self._room.use(request.original_model_src, cancelled, once)
-            except (_Lost, ZygoteLost) as error:
+                played = self._sharing.use(request.original_model_src, cancelled, once)
+            except (_Lost, ForkServerLost) as error:
                 log.warning("a profile failed: %s", error)
                 lost = error if isinstance(error, _Lost) else None
                 continue
@@ -268,8 +268,8 @@ class Bench:
         attempts = Attempts(self._forks)
         while attempts.another():
             try:
-                result = self._room.use(request.original_model_src, cancelled, once)
-            except (_Lost, ZygoteLost) as error:
+                result = self._sharing.use(request.original_model_src, cancelled, once)
+            except (_Lost, ForkServerLost) as error:
                 log.error("%s", error)
                 lost = error if isinstance(error, _Lost) else None
                 continue
@@ -321,7 +321,7 @@ class Bench:
         )
         once = partial(self._check_once, asked, limit_s, cancelled)
         try:
-            self._room.use(request.original_model_src, cancelled, once)
+            self._sharing.use(request.original_model_src, cancelled, once)
         except _Lost as again:
             self._raise_for_lost(again)
 
@@ -330,7 +330,7 @@ class Bench:
 
         Raises:
             Cancelled: ``cancelled`` was set.
-            ZygoteLost, JudgeError: none can be started.
+            ForkServerLost, JudgeError: none can be started.
         """
         key = text_digest(reference)
         known = self._evaluators.pop(key, None)
@@ -410,24 +410,24 @@ class Bench:
         alone: bool,
         more: dict[str, Any] | None = None,
     ) -> _Played:
-        """Bring the evaluator and a fresh player together; afterwards nothing of the player is left.
+        """Bring the evaluator and a fresh process together; afterwards nothing of the process is left.
 
         Raises:
             ProblemError: the reference fails or takes too long.
-            Cancelled, NoRoom, _EvaluatorLost, ZygoteLost: there is no result.
+            Cancelled, NotEnoughMemory, _EvaluatorLost, ForkServerLost: there is no result.
         """
         evaluator = self._evaluator_of(request.original_model_src, cancelled)
-        armed = self._take_player(request, cancelled)
+        ready = self._take_candidate(request, cancelled)
         result: dict[str, Any] | None = None
         late: dict[str, Any] | None = None
         timed_out: Stage | None = None
-        sandbox = self._in_force(armed)
+        sandbox = self._in_force(ready)
         clean = CleanTimes.key(request)
         order = {
             "op": op,
             "request": request.model_dump(mode="json", exclude={"kernel_code"}),
             "build_dir": build_folders.made(request.build_dir, self._settings.build_dir),
-            "folder": str(armed.folder),
+            "folder": str(ready.folder),
             "seeds": self._seeds(request),
             "clean_ms": self._known.get(clean),
             "job": "" if self._settings.repeatable else secrets.token_hex(8),
@@ -436,39 +436,39 @@ class Bench:
             "alone": alone,
         } | (more or {})
         try:
-            with armed.connection:
-                fd = armed.connection.fileno()
-                result = self._converse(evaluator, order, [fd], limit_s, cancelled, armed.supervisor)
+            with ready.connection:
+                fd = ready.connection.fileno()
+                result = self._converse(evaluator, order, [fd], limit_s, cancelled, ready.supervisor)
         except CandidateTimeout as timeout:
             timed_out = timeout.stage
         except ReferenceTimeout as timeout:
             evaluator.end()
             raise ProblemError(f"the reference was not done after {timeout}") from None
         finally:
-            gone = result is not None and result["kind"] == "player_gone"
-            report = armed.player.end(self._forks, seems_dead=gone)
-            shutil.rmtree(armed.folder, ignore_errors=True)
+            gone = result is not None and result["kind"] == "candidate_gone"
+            report = ready.process.end(self._forks, seems_dead=gone)
+            shutil.rmtree(ready.folder, ignore_errors=True)
             if result is None:
                 late = evaluator.settle()
             evaluator.rest()
-        if timed_out is not None and late is None:  # nothing came of its player's end: it did not run itself
+        if timed_out is not None and late is None:  # nothing came of its process's end: it did not run itself
             raise _EvaluatorLost("candidate", timed_out)
         if result is not None:
             self._raise_for_reference(result, evaluator)
             self._known.note(clean, result.get("clean_ms"))
-        return _Played(str(armed.folder), report, result, gone, timed_out, sandbox, late)
+        return _Played(str(ready.folder), report, result, gone, timed_out, sandbox, late)
 
-    def _take_player(self, request: EvaluationRequest, cancelled: threading.Event) -> Armed:
-        """A player that waits for this candidate: armed before, or started now if the job needs its own."""
+    def _take_candidate(self, request: EvaluationRequest, cancelled: threading.Event) -> ReadyProcess:
+        """A process that waits for this candidate: armed before, or started now if the job needs its own."""
         build_dir = build_folders.made(request.build_dir, self._settings.build_dir)
         if build_dir is not None:
             return self._pool.start_now(
                 partial(fresh_spec, self._forks, self.device, self._settings, build_dir)
             )
-        armed = self._pool.take(cancelled)
-        if armed is None:
+        ready = self._pool.take(cancelled)
+        if ready is None:
             raise Cancelled
-        return armed
+        return ready
 
     def _converse(
         self,
@@ -480,7 +480,7 @@ class Bench:
         supervisor: int = 0,
     ) -> dict[str, Any]:
         """Give the evaluator an order and wait for its result within everybody's time."""
-        watch = Watch(limit_s, self._lock.stopped_s, evaluator.waited_s)
+        watch = TimeLimits(limit_s, self._lock.stopped_s, evaluator.waited_s)
         self.stage_seconds = watch.stage_seconds
         try:
             evaluator.order(order, fds, supervisor)
@@ -512,9 +512,9 @@ class Bench:
         words = f"{text_digest(request.original_model_src)}:{request.seed_num}".encode()
         return hmac.new(self._settings.secret, words, hashlib.sha256).hexdigest()
 
-    def _in_force(self, armed: Armed) -> dict[str, Any] | None:
+    def _in_force(self, ready: ReadyProcess) -> dict[str, Any] | None:
         """Return the sandbox around a candidate, with the level of the evaluator's."""
-        found = _public(armed.player.sandbox(0))
+        found = _public(ready.process.sandbox(0))
         return None if found is None else found | {"evaluator": self._forks.evaluator_level}
 
     def _facts(self, request: EvaluationRequest) -> dict[str, Any]:
@@ -533,8 +533,8 @@ class Bench:
 
     def _raise_for_reference(self, result: dict[str, Any], evaluator: EvaluatorHandle) -> None:
         """Raise for a result that is no finding about the candidate."""
-        if result["kind"] == "no_room":
-            raise NoRoom
+        if result["kind"] == "not_enough_memory":
+            raise NotEnoughMemory
         final: JudgeError
         if result["kind"] == "judge_failed":
             evaluator.end()  # the exception may have left it in any state
@@ -549,10 +549,10 @@ class Bench:
         raise final
 
 
-def lock_file(nursery: Nursery, device: Device) -> Path:
+def lock_file(fork_client: ForkClient, device: Device) -> Path:
     """One file per device: for a GPU one that other judges of this user find as well."""
     if device.kind == "cpu":
-        return nursery.home / "cpu.lock"
+        return fork_client.home / "cpu.lock"
     name = f"judge-{os.getuid()}-gpu-{device.visible_devices}.lock"
     return Path(tempfile.gettempdir(), name.replace("/", "_"))
 
@@ -575,23 +575,23 @@ class Pools:
         self.evaluators.close()
 
 
-def pools_of(nursery: Nursery, device: Device, settings: Settings) -> Pools:
+def pools_of(fork_client: ForkClient, device: Device, settings: Settings) -> Pools:
     """Return the waiting processes of a device."""
     target = settings.armed_players
     if target is None:
         target = 1 if device.kind == "cpu" else max(2, settings.max_concurrent_evals)
-    lock = None if device.kind == "cpu" else DeviceLock(lock_file(nursery, device))
-    candidate = partial(fresh_spec, nursery, device, settings, None)
-    evaluator = partial(_evaluator_spec, nursery, device, settings)
+    lock = None if device.kind == "cpu" else DeviceLock(lock_file(fork_client, device))
+    candidate = partial(fresh_spec, fork_client, device, settings, None)
+    evaluator = partial(_evaluator_spec, fork_client, device, settings)
     return Pools(
-        Pool(nursery, candidate, target, lock),
-        Pool(nursery, evaluator, min(target, _SPARE_EVALUATORS[device.kind]), lock, "evaluator"),
+        Pool(fork_client, candidate, target, lock),
+        Pool(fork_client, evaluator, min(target, _SPARE_EVALUATORS[device.kind]), lock, "evaluator"),
     )
 
 
-def _evaluator_spec(nursery: Nursery, device: Device, settings: Settings) -> PlayerSpec:
+def _evaluator_spec(fork_client: ForkClient, device: Device, settings: Settings) -> ProcessSpec:
     return replace(
-        fresh_spec(nursery, device, settings, None),
+        fresh_spec(fork_client, device, settings, None),
         role="evaluator",
         timing_cores=device.cores.timing,
         cpu_max_elements=settings.cpu_max_elements,
@@ -599,11 +599,13 @@ def _evaluator_spec(nursery: Nursery, device: Device, settings: Settings) -> Pla
     )
 
 
-def fresh_spec(nursery: Nursery, device: Device, settings: Settings, build_dir: str | None) -> PlayerSpec:
-    """A new private folder and the spec of a player in it."""
-    folder = nursery.home / f"job-{next(_job_numbers)}"
+def fresh_spec(
+    fork_client: ForkClient, device: Device, settings: Settings, build_dir: str | None
+) -> ProcessSpec:
+    """A new private folder and the spec of a process in it."""
+    folder = fork_client.home / f"job-{next(_job_numbers)}"
     folder.mkdir(mode=0o700, parents=True)  # the judge's own folder may have been cleared away
-    return PlayerSpec(
+    return ProcessSpec(
         folder=str(folder),
         device=device.kind,
         visible_devices=device.visible_devices,
@@ -614,5 +616,5 @@ def fresh_spec(nursery: Nursery, device: Device, settings: Settings, build_dir: 
 
 
 def _public(sandbox: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The sandbox without what differs from player to player."""
+    """The sandbox without what differs from process to process."""
     return None if sandbox is None else sandbox | {"uid": sandbox.get("uid") is not None}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from adaexplore.core.errors import ConfigError
 from online_judge.common.cores import share_out
-from online_judge.processes.fork_client import Nursery
+from online_judge.processes.fork_client import ForkClient
 from online_judge.settings import Settings
 from online_judge.slots.device_slot import Device
 
@@ -41,13 +41,13 @@ class Machine:
         return self.devices[0].hardware if self.devices else "none"
 
 
-def find(nursery: Nursery, settings: Settings) -> Machine:
+def find(fork_client: ForkClient, settings: Settings) -> Machine:
     """Look for GPUs, as far as ``JUDGE_DEVICE`` lets.
 
     Raises:
         ConfigError: ``AVAILABLE_GPUS`` names a device that is not there.
     """
-    gpus = [] if settings.judge_device == "cpu" else nursery.gpus()
+    gpus = [] if settings.judge_device == "cpu" else fork_client.gpus()
     if not gpus and settings.judge_device == "cuda":
         log.error("JUDGE_DEVICE is cuda but there is no CUDA device: evaluations are refused")
         return Machine(False, 0, (), settings.compile_target)

@@ -6,11 +6,11 @@ import time
 from typing import Any
 
 from online_judge.processes.device_lock import DeviceLock
-from online_judge.processes.fork_client import Nursery
-from online_judge.processes.pool import Armed
+from online_judge.processes.fork_client import ForkClient
+from online_judge.processes.pool import ReadyProcess
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError, is_readable
 from online_judge.sandbox import linux
-from online_judge.slots.leases import LeaseDesk
+from online_judge.slots.leases import EvaluatorLeases
 
 _PATIENCE_S = 10.0
 WHOLE_MESSAGE_S = 10.0
@@ -20,12 +20,12 @@ _MAX_MESSAGE_BYTES = 64 * 2**20
 class EvaluatorHandle:
     """Used from one thread at a time; what runs in the process is not trusted."""
 
-    def __init__(self, process: Armed, forks: Nursery, lock: DeviceLock) -> None:
+    def __init__(self, process: ReadyProcess, forks: ForkClient, lock: DeviceLock) -> None:
         """Take over a process that is ready; leases are taken from ``lock`` at its word."""
         self._process = process
         self._forks = forks
         self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
-        self._desk = LeaseDesk(lock, self._channel.send_json)
+        self._leases = EvaluatorLeases(lock, self._channel.send_json)
         self._frozen: set[int] = set()
         self.ended = False
 
@@ -45,12 +45,12 @@ class EvaluatorHandle:
         Raises:
             ChannelClosed: it is gone.
         """
-        self._desk.supervisor = supervisor
+        self._leases.supervisor = supervisor
         self._channel.send_json(order, fds)
 
     def waited_s(self) -> float:
         """Return the seconds for which it has waited for leases so far."""
-        return self._desk.waited_s()
+        return self._leases.waited_s()
 
     def hear(self, timeout_s: float) -> dict[str, Any] | None:
         """Return what it says next; None for nothing in time, and for leases, which it gets here.
@@ -68,7 +68,7 @@ class EvaluatorHandle:
             raise ChannelClosed(str(error)) from error
         if "lease" not in message:
             return message
-        self._desk.obey(message)
+        self._leases.obey(message)
         return None
 
     def settle(self) -> dict[str, Any] | None:
@@ -77,7 +77,7 @@ class EvaluatorHandle:
         return None if message is None else message["result"]
 
     def rest(self) -> None:
-        """Have it free what it shared with a player that is gone, and stop it until the next order.
+        """Have it free what it shared with a process that is gone, and stop it until the next order.
 
         Threads that a reference left in it so disturb nobody.
         """
@@ -96,7 +96,7 @@ class EvaluatorHandle:
         if not self.ended:
             self.ended = True
             self._process.discard(self._forks)
-            self._desk.close()
+            self._leases.close()
 
     def _await(self, key: str) -> dict[str, Any] | None:
         """Read until a message with ``key``; one that does not send it in time is ended."""

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 _DEPTH: Final = 8
 
 
-class LeaseDesk:
+class EvaluatorLeases:
     """Does what an evaluator asks for, in a thread of its own, in the order in which it was asked.
 
     Messages of the evaluator: ``{"lease": "take", "kind": kind}``, answered by ``{"granted": seconds}``, its

@@ -21,11 +21,11 @@ class Cancelled(Exception):
     """Nobody waits for the result any more."""
 
 
-class NoRoom(Exception):
+class NotEnoughMemory(Exception):
     """The device had too little memory for this job beside others."""
 
 
-class Room:
+class DeviceSharing:
     """One device, shared by the threads of its slots."""
 
     def __init__(self) -> None:
@@ -47,17 +47,18 @@ class Room:
         Args:
             problem: what the job's need of memory depends on.
             cancelled: ends the waiting.
-            work: is told whether it is alone; raises :class:`NoRoom` where there is too little memory.
+            work: is told whether it is alone; raises :class:`NotEnoughMemory` where there is too little
+                memory.
 
         Raises:
             Cancelled: ``cancelled`` was set.
-            NoRoom: there is too little memory even alone.
+            NotEnoughMemory: there is too little memory even alone.
         """
         if not self._is_large(problem):
             try:
                 with self._entered(cancelled, alone=False):
                     return work(False)
-            except NoRoom:
+            except NotEnoughMemory:
                 log.warning("there was too little memory beside others: the job is tried again alone")
                 with self._condition:
                     self._large[problem] = _REMEMBERED

@@ -20,14 +20,14 @@ class CandidateTimeout(Exception):
 
 
 class ReferenceTimeout(Exception):
-    """The reference took longer than ``limit_s``; the referee may never answer again."""
+    """The reference took longer than ``limit_s``; the evaluator may never answer again."""
 
     def __init__(self, limit_s: float) -> None:
         super().__init__(f"{limit_s:g} s")
         self.limit_s = limit_s
 
 
-class Watch:
+class TimeLimits:
     """Whose time is running, and how much each has used."""
 
     def __init__(

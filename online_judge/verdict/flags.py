@@ -21,7 +21,7 @@ class Severity(StrEnum):
 SEVERITIES = {
     # the numbers cannot be believed
     "timed_output_wrong": Severity.REJECT,  # the output of an audited timed call is wrong
-    "clock_mismatch": Severity.REJECT,  # the claimed times do not fill the referee's wall clock
+    "clock_mismatch": Severity.REJECT,  # the claimed times do not fill the evaluator's wall clock
     "side_stream": Severity.REJECT,  # work goes on after the timed stream is done
     "inputs_changed": Severity.REJECT,  # inputs changed so that the reference's result differs
     "below_bandwidth_bound": Severity.REJECT,  # faster than its output can be written

@@ -164,12 +164,15 @@ def test_own_kernels_are_seen_and_missed(
     x = inputs()
     with meter.skipping():
         ghost = call(x)
-    ghost_passed = torch.equal(ghost, x * 2)
+    passed_without_kernels = torch.equal(ghost, x * 2)
     begin = time.perf_counter()
     share = profile_share(lambda: call(x), meter.kernel_names())
     log.info("profiled in %.2f s: %s", time.perf_counter() - begin, share)
     assert share is not None
-    assert [flag.id for flag in flags(seen, share, ghost_passed=ghost_passed)] == ids, (seen, share)
+    assert [flag.id for flag in flags(seen, share, passed_without_kernels=passed_without_kernels)] == ids, (
+        seen,
+        share,
+    )
     assert share.streams == 2 if name == "two_streams" else share.streams >= 1
     assert torch.equal(call(x), x * 2)
     assert (watchdog.changes(), left) == ([], [])
@@ -196,7 +199,7 @@ def test_torch_compile_is_no_kernel_of_the_candidates() -> None:
         compiled(x)
     share = profile_share(lambda: compiled(x), [])
     assert share is not None
-    found = flags(meter.launches(), share, ghost_passed=None)
+    found = flags(meter.launches(), share, passed_without_kernels=None)
     assert [flag.id for flag in found] == ["no_own_kernel", "library_bound"]
     assert watchdog.changes() == []
 

@@ -232,7 +232,7 @@ def test_tf32_policy_reaches_tritons_dot(gpu_judge: LiveJudge) -> None:
     assert status("paper") == "wrong_value"
 
 
-def test_killed_players_leave_no_memory_behind(gpu_judge: LiveJudge) -> None:
+def test_killed_candidate_processes_leave_no_memory_behind(gpu_judge: LiveJudge) -> None:
     if shutil.which("nvidia-smi") is None:
         pytest.skip("nvidia-smi is missing")
 

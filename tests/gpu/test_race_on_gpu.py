@@ -17,7 +17,7 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
 from online_judge.evaluator.timing import measurement, setup
 from online_judge.evaluator.timing.input_pool import InputPool
-from online_judge.evaluator.timing.setup import Course
+from online_judge.evaluator.timing.setup import TimingSetup
 from online_judge.protocol.trees import take_apart
 from online_judge.verdict.flags import SEVERITIES, Severity
 from tests.online_judge.live import LiveJudge, running_judge
@@ -64,7 +64,7 @@ def pools() -> Iterator[Any]:
 
     yield make
     for pool in made:
-        pool.arena.free()
+        pool.shared.free()
 
 
 def sums(pool: InputPool) -> list[tuple[int, ...]]:
@@ -271,7 +271,7 @@ def test_course_that_finds_no_room_leaves_none_behind(
     problem = Problem(reference_of("[torch.randn(1024, 1024)]"))
     expected = [torch.empty(1024, 1024, device="meta")]
     call = problem.timed_call("eager")
-    real, made = setup.Arena, []
+    real, made = setup.SharedTensors, []
 
     def full(nbytes: int, *, cuda: bool) -> Any:
         if made:
@@ -279,12 +279,12 @@ def test_course_that_finds_no_room_leaves_none_behind(
         made.append(real(nbytes, cuda=cuda))
         return made[0]
 
-    monkeypatch.setattr(setup, "Arena", full)
+    monkeypatch.setattr(setup, "SharedTensors", full)
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     before = torch.cuda.mem_get_info()[0]
     with pytest.raises(DriverError, match="cuMemAlloc"):
-        Course(problem, "race", call, stopwatch, expected, random.Random(1), shared=True)
+        TimingSetup(problem, "race", call, stopwatch, expected, random.Random(1), shared=True)
     torch.cuda.empty_cache()
     assert before - torch.cuda.mem_get_info()[0] < 64 * 2**20
 

@@ -1,4 +1,4 @@
-"""Runs a few lines of Python where a player's candidate would run, without a judge around it."""
+"""Runs a few lines of Python where a process's candidate would run, without a judge around it."""
 
 import codecs
 import json
@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from online_judge.processes import supervisor
-from online_judge.processes.fork_client import Nursery
-from online_judge.processes.process_handle import PlayerHandle
+from online_judge.processes.fork_client import ForkClient
+from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.sandbox import linux, process_spec
@@ -31,7 +31,7 @@ SESSION = -3
 
 @dataclass(frozen=True)
 class Outcome:
-    """What the lines left in ``result``, null if nothing came, and what the keeper said."""
+    """What the lines left in ``result``, null if nothing came, and what the supervisor said."""
 
     result: Any
     process_spec: dict[str, Any]
@@ -41,7 +41,7 @@ class Outcome:
 
 
 def confined(body: str, **wish: Any) -> Outcome:
-    """Run ``body`` in a player's sandbox.
+    """Run ``body`` in a process's sandbox.
 
     ``wish`` may have ``walls`` and ``limits`` as those classes' fields, ``build_dir``, ``user`` for a
     judge that is no root, and ``key`` for the name of a key in the judge's session keyring. Lines that
@@ -61,7 +61,7 @@ def confined(body: str, **wish: Any) -> Outcome:
 
 
 def main() -> None:
-    """The subprocess of :func:`confined`: plays bench and zygote."""
+    """The subprocess of :func:`confined`: plays bench and fork server."""
     wish = json.load(sys.stdin)
     with tempfile.TemporaryDirectory(prefix="judge-") as home:
         folder = Path(home).resolve() / "job-1"
@@ -83,8 +83,8 @@ def main() -> None:
         sys.stdout.write(json.dumps(_run(wish, folder)))
 
 
-def _spec(wish: dict[str, Any], folder: Path) -> process_spec.PlayerSpec:
-    return process_spec.PlayerSpec(
+def _spec(wish: dict[str, Any], folder: Path) -> process_spec.ProcessSpec:
+    return process_spec.ProcessSpec(
         folder=str(folder),
         device="cpu",
         visible_devices="",
@@ -113,19 +113,19 @@ def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
             os._exit(0)
 
     ours, theirs = channel.pair()
-    lifeline, keepers = channel.pair()
+    lifeline, supervisors = channel.pair()
     pid = os.fork()
     if pid == 0:
         ours.close()
         lifeline.close()
         try:
-            supervisor.keep(play, theirs.fileno(), keepers.fileno(), wanted)
+            supervisor.keep(play, theirs.fileno(), supervisors.fileno(), wanted)
         finally:
             os._exit(1)
     theirs.close()
-    keepers.close()
+    supervisors.close()
     begin = time.perf_counter()
-    handle = PlayerHandle(lifeline, pid)
+    handle = ProcessHandle(lifeline, pid)
     facts = handle.sandbox()
     start_ms = 1e3 * (time.perf_counter() - begin)
     result = None
@@ -137,10 +137,16 @@ def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
     for victim in [pid, *linux.descendants(pid)]:
         if comm(victim) == wish.get("kill"):
             os.kill(victim, signal.SIGKILL)
-    report = handle.end(Nursery(), seems_dead=result is None or "kill" in wish)
+    report = handle.end(ForkClient(), seems_dead=result is None or "kill" in wish)
     os.waitpid(pid, 0)
-    linux.kill_descendants()  # as a zygote does with what a killed keeper leaves behind
-    return {"result": result, "sandbox": facts, "report": asdict(report), "start_ms": start_ms, "keeper": pid}
+    linux.kill_descendants()  # as a fork server does with what a killed supervisor leaves behind
+    return {
+        "result": result,
+        "sandbox": facts,
+        "report": asdict(report),
+        "start_ms": start_ms,
+        "supervisor": pid,
+    }
 
 
 if __name__ == "__main__":

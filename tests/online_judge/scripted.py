@@ -1,4 +1,4 @@
-"""A player that says what a test tells it to, whatever it is asked."""
+"""A candidate process that says what a test tells it to, whatever it is asked."""
 
 import contextlib
 import os
@@ -17,14 +17,14 @@ Reply = Callable[[Any, list[int]], list[bytes]]
 
 
 class Scripted:
-    """A dialogue with a player that is a thread of this process."""
+    """A dialogue with a candidate process that is a thread of this process."""
 
     def __init__(self, reply: Reply) -> None:
         self.clock: list[tuple[str, str]] = []
         self.asked: list[Any] = []
         ours, theirs = channel.pair()
         self._reply = reply
-        self._referee, self._player = Channel(ours, ANSWER_BYTES, max_fds=0), Channel(theirs)
+        self._referee, self._candidate = Channel(ours, ANSWER_BYTES, max_fds=0), Channel(theirs)
         self.dialogue = Dialogue(
             self._referee, lambda whose, stage: self.clock.append((whose, stage)), "/job"
         )
@@ -39,7 +39,7 @@ class Scripted:
     def _obey(self) -> None:
         try:
             while True:
-                body, fds = self._player.receive()
+                body, fds = self._candidate.receive()
                 try:
                     order = pickle.loads(body)
                 except pickle.UnpicklingError:
@@ -47,7 +47,7 @@ class Scripted:
                 self.asked.append(order)
                 files = [os.fstat(fd).st_ino for fd in fds]
                 for message in self._reply(order, fds):
-                    self._player.send(message)
+                    self._candidate.send(message)
                 for fd, file in zip(fds, files, strict=True):
                     with contextlib.suppress(OSError):  # a window closes its own: the number may be another
                         if os.fstat(fd).st_ino == file:
@@ -55,13 +55,13 @@ class Scripted:
         except ChannelClosed:
             pass
         finally:
-            self._player.close()
+            self._candidate.close()
 
 
 @contextlib.contextmanager
 def scripted(reply: Reply) -> Iterator[Scripted]:
-    player = Scripted(reply)
+    candidate = Scripted(reply)
     try:
-        yield player
+        yield candidate
     finally:
-        player.end()
+        candidate.end()

@@ -4,7 +4,7 @@ import os
 import pytest
 import torch
 
-from online_judge.protocol.shared_tensors import Arena, Window, lay_out, pack
+from online_judge.protocol.shared_tensors import MappedTensors, SharedTensors, lay_out, pack
 from online_judge.protocol.trees import UnsupportedTree, take_apart
 
 VALUES = [
@@ -21,14 +21,14 @@ VALUES = [
 ]
 
 
-def opened(arena: Arena, parcel: object) -> Window:
-    return Window(parcel, [os.dup(arena.fds[0])])  # type: ignore[arg-type]
+def opened(shared: SharedTensors, parcel: object) -> MappedTensors:
+    return MappedTensors(parcel, [os.dup(shared.fds[0])])  # type: ignore[arg-type]
 
 
 def test_tree_arrives_as_it_was_sent() -> None:
     sent = [*VALUES, 3, "text", None, (torch.ones(2), {"key": torch.zeros(1), 7: [True]})]
-    arena, parcel = pack(sent, cuda=False)
-    with opened(arena, parcel) as window:
+    shared, parcel = pack(sent, cuda=False)
+    with opened(shared, parcel) as window:
         received = window.tree()
         for want, got in zip(VALUES, received, strict=False):
             assert torch.equal(got, want)
@@ -38,20 +38,20 @@ def test_tree_arrives_as_it_was_sent() -> None:
         assert received[10:13] == [3, "text", None]
         assert isinstance(received[13], tuple)
         assert list(received[13][1]) == ["key", 7]
-    arena.free()
+    shared.free()
 
 
-def test_what_the_player_writes_the_referee_reads() -> None:
+def test_what_the_candidate_process_writes_the_evaluator_reads() -> None:
     places, nbytes = lay_out([torch.empty(3, 4).T], contiguous=True)
-    arena = Arena(nbytes, cuda=False)
-    arena.fill(0xFF)
-    view = arena.view(places[0])
+    shared = SharedTensors(nbytes, cuda=False)
+    shared.fill(0xFF)
+    view = shared.view(places[0])
     assert view.isnan().all()
-    with opened(arena, arena.parcel(None, places)) as window:
+    with opened(shared, shared.parcel(None, places)) as window:
         window.leaves[0].fill_(2.5)
     assert (view == 2.5).all()
-    arena.free()
-    arena.free()
+    shared.free()
+    shared.free()
 
 
 def test_shared_memory_cannot_be_resized_by_its_other_side() -> None:

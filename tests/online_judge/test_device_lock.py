@@ -1,4 +1,4 @@
-"""The lock between referees of one device, with real processes."""
+"""The lock between evaluators of one device, with real processes."""
 
 import multiprocessing
 import os

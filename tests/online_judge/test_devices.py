@@ -1,13 +1,13 @@
 import pytest
 
 from adaexplore.core.errors import ConfigError
-from online_judge.processes.fork_client import Nursery
+from online_judge.processes.fork_client import ForkClient
 from online_judge.settings import Settings
 from online_judge.slots import devices
 
 
-class Zygote(Nursery):
-    """A nursery that tells of made-up GPUs."""
+class ForkServer(ForkClient):
+    """A fork client that tells of made-up GPUs."""
 
     def __init__(self, count: int) -> None:
         super().__init__()
@@ -23,29 +23,29 @@ def no_visible_devices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_all_gpus_are_used_unless_some_are_named() -> None:
-    machine = devices.find(Zygote(3), Settings())
+    machine = devices.find(ForkServer(3), Settings())
     assert [device.id for device in machine.devices] == [0, 1, 2]
-    chosen = devices.find(Zygote(3), Settings(available_gpus=(2, 0)))
+    chosen = devices.find(ForkServer(3), Settings(available_gpus=(2, 0)))
     assert [(device.id, device.visible_devices) for device in chosen.devices] == [(2, "2"), (0, "0")]
     assert (chosen.hardware, chosen.compile_target, chosen.device_count) == ("GPU 2", "sm_90", 3)
 
 
 def test_numbers_count_within_the_visible_devices(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,GPU-abc")
-    machine = devices.find(Zygote(2), Settings())
+    machine = devices.find(ForkServer(2), Settings())
     assert [device.visible_devices for device in machine.devices] == ["4", "GPU-abc"]
 
 
 @pytest.mark.parametrize(("count", "gpus"), [(2, (2,)), (2, (0, 5)), (0, (1,))])
 def test_device_that_is_not_there_is_an_error(count: int, gpus: tuple[int, ...]) -> None:
     with pytest.raises(ConfigError, match="AVAILABLE_GPUS"):
-        devices.find(Zygote(count), Settings(available_gpus=gpus))
+        devices.find(ForkServer(count), Settings(available_gpus=gpus))
 
 
 def test_cpu_is_one_device_that_is_no_gpu() -> None:
     for machine in (
-        devices.find(Zygote(0), Settings(compile_target="sm_80")),
-        devices.find(Zygote(2), Settings(judge_device="cpu", compile_target="sm_80")),
+        devices.find(ForkServer(0), Settings(compile_target="sm_80")),
+        devices.find(ForkServer(2), Settings(judge_device="cpu", compile_target="sm_80")),
     ):
         assert (machine.cuda_available, machine.device_count) == (False, 0)
         assert [(device.id, device.kind) for device in machine.devices] == [(0, "cpu")]
@@ -53,4 +53,4 @@ def test_cpu_is_one_device_that_is_no_gpu() -> None:
 
 
 def test_cuda_that_is_asked_for_but_missing_leaves_no_device() -> None:
-    assert devices.find(Zygote(0), Settings(judge_device="cuda")).devices == ()
+    assert devices.find(ForkServer(0), Settings(judge_device="cuda")).devices == ()

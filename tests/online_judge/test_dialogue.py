@@ -1,4 +1,4 @@
-"""A referee's questions and what hostile players answer."""
+"""A evaluator's questions and what hostile candidate processes answer."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from adaexplore.core.verdict import Status
-from online_judge.evaluator.dialogue import BlockRefused, CandidateFailed, PlayerGone
+from online_judge.evaluator.dialogue import BlockRefused, CandidateFailed, CandidateGone
 from online_judge.evaluator.reference import ReferenceFailed
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel
@@ -32,26 +32,26 @@ def timing(*after_go: bytes) -> Callable[[Any, list[int]], list[bytes]]:
     return lambda order, fds: list(after_go) if order == GO else [READY]
 
 
-def ask(player: Scripted) -> dict[str, Any]:
-    return player.dialogue.ask(Stage.FORWARD, Observe())
+def ask(candidate: Scripted) -> dict[str, Any]:
+    return candidate.dialogue.ask(Stage.FORWARD, Observe())
 
 
-def run(player: Scripted) -> tuple[float, dict[str, Any]]:
-    player.dialogue.ready_block(BLOCK)
-    return player.dialogue.run_block()
+def run(candidate: Scripted) -> tuple[float, dict[str, Any]]:
+    candidate.dialogue.ready_block(BLOCK)
+    return candidate.dialogue.run_block()
 
 
 def test_order_arrives_and_the_answer_comes_back() -> None:
-    with scripted(always(b'{"patched": []}')) as player:
-        assert ask(player) == {"patched": []}
-        assert player.asked == [Observe()]
-        assert player.clock == [("candidate", "forward")]
+    with scripted(always(b'{"patched": []}')) as candidate:
+        assert ask(candidate) == {"patched": []}
+        assert candidate.asked == [Observe()]
+        assert candidate.clock == [("candidate", "forward")]
 
 
 def test_time_of_tuning_is_told_apart() -> None:
-    with scripted(always(b"{}")) as player:
-        player.dialogue.ask(Stage.FORWARD, Observe(), tuning=True)
-        assert player.clock == [("tuning", "forward")]
+    with scripted(always(b"{}")) as candidate:
+        candidate.dialogue.ask(Stage.FORWARD, Observe(), tuning=True)
+        assert candidate.clock == [("tuning", "forward")]
 
 
 @pytest.mark.parametrize(
@@ -70,50 +70,50 @@ def test_time_of_tuning_is_told_apart() -> None:
     ],
 )
 def test_what_is_no_answer_ends_the_match(said: bytes) -> None:
-    with scripted(always(said)) as player, pytest.raises(PlayerGone) as gone:
-        ask(player)
+    with scripted(always(said)) as candidate, pytest.raises(CandidateGone) as gone:
+        ask(candidate)
     assert gone.value.stage is Stage.FORWARD
     assert gone.value.why.startswith("it answered with ")
 
 
 def test_answer_that_is_too_long_ends_the_match() -> None:
     with (
-        scripted(always(b" " * (ANSWER_BYTES + 1))) as player,
-        pytest.raises(PlayerGone, match="limit"),
+        scripted(always(b" " * (ANSWER_BYTES + 1))) as candidate,
+        pytest.raises(CandidateGone, match="limit"),
     ):
-        ask(player)
+        ask(candidate)
 
 
-def test_player_that_is_gone_is_told_from_one_that_talks_nonsense() -> None:
-    player = Scripted(always())
-    player._player._sock.shutdown(2)
-    with pytest.raises(PlayerGone) as gone:
-        ask(player)
-    player.end()
+def test_candidate_process_that_is_gone_is_told_from_one_that_talks_nonsense() -> None:
+    candidate = Scripted(always())
+    candidate._candidate._sock.shutdown(2)
+    with pytest.raises(CandidateGone) as gone:
+        ask(candidate)
+    candidate.end()
     assert gone.value.why == ""
 
 
 @pytest.mark.parametrize("depth", [60, 100, 900])
-def test_deep_answer_ends_a_match_and_not_the_referee(depth: int) -> None:
+def test_deep_answer_ends_a_match_and_not_the_evaluator(depth: int) -> None:
     said = b'{"patched": ' + b"[" * depth + b"]" * depth + b"}"
-    with scripted(always(said)) as player:
+    with scripted(always(said)) as candidate:
         if depth < 64:
-            assert ask(player)
+            assert ask(candidate)
             return
-        with pytest.raises(PlayerGone, match=r"deep|recursion"):
-            ask(player)
+        with pytest.raises(CandidateGone, match=r"deep|recursion"):
+            ask(candidate)
 
 
-def test_descriptors_that_a_player_sends_are_not_kept() -> None:
+def test_descriptors_that_a_candidate_process_sends_are_not_kept() -> None:
     with open("/dev/null") as file:
         fds = [file.fileno()] * 8
         ours, theirs = channel.pair()
         with ours, theirs:
-            player, referee = Channel(theirs), Channel(ours, ANSWER_BYTES, max_fds=0)
+            candidate, evaluator = Channel(theirs), Channel(ours, ANSWER_BYTES, max_fds=0)
             before = len(os.listdir("/proc/self/fd"))
             for _ in range(5):
-                player.send_json({"loaded": True}, fds)
-                assert referee.receive_json() == ({"loaded": True}, [])
+                candidate.send_json({"loaded": True}, fds)
+                assert evaluator.receive_json() == ({"loaded": True}, [])
             assert len(os.listdir("/proc/self/fd")) == before
 
 
@@ -124,10 +124,10 @@ def test_failure_is_the_candidates_and_the_clock_stops() -> None:
         "message": "at 1:1",
         "frames": [],
     }
-    with scripted(always(json.dumps({"failed": claim}).encode())) as player:
+    with scripted(always(json.dumps({"failed": claim}).encode())) as candidate:
         with pytest.raises(CandidateFailed) as failed:
-            ask(player)
-        assert player.clock[-1] == ("reference", "forward")
+            ask(candidate)
+        assert candidate.clock[-1] == ("reference", "forward")
     assert failed.value.status is Status.COMPILE
     assert failed.value.failure is not None
     assert len(failed.value.metadata["feedback"].encode()) <= 1500
@@ -151,10 +151,10 @@ FAILURES = st.fixed_dictionaries(
 
 @settings(max_examples=60)
 @given(FAILURES | JSON)
-def test_no_claimed_failure_is_a_pass_or_breaks_the_referee(claim: object) -> None:
+def test_no_claimed_failure_is_a_pass_or_breaks_the_evaluator(claim: object) -> None:
     answer = json.dumps({"failed": claim}).encode()
-    with scripted(always(answer)) as player, pytest.raises(CandidateFailed) as failed:
-        ask(player)
+    with scripted(always(answer)) as candidate, pytest.raises(CandidateFailed) as failed:
+        ask(candidate)
     assert failed.value.status not in (
         Status.PASSED,
         Status.TIMEOUT,
@@ -165,26 +165,26 @@ def test_no_claimed_failure_is_a_pass_or_breaks_the_referee(claim: object) -> No
 
 
 def test_block_is_timed_from_go_to_done() -> None:
-    with scripted(timing(DONE, json.dumps(TIMES).encode())) as player:
-        wall_ms, claim = run(player)
-        assert player.asked == [BLOCK, GO]
-        assert player.clock == [("candidate", "timing")] * 2
+    with scripted(timing(DONE, json.dumps(TIMES).encode())) as candidate:
+        wall_ms, claim = run(candidate)
+        assert candidate.asked == [BLOCK, GO]
+        assert candidate.clock == [("candidate", "timing")] * 2
     assert 0 < wall_ms < 5000
     assert claim == TIMES
 
 
 @pytest.mark.parametrize("said", [b"{}", b'{"ready": false}', b'{"ready": 1}', b'{"ready": "true"}'])
 def test_block_that_is_not_ready_is_not_begun(said: bytes) -> None:
-    with scripted(always(said)) as player:
+    with scripted(always(said)) as candidate:
         with pytest.raises(BlockRefused):
-            player.dialogue.ready_block(BLOCK)
-        assert player.asked == [BLOCK]
+            candidate.dialogue.ready_block(BLOCK)
+        assert candidate.asked == [BLOCK]
 
 
 @pytest.mark.parametrize("word", [b"{}", b"DONE", b"done ", b"[1]", b"\xff", json.dumps(TIMES).encode()])
 def test_block_ends_with_one_word(word: bytes) -> None:
-    with scripted(timing(word)) as player, pytest.raises(PlayerGone) as gone:
-        run(player)
+    with scripted(timing(word)) as candidate, pytest.raises(CandidateGone) as gone:
+        run(candidate)
     assert gone.value.stage is Stage.TIMING
     assert gone.value.why
 
@@ -192,15 +192,15 @@ def test_block_ends_with_one_word(word: bytes) -> None:
 def test_candidate_may_fail_within_a_block() -> None:
     failure = b'{"failed": {"status": "launch", "name": "builtins.ValueError", "message": "no"}}'
     for reply in (always(failure), timing(failure), timing(DONE, failure)):
-        with scripted(reply) as player, pytest.raises(CandidateFailed) as failed:
-            run(player)
+        with scripted(reply) as candidate, pytest.raises(CandidateFailed) as failed:
+            run(candidate)
         assert failed.value.status is Status.LAUNCH
 
 
 def test_what_cannot_be_sent_is_the_references_fault() -> None:
     order = Construct(load=True, init_inputs=[lambda: 0], weights=None, seed=1, dtype="fp32")  # type: ignore[arg-type]
     with (
-        scripted(always(b"{}")) as player,
+        scripted(always(b"{}")) as candidate,
         pytest.raises(ReferenceFailed, match="get_init_inputs"),
     ):
-        player.dialogue.ask(Stage.CONSTRUCT, order)
+        candidate.dialogue.ask(Stage.CONSTRUCT, order)

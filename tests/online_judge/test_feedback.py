@@ -68,7 +68,7 @@ def test_difference_is_told_with_share_indices_and_next_step() -> None:
     assert "Next: " in metadata["feedback"]
 
 
-def test_claims_of_a_player_cannot_pass_or_break_the_form() -> None:
+def test_claims_of_a_candidate_process_cannot_pass_or_break_the_form() -> None:
     for claim in (
         None,
         3,

@@ -14,7 +14,7 @@ from online_judge.processes import temporary_folders
 
 KEEPER = (
     "import os, sys\nfrom online_judge import homes\nhome, lock = homes.make()\n"
-    "if os.fork():\n    print(home, flush=True)\n"  # as gateway and zygote
+    "if os.fork():\n    print(home, flush=True)\n"  # as gateway and fork server
     "sys.stdin.read()\n"
 )
 

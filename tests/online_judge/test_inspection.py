@@ -1,4 +1,4 @@
-"""What a player shows of a candidate's calls when it is profiled."""
+"""What a candidate process shows of a candidate's calls when it is profiled."""
 
 from types import SimpleNamespace
 from typing import Any

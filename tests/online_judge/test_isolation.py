@@ -15,9 +15,9 @@ FORGED = (
 
 
 def home_of(judge: LiveJudge) -> Path:
-    """The judge's temporary folder, which its zygote is told in its last argument."""
-    (zygote,) = judge.processes("judge-zygote")
-    return Path(os.fsdecode(Path(f"/proc/{zygote}/cmdline").read_bytes().split(b"\0")[-2]))
+    """The judge's temporary folder, which its fork server is told in its last argument."""
+    (fork_server,) = judge.processes("judge-fork-server")
+    return Path(os.fsdecode(Path(f"/proc/{fork_server}/cmdline").read_bytes().split(b"\0")[-2]))
 
 
 def test_printing_does_not_harm_a_correct_kernel(judge: LiveJudge) -> None:
@@ -44,7 +44,7 @@ def test_forged_verdict_on_stdout_does_not_pass(judge: LiveJudge, where: str) ->
     assert answer["metadata"]["status"] == "crash"
 
 
-def test_words_on_the_players_own_socket_are_no_verdict(judge: LiveJudge) -> None:
+def test_words_on_the_candidate_processes_own_socket_are_no_verdict(judge: LiveJudge) -> None:
     source = with_forward(
         "import json, struct, socket\n"
         "for fd in range(3, 50):\n"
@@ -141,7 +141,7 @@ def test_folders_are_private_and_gone_afterwards(judge: LiveJudge) -> None:
     assert not (home_of(judge) / name).exists()
 
 
-def test_memory_of_the_player_holds_neither_reference_nor_secret(judge: LiveJudge) -> None:
+def test_memory_of_the_candidate_process_holds_neither_reference_nor_secret(judge: LiveJudge) -> None:
     # the suffix is compared digit by digit, so that only the marked text itself can match; the
     # judge's secret bears the same mark, in plain text and in hexadecimal
     reference = REFERENCE + "\n# zq7x-13579\n"
@@ -167,7 +167,7 @@ def test_memory_of_the_player_holds_neither_reference_nor_secret(judge: LiveJudg
     assert metadata["status"] == "passed", metadata
 
 
-def test_player_has_no_module_of_the_reference(judge: LiveJudge) -> None:
+def test_candidate_process_has_no_module_of_the_reference(judge: LiveJudge) -> None:
     body = "assert not [m for m in sys.modules.values() if 'get_init_inputs' in vars(m)]\n"
     assert judge.evaluate(with_forward(body + HONEST))["metadata"]["status"] == "passed"
 
@@ -176,7 +176,7 @@ def test_judge_is_out_of_reach_of_a_candidate(judge: LiveJudge, tmp_path: Path) 
     secret = tmp_path / "reference.py"
     secret.write_text(REFERENCE)
     repository = Path(__file__).parents[2]
-    others = [judge.process.pid, *judge.processes("judge-zygote"), *judge.processes("judge-referee")]
+    others = [judge.process.pid, *judge.processes("judge-fork-server"), *judge.processes("judge-evaluator")]
     body = (
         "import signal, socket\n"
         "def refused(work, *arguments):\n"

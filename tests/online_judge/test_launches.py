@@ -209,7 +209,7 @@ def launch_as_jit_does(kernel: Any) -> None:
 
 def test_on_cuda_own_kernels_are_told_from_generated_ones() -> None:
     gpu = Gpu()
-    own = gpu.kernel("own", 11, "/home/player/candidate.py")
+    own = gpu.kernel("own", 11, "/home/candidate process/candidate.py")
     textual = gpu.kernel("textual", 12, None)
     inductor = gpu.kernel("triton_poi_fused", 13, "/tmp/torchinductor_root/ab/cab.py")
     package = gpu.kernel("package", 14, str(Path(torch.__file__).parent / "sparse" / "_triton_ops.py"))
@@ -231,10 +231,10 @@ def test_on_cuda_own_kernels_are_told_from_generated_ones() -> None:
 
 def test_on_cuda_resources_of_own_kernels_are_those_that_the_compiler_gave_them() -> None:
     gpu = Gpu()
-    own = gpu.kernel("own", 21, "/home/player/candidate.py")
+    own = gpu.kernel("own", 21, "/home/candidate process/candidate.py")
     own.n_regs, own.n_spills = 40, 2
     own.metadata = SimpleNamespace(shared=4096, num_warps=8)
-    silent = gpu.kernel("silent", 22, "/home/player/candidate.py")
+    silent = gpu.kernel("silent", 22, "/home/candidate process/candidate.py")
     package = gpu.kernel("package", 23, str(Path(torch.__file__).parent / "sparse" / "_triton_ops.py"))
     meter = LaunchMeter(cuda=True)
     with meter.counting():
@@ -266,7 +266,7 @@ def test_extension_of_the_candidate_is_reported(monkeypatch: pytest.MonkeyPatch)
         pass
     assert not meter.launches().extension
     monkeypatch.setattr(
-        "online_judge.candidate.launches._libraries", lambda: frozenset({"/home/player/fused.so"})
+        "online_judge.candidate.launches._libraries", lambda: frozenset({"/home/candidate process/fused.so"})
     )
     assert meter.launches().extension
 
@@ -274,12 +274,12 @@ def test_extension_of_the_candidate_is_reported(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(
     ("path", "foreign"),
     [
-        ("/home/player/build/fused/fused.so", True),
-        ("/home/player/build/fused.cpython-311-x86_64-linux-gnu.so (deleted)", True),
-        ("/home/player/triton/ABC/__triton_launcher.cpython-311-x86_64-linux-gnu.so", False),
-        ("/home/player/triton/ABC/cuda_utils.cpython-311-x86_64-linux-gnu.so", False),
+        ("/home/candidate process/build/fused/fused.so", True),
+        ("/home/candidate process/build/fused.cpython-311-x86_64-linux-gnu.so (deleted)", True),
+        ("/home/candidate process/triton/ABC/__triton_launcher.cpython-311-x86_64-linux-gnu.so", False),
+        ("/home/candidate process/triton/ABC/cuda_utils.cpython-311-x86_64-linux-gnu.so", False),
         ("/usr/lib/x86_64-linux-gnu/libcuda.so.1", False),
-        ("/home/player/data.so.json.txt/readme", False),
+        ("/home/candidate process/data.so.json.txt/readme", False),
         (str(Path(torch.__file__).parent / "lib" / "libtorch.so"), False),
     ],
 )
@@ -345,7 +345,7 @@ NONE_OWN = KernelShare(0.0, 2.0, 1, (KernelTime("gemm", 2.0, 1),))
 
 
 @pytest.mark.parametrize(
-    ("launches", "share", "ghost_passed", "ids"),
+    ("launches", "share", "passed_without_kernels", "ids"),
     [
         (LAUNCHED, OWN, False, []),
         (LAUNCHED, None, None, []),
@@ -364,15 +364,15 @@ NONE_OWN = KernelShare(0.0, 2.0, 1, (KernelTime("gemm", 2.0, 1),))
     ],
 )
 def test_what_the_kernels_claims_amount_to(
-    launches: Launches, share: KernelShare | None, ghost_passed: bool | None, ids: list[str]
+    launches: Launches, share: KernelShare | None, passed_without_kernels: bool | None, ids: list[str]
 ) -> None:
-    assert [flag.id for flag in flags(launches, share, ghost_passed=ghost_passed)] == ids
+    assert [flag.id for flag in flags(launches, share, passed_without_kernels=passed_without_kernels)] == ids
 
 
 def test_evidence_names_kernels_and_figures() -> None:
-    (decoy,) = flags(LAUNCHED, None, ghost_passed=True)
+    (decoy,) = flags(LAUNCHED, None, passed_without_kernels=True)
     assert decoy.evidence == "the outputs are right without plain (2 launches)"
-    (absent, bound) = flags(IDLE, NONE_OWN, ghost_passed=None)
+    (absent, bound) = flags(IDLE, NONE_OWN, passed_without_kernels=None)
     assert (
         absent.evidence
         == "a call launches none of its 3 @triton.jit functions; longest: gemm, 2.0000 of 2.0000 ms"

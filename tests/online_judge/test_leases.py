@@ -15,7 +15,7 @@ from online_judge.evaluator.leases import Leases
 from online_judge.processes.device_lock import DeviceLock
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel
-from online_judge.slots.leases import LeaseDesk
+from online_judge.slots.leases import EvaluatorLeases
 
 from .live import wait_until
 
@@ -30,7 +30,7 @@ class Evaluator:
         self.control = Channel(theirs)
         self.leases = Leases(self.control, cores)
         self._ours = Channel(ours)
-        self.desk = LeaseDesk(lock, self._ours.send_json)
+        self.desk = EvaluatorLeases(lock, self._ours.send_json)
         self._thread = threading.Thread(target=self._obey, daemon=True)
         self._thread.start()
 

@@ -35,8 +35,8 @@ def test_drift_of_a_baseline_is_counted_per_device() -> None:
 
 def test_armed_players_are_counted_when_asked_for() -> None:
     metrics = Metrics()
-    pool = SimpleNamespace(armed=2)
-    metrics.watch_players({0: cast(Pool, pool)})
+    pool = SimpleNamespace(ready=2)
+    metrics.watch_processes({0: cast(Pool, pool)})
     assert 'adaexplore_judge_armed_players{device="0"} 2.0' in lines(metrics)
-    pool.armed = 1
+    pool.ready = 1
     assert 'adaexplore_judge_armed_players{device="0"} 1.0' in lines(metrics)

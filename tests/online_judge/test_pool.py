@@ -1,4 +1,4 @@
-"""The pool of armed players, with threads in the place of keepers."""
+"""The pool of armed processes, with threads in the place of supervisors."""
 
 import contextlib
 import os
@@ -12,10 +12,10 @@ import pytest
 
 from adaexplore.core.errors import ConfigError
 from online_judge.processes.device_lock import DeviceLock
-from online_judge.processes.fork_client import Nursery, ZygoteLost
-from online_judge.processes.pool import Armed, ArmingFailed, Pool
+from online_judge.processes.fork_client import ForkClient, ForkServerLost
+from online_judge.processes.pool import Pool, ReadyProcess, StartFailed
 from online_judge.protocol.channel import Channel, ChannelClosed
-from online_judge.sandbox.process_spec import PlayerSpec
+from online_judge.sandbox.process_spec import ProcessSpec
 from online_judge.settings import Settings
 
 from .live import wait_until
@@ -33,11 +33,11 @@ REPORT = {
 
 
 class FakeNursery:
-    """Starts a thread for each player: it says that it is armed and waits for the end."""
+    """Starts a thread for each process: it says that it is armed and waits for the end."""
 
     def __init__(self) -> None:
         self.lost = 0  # so many of the next forks fail
-        self.stillborn = 0  # so many of the next players die before they are armed
+        self.stillborn = 0  # so many of the next processes die before they are armed
         self.may_arm = threading.Event()
         self.may_arm.set()
         self.started: list[str] = []
@@ -45,14 +45,14 @@ class FakeNursery:
         self.lifelines: dict[str, Channel] = {}
         self._threads: list[threading.Thread] = []
 
-    def fork_player(self, player_end: int, lifeline: int, spec: PlayerSpec) -> int:
+    def fork_process(self, process_end: int, lifeline: int, spec: ProcessSpec) -> int:
         if self.lost:
             self.lost -= 1
-            raise ZygoteLost("by hand")
+            raise ForkServerLost("by hand")
         stillborn = self.stillborn > 0
         self.stillborn -= stillborn
         self.started.append(spec.folder)
-        ends = Channel.from_fd(os.dup(player_end)), Channel.from_fd(os.dup(lifeline))
+        ends = Channel.from_fd(os.dup(process_end)), Channel.from_fd(os.dup(lifeline))
         thread = threading.Thread(target=self._play, args=(spec.folder, *ends, stillborn))
         self._threads.append(thread)
         thread.start()
@@ -62,7 +62,7 @@ class FakeNursery:
         """Nothing stands around a thread."""
 
     def die(self, folder: Path) -> None:
-        """End a player from outside, as the kernel would."""
+        """End a process from outside, as the kernel would."""
         self.lifelines[str(folder)].send_json(REPORT | {"signal": 9})
 
     def join(self) -> None:
@@ -70,24 +70,24 @@ class FakeNursery:
             thread.join(10)
             assert not thread.is_alive()
 
-    def _play(self, folder: str, player: Channel, lifeline: Channel, stillborn: bool) -> None:
+    def _play(self, folder: str, process: Channel, lifeline: Channel, stillborn: bool) -> None:
         self.living.add(folder)
         self.lifelines[folder] = lifeline
         self.may_arm.wait(10)
         with contextlib.suppress(ChannelClosed):
             lifeline.send_json({"sandbox": {}})
             if not stillborn:
-                player.send_json({"armed": {"folder": folder}})
+                process.send_json({"ready": {"folder": folder}})
                 lifeline.receive()
         self.living.discard(folder)
-        player.close()
+        process.close()
         with contextlib.suppress(ChannelClosed):
             lifeline.send_json(REPORT | {"exit": 1})
         lifeline.close()
 
 
 @pytest.fixture
-def nursery() -> Iterator[FakeNursery]:
+def fork_client() -> Iterator[FakeNursery]:
     fake = FakeNursery()
     yield fake
     fake.may_arm.set()
@@ -96,182 +96,186 @@ def nursery() -> Iterator[FakeNursery]:
 
 
 @pytest.fixture
-def make(nursery: FakeNursery, tmp_path: Path) -> Iterator[Callable[..., Pool]]:
+def make(fork_client: FakeNursery, tmp_path: Path) -> Iterator[Callable[..., Pool]]:
     with contextlib.ExitStack() as stack:
         numbers = iter(range(10**6))
 
-        def fresh() -> PlayerSpec:
+        def fresh() -> ProcessSpec:
             folder = tmp_path / f"job-{next(numbers)}"
             folder.mkdir()
-            return PlayerSpec(str(folder), "cpu", "", "sm_90", "paper")
+            return ProcessSpec(str(folder), "cpu", "", "sm_90", "paper")
 
         def pool(target: int, lock: DeviceLock | None = None) -> Pool:
-            made = Pool(cast(Nursery, nursery), fresh, target, lock)
+            made = Pool(cast(ForkClient, fork_client), fresh, target, lock)
             stack.callback(made.close)
             return made
 
         yield pool
 
 
-def taken(pool: Pool) -> Armed:
-    player = pool.take(NEVER)
-    assert player is not None
-    return player
+def taken(pool: Pool) -> ReadyProcess:
+    process = pool.take(NEVER)
+    assert process is not None
+    return process
 
 
-def release(player: Armed, nursery: FakeNursery) -> None:
-    player.discard(cast(Nursery, nursery))
+def release(process: ReadyProcess, fork_client: FakeNursery) -> None:
+    process.discard(cast(ForkClient, fork_client))
 
 
-def test_nothing_starts_before_somebody_asks(make: Callable[..., Pool], nursery: FakeNursery) -> None:
+def test_nothing_starts_before_somebody_asks(make: Callable[..., Pool], fork_client: FakeNursery) -> None:
     pool = make(2)
-    assert pool.armed == 0
-    assert nursery.started == []
+    assert pool.ready == 0
+    assert fork_client.started == []
     pool.fill()
-    wait_until(lambda: pool.armed == 2)
+    wait_until(lambda: pool.ready == 2)
 
 
-def test_taken_player_is_replaced_by_a_thread(make: Callable[..., Pool], nursery: FakeNursery) -> None:
+def test_taken_candidate_process_is_replaced_by_a_thread(
+    make: Callable[..., Pool], fork_client: FakeNursery
+) -> None:
     pool = make(2)
     pool.fill()
-    wait_until(lambda: pool.armed == 2)
-    nursery.may_arm.clear()  # whoever waits for a start now, waits for long
+    wait_until(lambda: pool.ready == 2)
+    fork_client.may_arm.clear()  # whoever waits for a start now, waits for long
     first, second = taken(pool), taken(pool)
     assert first.folder != second.folder
     assert first.facts == {"folder": str(first.folder)}
-    assert pool.armed == 0
-    nursery.may_arm.set()
-    wait_until(lambda: pool.armed == 2)
-    assert len(nursery.started) == 4
-    release(first, nursery)
-    release(second, nursery)
+    assert pool.ready == 0
+    fork_client.may_arm.set()
+    wait_until(lambda: pool.ready == 2)
+    assert len(fork_client.started) == 4
+    release(first, fork_client)
+    release(second, fork_client)
     assert not first.folder.exists()
 
 
-def test_empty_pool_serves_as_many_as_ask_at_once(make: Callable[..., Pool], nursery: FakeNursery) -> None:
+def test_empty_pool_serves_as_many_as_ask_at_once(
+    make: Callable[..., Pool], fork_client: FakeNursery
+) -> None:
     pool = make(0)
-    players: list[Armed] = []
-    threads = [threading.Thread(target=lambda: players.append(taken(pool))) for _ in range(5)]
+    processes: list[ReadyProcess] = []
+    threads = [threading.Thread(target=lambda: processes.append(taken(pool))) for _ in range(5)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(10)
-    assert len({player.folder for player in players}) == 5
-    for player in players:
-        release(player, nursery)
+    assert len({process.folder for process in processes}) == 5
+    for process in processes:
+        release(process, fork_client)
 
 
-def test_player_that_died_while_it_waited_is_not_handed_out(
-    make: Callable[..., Pool], nursery: FakeNursery
+def test_candidate_process_that_died_while_it_waited_is_not_handed_out(
+    make: Callable[..., Pool], fork_client: FakeNursery
 ) -> None:
     pool = make(1)
     pool.fill()
-    wait_until(lambda: pool.armed == 1)
-    dead = Path(nursery.started[0])
-    nursery.die(dead)
-    wait_until(lambda: pool.armed == 0)
-    player = taken(pool)
-    assert player.folder != dead
+    wait_until(lambda: pool.ready == 1)
+    dead = Path(fork_client.started[0])
+    fork_client.die(dead)
+    wait_until(lambda: pool.ready == 0)
+    process = taken(pool)
+    assert process.folder != dead
     assert not dead.exists()
-    release(player, nursery)
+    release(process, fork_client)
 
 
-def test_lost_zygote_is_asked_again(make: Callable[..., Pool], nursery: FakeNursery) -> None:
-    nursery.lost = 1
-    player = taken(make(0))
-    assert nursery.lost == 0
-    release(player, nursery)
+def test_lost_fork_server_is_asked_again(make: Callable[..., Pool], fork_client: FakeNursery) -> None:
+    fork_client.lost = 1
+    process = taken(make(0))
+    assert fork_client.lost == 0
+    release(process, fork_client)
 
 
-@pytest.mark.parametrize(("trouble", "error"), [("lost", ZygoteLost), ("stillborn", ArmingFailed)])
+@pytest.mark.parametrize(("trouble", "error"), [("lost", ForkServerLost), ("stillborn", StartFailed)])
 def test_trouble_that_stays_reaches_the_taker_and_the_next_one_tries_again(
-    make: Callable[..., Pool], nursery: FakeNursery, tmp_path: Path, trouble: str, error: type[Exception]
+    make: Callable[..., Pool], fork_client: FakeNursery, tmp_path: Path, trouble: str, error: type[Exception]
 ) -> None:
     pool = make(0)
-    setattr(nursery, trouble, 2)
+    setattr(fork_client, trouble, 2)
     with pytest.raises(error):
         pool.take(NEVER)
     assert list(tmp_path.iterdir()) == []
-    release(taken(pool), nursery)
+    release(taken(pool), fork_client)
 
 
-def test_old_trouble_is_not_told_to_a_new_taker(make: Callable[..., Pool], nursery: FakeNursery) -> None:
+def test_old_trouble_is_not_told_to_a_new_taker(make: Callable[..., Pool], fork_client: FakeNursery) -> None:
     pool = make(1)
-    nursery.lost = 2
+    fork_client.lost = 2
     pool.fill()
-    wait_until(lambda: nursery.lost == 0)
-    release(taken(pool), nursery)
+    wait_until(lambda: fork_client.lost == 0)
+    release(taken(pool), fork_client)
 
 
-def test_last_words_of_a_player_that_could_not_arm_are_told(
-    make: Callable[..., Pool], nursery: FakeNursery
+def test_last_words_of_a_candidate_process_that_could_not_arm_are_told(
+    make: Callable[..., Pool], fork_client: FakeNursery
 ) -> None:
     pool = make(0)
-    nursery.stillborn = 2
-    with pytest.raises(ArmingFailed, match=r"before it was ready.*exit status 1.*last words"):
+    fork_client.stillborn = 2
+    with pytest.raises(StartFailed, match=r"before it was ready.*exit status 1.*last words"):
         pool.take(NEVER)
 
 
-def test_cancelled_taker_gets_nothing(make: Callable[..., Pool], nursery: FakeNursery) -> None:
+def test_cancelled_taker_gets_nothing(make: Callable[..., Pool], fork_client: FakeNursery) -> None:
     pool = make(0)
-    nursery.may_arm.clear()
+    fork_client.may_arm.clear()
     cancelled = threading.Event()
-    got: list[Armed | None] = []
+    got: list[ReadyProcess | None] = []
     thread = threading.Thread(target=lambda: got.append(pool.take(cancelled)))
     thread.start()
-    wait_until(lambda: nursery.living)
+    wait_until(lambda: fork_client.living)
     cancelled.set()
     thread.join(10)
     assert got == [None]
-    nursery.may_arm.set()
+    fork_client.may_arm.set()
 
 
 def test_closing_ends_those_that_wait_and_those_on_their_way(
-    make: Callable[..., Pool], nursery: FakeNursery, tmp_path: Path
+    make: Callable[..., Pool], fork_client: FakeNursery, tmp_path: Path
 ) -> None:
     pool = make(1)
     pool.fill()
-    wait_until(lambda: pool.armed == 1)
-    nursery.may_arm.clear()
-    player = taken(pool)
-    wait_until(lambda: len(nursery.started) == 2)
-    threading.Timer(0.1, nursery.may_arm.set).start()
+    wait_until(lambda: pool.ready == 1)
+    fork_client.may_arm.clear()
+    process = taken(pool)
+    wait_until(lambda: len(fork_client.started) == 2)
+    threading.Timer(0.1, fork_client.may_arm.set).start()
     pool.close()
-    assert [entry.name for entry in tmp_path.iterdir()] == [player.folder.name]
-    with pytest.raises(ZygoteLost, match="closing"):
+    assert [entry.name for entry in tmp_path.iterdir()] == [process.folder.name]
+    with pytest.raises(ForkServerLost, match="closing"):
         pool.take(NEVER)
-    release(player, nursery)
+    release(process, fork_client)
 
 
 def test_nothing_is_armed_while_something_is_timed(
-    make: Callable[..., Pool], nursery: FakeNursery, tmp_path: Path
+    make: Callable[..., Pool], fork_client: FakeNursery, tmp_path: Path
 ) -> None:
     lock = DeviceLock(tmp_path / "gpu.lock")
     pool = make(1, lock)
     with lock.hold(exclusive=True):
         pool.fill()
         time.sleep(0.1)
-        assert nursery.started == []
-    wait_until(lambda: pool.armed == 1)
-    with lock.hold(exclusive=True) as waited_s:  # an armed player holds nothing
+        assert fork_client.started == []
+    wait_until(lambda: pool.ready == 1)
+    with lock.hold(exclusive=True) as waited_s:  # an armed process holds nothing
         assert waited_s < 5.0
 
 
-def test_player_of_a_job_with_a_spec_of_its_own_bypasses_the_pool(
-    make: Callable[..., Pool], nursery: FakeNursery, tmp_path: Path
+def test_candidate_process_of_a_job_with_a_spec_of_its_own_bypasses_the_pool(
+    make: Callable[..., Pool], fork_client: FakeNursery, tmp_path: Path
 ) -> None:
     pool = make(0)
     folder = tmp_path / "own"
 
-    def own() -> PlayerSpec:
+    def own() -> ProcessSpec:
         folder.mkdir(exist_ok=True)
-        return PlayerSpec(str(folder), "cpu", "", "sm_90", "off", build_dir="build")
+        return ProcessSpec(str(folder), "cpu", "", "sm_90", "off", build_dir="build")
 
-    nursery.lost = 1
-    player = pool.start_now(own)
-    assert player.folder == folder
-    assert player.connection.fileno() >= 0
-    release(player, nursery)
+    fork_client.lost = 1
+    process = pool.start_now(own)
+    assert process.folder == folder
+    assert process.connection.fileno() >= 0
+    release(process, fork_client)
 
 
 def test_number_of_armed_players_is_a_setting() -> None:

@@ -1,4 +1,4 @@
-"""What a player's claims about its kernels amount to: occupancy, roofline, what limits a call."""
+"""What a candidate process's claims about its kernels amount to: occupancy, roofline, what limits a call."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.evaluator.costs import Cost
-from online_judge.evaluator.dialogue import PlayerGone
+from online_judge.evaluator.dialogue import CandidateGone
 from online_judge.evaluator.occupancy import occupancy
 from online_judge.evaluator.profile import profile_of
 
@@ -118,8 +118,8 @@ def test_profiler_that_saw_nothing_gives_none(shares: list[Any]) -> None:
     assert profile(CLAIM | {"shares": shares}) is None
 
 
-def test_claim_that_is_none_ends_the_player() -> None:
-    with pytest.raises(PlayerGone, match="profile that cannot be"):
+def test_claim_that_is_none_ends_the_candidate_process() -> None:
+    with pytest.raises(CandidateGone, match="profile that cannot be"):
         profile({"shares": 3})
 
 

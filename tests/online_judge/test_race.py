@@ -9,15 +9,15 @@ import torch
 
 from online_judge.common.timing import Block
 from online_judge.cpu.simulation import simulated_cuda
-from online_judge.evaluator.dialogue import BlockRefused, PlayerGone
+from online_judge.evaluator.dialogue import BlockRefused, CandidateGone
 from online_judge.evaluator.timing import interleaved as race_module
 from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.interleaved import (
     MAX_ROUNDS,
     MIN_ROUNDS,
     MIN_SAMPLES,
+    InterleavedTiming,
     Outcome,
-    Race,
     Side,
     _Audit,
 )
@@ -43,10 +43,12 @@ def both(rounds: int, calls: int, call_ms: float, noise: float = 0.0) -> Outcome
     return outcome
 
 
-def race(trials: int = 100, reference: Any = None, course: Any = None, dialogue: Any = None) -> Race:
+def race(
+    trials: int = 100, reference: Any = None, setup: Any = None, dialogue: Any = None
+) -> InterleavedTiming:
     problem: Any = SimpleNamespace(reference=reference)
-    course = course or SimpleNamespace(output_bytes=4)
-    return Race(dialogue, problem, course, "race", random.Random(1), trials, 1e-3)
+    setup = setup or SimpleNamespace(output_bytes=4)
+    return InterleavedTiming(dialogue, problem, setup, "race", random.Random(1), trials, 1e-3)
 
 
 def enough(outcome: Outcome, rounds: int, claimed_ms: float = 1.0, trials: int = 100) -> bool:
@@ -106,20 +108,20 @@ class Refusing:
 
 
 @pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch) -> Race:
+def refused(monkeypatch: pytest.MonkeyPatch) -> InterleavedTiming:
     monkeypatch.setattr(race_module.torch.cuda, "synchronize", lambda: None)
     pool = SimpleNamespace(refresh=lambda whole: None, copy_of=lambda place: [])
-    course = SimpleNamespace(pool=pool, poison=lambda: None, output_bytes=4)
-    return race(reference=SimpleNamespace(writes_inputs=False), course=course, dialogue=Refusing())
+    setup = SimpleNamespace(pool=pool, poison=lambda: None, output_bytes=4)
+    return race(reference=SimpleNamespace(writes_inputs=False), setup=setup, dialogue=Refusing())
 
 
 @pytest.mark.parametrize("kind", ["marked", "plain"])
-def test_player_that_will_not_be_timed_is_out(refused: Race, kind: Any) -> None:
-    with pytest.raises(PlayerGone, match="refused"):
+def test_candidate_process_that_will_not_be_timed_is_out(refused: InterleavedTiming, kind: Any) -> None:
+    with pytest.raises(CandidateGone, match="refused"):
         refused._round(Outcome(), 1, BlockOrder(4, kind=kind), 2)
 
 
-def test_work_that_nobody_waits_for_is_a_side_stream(refused: Race) -> None:
+def test_work_that_nobody_waits_for_is_a_side_stream(refused: InterleavedTiming) -> None:
     outcome = Outcome()
     refused._replay(outcome, 1, 4, 2)
     assert [flag.id for flag in outcome.flags] == ["side_stream"]
@@ -129,17 +131,17 @@ def test_work_that_nobody_waits_for_is_a_side_stream(refused: Race) -> None:
 def test_warm_up_times_that_cannot_be_are_not_taken(best: Any) -> None:
     dialogue = SimpleNamespace(ask=lambda *order: {"best_ms": best})
     reference = SimpleNamespace(call_seed=lambda name: 1, stochastic=False)
-    course = SimpleNamespace(
-        outputs="parcel", pool=SimpleNamespace(parcel="parcel"), arenas=[], output_bytes=4
+    setup = SimpleNamespace(
+        outputs="parcel", pool=SimpleNamespace(parcel="parcel"), shared_tensors=[], output_bytes=4
     )
-    with pytest.raises(PlayerGone, match="times that cannot be"):
-        race(reference=reference, course=course, dialogue=dialogue)._warm_candidate_up()
+    with pytest.raises(CandidateGone, match="times that cannot be"):
+        race(reference=reference, setup=setup, dialogue=dialogue)._warm_candidate_up()
 
 
 @pytest.mark.parametrize(("output_bytes", "kept"), [(2**20, True), (8 * 2**30, False)])
 def test_outputs_that_are_too_large_are_not_kept(output_bytes: int, kept: bool) -> None:
     output = torch.ones(3)
-    held = race(course=SimpleNamespace(output_bytes=output_bytes))._kept(output)
+    held = race(setup=SimpleNamespace(output_bytes=output_bytes))._kept(output)
     assert torch.equal(held, output)
     assert (held.data_ptr() != output.data_ptr()) == kept
 
@@ -218,7 +220,7 @@ def test_work_that_is_left_out_of_timed_calls_is_seen_where_no_sample_finds_it(
     monkeypatch.setattr(race_module, "_KEPT_BYTES", 0 if large else 2**40)
     sides, outcome = Lazy(cheat), Outcome()
     with simulated_cuda("sm_90"):
-        subject = race(reference=SimpleNamespace(writes_inputs=False), course=sides, dialogue=sides)
+        subject = race(reference=SimpleNamespace(writes_inputs=False), setup=sides, dialogue=sides)
         for sides.number in range(5):
             subject._round(outcome, sides.number, BlockOrder(2), 2)
         subject.audit(outcome)

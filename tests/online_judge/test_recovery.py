@@ -13,7 +13,7 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from online_judge.processes.fork_client import Attempts, Nursery
+from online_judge.processes.fork_client import Attempts, ForkClient
 
 from .live import LiveJudge, alive, judge_environment, parent, start_command, wait_until
 from .sources import HONEST, NOTED, REFERENCE, with_forward
@@ -31,14 +31,20 @@ def in_background(judge: LiveJudge, candidate: str) -> tuple[threading.Thread, l
     return thread, answers
 
 
-@pytest.mark.parametrize("role", ["judge-player", "judge-keeper", "judge-referee", "judge-zygote"])
+@pytest.mark.parametrize(
+    "role", ["judge-candidate", "judge-supervisor", "judge-evaluator", "judge-fork-server"]
+)
 def test_job_is_retried_when_a_process_is_killed(frail_judge: LiveJudge, role: str) -> None:
     judge = frail_judge
     thread, answers = in_background(judge, SLOW_ONCE)
-    (player,) = wait_until(lambda: judge.processes("noted"))
-    keeper = parent(player)
-    around = [player, keeper, *(pid for pid in judge.processes("judge-init") if parent(pid) == keeper)]
-    pid = {"judge-player": player, "judge-keeper": keeper}.get(role) or judge.processes(role)[0]
+    (candidate,) = wait_until(lambda: judge.processes("noted"))
+    supervisor = parent(candidate)
+    around = [
+        candidate,
+        supervisor,
+        *(pid for pid in judge.processes("judge-init") if parent(pid) == supervisor),
+    ]
+    pid = {"judge-candidate": candidate, "judge-supervisor": supervisor}.get(role) or judge.processes(role)[0]
     os.kill(pid, signal.SIGKILL)
     thread.join(60)
     assert answers[0]["metadata"]["status"] == "passed", answers
@@ -48,7 +54,7 @@ def test_job_is_retried_when_a_process_is_killed(frail_judge: LiveJudge, role: s
     assert judge.evaluate(with_forward(HONEST))["correctness"] is True
 
 
-def test_player_killed_twice_is_a_crash(frail_judge: LiveJudge) -> None:
+def test_candidate_process_killed_twice_is_a_crash(frail_judge: LiveJudge) -> None:
     judge = frail_judge
     thread, answers = in_background(judge, FOREVER)
     (first,) = wait_until(lambda: judge.processes("noted"))
@@ -61,7 +67,7 @@ def test_player_killed_twice_is_a_crash(frail_judge: LiveJudge) -> None:
     assert answers[0]["success"] is True
 
 
-@pytest.mark.parametrize(("role", "times"), [("judge-referee", 2), ("judge-zygote", 4)])
+@pytest.mark.parametrize(("role", "times"), [("judge-evaluator", 2), ("judge-fork-server", 4)])
 def test_processes_that_die_again_and_again_in_a_candidates_time_are_its_crash(
     frail_judge: LiveJudge, role: str, times: int
 ) -> None:
@@ -161,11 +167,11 @@ class _Zygote:
     generation = 1
 
 
-def test_attempts_in_which_the_zygote_died_do_not_count() -> None:
-    zygote = _Zygote()
-    attempts = Attempts(cast(Nursery, zygote))
+def test_attempts_in_which_the_fork_server_died_do_not_count() -> None:
+    fork_server = _Zygote()
+    attempts = Attempts(cast(ForkClient, fork_server))
     assert attempts.another()
-    zygote.generation = 2
+    fork_server.generation = 2
     assert attempts.are_left
     assert attempts.another()
     assert attempts.another()
@@ -173,11 +179,11 @@ def test_attempts_in_which_the_zygote_died_do_not_count() -> None:
     assert not attempts.another()
 
 
-def test_attempts_end_even_if_the_zygote_dies_in_each() -> None:
-    zygote = _Zygote()
-    attempts = Attempts(cast(Nursery, zygote))
+def test_attempts_end_even_if_the_fork_server_dies_in_each() -> None:
+    fork_server = _Zygote()
+    attempts = Attempts(cast(ForkClient, fork_server))
     made = 0
     while attempts.another():
-        zygote.generation += 1
+        fork_server.generation += 1
         made += 1
     assert made == 4

@@ -9,7 +9,7 @@ import torch
 
 from online_judge.evaluator import costs, reference
 from online_judge.evaluator.correctness import deviation, oracles, tiers, variants
-from online_judge.evaluator.reference import NoRoom, Reference, ReferenceFailed, Seeds
+from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, Seeds
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 SMALL = {
@@ -374,5 +374,5 @@ def test_inputs_that_find_no_room_on_the_gpu_are_not_made_elsewhere() -> None:
     full += "raise torch.OutOfMemoryError('CUDA out of memory')"
     of = Reference(source.replace("def get_inputs():", full), "key", Seeds(b"key"), "fp32", cuda=False)
     of.cuda = True
-    with pytest.raises(NoRoom, match="out of memory"):
+    with pytest.raises(NotEnoughMemory, match="out of memory"):
         of.inputs(0)

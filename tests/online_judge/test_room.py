@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from online_judge.slots.sharing import Cancelled, NoRoom, Room
+from online_judge.slots.sharing import Cancelled, DeviceSharing, NotEnoughMemory
 
 NEVER = threading.Event()
 
@@ -18,7 +18,7 @@ def small(alone: bool) -> str:
 
 def large(alone: bool) -> str:
     if not alone:
-        raise NoRoom
+        raise NotEnoughMemory
     return "alone"
 
 
@@ -30,19 +30,19 @@ def wait_for(what: Callable[[], bool]) -> None:
 
 
 def test_jobs_run_side_by_side() -> None:
-    room, together = Room(), threading.Barrier(3)
+    sharing, together = DeviceSharing(), threading.Barrier(3)
 
     def meet(alone: bool) -> bool:
         together.wait(10)
         return alone
 
     with ThreadPoolExecutor(3) as threads:
-        jobs = [threads.submit(room.use, "p", NEVER, meet) for _ in range(3)]
+        jobs = [threads.submit(sharing.use, "p", NEVER, meet) for _ in range(3)]
     assert [job.result() for job in jobs] == [False] * 3
 
 
 def test_slots_give_back_what_they_keep_before_a_job_begins_alone() -> None:
-    device, order = Room(), []
+    device, order = DeviceSharing(), []
     device.on_alone += [lambda: order.append("first slot"), lambda: order.append("second slot")]
 
     def needing(alone: bool) -> str:
@@ -56,7 +56,7 @@ def test_slots_give_back_what_they_keep_before_a_job_begins_alone() -> None:
 
 
 def test_job_that_finds_no_room_waits_for_all_others_and_keeps_new_ones_out() -> None:
-    room, end, inside, order = Room(), threading.Event(), threading.Event(), []
+    sharing, end, inside, order = DeviceSharing(), threading.Event(), threading.Event(), []
 
     def long(alone: bool) -> None:
         inside.set()
@@ -71,39 +71,39 @@ def test_job_that_finds_no_room_waits_for_all_others_and_keeps_new_ones_out() ->
         order.append("late")
 
     with ThreadPoolExecutor(3) as threads:
-        threads.submit(room.use, "a", NEVER, long)
+        threads.submit(sharing.use, "a", NEVER, long)
         assert inside.wait(10)
-        threads.submit(room.use, "b", NEVER, needing)
-        wait_for(lambda: len(room._line) == 1)
-        threads.submit(room.use, "c", NEVER, late)
+        threads.submit(sharing.use, "b", NEVER, needing)
+        wait_for(lambda: len(sharing._line) == 1)
+        threads.submit(sharing.use, "c", NEVER, late)
         end.set()
     assert order == ["long", "large", "late"]
-    assert room.use("c", NEVER, small) == "beside"
+    assert sharing.use("c", NEVER, small) == "beside"
 
 
 def test_problem_that_was_too_large_goes_in_alone_for_a_while() -> None:
-    room = Room()
-    assert room.use("p", NEVER, large) == "alone"
-    seen = [room.use("p", NEVER, small) for _ in range(10)]
+    sharing = DeviceSharing()
+    assert sharing.use("p", NEVER, large) == "alone"
+    seen = [sharing.use("p", NEVER, small) for _ in range(10)]
     assert seen == ["alone"] * 8 + ["beside"] * 2
-    assert room.use("q", NEVER, small) == "beside"
+    assert sharing.use("q", NEVER, small) == "beside"
 
 
-@pytest.mark.parametrize("error", [NoRoom, ValueError])
+@pytest.mark.parametrize("error", [NotEnoughMemory, ValueError])
 def test_failing_job_leaves_the_room_open(error: type[Exception]) -> None:
-    room = Room()
+    sharing = DeviceSharing()
 
     def fail(alone: bool) -> None:
         raise error
 
     with pytest.raises(error):
-        room.use("p", NEVER, fail)
-    assert room.use("q", NEVER, small) == "beside"
+        sharing.use("p", NEVER, fail)
+    assert sharing.use("q", NEVER, small) == "beside"
 
 
 @pytest.mark.parametrize("waits_to_be_alone", [True, False])
 def test_waiting_ends_when_nobody_wants_the_result(waits_to_be_alone: bool) -> None:
-    room, end, inside, cancelled = Room(), threading.Event(), threading.Event(), threading.Event()
+    sharing, end, inside, cancelled = DeviceSharing(), threading.Event(), threading.Event(), threading.Event()
 
     def long(alone: bool) -> None:
         if alone is not waits_to_be_alone:
@@ -113,19 +113,19 @@ def test_waiting_ends_when_nobody_wants_the_result(waits_to_be_alone: bool) -> N
             large(alone)
 
     with ThreadPoolExecutor(2) as threads:
-        held = threads.submit(room.use, "a", NEVER, long)
+        held = threads.submit(sharing.use, "a", NEVER, long)
         assert inside.wait(10)
-        waiting = threads.submit(room.use, "b", cancelled, large if waits_to_be_alone else small)
+        waiting = threads.submit(sharing.use, "b", cancelled, large if waits_to_be_alone else small)
         cancelled.set()
         with pytest.raises(Cancelled):
             waiting.result(10)
         end.set()
         held.result(10)
-    assert room.use("c", NEVER, small) == "beside"
+    assert sharing.use("c", NEVER, small) == "beside"
 
 
 def test_job_that_needs_too_much_by_itself_leaves_its_problem_beside_others() -> None:
-    room = Room()
-    assert room.use("p", NEVER, large) == "alone"
-    room.forget("p")
-    assert room.use("p", NEVER, small) == "beside"
+    sharing = DeviceSharing()
+    assert sharing.use("p", NEVER, large) == "alone"
+    sharing.forget("p")
+    assert sharing.use("p", NEVER, small) == "beside"

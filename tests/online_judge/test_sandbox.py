@@ -1,4 +1,4 @@
-"""The walls around a player, without a judge: what stands, what it keeps out, what is left afterwards."""
+"""The walls around a candidate, without a judge: what stands, what it keeps out, what is left afterwards."""
 
 import os
 import socket
@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from adaexplore.core.errors import JudgeError
-from online_judge.processes.fork_client import Nursery
+from online_judge.processes.fork_client import ForkClient
 from online_judge.sandbox import linux, process_spec, read_back
-from online_judge.sandbox.process_spec import PlayerSpec
+from online_judge.sandbox.process_spec import ProcessSpec
 
 from .confined import Outcome, confined
 from .live import comm, wait_until
@@ -70,13 +70,13 @@ def test_level_is_told_in_one_word(judge: str, level: str) -> None:
 
 def test_less_than_what_is_required_is_refused() -> None:
     weak = attempt("1", **JUDGES["no namespaces"]).sandbox
-    forks = Nursery("namespaces")
+    forks = ForkClient("namespaces")
     with pytest.raises(JudgeError, match=r"_REQUIRE_SANDBOX is namespaces.*candidate is none.*no process"):
         forks.note_sandbox(weak, "candidate")
     with pytest.raises(JudgeError, match="of the evaluator is none"):
         forks.note_sandbox(weak, "evaluator")
     assert forks.in_force is None
-    Nursery("none").note_sandbox(weak, "candidate")
+    ForkClient("none").note_sandbox(weak, "candidate")
 
 
 @pytest.mark.parametrize("judge", JUDGES)
@@ -84,7 +84,11 @@ def test_files_of_others_are_out_of_reach(judge: str, tmp_path: Path) -> None:
     secret = tmp_path / "reference.py"
     secret.write_text("class Model: pass")
     secret.chmod(0o644)
-    paths = [str(secret), str(REPOSITORY / "pyproject.toml"), str(REPOSITORY / "online_judge/evaluator/process.py")]
+    paths = [
+        str(secret),
+        str(REPOSITORY / "pyproject.toml"),
+        str(REPOSITORY / "online_judge/evaluator/process.py"),
+    ]
     outcome = attempt(f"[open(path).read() for path in {paths}]", **JUDGES[judge])
     need(outcome, "filesystem")
     assert outcome.result == "refused"
@@ -122,7 +126,7 @@ def test_other_processes_are_out_of_reach(judge: str) -> None:
         assert outcome.result == "refused", expression
 
 
-def test_its_keeper_cannot_be_signalled_or_inspected() -> None:
+def test_its_supervisor_cannot_be_signalled_or_inspected() -> None:
     walls = {"pids": False, "mounts": False, "landlock": False}
     for expression in (
         "open(f'/proc/{os.getppid()}/environ', 'rb').read()",
@@ -143,7 +147,7 @@ def test_it_has_no_descriptors_but_stdio_and_its_socket() -> None:
     assert [target.partition(":")[0] for target in outcome.result] == ["socket"]
 
 
-def test_report_agrees_with_what_the_player_sees() -> None:
+def test_report_agrees_with_what_the_candidate_process_sees() -> None:
     outcome = confined(
         "import os, resource\n"
         "status = dict(line.split(':', 1) for line in open('/proc/self/status').read().splitlines())\n"
@@ -172,7 +176,7 @@ def test_walls_left_out_are_not_reported_as_standing() -> None:
     assert "no file size limit" not in words
 
 
-def test_two_players_have_different_users() -> None:
+def test_two_candidate_processes_have_different_users() -> None:
     first, second = confined("result = 1"), confined("result = 1")
     need(first, "uid")
     assert first.sandbox["uid"] != second.sandbox["uid"]
@@ -182,7 +186,7 @@ def test_the_candidate_is_found_in_its_folder() -> None:
     assert confined("result = open('candidate.py').read()").result == "# handed over"
 
 
-def test_full_disk_is_an_error_of_the_player_alone() -> None:
+def test_full_disk_is_an_error_of_the_candidate_process_alone() -> None:
     body = (
         "import errno\ntry: open('x', 'wb').write(bytes(2**22))\n"
         "except OSError as error: result = error.errno == errno.ENOSPC"
@@ -223,7 +227,7 @@ def test_number_of_processes_is_limited() -> None:
 
 
 @pytest.mark.parametrize("judge", JUDGES)
-@pytest.mark.parametrize("victim", ["judge-player", "judge-keeper", "judge-init"])
+@pytest.mark.parametrize("victim", ["judge-candidate", "judge-supervisor", "judge-init"])
 def test_nothing_is_left_whoever_is_killed(judge: str, victim: str) -> None:
     name = f"left-{os.urandom(4).hex()}"
     body = (
@@ -234,7 +238,7 @@ def test_nothing_is_left_whoever_is_killed(judge: str, victim: str) -> None:
     )
     outcome = confined(body, kill=victim, **JUDGES[judge])
     assert outcome.result == 1
-    if victim == "judge-player":
+    if victim == "judge-candidate":
         assert outcome.report["how"] == "by signal 9"
     wait_until(lambda: name not in [comm(int(pid)) for pid in os.listdir("/proc") if pid.isdigit()])
 
@@ -256,10 +260,10 @@ def test_control_group_is_gone_afterwards() -> None:
     outcome = confined("result = 1")
     need(outcome, "cgroup")
     names = {name for _, folders, _ in os.walk("/sys/fs/cgroup") for name in folders}
-    assert f"adaexplore-player-{outcome.keeper}" not in names
+    assert f"adaexplore-player-{outcome.supervisor}" not in names
 
 
-def test_closed_socket_and_pipes_are_no_end_of_the_keeper() -> None:
+def test_closed_socket_and_pipes_are_no_end_of_the_supervisor() -> None:
     outcome = confined("import os, time\nos.closerange(0, 64)\ntime.sleep(60)", patience_s=1)
     assert outcome.result is None
     assert outcome.report["died"] is False
@@ -287,7 +291,7 @@ def test_assigning_a_job_sets_its_precision_and_only_a_writable_build_folder(
 ) -> None:
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", "private")
     monkeypatch.delenv("TRITON_F32_DEFAULT", raising=False)
-    spec = PlayerSpec(folder="x", device="cpu", visible_devices="", compile_target="sm_90")
+    spec = ProcessSpec(folder="x", device="cpu", visible_devices="", compile_target="sm_90")
     assert process_spec.assign(spec, tf32="paper", build_dir=str(tmp_path / "none")).tf32 == "paper"
     assert os.environ["TORCH_EXTENSIONS_DIR"] == "private"
     assert "TRITON_F32_DEFAULT" not in os.environ

@@ -1,4 +1,4 @@
-"""A sweep against a player that is a thread: the referee's side and the player's, without a GPU."""
+"""A sweep against a candidate that is a thread: the evaluator's side and the candidate's, without a GPU."""
 
 import itertools
 import json
@@ -14,7 +14,7 @@ import pytest
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.candidate import config_sweep
-from online_judge.candidate.config_sweep import Contest, ContextLost
+from online_judge.candidate.config_sweep import ConfigSweep, ContextLost
 from online_judge.evaluator.config_sweep import Sweep
 from online_judge.evaluator.evaluation import Terms
 from online_judge.evaluator.leases import Hold
@@ -24,7 +24,7 @@ from online_judge.protocol import trees
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.orders import Choose, Enter, Equip, Forward, Rate
-from online_judge.protocol.shared_tensors import Window
+from online_judge.protocol.shared_tensors import MappedTensors
 
 from .scripted import scripted
 from .sources import REFERENCE
@@ -122,13 +122,13 @@ def swept(
         try:
             match order:
                 case Equip():
-                    state["contest"] = Contest(folder, order, fds, clock, cuda=False)
+                    state["config_sweep"] = ConfigSweep(folder, order, fds, clock, cuda=False)
                 case Enter():
-                    answer = state["contest"].enter(order.sources, order.threads, order.limit_s)
+                    answer = state["config_sweep"].enter(order.sources, order.threads, order.limit_s)
                 case Rate():
-                    answer = state["contest"].rate(order.calls, order.rounds)
+                    answer = state["config_sweep"].rate(order.calls, order.rounds)
                 case Choose():
-                    state["model"] = state["contest"].chosen(order.number)
+                    state["model"] = state["config_sweep"].chosen(order.number)
                 case Forward():
                     answer = called(state["model"], order, fds)
         except ContextLost as lost:
@@ -146,15 +146,15 @@ def swept(
         alone=False,
         job="j",
     )
-    with scripted(reply) as player:
+    with scripted(reply) as candidate:
         wanted = SweepTerms(tuple(enumerate(sources)), budget_s, careful, screened)
-        sweep = Sweep(player.dialogue, problem, terms, wanted, lock)
+        sweep = Sweep(candidate.dialogue, problem, terms, wanted, lock)
         try:
             found = sweep.run(lambda: pytest.fail("no clock is needed without a GPU"))
         finally:
             sweep.free()
-        assert set(player.clock) <= {("none", ""), *((w, s.value) for w in WHOSE for s in Stage)}
-        return Result(Swept.from_json(json.loads(json.dumps(found.to_json()))), clock, lock, player.asked)
+        assert set(candidate.clock) <= {("none", ""), *((w, s.value) for w in WHOSE for s in Stage)}
+        return Result(Swept.from_json(json.loads(json.dumps(found.to_json()))), clock, lock, candidate.asked)
 
 
 WHOSE = ("tuning", "reference", "candidate")
@@ -166,8 +166,8 @@ def many_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def called(model: Any, order: Forward, fds: list[int]) -> dict[str, Any]:
-    """What an honest player makes of a call."""
-    with Window(order.inputs, fds[:1]) as inputs, Window(order.outputs, fds[1:]) as outputs:
+    """What an honest candidate process makes of a call."""
+    with MappedTensors(order.inputs, fds[:1]) as inputs, MappedTensors(order.outputs, fds[1:]) as outputs:
         tree = trees.take_apart(model(*trees.map_leaves(inputs.tree(), lambda leaf: leaf.clone())).detach())
         leaves = []
         for leaf, place in zip(tree.leaves, outputs.leaves, strict=True):
@@ -192,7 +192,7 @@ def test_fastest_wins_and_weak_ones_are_timed_less(tmp_path: Path) -> None:
 def test_each_round_keeps_the_faster_half_and_times_it_for_twice_as_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Contest, "_second_call", lambda held, entrant: 0.1)
+    monkeypatch.setattr(ConfigSweep, "_second_call", lambda held, entrant: 0.1)
     costs = [8.0, *(1.0 + 0.5 * step for step in range(14))]
     result = swept(tmp_path, [configuration(cost) for cost in costs])
     rounds = [dict(order.calls) for order in result.asked if isinstance(order, Rate)]
@@ -292,7 +292,7 @@ def test_spent_budget_ends_a_sweep_with_what_is_known(tmp_path: Path) -> None:
     assert result.found.spent_s > 0
 
 
-def test_time_for_which_the_player_is_stopped_is_not_of_the_budget(
+def test_time_for_which_the_candidate_process_is_stopped_is_not_of_the_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     always = itertools.count(step=1000)
@@ -305,14 +305,14 @@ def test_budget_that_ends_within_a_round_loses_none_that_was_timed(
 ) -> None:
     costs = (200.0, 210.0, 220.0, 230.0, 240.0)
     rated: list[Rate] = []
-    rate = Contest.rate
+    rate = ConfigSweep.rate
 
-    def counted(held: Contest, calls: Any, rounds: int) -> dict[str, Any]:
+    def counted(held: ConfigSweep, calls: Any, rounds: int) -> dict[str, Any]:
         rated.append(Rate(calls, rounds))
         return rate(held, calls, rounds)
 
-    monkeypatch.setattr(Contest, "rate", counted)
-    monkeypatch.setattr(Contest, "_second_call", lambda held, entrant: 0.1)
+    monkeypatch.setattr(ConfigSweep, "rate", counted)
+    monkeypatch.setattr(ConfigSweep, "_second_call", lambda held, entrant: 0.1)
     # the first round is one order; in the second, which knows how long the calls are, each is one of its own
     monkeypatch.setattr(Sweep, "_spent", property(lambda sweep: len(rated) >= 2))
     assert swept(tmp_path, [configuration(cost) for cost in costs]).found.ranking == [0, 1, 2, 3, 4]
@@ -348,16 +348,16 @@ def test_all_share_the_weights_of_the_reference(tmp_path: Path) -> None:
     """Half a gigabyte of them would not fit sixty-four times."""
     problem = Problem(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
     seen: list[int] = []
-    original: Callable[..., Any] = Contest._construct
+    original: Callable[..., Any] = ConfigSweep._construct
 
-    def construct(held: Contest, number: int, source: bytes) -> Any:
+    def construct(held: ConfigSweep, number: int, source: bytes) -> Any:
         entrant = original(held, number, source)
         seen.append(entrant.model.linear.weight.data_ptr())
         return entrant
 
     assert problem.reference.weights
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Contest, "_construct", construct)
+        patch.setattr(ConfigSweep, "_construct", construct)
         swept(tmp_path, [configuration(cost) for cost in (2.0, 1.0)])
     assert len(seen) == 2
     assert len(set(seen)) == 1
@@ -370,7 +370,7 @@ def test_all_share_the_weights_of_the_reference(tmp_path: Path) -> None:
 def test_times_that_cannot_be_are_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claim: Any
 ) -> None:
-    monkeypatch.setattr(Contest, "enter", lambda held, *order: {"ready": claim})
+    monkeypatch.setattr(ConfigSweep, "enter", lambda held, *order: {"ready": claim})
     found = swept(tmp_path, [configuration(2.0)]).found
     assert found.ready == {}
     assert found.ranking == []

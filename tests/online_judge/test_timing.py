@@ -1,4 +1,4 @@
-"""What a player may say of its blocks."""
+"""What a candidate process may say of its blocks."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Single calls: whatever a player claims, the referee looks at the data."""
+"""Single calls: whatever a candidate process claims, the evaluator looks at the data."""
 
 import json
 from collections.abc import Callable
@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from adaexplore.core.verdict import Status
 from online_judge.evaluator import trials as trials_module
-from online_judge.evaluator.dialogue import CandidateFailed, PlayerGone
+from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.evaluator.trials import Called, Trials
 from online_judge.protocol.orders import Construct, Forward, Reweigh
-from online_judge.protocol.shared_tensors import Window
+from online_judge.protocol.shared_tensors import MappedTensors
 
 from .scripted import scripted
 from .sources import REFERENCE
@@ -27,22 +27,22 @@ TWO = REFERENCE.replace(
     "y = self.linear(x)\n        return {'a': torch.relu(y), 'b': y.sum(1)}",
 )
 STRIDED = REFERENCE.replace("return torch.relu(self.linear(x))", "return torch.relu(self.linear(x)).T")
-Spoil = Callable[[dict[str, Any], Window, Window], None]
+Spoil = Callable[[dict[str, Any], MappedTensors, MappedTensors], None]
 
 
-def leave(answer: dict[str, Any], inputs: Window, outputs: Window) -> None:
-    """What an honest player does besides."""
+def leave(answer: dict[str, Any], inputs: MappedTensors, outputs: MappedTensors) -> None:
+    """What an honest candidate process does besides."""
 
 
 def called(source: str = REFERENCE, spoil: Spoil = leave, **options: Any) -> Called:
-    """One call of a player that computes with the reference itself, then spoils what it tells and leaves."""
+    """One call of a candidate that computes with the reference, then spoils what it tells and leaves."""
     seeds = Seeds(b"key")
     problem = Problem(Reference(source, "key", seeds, "fp32", cuda=False))
     truth = Reference(source, "key", seeds, "fp32", cuda=False)
 
     def reply(order: Any, fds: list[int]) -> list[bytes]:
         assert isinstance(order, Forward)
-        with Window(order.inputs, fds[:1]) as inputs, Window(order.outputs, fds[1:]) as outputs:
+        with MappedTensors(order.inputs, fds[:1]) as inputs, MappedTensors(order.outputs, fds[1:]) as outputs:
             assert all(bool(leaf.isnan().all()) for leaf in outputs.leaves)
             given = [leaf.clone() for leaf in inputs.leaves]
             tree = truth.outputs(given, "one")
@@ -54,13 +54,13 @@ def called(source: str = REFERENCE, spoil: Spoil = leave, **options: Any) -> Cal
             spoil(answer, inputs, outputs)
         return [json.dumps(answer).encode()]
 
-    with scripted(reply) as player:
-        one = Trials(player.dialogue, problem, "/job", 0.05, nullcontext)
+    with scripted(reply) as candidate:
+        one = Trials(candidate.dialogue, problem, "/job", 0.05, nullcontext)
         try:
             found = one.call("one", problem.reference.inputs("one"), **options)
         finally:
             one.free()
-        whose = [whose for whose, _ in player.clock]
+        whose = [whose for whose, _ in candidate.clock]
         assert whose == ["reference", "candidate", "reference"]
         return found
 
@@ -85,21 +85,21 @@ def test_right_outputs_are_right(source: str) -> None:
 
 
 def test_values_are_looked_at_and_not_claimed() -> None:
-    def wrong(answer: dict[str, Any], inputs: Window, outputs: Window) -> None:
+    def wrong(answer: dict[str, Any], inputs: MappedTensors, outputs: MappedTensors) -> None:
         outputs.leaves[0][3, 5] += 1.0
 
     assert status_of(wrong) is Status.WRONG_VALUE
 
 
 def test_place_that_is_not_written_is_not_finite() -> None:
-    def unwritten(answer: dict[str, Any], inputs: Window, outputs: Window) -> None:
+    def unwritten(answer: dict[str, Any], inputs: MappedTensors, outputs: MappedTensors) -> None:
         outputs.leaves[0].view(torch.uint8).fill_(0xFF)
 
     assert status_of(unwritten) is Status.NONFINITE
 
 
 def test_second_output_counts_as_well() -> None:
-    def wrong(answer: dict[str, Any], inputs: Window, outputs: Window) -> None:
+    def wrong(answer: dict[str, Any], inputs: MappedTensors, outputs: MappedTensors) -> None:
         outputs.leaves[1][0] += 100.0
 
     assert status_of(wrong, TWO) is Status.WRONG_VALUE
@@ -122,7 +122,7 @@ def test_form_is_told_before_values(claims: dict[str, Any], status: Status) -> N
 
 
 def test_inputs_that_change_are_handed_on_as_they_were_left() -> None:
-    def change(answer: dict[str, Any], inputs: Window, outputs: Window) -> None:
+    def change(answer: dict[str, Any], inputs: MappedTensors, outputs: MappedTensors) -> None:
         inputs.leaves[0][7, 15] = 42.0
 
     changed = called(REFERENCE, change).changed
@@ -142,7 +142,7 @@ def test_not_a_number_in_an_input_is_no_change() -> None:
 
 
 def test_larger_outputs_may_have_larger_errors() -> None:
-    def off(answer: dict[str, Any], inputs: Window, outputs: Window) -> None:
+    def off(answer: dict[str, Any], inputs: MappedTensors, outputs: MappedTensors) -> None:
         outputs.leaves[0].add_(0.3)
 
     assert status_of(off) is Status.WRONG_VALUE
@@ -190,10 +190,10 @@ LEAF = st.tuples(
 
 @settings(max_examples=50)
 @given(st.just("T") | JSON, st.lists(LEAF | JSON, max_size=2) | JSON)
-def test_no_claim_breaks_the_referee(structure: Any, leaves: Any) -> None:
+def test_no_claim_breaks_the_evaluator(structure: Any, leaves: Any) -> None:
     try:
         found = called(REFERENCE, claiming(structure=structure, leaves=leaves))
-    except (CandidateFailed, PlayerGone):
+    except (CandidateFailed, CandidateGone):
         return
     assert all(type(stride) is int for stride in found.strides[0])
 
@@ -201,25 +201,25 @@ def test_no_claim_breaks_the_referee(structure: Any, leaves: Any) -> None:
 def test_memory_is_given_back_call_by_call(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
 
-    class Remembered(trials_module.Arena):
+    class Remembered(trials_module.SharedTensors):
         def __init__(self, nbytes: int, *, cuda: bool) -> None:
             super().__init__(nbytes, cuda=cuda)
             made.append(self)
 
-    monkeypatch.setattr(trials_module, "Arena", Remembered)
-    monkeypatch.setattr("online_judge.protocol.shared_tensors.Arena", Remembered)
+    monkeypatch.setattr(trials_module, "SharedTensors", Remembered)
+    monkeypatch.setattr("online_judge.protocol.shared_tensors.SharedTensors", Remembered)
     called()
     with pytest.raises(CandidateFailed):
         called(REFERENCE, claiming(structure="nothing"))
     assert len(made) == 4
-    assert all(arena.fds == [] for arena in made)
+    assert all(shared.fds == [] for shared in made)
 
 
-def test_construction_and_weights_are_what_the_player_says_plainly() -> None:
+def test_construction_and_weights_are_what_the_candidate_process_says_plainly() -> None:
     problem = Problem(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
     answers = iter([{"changed": True}, {"changed": 1}, {}, {"loaded": True}, {"loaded": "yes"}])
-    with scripted(lambda order, fds: [json.dumps(next(answers)).encode()]) as player:
-        one = Trials(player.dialogue, problem, "/job", 0.05, nullcontext)
+    with scripted(lambda order, fds: [json.dumps(next(answers)).encode()]) as candidate:
+        one = Trials(candidate.dialogue, problem, "/job", 0.05, nullcontext)
         assert [one.construct(load=True), one.construct(load=True), one.construct(load=False)] == [
             True,
             False,
@@ -227,5 +227,5 @@ def test_construction_and_weights_are_what_the_player_says_plainly() -> None:
         ]
         weights = problem.reference.weights
         assert [one.reweigh(weights), one.reweigh(weights)] == [True, False]
-        assert [type(order) for order in player.asked] == [Construct] * 3 + [Reweigh] * 2
-        assert player.asked[0].init_inputs == [16]
+        assert [type(order) for order in candidate.asked] == [Construct] * 3 + [Reweigh] * 2
+        assert candidate.asked[0].init_inputs == [16]

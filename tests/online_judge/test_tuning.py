@@ -136,7 +136,7 @@ def test_one_that_breaks_the_process_after_it_was_ranked_is_not_chosen() -> None
     assert slot.judged == [SOURCE]
 
 
-def test_ranking_outlives_players_that_come_to_none_of_whom_there_are_three() -> None:
+def test_ranking_outlives_candidate_processes_that_come_to_none_of_whom_there_are_three() -> None:
     first = Swept(ms={0: 2.0, 1: 1.0}, ranking=[1, 0], suspects=[2, 3], parts_s={"time": 1.0})
     nothing = Swept(suspects=[2, 3], parts_s={"time": 1.0})
     slot = Slot(first, nothing, nothing, ranked(3))

@@ -117,17 +117,17 @@ def test_unknown_job_is_404(judge: LiveJudge) -> None:
     assert judge.client.delete("/v2/jobs/none").status_code == 404
 
 
-def test_cancelling_kills_the_player_before_it_answers(frail_judge: LiveJudge) -> None:
+def test_cancelling_kills_the_candidate_process_before_it_answers(frail_judge: LiveJudge) -> None:
     judge = frail_judge
     job = submit(judge, FOREVER).json()["id"]
-    (player,) = wait_until(lambda: judge.processes("noted"))
-    keeper = parent(player)
+    (candidate,) = wait_until(lambda: judge.processes("noted"))
+    supervisor = parent(candidate)
     poll: list[dict[str, Any]] = []
     waiting = threading.Thread(target=lambda: poll.append(look(judge, job)))
     waiting.start()
     assert cancel(judge, job)["state"] == "cancelled"
     assert judge.processes("noted") == []
-    wait_until(lambda: not alive(keeper))
+    wait_until(lambda: not alive(supervisor))
     waiting.join(10)
     assert poll[0]["state"] == "cancelled"
     assert cancel(judge, job)["state"] == "cancelled"

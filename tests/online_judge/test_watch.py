@@ -3,7 +3,7 @@
 import pytest
 
 from online_judge.protocol.findings import Stage
-from online_judge.slots.time_limits import CandidateTimeout, ReferenceTimeout, Watch
+from online_judge.slots.time_limits import CandidateTimeout, ReferenceTimeout, TimeLimits
 
 
 class Clock:
@@ -21,7 +21,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 def test_candidate_has_the_limit_and_is_told_the_stage(clock: Clock) -> None:
-    watch = Watch(10)
+    watch = TimeLimits(10)
     clock.now = 5
     watch.switch("candidate", "forward")
     clock.now = 14.5
@@ -33,7 +33,7 @@ def test_candidate_has_the_limit_and_is_told_the_stage(clock: Clock) -> None:
 
 
 def test_reference_has_half_a_minute_at_least_and_is_told_how_much(clock: Clock) -> None:
-    watch = Watch(10)
+    watch = TimeLimits(10)
     clock.now = 29
     assert watch.remaining_s() == 1
     clock.now = 30
@@ -42,7 +42,7 @@ def test_reference_has_half_a_minute_at_least_and_is_told_how_much(clock: Clock)
 
 
 def test_waiting_for_the_device_is_nobodys_time(clock: Clock) -> None:
-    watch = Watch(10)
+    watch = TimeLimits(10)
     watch.switch("none", "")
     clock.now = 1000
     watch.switch("candidate", "timing")
@@ -51,7 +51,7 @@ def test_waiting_for_the_device_is_nobodys_time(clock: Clock) -> None:
 
 def test_evaluator_that_says_that_it_waits_pays_for_what_it_does_not_wait(clock: Clock) -> None:
     waited = [0.0]
-    watch = Watch(10, waited_s=lambda: waited[0])
+    watch = TimeLimits(10, waited_s=lambda: waited[0])
     watch.switch("none", "")
     clock.now, waited[0] = 500, 480.0
     assert watch.remaining_s() > 0
@@ -63,7 +63,7 @@ def test_evaluator_that_says_that_it_waits_pays_for_what_it_does_not_wait(clock:
 
 
 def test_time_in_which_the_gateway_was_stopped_is_nobodys(clock: Clock) -> None:
-    watch = Watch(10)
+    watch = TimeLimits(10)
     watch.switch("candidate", "forward")
     clock.now = 100
     watch.forgive(98)
@@ -71,7 +71,7 @@ def test_time_in_which_the_gateway_was_stopped_is_nobodys(clock: Clock) -> None:
 
 
 def test_tuning_has_a_limit_of_its_own(clock: Clock) -> None:
-    watch = Watch(10)
+    watch = TimeLimits(10)
     watch.switch("tuning", "forward")
     clock.now = 9
     watch.switch("candidate", "forward")
@@ -85,7 +85,7 @@ def test_tuning_has_a_limit_of_its_own(clock: Clock) -> None:
 
 
 def test_time_of_one_side_is_not_taken_from_the_other(clock: Clock) -> None:
-    watch = Watch(40)
+    watch = TimeLimits(40)
     for second in range(0, 60, 2):
         clock.now = second
         watch.switch("candidate", "timing")
@@ -97,7 +97,7 @@ def test_time_of_one_side_is_not_taken_from_the_other(clock: Clock) -> None:
 
 
 def test_stages_are_told_with_their_seconds(clock: Clock) -> None:
-    watch = Watch(100)
+    watch = TimeLimits(100)
     for now, whose, stage in (
         (1, "candidate", "load"),
         (3, "none", ""),

@@ -1,4 +1,4 @@
-"""Claimed times against the referee's wall clock, with made-up blocks."""
+"""Claimed times against the evaluator's wall clock, with made-up blocks."""
 
 import pytest
 from hypothesis import given

@@ -10,7 +10,7 @@ from tool_scripts.judge_bench.records import Flood, TestRun
 
 _TESTS = {
     "catalogue": ("fixtures of the catalogue of ways to cheat that are caught", "all"),
-    "recovery": ("killed processes and hostile players", "right status or retried, nothing lost"),
+    "recovery": ("killed processes and hostile candidate processes", "right status or retried, nothing lost"),
     "malformed": ("malformed requests", "no 500"),
 }
 

@@ -1,4 +1,4 @@
-"""Outputs against expected outputs; only the referee calls this."""
+"""Outputs against expected outputs; only the evaluator calls this."""
 
 from __future__ import annotations
 

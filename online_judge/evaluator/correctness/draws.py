@@ -81,7 +81,7 @@ class Draws:
         Raises:
             CandidateFailed: an output is wrong under weights that the candidate constructs itself, or what a
                 call raises.
-            ReferenceFailed, PlayerGone: as :meth:`Trials.call`.
+            ReferenceFailed, CandidateGone: as :meth:`Trials.call`.
         """
         flags: list[Flag] = []
         for weights, inputs in _SCALES if self._loose else _SCALES[:1]:

@@ -9,7 +9,7 @@ from adaexplore.core.verdict import Status
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import deviation
 from online_judge.evaluator.correctness.tiers import Error, Limit
-from online_judge.evaluator.dialogue import CandidateFailed, PlayerGone
+from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.reference import Reference
 from online_judge.evaluator.trials import Called, Trials, WrongValues
 from online_judge.protocol.orders import ForwardMode
@@ -34,7 +34,7 @@ def repeat(
 
     Raises:
         CandidateFailed: ``nondeterministic`` where outputs differ by more, or what the call raises.
-        ReferenceFailed, PlayerGone: as :meth:`Trials.call`.
+        ReferenceFailed, CandidateGone: as :meth:`Trials.call`.
     """
     observed: dict[str, Any] = {}
     largest: float | None = None
@@ -74,7 +74,7 @@ def diagnosed(trials: Trials, reference: Reference, name: str, wrong: WrongValue
             again = called.outputs
         except WrongValues as other:
             again = other.outputs
-        except (CandidateFailed, PlayerGone):
+        except (CandidateFailed, CandidateGone):
             break
         try:
             _compare(again, wrong.outputs, limits, units)

@@ -1,9 +1,9 @@
-"""Whether the times that a player claims fit the referee's own clock.
+"""Whether the times that a candidate process claims fit the evaluator's own clock.
 
-A block's wall time, from the order to the answer, is the referee's. The claimed times must fill it: what they
-leave open, and what lies between the calls, must be what it is for the reference, which goes through the same
-code with the same flushes and copies. Hidden work has nowhere to go: its outputs must have been copied before
-the next call, and the whole block must be done before the answer.
+A block's wall time, from the order to the answer, is the evaluator's. The claimed times must fill it: what
+they leave open, and what lies between the calls, must be what it is for the reference, which goes through the
+same code with the same flushes and copies. Hidden work has nowhere to go: its outputs must have been copied
+before the next call, and the whole block must be done before the answer.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COPY_SLACK = 0.25
 
 @dataclass(frozen=True)
 class Observed:
-    """One block: the referee's wall milliseconds and the times claimed for it."""
+    """One block: the evaluator's wall milliseconds and the times claimed for it."""
 
     wall_ms: float
     block: Block
@@ -43,7 +43,7 @@ class Clocks:
 
     Attributes:
         claimed_ms: the calls of a block by their events.
-        wall_ms: the same by the referee's clock, less what the reference's blocks take besides calls.
+        wall_ms: the same by the evaluator's clock, less what the reference's blocks take besides calls.
         tail_ms: how much longer the device works after a block than after the reference's.
     """
 

@@ -9,7 +9,7 @@ import torch
 
 from online_judge.evaluator import costs
 from online_judge.evaluator.reference import Reference, ReferenceFailed
-from online_judge.protocol.shared_tensors import Arena, Parcel, Place, lay_out
+from online_judge.protocol.shared_tensors import Parcel, Place, SharedTensors, lay_out
 from online_judge.protocol.trees import Slot, UnsupportedTree, map_leaves, put_together, take_apart
 
 _DRAWS = 4
@@ -19,7 +19,7 @@ _CHUNK_BYTES = 2**29
 
 
 class InputPool:
-    """``count`` argument lists of one structure in one arena that is shared with the player.
+    """``count`` argument lists of one structure in one arena that is shared with the candidate process.
 
     Each element is what stands in its place in one of a few draws of ``get_inputs`` under hidden seeds,
     chosen at random element by element; tensors that are not floating are taken from one draw as a whole. So
@@ -45,8 +45,8 @@ class InputPool:
         places, self.set_bytes = lay_out(trees[0].leaves)
         if any(lay_out(tree.leaves)[0] != places for tree in trees):
             raise ReferenceFailed("get_inputs() gives tensors of other shapes under other seeds")
-        self.arena = Arena(count * self.set_bytes, cuda=True)
-        self.rows = rows(self.arena, places, count, self.set_bytes)
+        self.shared = SharedTensors(count * self.set_bytes, cuda=True)
+        self.rows = rows(self.shared, places, count, self.set_bytes)
         self._drawn = [
             [_in_memory_order(tree.leaves[leaf], place) for tree in trees]
             for leaf, place in enumerate(places)
@@ -54,8 +54,8 @@ class InputPool:
         everywhere = [tuple(place.moved(row * self.set_bytes) for place in places) for row in range(count)]
         per = len(places)
         shape = [_shifted(trees[0].shape, per * row) for row in range(count)]
-        self.parcel: Parcel = self.arena.parcel(shape, tuple(place for row in everywhere for place in row))
-        leaves = tuple(self.arena.view(place) for place in self.parcel.places)
+        self.parcel: Parcel = self.shared.parcel(shape, tuple(place for row in everywhere for place in row))
+        leaves = tuple(self.shared.view(place) for place in self.parcel.places)
         self.sets: list[list[Any]] = put_together(shape, leaves)
         self._mix(1.0)
 
@@ -105,13 +105,13 @@ class InputPool:
         torch.cuda.synchronize()
 
 
-def rows(arena: Arena, places: tuple[Place, ...], count: int, stride: int) -> list[Any]:
+def rows(shared: SharedTensors, places: tuple[Place, ...], count: int, stride: int) -> list[Any]:
     """Each of ``places``, repeated every ``stride`` bytes, as one tensor ``(count, elements)``."""
     found = []
     for place in places:
         elements = place.nbytes // place.dtype.itemsize
         found.append(
-            arena.view(
+            shared.view(
                 Place(place.offset, (count, elements), (stride // place.dtype.itemsize, 1), place.dtype)
             )
         )

@@ -1,9 +1,10 @@
 """The timing of a candidate against its reference: rounds of blocks, one side after the other.
 
-In each round the player gets ready, the referee writes fresh contents into the shared inputs, says go, and
-takes its own time until the answer. Every output of the block lies in the referee's memory by then; elements
-of each at hidden places, and some whole outputs, are held against what the reference makes of the same inputs
-in its own block. Comparing waits until the GPU is free again, unless the outputs are too large to be kept.
+In each round the candidate gets ready, the evaluator writes fresh contents into the shared inputs, says go,
+and takes its own time until the answer. Every output of the block lies in the evaluator's memory by then;
+elements of each at hidden places, and some whole outputs, are held against what the reference makes of the
+same inputs in its own block. Comparing waits until the GPU is free again, unless the outputs are too large to
+be kept.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ import torch
 from online_judge.common.timing import Block
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison
-from online_judge.evaluator.dialogue import BlockRefused, Dialogue, PlayerGone
+from online_judge.evaluator.dialogue import BlockRefused, CandidateGone, Dialogue
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.timing import clock_check, speedup
 from online_judge.evaluator.timing.clock_check import Observed
-from online_judge.evaluator.timing.setup import SLOW_MS, WARMUP_S, Course
+from online_judge.evaluator.timing.setup import SLOW_MS, WARMUP_S, TimingSetup
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Block as BlockOrder
 from online_judge.protocol.orders import Prepare
@@ -126,14 +127,14 @@ class _Audit:
     want: Sequence[Any]
 
 
-class Race:
-    """One candidate on a course that is shared with its player."""
+class InterleavedTiming:
+    """One candidate on a course that is shared with its candidate process."""
 
     def __init__(
         self,
         dialogue: Dialogue,
         problem: Problem,
-        course: Course,
+        setup: TimingSetup,
         name: str,
         rng: random.Random,
         trials: int,
@@ -143,31 +144,31 @@ class Race:
         """Prepare.
 
         Args:
-            dialogue: with the player.
+            dialogue: with the candidate process.
             problem: the reference and what is known of it.
-            course: shared with the player.
+            setup: shared with the candidate process.
             name: of the hidden inputs.
-            rng: of the referee's hidden choices.
+            rng: of the evaluator's hidden choices.
             trials: the number of timed calls that is enough.
             tolerance: of timed outputs.
             cores: of the CPU that the candidate process is to run on.
         """
         self._dialogue = dialogue
         self._reference = problem.reference
-        self._course = course
+        self._setup = setup
         self._name = name
         self._rng = rng
         self._trials = max(trials, MIN_SAMPLES)
         self._tolerance = tolerance
         self._cores = cores
         self._audits: list[_Audit] = []
-        self._large = 2 * _AUDITS * course.output_bytes > _KEPT_BYTES
+        self._large = 2 * _AUDITS * setup.output_bytes > _KEPT_BYTES
 
     def run(self) -> Outcome:
-        """Race; the device is held exclusively.
+        """InterleavedTiming; the device is held exclusively.
 
         Raises:
-            CandidateFailed, PlayerGone: as :class:`Dialogue` does.
+            CandidateFailed, CandidateGone: as :class:`Dialogue` does.
             ReferenceFailed: the reference fails.
         """
         outcome = Outcome()
@@ -179,25 +180,25 @@ class Race:
             outcome.spent_s[part], since = now - since, now
 
         self._dialogue.clock("reference", Stage.TIMING.value)
-        outcome.reference.unmarked, reference_ms = self._course.warm_up()
+        outcome.reference.unmarked, reference_ms = self._setup.warm_up()
         outcome.candidate.unmarked, candidate_ms = self._warm_candidate_up()
         spent("warm")
         slower_ms = max(reference_ms, candidate_ms)
-        flushes = self._course.flushes(min(reference_ms, candidate_ms), slower_ms)
-        theirs = self._course.block_calls(candidate_ms, flushes)
-        ours = min(self._course.block_calls(reference_ms, flushes), theirs)
+        flushes = self._setup.flushes(min(reference_ms, candidate_ms), slower_ms)
+        theirs = self._setup.block_calls(candidate_ms, flushes)
+        ours = min(self._setup.block_calls(reference_ms, flushes), theirs)
         number = 0
         while not self._enough(outcome, number, slower_ms):
             self._round(outcome, number, BlockOrder(theirs, flushes), ours)
             number += 1
             # the times of a block bind the candidate, what it said of its warm-up does not
-            theirs = max(theirs, self._course.block_calls(outcome.candidate.gpu_ms, flushes))
-            ours = min(self._course.block_calls(reference_ms, flushes), theirs)
+            theirs = max(theirs, self._setup.block_calls(outcome.candidate.gpu_ms, flushes))
+            ours = min(self._setup.block_calls(reference_ms, flushes), theirs)
         spent("marked")
         for _ in range(_PLAIN_ROUNDS if slower_ms < SLOW_MS else 1):
             self._round(outcome, number, BlockOrder(theirs, kind="plain"), ours)
             number += 1
-        outcome.copy_ms = self._course.copy_ms()
+        outcome.copy_ms = self._setup.copy_ms()
         spent("plain")
         clocks = clock_check.Clocks.of(outcome.candidate.seen, outcome.reference.seen)
         odd = clocks.disagree or clock_check.launch_bound(
@@ -226,22 +227,22 @@ class Race:
                 return
 
     def _warm_candidate_up(self) -> tuple[int, float]:
-        """How many calls that took, and the fastest one's wall milliseconds, as the player claims them."""
-        assert self._course.outputs is not None
+        """How many calls that took, and the fastest one's wall milliseconds, as the candidate claims them."""
+        assert self._setup.outputs is not None
         order = Prepare(
-            inputs=self._course.pool.parcel,
-            outputs=self._course.outputs,
+            inputs=self._setup.pool.parcel,
+            outputs=self._setup.outputs,
             seed=self._reference.call_seed(self._name),
             reseed=self._reference.stochastic,
             least_s=WARMUP_S,
             cores=self._cores,
         )
         begin = time.perf_counter()
-        answer = self._dialogue.ask(Stage.TIMING, order, self._course.arenas)
+        answer = self._dialogue.ask(Stage.TIMING, order, self._setup.shared_tensors)
         took_ms = (time.perf_counter() - begin) * 1e3
         calls, best = answer.get("calls"), answer.get("best_ms")
         if not isinstance(best, float) or not isinstance(calls, int) or not 0 < best < 1e9 or calls < 1:
-            raise PlayerGone(Stage.TIMING, "it answered with times that cannot be")
+            raise CandidateGone(Stage.TIMING, "it answered with times that cannot be")
         return min(calls, int(took_ms / best) + 1), best
 
     def _enough(self, outcome: Outcome, rounds: int, slower_ms: float) -> bool:
@@ -270,43 +271,43 @@ class Race:
 
     def _round(self, outcome: Outcome, number: int, order: BlockOrder, ours: int) -> None:
         """The candidate on fresh argument lists, then the reference on ``ours`` of them."""
-        course = self._course
+        setup = self._setup
         sets = sorted(self._rng.sample(range(order.calls), ours))
         try:
             self._dialogue.ready_block(order)
         except BlockRefused as refused:
             if order.kind == "graph":
                 raise
-            raise PlayerGone(Stage.TIMING, "it refused to run a block") from refused
+            raise CandidateGone(Stage.TIMING, "it refused to run a block") from refused
         self._dialogue.clock("reference", Stage.TIMING.value)
         written = self._reference.writes_inputs
-        course.pool.refresh(whole=written or number == 0)  # what warming up did to them must not stay
-        course.poison(order.calls)
+        setup.pool.refresh(whole=written or number == 0)  # what warming up did to them must not stay
+        setup.poison(order.calls)
         guarded = self._rng.choice(sets)
-        copies = {place: course.pool.copy_of(place) for place in (sets if written else [guarded])}
+        copies = {place: setup.pool.copy_of(place) for place in (sets if written else [guarded])}
         torch.cuda.synchronize()
         wall_ms, claim = self._dialogue.run_block()
         places = self._hidden_places(ours)
         rows = torch.tensor(sets, device="cuda")
-        got = [held[rows[:, None], some] for held, some in zip(course.received_rows, places, strict=True)]
+        got = [held[rows[:, None], some] for held, some in zip(setup.received_rows, places, strict=True)]
         whole = self._rng.choice(sets) if number < _AUDITS else None
-        got_whole = [] if whole is None else [self._kept(held[whole]) for held in course.received_rows]
+        got_whole = [] if whole is None else [self._kept(held[whole]) for held in setup.received_rows]
         sums = [costs.checksum(output) for output in got_whole] if self._large else []
         self._dialogue.clock("reference", Stage.TIMING.value)
-        if not written and not course.pool.is_unchanged(guarded, copies[guarded]):
+        if not written and not setup.pool.is_unchanged(guarded, copies[guarded]):
             outcome.flags.append(Flag("inputs_written", f"timed call {guarded} changed its inputs"))
-        course.pool.put_back(copies)  # the reference is to see what the candidate was given
+        setup.pool.put_back(copies)  # the reference is to see what the candidate was given
         marked = order.kind == "marked"
         try:
             block = Block.from_claim(claim, order.calls if marked else 0)
         except ValueError as error:
-            raise PlayerGone(Stage.TIMING, f"it answered with {error}") from error
+            raise CandidateGone(Stage.TIMING, f"it answered with {error}") from error
         outcome.candidate.add(Observed(wall_ms, block), order)
-        outcome.reference.add(course.reference_block(sets, order.flushes, marked=marked), order, ours)
-        want = [held[:ours].gather(1, some) for held, some in zip(course.own_rows, places, strict=True)]
+        outcome.reference.add(setup.reference_block(sets, order.flushes, marked=marked), order, ours)
+        want = [held[:ours].gather(1, some) for held, some in zip(setup.own_rows, places, strict=True)]
         self._audits.append(_Audit(f"the timed calls of round {number}", got, want))
         if whole is not None:
-            want_whole = [self._kept(held[sets.index(whole)]) for held in course.own_rows]
+            want_whole = [self._kept(held[sets.index(whole)]) for held in setup.own_rows]
             audit = _Audit(f"timed call {whole} of round {number}", got_whole, want_whole)
             if self._large:
                 self._compare(outcome, audit)
@@ -324,7 +325,7 @@ class Race:
         """Indices into each call's outputs, drawn anew for each round."""
         generator = torch.Generator("cuda").manual_seed(self._rng.getrandbits(60))
         found = []
-        for held in self._course.own_rows:
+        for held in self._setup.own_rows:
             size = held.shape[1]
             shape = (calls, min(_SAMPLED, size))
             found.append(torch.randint(max(size, 1), shape, generator=generator, device="cuda"))

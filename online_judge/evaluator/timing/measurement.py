@@ -57,7 +57,7 @@ def measured(
         request: whose baseline, precision and trials.
         recorded_ms: a recorded reference time that takes the place of the measured one.
         extra_ms: how much longer copying one call's outputs takes than copying the reference's.
-        share: kernels of one call, as the player tells them.
+        share: kernels of one call, as the candidate process tells them.
         states: of the GPU before and after.
         facts: ``hardware`` and ``device``.
     """
@@ -149,7 +149,7 @@ def _copy_ms(source: Any, to: Any, stopwatch: Stopwatch) -> float:
 
 
 def _score(side: Side, clocks: Clocks, copy_ms: float, flags: list[Flag], *, quiet: bool) -> float:
-    """A candidate's milliseconds: GPU time where the referee's own clock bears it out, else the wall's.
+    """A candidate's milliseconds: GPU time where the evaluator's own clock bears it out, else the wall's.
 
     Calls may take longer on the wall because the host is slow, or because work was hidden from the events.
     The replay of a graph leaves the host out: if it bears the events out, they count; if it does not, work

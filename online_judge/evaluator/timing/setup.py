@@ -15,7 +15,7 @@ from online_judge.evaluator.reference import blaming
 from online_judge.evaluator.timing import speedup
 from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.input_pool import InputPool, rows
-from online_judge.protocol.shared_tensors import Arena, Parcel, Place, lay_out
+from online_judge.protocol.shared_tensors import Parcel, Place, SharedTensors, lay_out
 from online_judge.protocol.trees import Slot
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _MOST_BYTES = 16 * 2**30
 Call = Callable[..., object]
 
 
-class Course:
+class TimingSetup:
     """Inputs and outputs for blocks of up to ``count`` calls on the current GPU."""
 
     def __init__(
@@ -54,10 +54,10 @@ class Course:
             problem: whose inputs, seeds and state count.
             name: of the hidden inputs.
             call: the reference as it is to be timed.
-            stopwatch: the referee's own.
+            stopwatch: the evaluator's own.
             expected: outputs of the reference, for their shapes and strides.
-            rng: of the referee's hidden choices.
-            shared: whether a player writes outputs too, into memory of its own.
+            rng: of the evaluator's hidden choices.
+            shared: whether a candidate process writes outputs too, into memory of its own.
 
         Raises:
             ReferenceFailed: the inputs cannot be drawn.
@@ -71,13 +71,13 @@ class Course:
         bytes_in = costs.nbytes(costs.leaves_of(reference.inputs(f"{name}:size")))
         places, self.output_bytes = lay_out(expected, contiguous=True)
         free, _ = torch.cuda.mem_get_info()
-        room = min(free * _SHARE_OF_MEMORY, _MOST_BYTES)
-        self.count = max(1, min(MAX_CALLS, int(room / max(bytes_in + 2 * self.output_bytes, 1))))
+        sharing = min(free * _SHARE_OF_MEMORY, _MOST_BYTES)
+        self.count = max(1, min(MAX_CALLS, int(sharing / max(bytes_in + 2 * self.output_bytes, 1))))
         self.outputs: Parcel | None = None
-        self._received: Arena | None = None
-        self._kept: Arena | None = None
+        self._received: SharedTensors | None = None
+        self._kept: SharedTensors | None = None
         self.pool = InputPool(reference, name, self.count, rng)
-        self.arenas = [self.pool.arena]
+        self.shared_tensors = [self.pool.shared]
         try:
             self._lay_out(places, shared=shared)
         except BaseException:
@@ -86,10 +86,10 @@ class Course:
 
     def _lay_out(self, places: tuple[Place, ...], *, shared: bool) -> None:
         """Memory for the outputs of both sides, or of the reference alone."""
-        kept = self._kept = Arena(self.count * self.output_bytes, cuda=True)
+        kept = self._kept = SharedTensors(self.count * self.output_bytes, cuda=True)
         if shared:
-            self._received = Arena(self.count * self.output_bytes, cuda=True)
-            self.arenas.append(self._received)
+            self._received = SharedTensors(self.count * self.output_bytes, cuda=True)
+            self.shared_tensors.append(self._received)
             self.received_rows = rows(self._received, places, self.count, self.output_bytes)
             everywhere = tuple(
                 place.moved(row * self.output_bytes) for row in range(self.count) for place in places
@@ -127,7 +127,7 @@ class Course:
         )
 
     def poison(self, calls: int) -> None:
-        """Fill the places that a player is to write in so many calls with NaN."""
+        """Fill the places that a candidate process is to write in so many calls with NaN."""
         assert self._received is not None
         self._received.fill(0xFF, calls * self.output_bytes)
 
@@ -184,11 +184,11 @@ class Course:
         return (time.perf_counter() - begin) * 1e3 / count
 
     def free(self) -> None:
-        """Give the memory back; the player, if there is one, must be gone."""
-        for arena in (*self.arenas, self._kept):
-            if arena is not None:
-                arena.free()
-        self.arenas.clear()
+        """Give the memory back; the candidate process, if there is one, must be gone."""
+        for shared in (*self.shared_tensors, self._kept):
+            if shared is not None:
+                shared.free()
+        self.shared_tensors.clear()
 
 
 def _laid_out_as(leaf: Any, memory: Any) -> Any:
@@ -200,14 +200,14 @@ def _laid_out_as(leaf: Any, memory: Any) -> Any:
 
 
 def clean_ms(problem: Problem, call: Call, stopwatch: Stopwatch, expected: Sequence[Any]) -> float:
-    """The reference's median GPU milliseconds with no player around; the device is held exclusively.
+    """The reference's median GPU milliseconds with no candidate around; the device is held exclusively.
 
     Raises:
-        ReferenceFailed, DriverError: as :class:`Course`.
+        ReferenceFailed, DriverError: as :class:`TimingSetup`.
     """
     rng = random.Random(problem.reference.seeds.of("clean"))
-    course = Course(problem, "clean", call, stopwatch, expected, rng, shared=False)
+    setup = TimingSetup(problem, "clean", call, stopwatch, expected, rng, shared=False)
     try:
-        return course.alone_ms()
+        return setup.alone_ms()
     finally:
-        course.free()
+        setup.free()
