@@ -18,7 +18,7 @@ from pathlib import Path
 
 from online_judge.sandbox import linux
 
-REPOSITORY = str(Path(__file__).resolve().parent.parent)
+REPOSITORY = str(Path(__file__).resolve().parents[2])
 TEMPORARY, SHARED_MEMORY = "/tmp", "/dev/shm"
 SMALL_BYTES = 2**28
 _MAX_FILES = 200_000

@@ -78,7 +78,7 @@ class PlayerSpec:
 
 def zygote_environment(environment: Mapping[str, str], home: Path) -> dict[str, str]:
     """What the zygote, and so every process below it, may know of the server's environment."""
-    root = str(Path(__file__).resolve().parent.parent)
+    root = str(Path(__file__).resolve().parents[2])
     search_path = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     passed_on = {name: environment[name] for name in _PASSED_ON if name in environment}
     return (
