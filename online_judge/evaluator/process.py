@@ -201,8 +201,8 @@ class Evaluator:
         except ReferenceFailed as error:
             return self._failed(error, alone=order["alone"])
         except (cuda_driver.DriverError, torch.OutOfMemoryError) as error:
-            sharing = NotEnoughMemory(f"the GPU has too little free memory for the problem ({error})")
-            return self._failed(sharing, alone=order["alone"])
+            failure = NotEnoughMemory(f"the GPU has too little free memory for the problem ({error})")
+            return self._failed(failure, alone=order["alone"])
         return {"kind": "ok"}
 
     def _problem(self, order: dict[str, Any], request: EvaluationRequest | ProblemRequest) -> Problem:

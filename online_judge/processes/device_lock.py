@@ -114,12 +114,12 @@ class DeviceLock:
             yield 0.0
             return
         begin = time.monotonic()
-        sharing = os.open(self._path, _FLAGS, 0o600)
+        turnstile = os.open(self._path, _FLAGS, 0o600)
         try:
             turn = os.open(self._turnstile, _FLAGS, 0o600)
             try:
                 fcntl.flock(turn, fcntl.LOCK_EX)
-                fcntl.flock(sharing, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+                fcntl.flock(turnstile, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
                 fcntl.flock(turn, fcntl.LOCK_UN)
             finally:
                 os.close(turn)
@@ -129,6 +129,6 @@ class DeviceLock:
                     yield time.monotonic() - begin
             finally:
                 self._mine.exclusive = None
-                fcntl.flock(sharing, fcntl.LOCK_UN)  # also where a forked child has the descriptor
+                fcntl.flock(turnstile, fcntl.LOCK_UN)  # also where a forked child has the descriptor
         finally:
-            os.close(sharing)
+            os.close(turnstile)

@@ -61,8 +61,8 @@ def clip(text: str, max_bytes: int, *, keep_end: bool = False) -> str:
     if len(raw) <= max_bytes:
         return raw.decode()
     mark = "[...]"
-    sharing = max_bytes - len(mark) - 1
-    part = (raw[-sharing:] if keep_end else raw[:sharing]).decode("utf-8", "ignore")
+    space = max_bytes - len(mark) - 1
+    part = (raw[-space:] if keep_end else raw[:space]).decode("utf-8", "ignore")
     return f"{mark} {part}" if keep_end else f"{part} {mark}"
 
 
@@ -83,8 +83,8 @@ def of_failure(failure: Failure, folder: str) -> dict[str, Any]:
     ]
     marked = failure.status is Status.COMPILE  # Triton's message ends with the line, the caret and the reason
     if message:
-        sharing = _sharing(failure.status) - sum(len(line.encode()) + 1 for line in lines)
-        lines.append(clip(message, min(sharing, _MESSAGE_BYTES), keep_end=marked))
+        space = _space(failure.status) - sum(len(line.encode()) + 1 for line in lines)
+        lines.append(clip(message, min(space, _MESSAGE_BYTES), keep_end=marked))
     compiled = failure.status.module_imported
     last = failure.frames[-1].code if failure.frames else ""
     text = "\n".join(part for part in (last[:160], clip(message, 400, keep_end=marked)) if part)
@@ -247,10 +247,10 @@ def log_tail(text: str) -> str:
 
 
 def _feedback(lines: list[str], status: Status) -> dict[str, Any]:
-    body = clip("\n".join(lines), _sharing(status))
+    body = clip("\n".join(lines), _space(status))
     return {"feedback": f"{body}\nNext: {_NEXT.get(status, '')}"}
 
 
-def _sharing(status: Status) -> int:
+def _space(status: Status) -> int:
     """Bytes of feedback beside the advice."""
     return MAX_BYTES - len(_NEXT.get(status, "").encode()) - 8

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from online_judge.candidate import profile as candidate_profile
 from online_judge.candidate.kernel_share import KernelShare, KernelTime
 from online_judge.candidate.launches import LaunchMeter, Resources
 
@@ -41,7 +42,7 @@ def test_every_call_meets_a_cold_cache_and_a_silent_profiler_is_no_failure(
     meter = LaunchMeter(cuda=False)
     monkeypatch.setattr(meter, "resources", lambda: {"mine": Resources(1, 0, 0, 4, 9)})
     watch: Any = Stopwatch()
-    found = profile.inspect(lambda: calls.append("called"), lambda: None, [], meter, watch)
+    found = candidate_profile.inspect(lambda: calls.append("called"), lambda: None, [], meter, watch)
     assert found["shares"] == ([share.to_json()] * 3 if seen else [])
     assert found["resources"] == {"mine": [1, 0, 0, 4, 9]}
     assert found["wall_ms"] > 0

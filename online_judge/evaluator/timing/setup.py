@@ -71,8 +71,8 @@ class TimingSetup:
         bytes_in = costs.nbytes(costs.leaves_of(reference.inputs(f"{name}:size")))
         places, self.output_bytes = lay_out(expected, contiguous=True)
         free, _ = torch.cuda.mem_get_info()
-        sharing = min(free * _SHARE_OF_MEMORY, _MOST_BYTES)
-        self.count = max(1, min(MAX_CALLS, int(sharing / max(bytes_in + 2 * self.output_bytes, 1))))
+        space = min(free * _SHARE_OF_MEMORY, _MOST_BYTES)
+        self.count = max(1, min(MAX_CALLS, int(space / max(bytes_in + 2 * self.output_bytes, 1))))
         self.outputs: Parcel | None = None
         self._received: SharedTensors | None = None
         self._kept: SharedTensors | None = None
