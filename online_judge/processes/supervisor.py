@@ -83,7 +83,7 @@ def keep(
     plan = confinement.prepare(wanted)
     if plan.group is not None and plan.group.counts_tasks:  # its looks then cost next to nothing
         linux.run_first()
-    init = _fork_init(me) if wanted.walls.pids else None
+    init = _fork_init(me) if wanted.layers.pids else None
     log_read, log_write = os.pipe()
     if plan.uid is not None:
         os.fchown(log_write, plan.uid, plan.uid)  # so that it can open /dev/stdout
@@ -93,7 +93,7 @@ def keep(
     if pid == 0:
         _become_process(play, process_end, log_write, theirs.detach(), plan, me)
     if plan.group is not None:
-        plan.group.take(pid)  # some 10 ms, in which the process is busy with its other walls
+        plan.group.take(pid)  # some 10 ms, in which the process is busy with its other layers
     theirs.close()
     os.close(log_write)
     os.close(process_end)

@@ -1,7 +1,7 @@
-"""The walls around a process: put up by its own process before it does anything, read back by its supervisor.
+"""The sandbox around a process, in layers; the process puts itself into them before it does anything else.
 
-Each wall is put up where the machine permits it and left out where it does not; what stands is the
-business of :mod:`online_judge.sandbox.read_back`.
+A layer that the machine does not permit is left out; :mod:`online_judge.sandbox.read_back` tells which are
+in force.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _FIRST_UID: Final = 0x60000000
 
 
 @dataclass(frozen=True)
-class Walls:
-    """Which walls are tried; the rest of the sandbox does not depend on any of them."""
+class Layers:
+    """Which layers are tried; none depends on another."""
 
     network: bool = True
     pids: bool = True
@@ -63,7 +63,7 @@ class Wanted:
     """The sandbox of a process, as it would be on a machine that permits everything."""
 
     view: mounts.FileView
-    walls: Walls
+    layers: Layers
     limits: Limits
 
 
@@ -75,7 +75,7 @@ class Plan:
         wanted: what was asked for.
         group: its control group, as far as there is one.
         uid: the user that it becomes; None: it stays the judge's.
-        user_namespace: whether it stands in a user namespace.
+        user_namespace: whether it is in a user namespace.
         own_pids: whether children of this process are in a process namespace of their own.
     """
 
@@ -88,12 +88,12 @@ class Plan:
 
 @dataclass(frozen=True)
 class Entered:
-    """What a process knows of its own walls.
+    """What a process knows of its own sandbox.
 
     Attributes:
         landlocked: the kernel took its Landlock rules.
         alone: no other process of its user sees it; else it is to be closed to inspection once its
-            supervisor has read back what stands.
+            supervisor has read back what is in force.
     """
 
     landlocked: bool
@@ -103,14 +103,14 @@ class Entered:
 def prepare(wanted: Wanted) -> Plan:
     """Make ready in the supervisor, and give it a process namespace for its children where that is permitted.
 
-    Without privileges all walls stand in a user namespace, where that is permitted.
+    Without privileges all layers are inside a user namespace, where that is permitted.
     """
-    walls, limits = wanted.walls, wanted.limits
-    group = Group(os.getpid(), limits.memory_bytes, limits.processes) if walls.cgroup else None
-    uid = _own_uid() if walls.uid else None
-    pids = linux.NEW_PIDS if walls.pids else 0
+    layers, limits = wanted.layers, wanted.limits
+    group = Group(os.getpid(), limits.memory_bytes, limits.processes) if layers.cgroup else None
+    uid = _own_uid() if layers.uid else None
+    pids = linux.NEW_PIDS if layers.pids else 0
     user_namespace = False
-    own_pids = walls.pids
+    own_pids = layers.pids
     try:
         linux.unshare(pids or linux.NEW_HOSTNAME)
     except OSError:
@@ -119,18 +119,18 @@ def prepare(wanted: Wanted) -> Plan:
         with contextlib.suppress(OSError):
             _enter_user_namespace(pids)
             user_namespace = True
-            own_pids = walls.pids
+            own_pids = layers.pids
     return Plan(wanted, group, uid, user_namespace, own_pids)
 
 
 def enter(plan: Plan) -> Entered:
-    """Put up the walls around this process, and give up all privileges."""
-    walls = plan.wanted.walls
-    for wanted, flag in ((walls.network, linux.NEW_NETWORK), (walls.ipc, linux.NEW_IPC)):
+    """Put this process into its layers, and give up all privileges."""
+    layers = plan.wanted.layers
+    for wanted, flag in ((layers.network, linux.NEW_NETWORK), (layers.ipc, linux.NEW_IPC)):
         if wanted:
             with contextlib.suppress(OSError):
                 linux.unshare(flag)
-    moved = walls.mounts and _move_in(plan)
+    moved = layers.mounts and _move_in(plan)
     if moved and plan.uid is not None:
         os.setgroups([])
         os.setresgid(plan.uid, plan.uid, plan.uid)
@@ -139,10 +139,10 @@ def enter(plan: Plan) -> Entered:
     linux.forbid_new_privileges()
     linux.forbid_inspection(forbid=False)
     _limit(plan.wanted.limits, alone=plan.user_namespace or os.getuid() == plan.uid)
-    landlocked = walls.landlock and _lock(plan.wanted.view, moved=moved)
+    landlocked = layers.landlock and _lock(plan.wanted.view, moved=moved)
     with contextlib.suppress(OSError):
         linux.join_new_keyring()
-    if walls.seccomp:  # last: it refuses what the steps before need
+    if layers.seccomp:  # last: it refuses what the steps before need
         with contextlib.suppress(OSError):
             seccomp.install()
     return Entered(landlocked=landlocked, alone=moved or os.getuid() == plan.uid)

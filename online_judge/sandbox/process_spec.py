@@ -1,4 +1,4 @@
-"""The surroundings of a process: private folders, an allow-listed environment, limits."""
+"""What a process is started with: private folders, an allow-listed environment, limits."""
 
 from __future__ import annotations
 
@@ -103,11 +103,11 @@ def wanted(spec: ProcessSpec) -> Wanted:
     cuda = spec.device == "cuda"
     limits = confinement.CUDA_LIMITS if cuda else confinement.CPU_LIMITS
     view = mounts.view(spec.folder, cuda=cuda, environment=os.environ, build_dir=spec.build_dir)
-    return Wanted(view, confinement.Walls(), limits)
+    return Wanted(view, confinement.Layers(), limits)
 
 
 def enter(spec: ProcessSpec) -> None:
-    """Settle this process, around which the supervisor's walls stand already, in its folder and environment.
+    """Settle this process, whose sandbox is in force, in its folder and environment.
 
     Needs no privileges. What belongs to the job comes with :func:`assign`, at once where the spec has it.
     """

@@ -1,4 +1,4 @@
-"""What stands around a process, as its supervisor reads it back from the kernel.
+"""What of the sandbox is in force around a process, as its supervisor reads it back from the kernel.
 
 The report is a flat JSON object that rides along with every verdict:
 
@@ -111,8 +111,8 @@ def level(report: Mapping[str, Any]) -> Level:
     """
     if report and not weaknesses(report):
         return "full"
-    walls = (report.get("network") is True, report.get("pids"), report.get("filesystem") == "mount")
-    return "namespaces" if all(walls) and report.get("no_new_privileges") else "none"
+    layers = (report.get("network") is True, report.get("pids"), report.get("filesystem") == "mount")
+    return "namespaces" if all(layers) and report.get("no_new_privileges") else "none"
 
 
 def _status(pid: int) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The walls around a candidate, without a judge: what stands, what it keeps out, what is left afterwards."""
+"""The layers around a candidate, without a judge: what stands, what it keeps out, what is left afterwards."""
 
 import os
 import socket
@@ -27,7 +27,7 @@ def call(*arguments):
     return errno.errorcode.get(ctypes.get_errno(), "allowed")
 """
 BARE = {"network": False, "pids": False, "ipc": False, "mounts": False, "uid": False}
-JUDGES: dict[str, dict[str, Any]] = {"any": {}, "no namespaces": {"walls": BARE}}
+JUDGES: dict[str, dict[str, Any]] = {"any": {}, "no namespaces": {"layers": BARE}}
 if os.getuid() == 0:
     JUDGES["plain user"] = {"user": 12345}
 
@@ -47,9 +47,9 @@ def attempt(expression: str, **wish: Any) -> Outcome:
     return confined(f"{OUTSIDE}\nresult = attempt(lambda: {expression})", **wish)
 
 
-def need(outcome: Outcome, *walls: str) -> None:
-    """Skip where the machine does not permit these walls."""
-    missing = [wall for wall in walls if outcome.sandbox[wall] in (None, False)]
+def need(outcome: Outcome, *layers: str) -> None:
+    """Skip where the machine does not permit these layers."""
+    missing = [layer for layer in layers if outcome.sandbox[layer] in (None, False)]
     if missing:
         pytest.skip(f"not in force on this machine: {', '.join(missing)}")
 
@@ -127,12 +127,12 @@ def test_other_processes_are_out_of_reach(judge: str) -> None:
 
 
 def test_its_supervisor_cannot_be_signalled_or_inspected() -> None:
-    walls = {"pids": False, "mounts": False, "landlock": False}
+    layers = {"pids": False, "mounts": False, "landlock": False}
     for expression in (
         "open(f'/proc/{os.getppid()}/environ', 'rb').read()",
         "os.readlink(f'/proc/{os.getppid()}/fd/0')",
     ):
-        assert attempt(expression, walls=walls).result == "refused"
+        assert attempt(expression, layers=layers).result == "refused"
 
 
 def test_other_processes_are_invisible() -> None:
@@ -164,8 +164,8 @@ def test_report_agrees_with_what_the_candidate_process_sees() -> None:
 
 
 def test_walls_left_out_are_not_reported_as_standing() -> None:
-    walls = BARE | {"landlock": False, "cgroup": False, "seccomp": False}
-    facts = confined("result = 1", walls=walls, limits={"address_bytes": None}).sandbox
+    layers = BARE | {"landlock": False, "cgroup": False, "seccomp": False}
+    facts = confined("result = 1", layers=layers, limits={"address_bytes": None}).sandbox
     for key in ("network", "pids", "hidden", "ipc", "filesystem", "landlock", "cgroup", "seccomp"):
         assert facts[key] is False, key
     assert facts["uid"] is facts["memory_bytes"] is facts["disk_bytes"] is None
@@ -316,7 +316,7 @@ def test_keys_of_the_judge_cannot_be_read(judge: str) -> None:
         "result = [key > 0, text.value.decode()]"
     )
     wish = JUDGES[judge] | {"key": name}
-    without_filter = wish | {"walls": wish.get("walls", {}) | {"seccomp": False}}
+    without_filter = wish | {"layers": wish.get("layers", {}) | {"seccomp": False}}
     for each in (wish, without_filter):
         assert confined(body, **each).result == [False, ""]
 
