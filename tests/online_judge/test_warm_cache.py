@@ -74,7 +74,7 @@ def test_judge_without_a_compiler_goes_on_with_a_warning(
 
 def test_answers_are_there_before_the_first_launch_and_cuda_is_not_started() -> None:
     script = (
-        "from online_judge import warm_cache; warm_cache.preload()\n"
+        "from online_judge.processes import warm_cache; warm_cache.preload()\n"
         "import torch\n"
         "from triton.runtime import build, cache\n"
         "from triton.backends.nvidia import driver\n"
