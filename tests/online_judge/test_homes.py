@@ -13,7 +13,7 @@ import pytest
 from online_judge.processes import temporary_folders
 
 KEEPER = (
-    "import os, sys\nfrom online_judge import homes\nhome, lock = homes.make()\n"
+    "import os, sys\nfrom online_judge.processes import temporary_folders\nhome, lock = temporary_folders.make()\n"
     "if os.fork():\n    print(home, flush=True)\n"  # as gateway and fork server
     "sys.stdin.read()\n"
 )
