@@ -42,11 +42,11 @@ def is_loopback(host: str) -> bool:
     return bool((mapped or address).is_loopback)
 
 
-class Door:
+class AccessControl:
     """ASGI middleware in front of everything; its settings are the application's."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Stand before ``app``."""
+        """Guard ``app``."""
         self._app = app
         self._rates = Rates()
 

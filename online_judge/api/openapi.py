@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exception_handlers import http_exception_handler
+from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException as AnyHTTPException
 from starlette.routing import Match
@@ -17,7 +18,9 @@ from adaexplore.core.wire import QueueStatus
 if TYPE_CHECKING:
     from online_judge.settings import Settings
 
+SERVICE = "AdaExplore judge"
 MALFORMED = "Request validation failed"
+_MAX_ECHO = 200
 _METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
 _DOCUMENTED_422 = "/v2/jobs"
 """Paths that answer a malformed request with 422; elsewhere it is v1's 400."""
@@ -156,6 +159,31 @@ def document(application: FastAPI) -> dict[str, Any]:
 def _needs_token(application: FastAPI) -> bool:
     settings: Settings | None = getattr(application.state, "settings", None)  # there from the start on
     return settings is not None and (settings.token is not None or bool(settings.clients))
+
+
+async def refuse_malformed(request: Request, error: Exception) -> JSONResponse:
+    """Answer a malformed request in v1's form."""
+    assert isinstance(error, RequestValidationError)
+    errors = [
+        {
+            "field": ".".join(map(str, entry["loc"])),
+            "message": entry["msg"],
+            "type": entry["type"],
+            "input": _echo(entry.get("input")),
+        }
+        for entry in error.errors()
+    ]
+    code = 422 if request.url.path.startswith(_DOCUMENTED_422) else 400
+    return JSONResponse({"detail": MALFORMED, "errors": errors}, status_code=code)
+
+
+def _echo(value: object) -> object:
+    """Return a refused input, cut where it is long."""
+    if isinstance(value, bool | int | None):
+        return value
+    text = value if isinstance(value, str) else repr(value)
+    text = text.encode("utf-8", "replace").decode()
+    return text if len(text) <= _MAX_ECHO else f"{text[:_MAX_ECHO]}..."
 
 
 async def refuse(request: Request, error: Exception) -> Response:

@@ -1,14 +1,10 @@
 """What the counters say."""
 
-from types import SimpleNamespace
-from typing import cast
-
-from online_judge.processes.pool import Pool
-from online_judge.queue.metrics import Metrics
+from online_judge.queue.metrics import Load, Metrics
 
 
-def lines(metrics: Metrics) -> list[str]:
-    return metrics.render().decode().splitlines()
+def lines(metrics: Metrics, load: Load | None = None) -> list[str]:
+    return metrics.render(load).decode().splitlines()
 
 
 def test_share_of_the_exclusive_slot_can_be_computed() -> None:
@@ -35,8 +31,17 @@ def test_drift_of_a_baseline_is_counted_per_device() -> None:
 
 def test_armed_players_are_counted_when_asked_for() -> None:
     metrics = Metrics()
-    pool = SimpleNamespace(ready=2)
-    metrics.watch_processes({0: cast(Pool, pool)})
-    assert 'adaexplore_judge_armed_players{device="0"} 2.0' in lines(metrics)
-    pool.ready = 1
-    assert 'adaexplore_judge_armed_players{device="0"} 1.0' in lines(metrics)
+    for ready in (2, 1):
+        text = lines(metrics, Load(ready={0: ready}))
+        assert f'adaexplore_judge_armed_players{{device="0"}} {ready}.0' in text
+
+
+def test_load_is_shown_as_it_is_when_asked_for() -> None:
+    metrics = Metrics()
+    for queued in (3, 0):
+        text = lines(metrics, Load(queued, running=1, oldest_s=2.5, jobs={"done": 4, "failed": 0}))
+        assert f"adaexplore_judge_queue_depth {queued}.0" in text
+        assert "adaexplore_judge_busy_slots 1.0" in text
+        assert "adaexplore_judge_queue_oldest_seconds 2.5" in text
+        assert 'adaexplore_judge_jobs{state="done"} 4.0' in text
+        assert 'adaexplore_judge_jobs{state="failed"} 0.0' in text
