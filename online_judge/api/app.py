@@ -7,10 +7,8 @@ from contextlib import asynccontextmanager
 from functools import partial
 
 from fastapi import FastAPI
-from fastapi.exceptions import RequestValidationError
-from starlette.exceptions import HTTPException
 
-from online_judge.api import jobs, openapi, v1
+from online_judge.api import errors, jobs, openapi, v1
 from online_judge.api.auth import AccessControl
 from online_judge.api.judge import running_judge
 from online_judge.settings import Settings
@@ -29,8 +27,7 @@ def create_app() -> FastAPI:
     application = FastAPI(title=openapi.SERVICE, lifespan=lifespan)
     application.include_router(v1.router)
     application.include_router(jobs.router)
-    application.add_exception_handler(RequestValidationError, openapi.refuse_malformed)
-    application.add_exception_handler(HTTPException, openapi.refuse)
+    errors.add_handlers(application)
     application.openapi = partial(openapi.document, application)  # type: ignore[method-assign]
     application.add_middleware(AccessControl)
     return application

@@ -11,12 +11,10 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from adaexplore.core.wire import JobAnswer, JobRequest, JobTicket
 from online_judge.api.auth import client_of
-from online_judge.api.judge import RETRY_AFTER, judge_of
+from online_judge.api.errors import RETRY_AFTER
+from online_judge.api.judge import judge_of
 from online_judge.api.openapi import NO_TOKEN, TURN, Alive, Readiness, refusals
-from online_judge.queue.board import JournalBroken, KeyInUse
-from online_judge.queue.evaluations import NoSuchDevice
 from online_judge.queue.job import Job
-from online_judge.queue.scheduler import QueueFull
 
 MAX_WAIT_S = 60.0
 
@@ -39,14 +37,6 @@ async def submit(
     judge.require_supported(body.request, "body.request")
     try:
         job = await judge.board.submit(Job.of_v2(body, client_of(request), idempotency_key))
-    except KeyInUse as error:
-        raise HTTPException(409, str(error)) from error
-    except NoSuchDevice as error:
-        raise HTTPException(400, str(error)) from error
-    except QueueFull as full:
-        raise HTTPException(429, str(full), headers=RETRY_AFTER) from full
-    except JournalBroken as error:
-        raise HTTPException(503, str(error), headers=RETRY_AFTER) from error
     except asyncio.CancelledError as error:
         raise HTTPException(503, "the judge is shutting down", headers=RETRY_AFTER) from error
     answer = judge.board.look(job)
@@ -71,10 +61,10 @@ async def cancel(job_id: str, request: Request) -> JobAnswer:
     return board.look(job)
 
 
-@router.get("/livez", response_model=None, responses={200: {"model": Alive}}, openapi_extra=NO_TOKEN)
-async def alive() -> dict[str, str]:
+@router.get("/livez", openapi_extra=NO_TOKEN)
+async def alive() -> Alive:
     """That the service answers."""
-    return {"status": "alive"}
+    return Alive(status="alive")
 
 
 @router.get("/readyz", responses={code: {"model": Readiness} for code in (200, 503)}, openapi_extra=NO_TOKEN)

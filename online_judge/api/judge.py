@@ -30,7 +30,6 @@ from online_judge.slots.sharing import DeviceSharing
 
 log = logging.getLogger(__name__)
 
-RETRY_AFTER = {"Retry-After": "5"}
 _TRITONBENCH = {"TBG", "TRITONBENCH_G", "TRITONBENCH-G", "TBT", "TRITONBENCH_T", "TRITONBENCH-T"}
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request
 
-from adaexplore.core.errors import JudgeError, ProblemError
+from adaexplore.core.errors import ProblemError
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import (
     EvaluationRequest,
@@ -19,13 +18,11 @@ from adaexplore.core.wire import (
     QueueStatus,
 )
 from online_judge.api.auth import client_of
-from online_judge.api.judge import RETRY_AFTER, Judge, judge_of, not_implemented
-from online_judge.api.openapi import SERVICE, TURN, Health, Root, refusals
+from online_judge.api.judge import Judge, judge_of, not_implemented
+from online_judge.api.openapi import SERVICE, TURN, DeviceHealth, Health, Root, refusals
 from online_judge.common.events import tell
 from online_judge.queue.board import REFERENCE_FAILED
-from online_judge.queue.evaluations import NoSuchDevice
 from online_judge.queue.job import Finding, Job
-from online_judge.queue.scheduler import QueueFull
 from online_judge.slots import devices
 from online_judge.slots.sharing import Cancelled
 
@@ -36,47 +33,47 @@ _numbers = itertools.count(1)
 router = APIRouter()
 
 
-@router.get("/", response_model=None, responses=refusals(ok=Root))
-async def root(request: Request) -> dict[str, Any]:
+@router.get("/", responses=refusals())
+async def root(request: Request) -> Root:
     """What this is and how busy it is."""
     judge = judge_of(request)
-    return {
-        "status": "online",
-        "service": SERVICE,
-        "cuda_available": judge.machine.cuda_available,
-        "device_count": judge.machine.device_count,
-        "available_gpus": _gpu_ids(judge),
-        "gpu_allocation_mode": judge.settings.allocation_mode,
-        "queue_status": judge.scheduler.status().model_dump(),
-    }
+    return Root(
+        status="online",
+        service=SERVICE,
+        cuda_available=judge.machine.cuda_available,
+        device_count=judge.machine.device_count,
+        available_gpus=_gpu_ids(judge),
+        gpu_allocation_mode=judge.settings.allocation_mode,
+        queue_status=judge.scheduler.status(),
+    )
 
 
-@router.get("/health", response_model=None, responses=refusals(ok=Health))
-async def health(request: Request) -> dict[str, Any]:
+@router.get("/health", response_model_exclude_unset=True, responses=refusals())
+async def health(request: Request) -> Health:
     """What the judge runs on."""
     judge = judge_of(request)
     machine = judge.machine
-    answer: dict[str, Any] = {
-        "status": "healthy",
-        "cuda_available": machine.cuda_available,
-        "gpu_allocation_mode": judge.settings.allocation_mode,
-        "judge_device": "cuda" if machine.cuda_available or not machine.devices else "cpu",
-        "hardware": machine.hardware,
-        "compile_target": machine.compile_target,
-        "sandbox": judge.fork_client.in_force,
-        "versions": {name: judge.fork_client.versions.get(name) for name in ("torch", "triton", "python")},
-    }
+    answer = Health(
+        status="healthy",
+        cuda_available=machine.cuda_available,
+        gpu_allocation_mode=judge.settings.allocation_mode,
+        judge_device="cuda" if machine.cuda_available or not machine.devices else "cpu",
+        hardware=machine.hardware,
+        compile_target=machine.compile_target,
+        sandbox=judge.fork_client.in_force,
+        versions={name: judge.fork_client.versions.get(name) for name in ("torch", "triton", "python")},
+        queue_status=judge.scheduler.status(),
+    )
     if machine.cuda_available:
         memory = await asyncio.gather(
             *(asyncio.to_thread(devices.memory_bytes, device) for device in machine.devices)
         )
-        answer["device_count"] = machine.device_count
-        answer["available_gpus"] = _gpu_ids(judge)
-        answer["devices"] = [
-            {"id": device.id, "name": device.hardware, "available": True, **sizes}
+        answer.device_count = machine.device_count
+        answer.available_gpus = _gpu_ids(judge)
+        answer.devices = [
+            DeviceHealth(id=device.id, name=device.hardware, available=True, **sizes)
             for device, sizes in zip(machine.devices, memory, strict=True)
         ]
-    answer["queue_status"] = judge.scheduler.status().model_dump()
     return answer
 
 
@@ -96,8 +93,6 @@ async def evaluate(body: EvaluationRequest, request: Request) -> EvaluationRespo
     try:
         judge.evaluations.device_of(job.kind, body)
         found = await _result(judge, request, job, body.timeout)
-    except NoSuchDevice as error:
-        raise HTTPException(400, str(error)) from error
     except ProblemError as error:
         text = f"{REFERENCE_FAILED}: {error}"
         return EvaluationResponse(
@@ -126,7 +121,7 @@ async def problem(body: ProblemRequest, request: Request) -> ProblemReport:
     judge = judge_of(request)
     judge.require_devices()
     job = Job("problem", body, client_of(request), id=f"v1-{next(_numbers)}")
-    found = await _result(judge, request, job, body.timeout, full_code=429)
+    found = await _result(judge, request, job, body.timeout)
     assert isinstance(found, ProblemReport)
     return found
 
@@ -143,22 +138,18 @@ def _gpu_ids(judge: Judge) -> list[int]:
     return [device.id for device in judge.machine.devices] if judge.machine.cuda_available else []
 
 
-async def _result(
-    judge: Judge, request: Request, job: Job, timeout: int | None, full_code: int = 503
-) -> Finding:
+async def _result(judge: Judge, request: Request, job: Job, timeout: int | None) -> Finding:
     """Submit a job and wait for it as long as its client does and its time in the queue allows.
 
     Raises:
+        QueueFull, NoSuchDevice: it is refused.
         ProblemError: the reference fails.
-        NoSuchDevice: it names a device that is not here.
-        HTTPException: there is no result.
+        JudgeError: the evaluation fails.
+        HTTPException: nobody waits any more.
     """
     limit_s = judge.settings.runtime_timeout_s if timeout is None else timeout
     try:
         await judge.board.submit(job)
-    except QueueFull as full:
-        raise HTTPException(full_code, str(full), headers=RETRY_AFTER) from full
-    try:
         while not job.over.is_set():
             await judge.board.wait(job, _LOOK_S)
             if job.leader.started_at is None and time.monotonic() - job.created >= limit_s:
@@ -173,13 +164,10 @@ async def _result(
         return outcome
     except asyncio.CancelledError as error:
         raise HTTPException(503, "the judge is shutting down") from error
-    except ProblemError:
-        raise
-    except JudgeError as error:
-        raise HTTPException(500, str(error)) from error
     finally:
         judge.board.abandon(job)
-        _tell_end(request, job)
+        if job.refusal is None:
+            _tell_end(request, job)
 
 
 def _tell_end(request: Request, job: Job) -> None:
