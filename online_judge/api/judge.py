@@ -17,7 +17,7 @@ from online_judge.queue.board import JobBoard
 from online_judge.queue.cache import ResultCache
 from online_judge.queue.evaluations import Evaluations
 from online_judge.queue.journal import Journal
-from online_judge.queue.metrics import Load, Metrics
+from online_judge.queue.metrics import Metrics
 from online_judge.queue.scheduler import Scheduler
 from online_judge.queue.store import Store
 from online_judge.sandbox import linux
@@ -59,15 +59,9 @@ class Judge:
 
     def render_metrics(self) -> bytes:
         """Return the text of ``/metrics``."""
-        status = self.scheduler.status()
-        load = Load(
-            queued=status.total_queued,
-            running=status.total_processing,
-            oldest_s=self.scheduler.oldest_s(),
-            jobs=self.board.count(),
-            ready={device: pools.candidates.ready for device, pools in self.pools.items()},
-        )
-        return self.metrics.render(load)
+        ready = {device: pools.candidates.ready for device, pools in self.pools.items()}
+        self.metrics.show_load(self.scheduler.status(), self.scheduler.oldest_s(), self.board.count(), ready)
+        return self.metrics.render()
 
     def require_supported(self, request: EvaluationRequest, where: str) -> None:
         """Refuse a request that this judge cannot evaluate; ``where`` is its place in the body.

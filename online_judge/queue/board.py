@@ -15,7 +15,7 @@ from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobState, ProfileReport
 from online_judge.common.events import tell
-from online_judge.queue.cache import ResultCache
+from online_judge.queue.cache import Question, ResultCache
 from online_judge.queue.evaluations import Evaluations, NoSuchDevice
 from online_judge.queue.job import Job
 from online_judge.queue.journal import KEPT, Journal
@@ -131,7 +131,7 @@ class JobBoard:
         return JobAnswer(
             id=job.id,
             kind=job.kind,
-            state="queued" if job.leader.started_at is None else "running",
+            state=job.state,
             position=self._scheduler.position(job),
             execution_time=time.monotonic() - job.created,
         )
@@ -163,7 +163,7 @@ class JobBoard:
         """Count the known jobs of v2 by state."""
         counts = dict.fromkeys(get_args(JobState), 0)
         for job in self._jobs.values():
-            counts[self.look(job).state] += 1
+            counts[job.state] += 1
         return counts
 
     async def _accept(self, job: Job) -> None:
@@ -174,8 +174,10 @@ class JobBoard:
             cached = False
             if job.outcome is None:
                 await self._identify(job)
-                job.outcome = await self._known(job)
-                cached = job.outcome is not None
+                question = self._kept_under(job)
+                if question is not None and not job.force:
+                    job.outcome = await self._cache.get(question)
+                    cached = job.outcome is not None
             if job.outcome is None:
                 self._queue(job)
                 if job.durable:
@@ -215,20 +217,16 @@ class JobBoard:
         """
         assert job.request is not None
         job.device = self._evaluations.device_of(job.kind, job.request)
-        kept = job.kind in ("candidate", "profile") and (job.durable or self._uses_cache(job))
-        if kept and isinstance(job.request, EvaluationRequest):
+        shared = job.kind in ("candidate", "profile") and (job.durable or self._evaluations.settings.cache_v1)
+        if shared and isinstance(job.request, EvaluationRequest):
             job.question = await asyncio.to_thread(
                 self._evaluations.question, job.request, job.device, job.kind
             )
 
-    def _uses_cache(self, job: Job) -> bool:
+    def _kept_under(self, job: Job) -> Question | None:
+        """Return the key of a job's result in the cache; None if the cache is off for it."""
         settings = self._evaluations.settings
-        return settings.cache_v2 if job.durable else settings.cache_v1
-
-    async def _known(self, job: Job) -> Verdict | ProfileReport | None:
-        if job.question is None or job.force or not self._uses_cache(job):
-            return None
-        return await self._cache.get(job.question)
+        return job.question if (settings.cache_v2 if job.durable else settings.cache_v1) else None
 
     def _queue(self, job: Job, *, accepted_before: bool = False) -> None:
         self._scheduler.submit(job, accepted_before=accepted_before)
@@ -249,8 +247,9 @@ class JobBoard:
                 await self._begin(job)
             await leader.ended.wait()
             found = leader.outcome
-            if isinstance(found, Verdict | ProfileReport) and job in leader.sharers[:1]:
-                await self._keep(job, found)
+            question = self._kept_under(job) if job in leader.sharers[:1] else None
+            if question is not None and isinstance(found, Verdict | ProfileReport):
+                await self._cache.put(question, found)
             if found is not None:  # else the judge is shutting down
                 await self._finish(job)
         except asyncio.CancelledError:
@@ -263,10 +262,6 @@ class JobBoard:
             await self._journal.begin(job.id)
         except sqlite3.Error as error:
             log.error("the start of job %s cannot be written down: %s", job.id, error)
-
-    async def _keep(self, job: Job, found: Verdict | ProfileReport) -> None:
-        if job.question is not None and self._uses_cache(job):
-            await self._cache.put(job.question, found)
 
     async def _finish(self, job: Job, state: JobState | None = None, error: str | None = None) -> None:
         """End a job, with its outcome if no state is given: first in the journal, then for the client.

@@ -126,6 +126,13 @@ class Job:
         return JobRequest(kind=self.kind, request=self.request, priority=self.priority, force=self.force)
 
     @property
+    def state(self) -> JobState:
+        """State for clients of v2."""
+        if self.answer is not None:
+            return self.answer.state
+        return "queued" if self.leader.started_at is None else "running"
+
+    @property
     def queue_time_s(self) -> float:
         """Time before the start; 0 if it has not started."""
         started_at = self.leader.started_at

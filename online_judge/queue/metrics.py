@@ -3,31 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from adaexplore.core.wire import QueueStatus
+
 _PREFIX = "adaexplore_judge_"
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
-
-
-@dataclass(frozen=True)
-class Load:
-    """The load of a judge at one moment.
-
-    Attributes:
-        queued: evaluations that wait for a device.
-        running: evaluations that run on a device.
-        oldest_s: age of the one that has waited longest.
-        jobs: known jobs of v2 by state.
-        ready: candidate processes that wait for a candidate, by device.
-    """
-
-    queued: int = 0
-    running: int = 0
-    oldest_s: float = 0.0
-    jobs: Mapping[str, int] = field(default_factory=dict)
-    ready: Mapping[int, int] = field(default_factory=dict)
 
 
 class Metrics:
@@ -70,12 +52,8 @@ class Metrics:
         self._oldest = self._gauge("queue_oldest_seconds", "Age of the longest waiting")
         self._running = self._gauge("busy_slots", "Running evaluations")
         self._jobs = self._gauge("jobs", "Known jobs of protocol v2 by state", ["state"])
-        self._ready = Gauge(
-            f"{_PREFIX}armed_players",
-            "Processes that wait for a candidate",
-            ["device"],
-            registry=self._registry,
-        )
+        armed = f"{_PREFIX}armed_players"
+        self._ready = Gauge(armed, "Processes that wait for a candidate", ["device"], registry=self._registry)
         for result in ("hit", "miss", "joined"):
             self._cache.labels(result)
 
@@ -114,16 +92,27 @@ class Metrics:
         """Count a baseline that has changed."""
         self._drift.labels(str(device)).inc()
 
-    def render(self, load: Load | None = None) -> bytes:
-        """Return the text of ``/metrics`` for a judge with this load."""
-        load = load or Load()
-        self._queued.set(load.queued)
-        self._oldest.set(load.oldest_s)
-        self._running.set(load.running)
-        for state, count in load.jobs.items():
+    def show_load(
+        self, queue: QueueStatus, oldest_s: float, jobs: Mapping[str, int], ready: Mapping[int, int]
+    ) -> None:
+        """Set the gauges.
+
+        Args:
+            queue: load of the devices.
+            oldest_s: age of the evaluation that has waited longest.
+            jobs: known jobs of v2 by state.
+            ready: candidate processes that wait for a candidate, by device.
+        """
+        self._queued.set(queue.total_queued)
+        self._oldest.set(oldest_s)
+        self._running.set(queue.total_processing)
+        for state, count in jobs.items():
             self._jobs.labels(state).set(count)
-        for device, count in load.ready.items():
+        for device, count in ready.items():
             self._ready.labels(str(device)).set(count)
+
+    def render(self) -> bytes:
+        """Return the text of ``/metrics``."""
         return generate_latest(self._registry)
 
     def _counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
