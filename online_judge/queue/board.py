@@ -247,7 +247,7 @@ class JobBoard:
                 await self._begin(job)
             await leader.ended.wait()
             found = leader.outcome
-            question = self._kept_under(job) if job in leader.sharers[:1] else None
+            question = self._kept_under(job)
             if question is not None and isinstance(found, Verdict | ProfileReport):
                 await self._cache.put(question, found)
             if found is not None:  # else the judge is shutting down

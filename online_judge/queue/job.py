@@ -60,7 +60,7 @@ class Job:
         cancelled: of a leader, set when nobody waits for it any more.
         outcome: of a leader, the finding or the error.
         started: of a leader, set when it starts or is withdrawn.
-        ended: of a leader, set when nothing of it runs any more.
+        ended: of a leader, set when its run is over.
         accepted: set when it is in the journal or refused.
         refusal: why it was not accepted.
         answer: how it ended, for clients of v2.

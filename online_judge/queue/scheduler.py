@@ -25,7 +25,7 @@ class QueueFull(Exception):
 
 
 @dataclass(eq=False)
-class Lane:
+class SlotGroup:
     """Slots that take the same jobs.
 
     Attributes:
@@ -71,15 +71,15 @@ class Scheduler:
         self._run = run
         per_device = Counter(slot.device.id for slot in slots)
         self._max_concurrent = max(per_device.values(), default=0)
-        groups = [(device,) for device in per_device] if pinned else [tuple(per_device)]
-        self._lanes = [
-            Lane(group, sum(per_device[device] for device in group), max_queue_size * len(group))
-            for group in groups
+        device_ids = [(device,) for device in per_device] if pinned else [tuple(per_device)]
+        self._groups = [
+            SlotGroup(ids, sum(per_device[device] for device in ids), max_queue_size * len(ids))
+            for ids in device_ids
         ]
-        self._compile_lane = Lane((), len(compile_slots), max_queue_size)
-        self._lane_of_device = {device: lane for lane in self._lanes for device in lane.device_ids}
-        self._slots = [(slot, self._lane_of_device[slot.device.id]) for slot in slots]
-        self._slots += [(slot, self._compile_lane) for slot in compile_slots]
+        self._compile_group = SlotGroup((), len(compile_slots), max_queue_size)
+        self._group_of_device = {device: group for group in self._groups for device in group.device_ids}
+        self._slots = [(slot, self._group_of_device[slot.device.id]) for slot in slots]
+        self._slots += [(slot, self._compile_group) for slot in compile_slots]
         self._waiting: list[Job] = []  # by rank
         self._running: dict[Job, int] = {}  # with the device
         self._identical: dict[Hashable, Job] = {}
@@ -89,7 +89,7 @@ class Scheduler:
 
     def start(self) -> None:
         """Let the slots take jobs."""
-        self._tasks = [asyncio.create_task(self._serve(slot, lane)) for slot, lane in self._slots]
+        self._tasks = [asyncio.create_task(self._serve(slot, group)) for slot, group in self._slots]
 
     async def close(self) -> None:
         """Stop everything; running jobs are cancelled."""
@@ -113,9 +113,9 @@ class Scheduler:
         Raises:
             QueueFull: no slot is free and as many wait as may, in all or of this client.
         """
-        lane = self._lane(job)
+        group = self._group(job)
         if not accepted_before:
-            self._require_space(lane, job)
+            self._require_space(group, job)
         identity = _identity(job)
         leader = None if identity is None or job.force else self._identical.get(identity)
         if leader is not None:
@@ -130,7 +130,7 @@ class Scheduler:
         if identity is not None:
             self._identical[identity] = job
         job.sharers = [job]
-        job.turn = self._next_turn(lane, job)
+        job.turn = self._next_turn(group, job)
         job.rank = job.turn - HEAD_START * job.priority
         bisect.insort(self._waiting, job, key=_rank)
         self._wake.set()
@@ -152,33 +152,32 @@ class Scheduler:
         if leader in self._waiting:
             self._waiting.remove(leader)
             leader.started.set()
-            leader.ended.set()
         return leader in self._running
 
     def position(self, job: Job) -> int:
         """Return how many jobs wait in front of a job; 0 when it runs or is about to."""
-        lane = self._lane(job)
-        waiting = self._waiting_for(lane)
+        group = self._group(job)
+        waiting = self._waiting_for(group)
         if job.leader not in waiting:
             return 0
-        return max(waiting.index(job.leader) - self._idle(lane), 0)
+        return max(waiting.index(job.leader) - self._idle(group), 0)
 
     def oldest_s(self) -> float:
         """Return the age of the job that has waited longest for a device; 0 if none waits."""
-        waiting = (job.created for job in self._waiting if self._lane(job) is not self._compile_lane)
+        waiting = (job.created for job in self._waiting if self._group(job) is not self._compile_group)
         return max((time.monotonic() - created for created in waiting), default=0.0)
 
     def status(self) -> QueueStatus:
         """Return the load of the devices; jobs that any device may take are spread evenly over them."""
         per_device: dict[str, DeviceQueue] = {}
-        for lane in self._lanes:
-            busy = Counter(self._running[job] for job in self._running_on(lane))
-            present, idle = len(self._waiting_for(lane)), self._idle(lane)
-            waiting = max(present - idle, 0) + self._joined(lane).total()
+        for group in self._groups:
+            busy = Counter(self._running[job] for job in self._running_on(group))
+            present, idle = len(self._waiting_for(group)), self._idle(group)
+            waiting = max(present - idle, 0) + self._joined(group).total()
             starting = min(present, idle)
-            share, rest = divmod(waiting, len(lane.device_ids) or 1)
-            for position, device in enumerate(lane.device_ids):
-                free = lane.slots // len(lane.device_ids) - busy[device]
+            share, rest = divmod(waiting, len(group.device_ids) or 1)
+            for position, device in enumerate(group.device_ids):
+                free = group.slots // len(group.device_ids) - busy[device]
                 soon = min(free, starting)
                 starting -= soon
                 per_device[str(device)] = DeviceQueue(
@@ -194,56 +193,56 @@ class Scheduler:
             max_queue_size=self._max_queue_size,
         )
 
-    def _lane(self, job: Job) -> Lane:
+    def _group(self, job: Job) -> SlotGroup:
         if job.kind == "compile":
-            return self._compile_lane
-        return self._lanes[0] if job.device is None else self._lane_of_device.get(job.device, self._lanes[0])
+            return self._compile_group
+        return self._group_of_device[job.device] if job.device in self._group_of_device else self._groups[0]
 
-    def _waiting_for(self, lane: Lane) -> list[Job]:
-        return [job for job in self._waiting if self._lane(job) is lane]
+    def _waiting_for(self, group: SlotGroup) -> list[Job]:
+        return [job for job in self._waiting if self._group(job) is group]
 
-    def _running_on(self, lane: Lane) -> list[Job]:
-        return [job for job in self._running if self._lane(job) is lane]
+    def _running_on(self, group: SlotGroup) -> list[Job]:
+        return [job for job in self._running if self._group(job) is group]
 
-    def _idle(self, lane: Lane) -> int:
+    def _idle(self, group: SlotGroup) -> int:
         """Return how many slots have no job; as many of the waiting jobs are about to start."""
-        return lane.slots - len(self._running_on(lane))
+        return group.slots - len(self._running_on(group))
 
-    def _joined(self, lane: Lane) -> Counter[str]:
+    def _joined(self, group: SlotGroup) -> Counter[str]:
         """Count by client the jobs that share the evaluation of an earlier one: they wait, too."""
-        leaders = self._waiting_for(lane) + self._running_on(lane)
+        leaders = self._waiting_for(group) + self._running_on(group)
         return Counter(job.caller.turn for leader in leaders for job in leader.sharers[1:])
 
-    def _require_space(self, lane: Lane, job: Job) -> None:
-        waiting, joined, idle = self._waiting_for(lane), self._joined(lane), self._idle(lane)
-        if len(waiting) + joined.total() >= lane.capacity + idle:
+    def _require_space(self, group: SlotGroup, job: Job) -> None:
+        waiting, joined, idle = self._waiting_for(group), self._joined(group), self._idle(group)
+        if len(waiting) + joined.total() >= group.capacity + idle:
             raise QueueFull(f"Queue is full. Max queue size: {self._max_queue_size}")
         client, most = job.caller.turn, job.caller.max_queued
         own = sum(_client(each) == client for each in waiting)
         if most is not None and max(own - idle, 0) + joined[client] >= most:
             raise QueueFull(f"Client {client} has {most} waiting jobs, as many as it may have")
 
-    def _next_turn(self, lane: Lane, job: Job) -> int:
+    def _next_turn(self, group: SlotGroup, job: Job) -> int:
         whose = (job.caller.turn, job.priority)
-        own = (each.turn for each in self._waiting_for(lane) if (_client(each), each.priority) == whose)
-        return max(own, default=lane.turn) + 1
+        own = (each.turn for each in self._waiting_for(group) if (_client(each), each.priority) == whose)
+        return max(own, default=group.turn) + 1
 
     def _forget_identity(self, job: Job) -> None:
         self._identical = {key: leader for key, leader in self._identical.items() if leader is not job}
 
-    async def _next(self, lane: Lane) -> Job:
-        while not (waiting := self._waiting_for(lane)):
+    async def _next(self, group: SlotGroup) -> Job:
+        while not (waiting := self._waiting_for(group)):
             self._wake.clear()
             await self._wake.wait()
         job = waiting[0]
         self._waiting.remove(job)
-        lane.turn = max(lane.turn, job.turn)
+        group.turn = max(group.turn, job.turn)
         return job
 
-    async def _serve(self, slot: Slot, lane: Lane) -> None:
+    async def _serve(self, slot: Slot, group: SlotGroup) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            job = await self._next(lane)
+            job = await self._next(group)
             assert job.request is not None
             self._running[job] = slot.device.id
             job.started_at = time.monotonic()

@@ -1,10 +1,12 @@
 """The board of jobs with made-up slots and caches."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, JobRequest
 from online_judge.common.tokens import Caller
 from online_judge.queue import board, journal
@@ -30,11 +32,22 @@ class BrokenCache(ResultCache):
         raise RuntimeError("by hand")
 
 
-def with_board(body: Callable[[JobBoard], Awaitable[None]], cache: type[ResultCache] | None = None) -> None:
+def found(slot: object, kind: str, request: EvaluationRequest, cancelled: threading.Event) -> Verdict:
+    return Verdict(status=Status.WRONG_VALUE, metadata={"source": request.custom_model_src})
+
+
+def with_board(
+    body: Callable[[JobBoard], Awaitable[None]],
+    cache: type[ResultCache] | None = None,
+    *,
+    start: bool = False,
+) -> None:
     async def run() -> None:
         store, metrics, settings = Store(None), Metrics(), Settings(cache_v2=cache is not None)
         evaluations = Evaluations(settings, Machine(False, 0, (), "sm_90"), {}, metrics)
-        scheduler = Scheduler(slots(0), 10, evaluations.run)  # not started: all jobs wait
+        scheduler = Scheduler(slots(0), 10, found)
+        if start:  # else all jobs wait
+            asyncio.get_running_loop().call_later(0.1, scheduler.start)
         known = (cache or ResultCache)(store, metrics)
         board = JobBoard(scheduler, evaluations, Journal(store), known, metrics)
         try:
@@ -101,5 +114,56 @@ def test_finished_jobs_of_one_client_push_out_no_others(monkeypatch: pytest.Monk
             await board.cancel(mine[-1])
         assert board.find(kept.id, "b") is not None
         assert [board.find(each.id, "a") is not None for each in mine] == [False, False, True, True]
+
+    with_board(body)
+
+
+def test_evaluation_goes_on_for_others_when_its_first_client_cancels() -> None:
+    async def body(board: JobBoard) -> None:
+        first, second = [await board.submit(Job.of_v2(BODY, caller)) for caller in (A, B)]
+        await board.cancel(first)
+        await board.wait(second, 10)
+        assert board.look(first).state == "cancelled"
+        verdict = board.look(second).verdict
+        assert verdict is not None
+        assert verdict.metadata["source"] == "x = 1"
+        assert (first.request, second.request) == (None, None)
+
+    with_board(body, start=True)
+
+
+def test_job_of_v1_has_an_outcome_and_is_not_remembered() -> None:
+    async def body(board: JobBoard) -> None:
+        durable = await board.submit(Job.of_v2(BODY, A))
+        job = await board.submit(Job("candidate", BODY.request, A))
+        assert job.leader is job  # measured again, even beside an identical job
+        await board.wait(job, 10)
+        assert isinstance(job.outcome, Verdict)
+        assert board.find(job.id, "a") is None
+        await board.wait(durable, 10)
+        assert sum(board.count().values()) == 1
+
+    with_board(body, start=True)
+
+
+def test_known_verdict_answers_at_once_unless_forced() -> None:
+    async def body(board: JobBoard) -> None:
+        first = await board.submit(Job.of_v2(BODY, A))
+        await board.wait(first, 10)
+        again = await board.submit(Job.of_v2(BODY, A))
+        assert (again.state, board.look(again).cached) == ("done", True)
+        forced = await board.submit(Job.of_v2(BODY.model_copy(update={"force": True}), A))
+        await board.wait(forced, 10)
+        assert (forced.state, board.look(forced).cached) == ("done", False)
+
+    with_board(body, ResultCache, start=True)
+
+
+def test_job_that_is_abandoned_leaves_the_queue() -> None:
+    async def body(board: JobBoard) -> None:
+        job = await board.submit(Job("candidate", BODY.request, A))
+        board.abandon(job)
+        for _ in range(3):  # one that is about to start, and as many as this client may have waiting
+            await board.submit(Job("candidate", BODY.request, A))
 
     with_board(body)

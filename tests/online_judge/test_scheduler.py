@@ -361,3 +361,56 @@ def test_client_waits_with_as_many_jobs_as_it_may() -> None:
         await result(job)
 
     with_scheduler(slots(0), 10, body)
+
+
+def test_identical_job_does_not_join_a_cancelled_one() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        running = submit(scheduler, lambda slot, cancelled: cancelled.wait(10))
+        await running.started.wait()
+        waiting = submit(scheduler, lambda slot, cancelled: None)
+        assert scheduler.withdraw(running) is True
+        assert scheduler.withdraw(waiting) is False
+        for gone in (running, waiting):
+            again = submit(scheduler, lambda slot, cancelled: 7, identical=gone)
+            assert again.leader is again
+            assert await result(again) == 7
+
+    with_scheduler(slots(0), 10, body)
+
+
+def test_identical_job_does_not_join_a_finished_one() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        first = submit(scheduler, lambda slot, cancelled: 1)
+        assert await result(first) == 1
+        again = submit(scheduler, lambda slot, cancelled: 2, identical=first)
+        assert await result(again) == 2
+
+    with_scheduler(slots(0), 10, body)
+
+
+def test_compile_jobs_wait_for_their_own_slots() -> None:
+    async def serve() -> None:
+        compile_slot, device_slot = slots(0, 0)
+        scheduler = Scheduler([device_slot], 1, run, compile_slots=[compile_slot])
+        release = threading.Event()
+
+        def work(slot: FakeSlot, cancelled: threading.Event) -> FakeSlot:
+            release.wait(10)
+            return slot
+
+        compiles = [Job("compile", Asked(work=work)) for _ in range(2)]
+        for job in compiles:
+            scheduler.submit(job)
+        assert (scheduler.status().total_queued, scheduler.status().total_processing) == (0, 0)
+        assert scheduler.oldest_s() == 0
+        with pytest.raises(QueueFull):
+            scheduler.submit(Job("compile", Asked(work=work)))
+        evaluated = submit(scheduler, work)
+        assert scheduler.oldest_s() > 0
+        scheduler.start()
+        release.set()
+        assert [await result(job) for job in compiles] == [compile_slot, compile_slot]
+        assert await result(evaluated) is device_slot
+        await scheduler.close()
+
+    asyncio.run(serve())
