@@ -370,6 +370,7 @@ def test_identical_job_does_not_join_a_cancelled_one() -> None:
         waiting = submit(scheduler, lambda slot, cancelled: None)
         assert scheduler.withdraw(running) is True
         assert scheduler.withdraw(waiting) is False
+        assert await result(running) is True  # it was told of the cancellation
         for gone in (running, waiting):
             again = submit(scheduler, lambda slot, cancelled: 7, identical=gone)
             assert again.leader is again
