@@ -7,19 +7,15 @@ import hmac
 import ipaddress
 import math
 import time
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from fastapi import Request
 from fastapi.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from adaexplore.core.errors import AdaExploreError
 from online_judge.common.tokens import Caller, Client, Rates, find_client
-
-if TYPE_CHECKING:
-    from fastapi import Request
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
-
-    from online_judge.settings import Settings
+from online_judge.settings import Settings
 
 OPEN_PATHS = ("/livez", "/readyz")
 TOKEN_VARIABLE = "ADAEXPLORE_JUDGE_TOKEN"
@@ -42,11 +38,11 @@ def is_loopback(host: str) -> bool:
     return bool((mapped or address).is_loopback)
 
 
-class Door:
+class AccessControl:
     """ASGI middleware in front of everything; its settings are the application's."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Stand before ``app``."""
+        """Guard ``app``."""
         self._app = app
         self._rates = Rates()
 

@@ -1,28 +1,19 @@
-"""What the judge answers besides verdicts, and the OpenAPI document that says so."""
+"""Bodies of answers other than verdicts, and the OpenAPI document with the errors that are sent."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from fastapi import FastAPI, HTTPException, Request
-from fastapi.exception_handlers import http_exception_handler
+from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
-from fastapi.responses import Response
 from pydantic import BaseModel
-from starlette.exceptions import HTTPException as AnyHTTPException
-from starlette.routing import Match
 
 from adaexplore.core.wire import QueueStatus
+from online_judge.settings import Settings
 
-if TYPE_CHECKING:
-    from online_judge.settings import Settings
-
-MALFORMED = "Request validation failed"
-_METHODS = ("DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE")
-_DOCUMENTED_422 = "/v2/jobs"
-"""Paths that answer a malformed request with 422; elsewhere it is v1's 400."""
-
-
+SERVICE = "AdaExplore judge"
+PATHS_WITH_422 = "/v2/jobs"
+"""Start of the paths that answer a malformed request with 422; others answer with v1's 400."""
 _OF_ACCESS = (401, 403, 408, 413, 429)
 """Codes that any request may get before an endpoint sees it."""
 _HEADERS = {401: "WWW-Authenticate", 429: "Retry-After"}
@@ -103,7 +94,7 @@ class DeviceHealth(BaseModel):
 
 
 class Health(BaseModel):
-    """Answer of ``GET /health``; the three last fields are there where CUDA is."""
+    """Answer of ``GET /health``; the fields about devices are there where CUDA is."""
 
     status: Literal["healthy"]
     cuda_available: bool
@@ -113,28 +104,25 @@ class Health(BaseModel):
     compile_target: str
     sandbox: dict[str, Any] | None
     versions: dict[str, str | None]
-    queue_status: QueueStatus
     device_count: int = 0
     available_gpus: list[int] = []
     devices: list[DeviceHealth] = []
+    queue_status: QueueStatus
 
 
-def refusals(
-    *codes: int, malformed: int | None = None, ok: type[BaseModel] | None = None
-) -> dict[int | str, dict[str, Any]]:
+def refusals(*codes: int, malformed: int | None = None) -> dict[int | str, dict[str, Any]]:
     """Document the errors that an endpoint can answer with.
 
     Args:
         codes: with a body of one line; those of access are added.
         malformed: code of a malformed request; it may have a body of one line as well.
-        ok: body of 200, for an endpoint that answers with a plain dictionary.
     """
     found: dict[int | str, dict[str, Any]] = {code: {"model": Refusal} for code in (*_OF_ACCESS, *codes)}
     for code, name in _HEADERS.items():
         found[code]["headers"] = {name: {"required": True, "schema": {"type": "string"}}}
     if malformed is not None:
         found[malformed] = {"model": Malformed | Refusal if malformed in codes else Malformed}
-    return found if ok is None else found | {200: {"model": ok}}
+    return found
 
 
 def document(application: FastAPI) -> dict[str, Any]:
@@ -143,7 +131,7 @@ def document(application: FastAPI) -> dict[str, Any]:
         found = get_openapi(title=application.title, version=application.version, routes=application.routes)
         for path, methods in found["paths"].items():
             for operation in methods.values():
-                if not path.startswith(_DOCUMENTED_422):
+                if not path.startswith(PATHS_WITH_422):
                     operation["responses"].pop("422", None)  # FastAPI's own form, which is never sent
         for name in ("HTTPValidationError", "ValidationError"):
             found["components"]["schemas"].pop(name, None)
@@ -156,17 +144,3 @@ def document(application: FastAPI) -> dict[str, Any]:
 def _needs_token(application: FastAPI) -> bool:
     settings: Settings | None = getattr(application.state, "settings", None)  # there from the start on
     return settings is not None and (settings.token is not None or bool(settings.clients))
-
-
-async def refuse(request: Request, error: Exception) -> Response:
-    """Answer an HTTP error; a wrong method gets all methods of the path, not those of one route."""
-    assert isinstance(error, AnyHTTPException)
-    if error.status_code == 405:
-        allowed = [method for method in _METHODS if _is_served(request, method)]
-        error = HTTPException(405, error.detail, headers={"Allow": ", ".join(allowed)})
-    return await http_exception_handler(request, error)
-
-
-def _is_served(request: Request, method: str) -> bool:
-    scope = {**request.scope, "method": method}
-    return any(route.matches(scope)[0] is Match.FULL for route in request.app.routes)

@@ -1,26 +1,28 @@
-"""What a job of each kind means to a slot."""
+"""What a job of each kind means: the device it needs, what identifies its result, what a slot does for it."""
 
 from __future__ import annotations
 
 import threading
 import time
 from dataclasses import dataclass
+from typing import Literal
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.tunables import TUNABLES
-from adaexplore.core.verdict import Verdict
+from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import (
     CompileReport,
     EvaluationRequest,
     JobKind,
     ProblemReport,
     ProblemRequest,
+    ProblemTraits,
     ProfileReport,
 )
 from online_judge.common import printable
 from online_judge.queue.cache import Question
+from online_judge.queue.job import Finding, Request
 from online_judge.queue.metrics import Metrics
-from online_judge.queue.scheduler import Work
 from online_judge.settings import Settings
 from online_judge.slots import baselines
 from online_judge.slots.compile_slot import CompileSlot
@@ -29,7 +31,10 @@ from online_judge.slots.device_slot import DeviceSlot
 from online_judge.slots.devices import Machine
 from online_judge.slots.sharing import Cancelled
 
-Finding = Verdict | ProblemReport | CompileReport | ProfileReport
+Slot = DeviceSlot | CompileSlot
+
+_TOO_LARGE = "SourceTooLarge"
+_SHORTER = "Make the source shorter; compute tables of numbers instead of writing them out."
 
 
 class NoSuchDevice(Exception):
@@ -38,13 +43,13 @@ class NoSuchDevice(Exception):
 
 @dataclass(frozen=True)
 class Evaluations:
-    """Turns requests into work for the scheduler.
+    """Answers what a request means on this judge, and evaluates it on a slot.
 
     Attributes:
         settings: of the judge.
         machine: what it runs on.
         versions: of torch, triton and python.
-        metrics: told how each one ends.
+        metrics: told how each evaluation ends.
     """
 
     settings: Settings
@@ -52,8 +57,8 @@ class Evaluations:
     versions: dict[str, str]
     metrics: Metrics
 
-    def device_of(self, kind: JobKind, request: EvaluationRequest | ProblemRequest) -> int | None:
-        """The device a job is bound to; None for any.
+    def device_of(self, kind: JobKind, request: Request) -> int | None:
+        """Return the device that a job is bound to; None for any.
 
         Raises:
             NoSuchDevice: it is not here.
@@ -61,92 +66,98 @@ class Evaluations:
         known = [each.id for each in self.machine.devices]
         if not known or kind == "compile":
             return None
-        if kind == "problem":
+        if kind == "problem" or isinstance(request, ProblemRequest):
             return known[0]
-        device = getattr(request, "device", None)
         if self.settings.allocation_mode == "auto":
             return None
-        if device is None:
+        if request.device is None:
             return known[0]
-        if device not in known:
-            raise NoSuchDevice(f"Device {device} is not available; choose one of {known}")
-        return int(device)
+        if request.device not in known:
+            raise NoSuchDevice(f"Device {request.device} is not available; choose one of {known}")
+        return request.device
 
     def question(
         self, request: EvaluationRequest, device: int | None, kind: JobKind = "candidate"
     ) -> Question:
-        """What identifies a candidate's verdict, or its profile, on ``device``, or on any."""
+        """Return what identifies a candidate's verdict, or its profile, on ``device``, or on any."""
         hardware = {each.hardware for each in self.machine.devices if device is None or each.id == device}
         versions = [self.versions.get(name) for name in ("torch", "triton", "python")]
         return Question.of(request, self._recorded_ms(request), [*sorted(hardware), *versions], kind)
 
-    def work(self, kind: JobKind, request: EvaluationRequest | ProblemRequest) -> Work:
-        """What a slot does for a job; it raises as the methods of :class:`DeviceSlot` do.
+    def answer_at_once(self, kind: JobKind, request: Request) -> Finding | ProblemError | None:
+        """Return the outcome for a source above ``MAX_SOURCE_BYTES``; None where all sources fit.
+
+        Such a source would keep a slot from other clients: on one core, to parse and import it takes about
+        4 s for 256 KiB of short statements and 17 s for 1 MiB.
+        """
+        why = self._too_large("reference", request.original_model_src)
+        if why is not None:
+            self.metrics.evaluated(kind, "reference_failed")
+            return self._problem_report(why) if kind == "problem" else ProblemError(why)
+        if kind == "problem" or isinstance(request, ProblemRequest):
+            return None
+        why = self._too_large("candidate", request.custom_model_src)
+        if why is None:
+            return None
+        status = Status.LOAD.value
+        self.metrics.evaluated(kind, status)
+        if kind == "compile":
+            return CompileReport(ok=False, status=status, message=why, error_name=_TOO_LARGE)
+        if kind == "profile":
+            return ProfileReport(status=status, profile=None, message=why)
+        metadata = {
+            "hardware": self.machine.hardware,
+            "device": self._device_kind,
+            "compilation_error_name": _TOO_LARGE,
+            "compilation_error": why,
+            "feedback": f"load: {why}\nNext: {_SHORTER}",
+        }
+        return Verdict(status=Status.LOAD, metadata=metadata)
+
+    def run(self, slot: Slot, kind: JobKind, request: Request, cancelled: threading.Event) -> Finding:
+        """Evaluate a request on a slot; raises as the methods of :class:`DeviceSlot` do.
 
         A failing reference is the answer to a ``problem``, and raises ProblemError otherwise.
         """
+        status = "infra_error"
+        begin = time.monotonic()
+        slot.stage_seconds = {}
+        try:
+            found = self._run(slot, kind, request, cancelled)
+            # names and values in it are the candidate's: not every text can be sent
+            found = type(found).model_validate(printable.tree(found.model_dump()))
+            if isinstance(found, ProblemReport):
+                status = "ok" if found.ok else "reference_failed"
+            else:
+                status = str(found.status)
+            if isinstance(found, Verdict):
+                self._count(slot.device.id, found)
+            return found
+        except Cancelled:
+            status = "cancelled"
+            raise
+        except ProblemError as error:
+            status = "reference_failed"
+            raise ProblemError(printable.text(str(error))) from error
+        finally:
+            self.metrics.evaluated(kind, status)
+            self.metrics.spent(slot.stage_seconds | {"slot": time.monotonic() - begin})
 
-        def run(device_slot: DeviceSlot | CompileSlot, cancelled: threading.Event) -> Finding:
-            status = "infra_error"
-            begin = time.monotonic()
-            device_slot.stage_seconds = {}
-            try:
-                found = _printable(self._perform(device_slot, kind, request, cancelled))
-                status = _status(found)
-                self._tell(device_slot.device.id, found)
-                return found
-            except Cancelled:
-                status = "cancelled"
-                raise
-            except ProblemError as error:
-                status = "reference_failed"
-                raise ProblemError(printable.text(str(error))) from error
-            finally:
-                self.metrics.evaluated(kind, status)
-                self.metrics.spent(device_slot.stage_seconds | {"slot": time.monotonic() - begin})
-
-        return run
-
-    def _tell(self, device: int, found: Finding) -> None:
-        """What the metrics show of a verdict."""
-        if not isinstance(found, Verdict):
-            return
-        flags = found.metadata.get("integrity", [])
-        self.metrics.flagged([*flags, *found.metadata.get("problem_flags", [])])
-        if "baseline_drift" in flags:
-            self.metrics.drifted(device)
-        swept_s = found.metadata.get("tuned", {}).get("seconds")
-        if swept_s is not None:
-            self.metrics.spent({"sweep": swept_s})
-        if slot := found.runtime_stats.get("slot"):
-            self.metrics.timed(device, slot["held_s"], slot["gpu_s"])
-
-    def _perform(
-        self,
-        device_slot: DeviceSlot | CompileSlot,
-        kind: JobKind,
-        request: EvaluationRequest | ProblemRequest,
-        cancelled: threading.Event,
-    ) -> Finding:
-        if isinstance(device_slot, CompileSlot):
-            assert isinstance(request, EvaluationRequest)
-            return device_slot.compile(request, cancelled)
-        if kind == "problem":
-            return self._check_problem(device_slot, request, cancelled)
-        if kind == "candidate" and isinstance(request, EvaluationRequest):
-            judge = (
-                evaluate_tuned
-                if request.tune_s and TUNABLES in request.custom_model_src
-                else DeviceSlot.evaluate
-            )
-            return judge(device_slot, request, self._recorded_ms(request), cancelled)
-        if kind == "profile" and isinstance(request, EvaluationRequest):
-            return device_slot.profile(request, cancelled)
+    def _run(self, slot: Slot, kind: JobKind, request: Request, cancelled: threading.Event) -> Finding:
+        if isinstance(slot, DeviceSlot) and kind == "problem":
+            return self._check_problem(slot, request, cancelled)
+        if isinstance(request, EvaluationRequest):
+            if isinstance(slot, CompileSlot):
+                return slot.compile(request, cancelled)
+            if kind == "profile":
+                return slot.profile(request, cancelled)
+            if kind == "candidate":
+                tuned = request.tune_s and TUNABLES in request.custom_model_src
+                evaluate = evaluate_tuned if tuned else DeviceSlot.evaluate
+                return evaluate(slot, request, self._recorded_ms(request), cancelled)
         raise JudgeError(f"jobs of kind {kind} cannot be run here")
 
-    def _check_problem(
-        self, device_slot: DeviceSlot, request: EvaluationRequest | ProblemRequest, cancelled: threading.Event
-    ) -> ProblemReport:
+    def _check_problem(self, slot: DeviceSlot, request: Request, cancelled: threading.Event) -> ProblemReport:
         asked = ProblemRequest(
             original_model_src=request.original_model_src,
             dtype_str=request.dtype_str,
@@ -154,18 +165,41 @@ class Evaluations:
             timeout=request.timeout or self.settings.runtime_timeout_s,
             thorough=isinstance(request, ProblemRequest) and request.thorough,
         )
-        reason, traits = "", None
         try:
-            traits = device_slot.check_problem(asked, cancelled)
+            return self._problem_report(traits=slot.check_problem(asked, cancelled))
         except ProblemError as error:
-            reason = str(error)
+            return self._problem_report(str(error))
+
+    def _problem_report(self, reason: str = "", traits: ProblemTraits | None = None) -> ProblemReport:
         return ProblemReport(
             ok=not reason,
             reason=reason,
-            device="cuda" if self.machine.cuda_available else "cpu",
+            device=self._device_kind,
             hardware=self.machine.hardware,
             traits=traits,
         )
+
+    @property
+    def _device_kind(self) -> Literal["cuda", "cpu"]:
+        return "cuda" if self.machine.cuda_available else "cpu"
+
+    def _too_large(self, whose: str, source: str) -> str | None:
+        limit = self.settings.max_source_bytes
+        size = len(source.encode("utf-8", "surrogatepass"))
+        if size <= limit:
+            return None
+        return f"the {whose} has {size} bytes; this judge takes at most {limit} (MAX_SOURCE_BYTES)"
+
+    def _count(self, device: int, verdict: Verdict) -> None:
+        flags = verdict.metadata.get("integrity", [])
+        self.metrics.flagged([*flags, *verdict.metadata.get("problem_flags", [])])
+        if "baseline_drift" in flags:
+            self.metrics.drifted(device)
+        swept_s = verdict.metadata.get("tuned", {}).get("seconds")
+        if swept_s is not None:
+            self.metrics.spent({"sweep": swept_s})
+        if slot := verdict.runtime_stats.get("slot"):
+            self.metrics.timed(device, slot["held_s"], slot["gpu_s"])
 
     def _recorded_ms(self, request: EvaluationRequest) -> float | None:
         if request.baseline != "eager":
@@ -173,14 +207,3 @@ class Evaluations:
         return baselines.recorded_ms(
             self.settings.timing_root, request.gpu_name, request.level, request.problem_id
         )
-
-
-def _printable(found: Finding) -> Finding:
-    """Return the finding with text that an answer can carry: names and values come from the candidate."""
-    return type(found).model_validate(printable.tree(found.model_dump()))
-
-
-def _status(found: Finding) -> str:
-    if isinstance(found, Verdict | CompileReport | ProfileReport):
-        return str(found.status)
-    return "ok" if found.ok else "reference_failed"

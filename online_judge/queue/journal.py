@@ -6,11 +6,12 @@ import json
 import logging
 import sqlite3
 import time
-from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from adaexplore.core.wire import JobAnswer, JobKind, JobRequest
 from online_judge.common import printable
+from online_judge.common.tokens import Caller
+from online_judge.queue.job import Job
 from online_judge.queue.store import Store, quarantine
 
 log = logging.getLogger(__name__)
@@ -22,48 +23,22 @@ _PROBE_BYTES = 16 * 1024
 _PROBE_S = 1.0
 
 
-@dataclass(frozen=True)
-class JobRow:
-    """One accepted job.
-
-    Attributes:
-        id: towards clients.
-        key: idempotency key, if the client sent one.
-        digest: hash of what was asked.
-        kind: of the job.
-        accepted: when, in seconds since the epoch.
-        starts: how often it was begun since the judge last ended in order.
-        body: what was asked; None once it is finished.
-        answer: what came of it; None until it is finished.
-        owner: name of the client; empty where the judge has no clients with names.
-    """
-
-    id: str
-    key: str | None
-    digest: str
-    kind: JobKind
-    accepted: float
-    starts: int = 0
-    body: JobRequest | None = None
-    answer: JobAnswer | None = None
-    owner: str = ""
-
-
 class Journal:
-    """Reads and writes job rows; every method returns when it is on disk."""
+    """Reads and writes the jobs of v2; every method returns when its change is on disk."""
 
     def __init__(self, store: Store) -> None:
         """Write to ``store``."""
         self._store = store
         self._probed: tuple[float, bool] | None = None
 
-    async def accept(self, row: JobRow) -> None:
-        """Write down a job that is taken in, perhaps with its answer at hand."""
+    async def accept(self, job: Job, answer: JobAnswer | None = None) -> None:
+        """Write down a new job, with its answer if that is known at once."""
+        body = job.body if answer is None else None  # now: the job may end before the thread writes it
 
         def write(connection: sqlite3.Connection) -> None:
-            _insert(connection, row)
-            if row.answer is not None:
-                _drop_oldest(connection, row.id)
+            _insert(connection, job, body, answer)
+            if answer is not None:
+                _drop_oldest(connection, job.id)
 
         await self._store.do(write)
 
@@ -87,19 +62,19 @@ class Journal:
 
         await self._store.do(write)
 
-    async def rows(self) -> list[JobRow]:
+    async def jobs(self) -> list[Job]:
         """Return all jobs in the order of their acceptance.
 
         A row that cannot be read goes to the quarantine; in its place is a failed job of the same id and key.
         """
 
-        def read(connection: sqlite3.Connection) -> list[JobRow]:
+        def read(connection: sqlite3.Connection) -> list[Job]:
             found = connection.execute(
                 "SELECT number, id, owner, idempotency_key, digest, kind, accepted, starts, body, answer "
                 "FROM jobs ORDER BY number"
             ).fetchall()
-            rows = [_row_or_stub(connection, number, columns) for number, *columns in found]
-            return [row for row in rows if row is not None]
+            jobs = [_job_or_stub(connection, number, columns) for number, *columns in found]
+            return [job for job in jobs if job is not None]
 
         return await self._store.do(read)
 
@@ -125,12 +100,20 @@ class Journal:
         await self._store.do(write)
 
 
-def _insert(connection: sqlite3.Connection, row: JobRow, number: int | None = None) -> None:
-    body = None if row.body is None else json.dumps(row.body.model_dump())
+def _insert(
+    connection: sqlite3.Connection,
+    job: Job,
+    body: JobRequest | None,
+    answer: JobAnswer | None,
+    number: int | None = None,
+) -> None:
+    asked = None if body is None else json.dumps(body.model_dump())
+    answered = None if answer is None else _text(answer)
+    owner = job.caller.owner
     connection.execute(
         "INSERT INTO jobs (number, id, owner, idempotency_key, digest, kind, accepted, body, answer) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (number, row.id, row.owner, row.key, row.digest, row.kind, row.accepted, body, _text(row.answer)),
+        (number, job.id, owner, job.key, job.digest, job.kind, job.accepted_at, asked, answered),
     )
 
 
@@ -145,10 +128,10 @@ def _drop_oldest(connection: sqlite3.Connection, job_id: str) -> None:
     )
 
 
-def _row_or_stub(connection: sqlite3.Connection, number: int, columns: list[Any]) -> JobRow | None:
+def _job_or_stub(connection: sqlite3.Connection, number: int, columns: list[Any]) -> Job | None:
     """Return the job of a row; in place of an unreadable one a failed job, None if it has no id either."""
     try:
-        return _row(columns)
+        return _job(columns)
     except (ValueError, TypeError, RecursionError) as error:
         reason = quarantine(connection, "jobs", number, error)
     job_id, owner, key, digest = (part if _is_plain(part) else None for part in columns[:4])
@@ -156,12 +139,13 @@ def _row_or_stub(connection: sqlite3.Connection, number: int, columns: list[Any]
     if job_id is None or owner is None:
         return None
     answer = JobAnswer(id=job_id, kind="candidate", state="failed", error=UNREADABLE)
-    stub = JobRow(job_id, key, digest or "", "candidate", time.time(), answer=answer, owner=owner)
-    _insert(connection, stub, number)
+    stub = Job("candidate", None, Caller(owner, owner), id=job_id, durable=True, key=key, digest=digest or "")
+    stub.answer = answer
+    _insert(connection, stub, None, answer, number)
     return stub
 
 
-def _row(columns: list[Any]) -> JobRow:
+def _job(columns: list[Any]) -> Job:
     """Return the job of a row.
 
     Raises:
@@ -174,15 +158,26 @@ def _row(columns: list[Any]) -> JobRow:
         raise ValueError(f"kind {kind!r} or starts {starts!r} cannot be")
     if (body is None) == (answer is None):
         raise ValueError("there must be a body or an answer, and not both")
-    row = JobRow(job_id, key, digest, kind, float(accepted), starts, owner=owner)
-    if body is not None:
-        return replace(row, body=JobRequest.model_validate(json.loads(body)))
-    return replace(row, answer=JobAnswer.model_validate(printable.tree(json.loads(answer))))
+    asked = None if body is None else JobRequest.model_validate(json.loads(body))
+    return Job(
+        kind,
+        None if asked is None else asked.request,
+        Caller(owner, owner),
+        0 if asked is None else asked.priority,
+        asked is not None and asked.force,
+        id=job_id,
+        durable=True,
+        key=key,
+        digest=digest,
+        accepted_at=float(accepted),
+        starts=starts,
+        answer=None if answer is None else JobAnswer.model_validate(printable.tree(json.loads(answer))),
+    )
 
 
 def _is_plain(part: object) -> bool:
     return isinstance(part, str) and printable.text(part) == part
 
 
-def _text(answer: JobAnswer | None) -> str | None:
-    return None if answer is None else json.dumps(answer.model_dump(mode="json"))
+def _text(answer: JobAnswer) -> str:
+    return json.dumps(answer.model_dump(mode="json"))

@@ -1,279 +1,188 @@
-"""The bounded queue: admission is counted at once, and device slots pull from it."""
+"""The bounded queue of all jobs: a job is queued or refused at once, and slots take the next one."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import bisect
 import threading
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
 
-from adaexplore.core.wire import DeviceQueue, QueueStatus
+from adaexplore.core.wire import DeviceQueue, JobKind, QueueStatus
+from online_judge.queue.evaluations import Slot
+from online_judge.queue.job import Finding, Job, Request
 
-log = logging.getLogger(__name__)
+Run = Callable[[Slot, JobKind, Request, threading.Event], Finding]
+HEAD_START = 50
+"""Turns by which one step of priority goes ahead; a job that has waited for longer is not overtaken."""
 
 
 class QueueFull(Exception):
     """As many jobs wait as may wait."""
 
 
-class Slot(Protocol):
-    """What runs jobs of one device, one at a time."""
-
-    @property
-    def device(self) -> Any:
-        """The device, of which the ``id`` counts here."""
-
-    def close(self) -> None:
-        """Let go of everything."""
-
-
-Work = Callable[[Any, threading.Event], Any]
-HEAD_START = 50
-"""Turns by which one step of priority goes ahead; what has waited longer is not overtaken."""
-
-
 @dataclass(eq=False)
-class Job:
-    """One piece of work on its way; awaited through :attr:`started` and :attr:`done`.
+class SlotGroup:
+    """Slots that take the same jobs.
 
     Attributes:
-        work: what a slot runs.
-        lane: where it waits.
-        priority: of a step more, it goes :data:`HEAD_START` turns ahead.
-        client: who asked for it; clients take turns.
-        turn: its turn, were all priorities equal.
-        started: done when a slot has it.
-        done: its result.
-        enqueued: when it was taken in, by the monotonic clock.
-        queue_time_s: how long it waited; known once it started.
-        cancelled: set when nobody waits for it any more.
-    """
-
-    work: Work
-    lane: Lane
-    priority: int
-    client: str
-    turn: int
-    started: asyncio.Future[None]
-    done: asyncio.Future[Any]
-    enqueued: float = field(default_factory=time.monotonic)
-    queue_time_s: float = 0.0
-    cancelled: threading.Event = field(default_factory=threading.Event)
-
-    def cancel(self) -> None:
-        """Nobody waits any more: leave the queue, or stop running."""
-        self.cancelled.set()
-        if self in self.lane.waiting:
-            self.lane.waiting.remove(self)
-
-
-@dataclass(eq=False)
-class Lane:
-    """Jobs for a set of devices, and the slots that pull them.
-
-    Clients take turns: a job has the turn after its client's last waiting one of the same priority, or
-    after the turn that is being served, whichever is later. So a newcomer goes before the backlog of
-    somebody else, and whoever waits ages with every turn that is served.
+        device_ids: of the slots; empty for those that need no device.
+        slots: how many.
+        capacity: jobs that may wait for them.
+        turn: the latest turn that was served.
     """
 
     device_ids: tuple[int, ...]
-    capacity: int
     slots: int
-    waiting: deque[Job] = field(default_factory=deque)
+    capacity: int
     turn: int = 0
-    joined: Counter[str] = field(default_factory=Counter)
-    busy: dict[int, int] = field(default_factory=dict)
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def idle(self) -> int:
-        """Slots that have no job yet; as many of the waiting jobs are about to start."""
-        return self.slots - sum(self.busy.values())
-
-    @property
-    def full(self) -> bool:
-        """Whether as many wait as may, those included that wait for another's job."""
-        return len(self.waiting) + self.joined.total() >= self.capacity + self.idle
-
-    def queued(self, client: str) -> int:
-        """Return how many jobs of ``client`` wait, those included that wait for another's job."""
-        waiting = sum(job.client == client for job in self.waiting)
-        return max(waiting - self.idle, 0) + self.joined[client]
-
-    def next_turn(self, client: str, priority: int) -> int:
-        """The turn of one more job of ``client``."""
-        own = (job.turn for job in self.waiting if (job.client, job.priority) == (client, priority))
-        return max(own, default=self.turn) + 1
-
-    def insert(self, job: Job) -> None:
-        """Let a job wait behind all whose time comes before its own or with it."""
-        place = len(self.waiting)
-        while place and _rank(self.waiting[place - 1]) > _rank(job):
-            place -= 1
-        self.waiting.insert(place, job)
-
-    def pull(self) -> Job:
-        """The job whose time has come."""
-        job = self.waiting.popleft()
-        self.turn = max(self.turn, job.turn)
-        return job
-
-
-def _rank(job: Job) -> int:
-    return job.turn - HEAD_START * job.priority
 
 
 class Scheduler:
-    """All lanes; used from one event loop."""
+    """All jobs that wait or run; used from one event loop.
 
-    def __init__(self, slots: Sequence[Slot], max_queue_size: int, *, pinned: bool) -> None:
-        """Serve ``slots``.
+    Clients take turns: a job has the turn after its client's last waiting one of the same priority, or after
+    the turn that is being served, whichever is later. So a new client goes before the backlog of another, and
+    a job that waits moves ahead with every turn that is served.
+    """
+
+    def __init__(
+        self,
+        slots: Sequence[Slot],
+        max_queue_size: int,
+        run: Run,
+        *,
+        pinned: bool = False,
+        compile_slots: Sequence[Slot] = (),
+    ) -> None:
+        """Start nothing yet.
 
         Args:
             slots: one or more for each device.
-            max_queue_size: jobs that may wait per device.
-            pinned: whether each job names its device; else all devices share one queue.
+            max_queue_size: jobs that may wait per device, and for the compile slots.
+            run: evaluates a request on a slot; blocks.
+            pinned: whether each job names its device; else any device takes any job.
+            compile_slots: slots for jobs of kind ``compile``.
         """
-        self._slots = slots
         self._max_queue_size = max_queue_size
-        per_device: dict[int, int] = {}
-        for slot in slots:
-            per_device[slot.device.id] = per_device.get(slot.device.id, 0) + 1
+        self._run = run
+        per_device = Counter(slot.device.id for slot in slots)
         self._max_concurrent = max(per_device.values(), default=0)
-        groups = [(device,) for device in per_device] if pinned else [tuple(per_device)]
-        self._lanes = [
-            Lane(
-                group,
-                max_queue_size * len(group),
-                sum(per_device[device] for device in group),
-                busy=dict.fromkeys(group, 0),
-            )
-            for group in groups
+        device_ids = [(device,) for device in per_device] if pinned else [tuple(per_device)]
+        self._groups = [
+            SlotGroup(ids, sum(per_device[device] for device in ids), max_queue_size * len(ids))
+            for ids in device_ids
         ]
+        self._compile_group = SlotGroup((), len(compile_slots), max_queue_size)
+        self._group_of_device = {device: group for group in self._groups for device in group.device_ids}
+        self._slots = [(slot, self._group_of_device[slot.device.id]) for slot in slots]
+        self._slots += [(slot, self._compile_group) for slot in compile_slots]
+        self._waiting: list[Job] = []  # by rank
+        self._running: dict[Job, int] = {}  # with the device
+        self._identical: dict[Hashable, Job] = {}
+        self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._executor = ThreadPoolExecutor(max(len(slots), 1), thread_name_prefix="bench")
+        self._executor = ThreadPoolExecutor(max(len(self._slots), 1), thread_name_prefix="slot")
 
     def start(self) -> None:
-        """Start one consumer per slot."""
-        for slot in self._slots:
-            lane = next(lane for lane in self._lanes if slot.device.id in lane.device_ids)
-            self._tasks.append(asyncio.create_task(self._consume(slot, lane)))
+        """Let the slots take jobs."""
+        self._tasks = [asyncio.create_task(self._serve(slot, group)) for slot, group in self._slots]
 
     async def close(self) -> None:
         """Stop everything; running jobs are cancelled."""
-        for lane in self._lanes:
-            for job in list(lane.waiting):
-                job.cancel()
+        for job in self._waiting:
+            job.cancelled.set()
+        self._waiting.clear()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self._executor.shutdown)
-        for slot in self._slots:
+        for slot, _ in self._slots:
             slot.close()
 
-    def submit(
-        self,
-        work: Work,
-        device: int | None = None,
-        *,
-        priority: int = 0,
-        client: str = "",
-        max_queued: int | None = None,
-        admitted: bool = False,
-    ) -> Job:
-        """Take a job in, at once or not at all.
+    def submit(self, job: Job, *, accepted_before: bool = False) -> None:
+        """Queue a job, or let it share the evaluation of an identical one; the higher priority holds.
 
         Args:
-            work: what a slot runs.
-            device: on which, where each device has a queue of its own.
-            priority: a waiting job of a higher one goes first, unless the other has waited for long.
-            client: whose it is; those without a name are one client.
-            max_queued: jobs of this client that may wait; None for as many as the queue takes.
-            admitted: it was taken in before, so it is even if the queue is full.
+            job: what to evaluate.
+            accepted_before: take it even if the queue is full.
 
         Raises:
-            QueueFull: no slot is free and as many wait as may.
+            QueueFull: no slot is free and as many wait as may, in all or of this client.
         """
-        lane = next(
-            lane
-            for lane in self._lanes
-            if device is None or device in lane.device_ids or len(self._lanes) == 1
-        )
-        if not admitted:
-            self._refuse_when_full(lane, client, max_queued)
-        loop = asyncio.get_running_loop()
-        turn = lane.next_turn(client, priority)
-        job = Job(work, lane, priority, client, turn, loop.create_future(), loop.create_future())
-        lane.insert(job)
-        lane.wake.set()
-        return job
+        group = self._group(job)
+        if not accepted_before:
+            self._require_space(group, job)
+        identity = _identity(job)
+        leader = None if identity is None or job.force else self._identical.get(identity)
+        if leader is not None:
+            job.leader = leader
+            leader.sharers.append(job)
+            rank = leader.turn - HEAD_START * job.priority
+            if rank < leader.rank and leader in self._waiting:
+                self._waiting.remove(leader)
+                leader.rank = rank
+                bisect.insort(self._waiting, leader, key=_rank)
+            return
+        if identity is not None:
+            self._identical[identity] = job
+        job.sharers = [job]
+        job.turn = self._next_turn(group, job)
+        job.rank = job.turn - HEAD_START * job.priority
+        bisect.insort(self._waiting, job, key=_rank)
+        self._wake.set()
 
-    def join(
-        self,
-        job: Job,
-        *,
-        priority: int = 0,
-        client: str = "",
-        max_queued: int | None = None,
-        admitted: bool = False,
-    ) -> None:
-        """Count one more who waits for ``job``, until :meth:`leave`; the higher priority holds.
+    def withdraw(self, job: Job) -> bool:
+        """Take a job back; the last job of an evaluation cancels it.
 
-        The arguments are those of :meth:`submit`.
-
-        Raises:
-            QueueFull: as many wait as may.
+        Returns:
+            Whether the evaluation was cancelled and still runs, until the leader's ``ended``.
         """
-        if not admitted:
-            self._refuse_when_full(job.lane, client, max_queued)
-        job.lane.joined[client] += 1
-        if priority > job.priority:
-            job.priority = priority
-            if job in job.lane.waiting:
-                job.lane.waiting.remove(job)
-                job.lane.insert(job)
-
-    def leave(self, job: Job, client: str = "") -> None:
-        """Count one less of ``client`` that waits for ``job``."""
-        job.lane.joined[client] -= 1
-        if not job.lane.joined[client]:
-            del job.lane.joined[client]
+        leader = job.leader
+        if job not in leader.sharers or leader.ended.is_set():
+            return False
+        leader.sharers.remove(job)
+        if leader.sharers:
+            return False
+        leader.cancelled.set()
+        self._forget_identity(leader)
+        if leader in self._waiting:
+            self._waiting.remove(leader)
+            leader.started.set()
+        return leader in self._running
 
     def position(self, job: Job) -> int:
-        """How many wait in front of a job; 0 when it runs or is about to."""
-        if job not in job.lane.waiting:
+        """Return how many jobs wait in front of a job; 0 when it runs or is about to."""
+        group = self._group(job)
+        waiting = self._waiting_for(group)
+        if job.leader not in waiting:
             return 0
-        return max(job.lane.waiting.index(job) - job.lane.idle, 0)
+        return max(waiting.index(job.leader) - self._idle(group), 0)
 
-    def oldest(self) -> float | None:
-        """When the longest waiting job was taken in, by the monotonic clock."""
-        return min((job.enqueued for lane in self._lanes for job in lane.waiting), default=None)
-
-    def _refuse_when_full(self, lane: Lane, client: str, max_queued: int | None) -> None:
-        if lane.full:
-            raise QueueFull(f"Queue is full. Max queue size: {self._max_queue_size}")
-        if max_queued is not None and lane.queued(client) >= max_queued:
-            raise QueueFull(f"Client {client} has {max_queued} waiting jobs, as many as it may have")
+    def oldest_s(self) -> float:
+        """Return the age of the job that has waited longest for a device; 0 if none waits."""
+        waiting = (job.created for job in self._waiting if self._group(job) is not self._compile_group)
+        return max((time.monotonic() - created for created in waiting), default=0.0)
 
     def status(self) -> QueueStatus:
-        """Load now; jobs that any device may take are spread evenly over the devices."""
+        """Return the load of the devices; jobs that any device may take are spread evenly over them."""
         per_device: dict[str, DeviceQueue] = {}
-        for lane in self._lanes:
-            waiting = max(len(lane.waiting) - lane.idle, 0) + lane.joined.total()
-            starting = min(len(lane.waiting), lane.idle)
-            share, rest = divmod(waiting, len(lane.device_ids) or 1)
-            for position, device in enumerate(lane.device_ids):
-                free = lane.slots // len(lane.device_ids) - lane.busy[device]
+        for group in self._groups:
+            busy = Counter(self._running[job] for job in self._running_on(group))
+            present, idle = len(self._waiting_for(group)), self._idle(group)
+            waiting = max(present - idle, 0) + self._joined(group).total()
+            starting = min(present, idle)
+            share, rest = divmod(waiting, len(group.device_ids) or 1)
+            for position, device in enumerate(group.device_ids):
+                free = group.slots // len(group.device_ids) - busy[device]
                 soon = min(free, starting)
                 starting -= soon
                 per_device[str(device)] = DeviceQueue(
                     queued=share + (position < rest),
-                    processing=lane.busy[device] + soon,
+                    processing=busy[device] + soon,
                     max_concurrent=self._max_concurrent,
                 )
         return QueueStatus(
@@ -284,32 +193,90 @@ class Scheduler:
             max_queue_size=self._max_queue_size,
         )
 
-    async def _consume(self, slot: Slot, lane: Lane) -> None:
+    def _group(self, job: Job) -> SlotGroup:
+        if job.kind == "compile":
+            return self._compile_group
+        return self._group_of_device[job.device] if job.device in self._group_of_device else self._groups[0]
+
+    def _waiting_for(self, group: SlotGroup) -> list[Job]:
+        return [job for job in self._waiting if self._group(job) is group]
+
+    def _running_on(self, group: SlotGroup) -> list[Job]:
+        return [job for job in self._running if self._group(job) is group]
+
+    def _idle(self, group: SlotGroup) -> int:
+        """Return how many slots have no job; as many of the waiting jobs are about to start."""
+        return group.slots - len(self._running_on(group))
+
+    def _joined(self, group: SlotGroup) -> Counter[str]:
+        """Count by client the jobs that share the evaluation of an earlier one: they wait, too."""
+        leaders = self._waiting_for(group) + self._running_on(group)
+        return Counter(job.caller.turn for leader in leaders for job in leader.sharers[1:])
+
+    def _require_space(self, group: SlotGroup, job: Job) -> None:
+        waiting, joined, idle = self._waiting_for(group), self._joined(group), self._idle(group)
+        if len(waiting) + joined.total() >= group.capacity + idle:
+            raise QueueFull(f"Queue is full. Max queue size: {self._max_queue_size}")
+        client, most = job.caller.turn, job.caller.max_queued
+        own = sum(_client(each) == client for each in waiting)
+        if most is not None and max(own - idle, 0) + joined[client] >= most:
+            raise QueueFull(f"Client {client} has {most} waiting jobs, as many as it may have")
+
+    def _next_turn(self, group: SlotGroup, job: Job) -> int:
+        whose = (job.caller.turn, job.priority)
+        own = (each.turn for each in self._waiting_for(group) if (_client(each), each.priority) == whose)
+        return max(own, default=group.turn) + 1
+
+    def _forget_identity(self, job: Job) -> None:
+        self._identical = {key: leader for key, leader in self._identical.items() if leader is not job}
+
+    async def _next(self, group: SlotGroup) -> Job:
+        while not (waiting := self._waiting_for(group)):
+            self._wake.clear()
+            await self._wake.wait()
+        job = waiting[0]
+        self._waiting.remove(job)
+        group.turn = max(group.turn, job.turn)
+        return job
+
+    async def _serve(self, slot: Slot, group: SlotGroup) -> None:
         loop = asyncio.get_running_loop()
         while True:
-            while not lane.waiting:
-                lane.wake.clear()
-                await lane.wake.wait()
-            job = lane.pull()
-            lane.busy[slot.device.id] += 1
-            job.queue_time_s = time.monotonic() - job.enqueued
-            if not job.started.done():
-                job.started.set_result(None)
-            running = loop.run_in_executor(self._executor, job.work, slot, job.cancelled)
+            job = await self._next(group)
+            assert job.request is not None
+            self._running[job] = slot.device.id
+            job.started_at = time.monotonic()
+            job.started.set()
+            running = loop.run_in_executor(
+                self._executor, self._run, slot, job.kind, job.request, job.cancelled
+            )
             try:
-                result = await asyncio.shield(running)
+                job.outcome = await asyncio.shield(running)
             except asyncio.CancelledError:
                 job.cancelled.set()
                 await asyncio.wait({running})
                 running.exception()
-                job.done.cancel()
                 raise
-            except Exception as error:  # noqa: BLE001 - handed on to whoever awaits the job
-                if not job.done.done():
-                    job.done.set_exception(error)
-                    job.done.exception()  # nobody may be waiting any more
-            else:
-                if not job.done.done():
-                    job.done.set_result(result)
+            except Exception as error:  # noqa: BLE001 - whoever awaits the job gets it
+                job.outcome = error
             finally:
-                lane.busy[slot.device.id] -= 1
+                del self._running[job]
+                self._forget_identity(job)
+                job.request = None
+                job.ended.set()
+
+
+def _rank(job: Job) -> int:
+    return job.rank
+
+
+def _client(leader: Job) -> str:
+    """Return the client whose turn an evaluation takes: the first that still waits for it."""
+    return leader.sharers[0].caller.turn
+
+
+def _identity(job: Job) -> Hashable | None:
+    """Return what jobs that may share an evaluation have in common; None for one that shares none."""
+    if job.question is None or job.request is None:
+        return None
+    return job.question.exact, job.request.timeout, job.device

@@ -102,7 +102,7 @@ def test_body_that_stops_arriving_is_408(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(auth, "PAUSE_S", 0.1)
     application = SimpleNamespace(state=SimpleNamespace(settings=Settings()))
     scope = {"type": "http", "path": "/evaluate", "client": None, "headers": [], "app": application}
-    asyncio.run(auth.Door(app)(scope, receive, send))
+    asyncio.run(auth.AccessControl(app)(scope, receive, send))
     assert sent[0]["status"] == 408
 
 

@@ -1,16 +1,19 @@
 """The board of jobs with made-up slots and caches."""
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, JobRequest
 from online_judge.common.tokens import Caller
 from online_judge.queue import board, journal
 from online_judge.queue.board import JobBoard
 from online_judge.queue.cache import Known, Question, ResultCache
 from online_judge.queue.evaluations import Evaluations
+from online_judge.queue.job import Job
 from online_judge.queue.journal import Journal
 from online_judge.queue.metrics import Metrics
 from online_judge.queue.scheduler import QueueFull, Scheduler
@@ -29,13 +32,24 @@ class BrokenCache(ResultCache):
         raise RuntimeError("by hand")
 
 
-def with_board(body: Callable[[JobBoard], Awaitable[None]], cache: type[ResultCache] | None = None) -> None:
+def found(slot: object, kind: str, request: EvaluationRequest, cancelled: threading.Event) -> Verdict:
+    return Verdict(status=Status.WRONG_VALUE, metadata={"source": request.custom_model_src})
+
+
+def with_board(
+    body: Callable[[JobBoard], Awaitable[None]],
+    cache: type[ResultCache] | None = None,
+    *,
+    start: bool = False,
+) -> None:
     async def run() -> None:
-        store, metrics, settings = Store(None), Metrics(), Settings()
+        store, metrics, settings = Store(None), Metrics(), Settings(cache_v2=cache is not None)
         evaluations = Evaluations(settings, Machine(False, 0, (), "sm_90"), {}, metrics)
-        scheduler = Scheduler(slots(0), 10, pinned=False)  # not started: all jobs wait
-        known = None if cache is None else cache(store, metrics)
-        board = JobBoard(scheduler, scheduler, evaluations, Journal(store), known, metrics)
+        scheduler = Scheduler(slots(0), 10, found)
+        if start:  # else all jobs wait
+            asyncio.get_running_loop().call_later(0.1, scheduler.start)
+        known = (cache or ResultCache)(store, metrics)
+        board = JobBoard(scheduler, evaluations, Journal(store), known, metrics)
         try:
             await body(board)
         finally:
@@ -50,7 +64,7 @@ def test_retry_after_an_unexpected_error_does_not_hang() -> None:
     async def body(board: JobBoard) -> None:
         for _ in range(2):
             with pytest.raises(RuntimeError, match="by hand"):
-                await asyncio.wait_for(board.submit(BODY, "key", A), 10)
+                await asyncio.wait_for(board.submit(Job.of_v2(BODY, A, "key")), 10)
         assert sum(board.count().values()) == 0
 
     with_board(body, BrokenCache)
@@ -58,32 +72,31 @@ def test_retry_after_an_unexpected_error_does_not_hang() -> None:
 
 def test_client_has_its_own_jobs_and_keys() -> None:
     async def body(board: JobBoard) -> None:
-        mine, theirs = [await board.submit(BODY, "key", caller) for caller in (A, B)]
+        mine, theirs = [await board.submit(Job.of_v2(BODY, caller, "key")) for caller in (A, B)]
         assert mine.id != theirs.id
-        assert (await board.submit(BODY, "key", A)).id == mine.id
-        assert board.answer(mine.id, "b") is None
-        assert await board.cancel(mine.id, "b") is None
-        answer = await board.cancel(mine.id, "a")
-        assert answer is not None
-        assert answer.state == "cancelled"
+        assert (await board.submit(Job.of_v2(BODY, A, "key"))).id == mine.id
+        assert board.find(mine.id, "b") is None
+        assert board.find(mine.id, "a") is mine
+        await board.cancel(mine)
+        assert board.look(mine).state == "cancelled"
 
     with_board(body)
 
 
 def test_identical_jobs_count_for_their_own_clients() -> None:
     async def body(board: JobBoard) -> None:
-        ids = [(await board.submit(BODY, None, caller)).id for caller in (A, B, A, A)]
+        jobs = [await board.submit(Job.of_v2(BODY, caller)) for caller in (A, B, A, A)]
         for number in (2, 0):  # one that waits for the job of another, then the job: it goes on for b
             with pytest.raises(QueueFull, match="Client a"):  # the first is about to start and counts not
-                await board.submit(BODY, None, A)
-            await board.cancel(ids[number], "a")
+                await board.submit(Job.of_v2(BODY, A))
+            await board.cancel(jobs[number])
             if number:
-                ids.append((await board.submit(BODY, None, A)).id)
+                jobs.append(await board.submit(Job.of_v2(BODY, A)))
         with pytest.raises(QueueFull, match="Client a"):
-            await board.submit(BODY, None, A)
-        await board.cancel(ids[3], "a")
-        await board.submit(BODY, None, A)
-        await board.submit(BODY, None, B)
+            await board.submit(Job.of_v2(BODY, A))
+        await board.cancel(jobs[3])
+        await board.submit(Job.of_v2(BODY, A))
+        await board.submit(Job.of_v2(BODY, B))
 
     with_board(body)
 
@@ -93,13 +106,64 @@ def test_finished_jobs_of_one_client_push_out_no_others(monkeypatch: pytest.Monk
     monkeypatch.setattr(board, "KEPT", 2)
 
     async def body(board: JobBoard) -> None:
-        kept = await board.submit(BODY, None, B)
-        await board.cancel(kept.id, "b")
+        kept = await board.submit(Job.of_v2(BODY, B))
+        await board.cancel(kept)
         mine = []
         for _ in range(4):
-            mine.append((await board.submit(BODY, None, A)).id)
-            await board.cancel(mine[-1], "a")
-        assert board.answer(kept.id, "b") is not None
-        assert [board.answer(each, "a") is not None for each in mine] == [False, False, True, True]
+            mine.append(await board.submit(Job.of_v2(BODY, A)))
+            await board.cancel(mine[-1])
+        assert board.find(kept.id, "b") is not None
+        assert [board.find(each.id, "a") is not None for each in mine] == [False, False, True, True]
+
+    with_board(body)
+
+
+def test_evaluation_goes_on_for_others_when_its_first_client_cancels() -> None:
+    async def body(board: JobBoard) -> None:
+        first, second = [await board.submit(Job.of_v2(BODY, caller)) for caller in (A, B)]
+        await board.cancel(first)
+        await board.wait(second, 10)
+        assert board.look(first).state == "cancelled"
+        verdict = board.look(second).verdict
+        assert verdict is not None
+        assert verdict.metadata["source"] == "x = 1"
+        assert (first.request, second.request) == (None, None)
+
+    with_board(body, start=True)
+
+
+def test_job_of_v1_has_an_outcome_and_is_not_remembered() -> None:
+    async def body(board: JobBoard) -> None:
+        durable = await board.submit(Job.of_v2(BODY, A))
+        job = await board.submit(Job("candidate", BODY.request, A))
+        assert job.leader is job  # measured again, even beside an identical job
+        await board.wait(job, 10)
+        assert isinstance(job.outcome, Verdict)
+        assert board.find(job.id, "a") is None
+        await board.wait(durable, 10)
+        assert sum(board.count().values()) == 1
+
+    with_board(body, start=True)
+
+
+def test_known_verdict_answers_at_once_unless_forced() -> None:
+    async def body(board: JobBoard) -> None:
+        first = await board.submit(Job.of_v2(BODY, A))
+        await board.wait(first, 10)
+        again = await board.submit(Job.of_v2(BODY, A))
+        assert (again.state, board.look(again).cached) == ("done", True)
+        forced = await board.submit(Job.of_v2(BODY.model_copy(update={"force": True}), A))
+        await board.wait(forced, 10)
+        assert (forced.state, board.look(forced).cached) == ("done", False)
+
+    with_board(body, ResultCache, start=True)
+
+
+def test_job_that_is_abandoned_leaves_the_queue() -> None:
+    async def body(board: JobBoard) -> None:
+        job = await board.submit(Job("candidate", BODY.request, A))
+        board.abandon(job)
+        for _ in range(3):  # one that is about to start, and as many as this client may have waiting
+            await board.submit(Job("candidate", BODY.request, A))
 
     with_board(body)

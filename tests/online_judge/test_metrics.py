@@ -1,9 +1,6 @@
 """What the counters say."""
 
-from types import SimpleNamespace
-from typing import cast
-
-from online_judge.processes.pool import Pool
+from adaexplore.core.wire import DeviceQueue, QueueStatus
 from online_judge.queue.metrics import Metrics
 
 
@@ -33,10 +30,22 @@ def test_drift_of_a_baseline_is_counted_per_device() -> None:
     assert 'adaexplore_judge_baseline_drifts_total{device="1"} 1.0' in lines(metrics)
 
 
-def test_armed_players_are_counted_when_asked_for() -> None:
+def test_load_is_shown_as_it_is_when_asked_for() -> None:
     metrics = Metrics()
-    pool = SimpleNamespace(ready=2)
-    metrics.watch_processes({0: cast(Pool, pool)})
-    assert 'adaexplore_judge_armed_players{device="0"} 2.0' in lines(metrics)
-    pool.ready = 1
-    assert 'adaexplore_judge_armed_players{device="0"} 1.0' in lines(metrics)
+    for number in (2, 0):
+        load = DeviceQueue(queued=number, processing=1, max_concurrent=1)
+        queue = QueueStatus(
+            total_queued=number,
+            total_processing=1,
+            per_device={"0": load},
+            max_concurrent=1,
+            max_queue_size=9,
+        )
+        metrics.show_load(queue, oldest_s=2.5, jobs={"done": 4, "failed": number}, ready={0: number})
+        text = lines(metrics)
+        assert f"adaexplore_judge_queue_depth {number}.0" in text
+        assert "adaexplore_judge_busy_slots 1.0" in text
+        assert "adaexplore_judge_queue_oldest_seconds 2.5" in text
+        assert 'adaexplore_judge_jobs{state="done"} 4.0' in text
+        assert f'adaexplore_judge_jobs{{state="failed"}} {number}.0' in text
+        assert f'adaexplore_judge_armed_players{{device="0"}} {number}.0' in text

@@ -11,7 +11,8 @@ import pytest
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobRequest
 from online_judge.queue.cache import Question, ResultCache
-from online_judge.queue.journal import UNREADABLE, JobRow, Journal
+from online_judge.queue.job import Job
+from online_judge.queue.journal import UNREADABLE, Journal
 from online_judge.queue.metrics import Metrics
 from online_judge.queue.store import Store
 
@@ -36,11 +37,11 @@ def change(state: Path, statement: str, *values: object) -> list[tuple[object, .
         return connection.execute(statement, values).fetchall()
 
 
-def rows_of(state: Path) -> list[JobRow]:
-    async def read() -> list[JobRow]:
+def rows_of(state: Path) -> list[Job]:
+    async def read() -> list[Job]:
         store = Store(state)
         try:
-            return await Journal(store).rows()
+            return await Journal(store).jobs()
         finally:
             store.close()
 
@@ -52,7 +53,17 @@ def filled(state: Path, *names: str) -> None:
         store = Store(state)
         journal = Journal(store)
         for name in names:
-            await journal.accept(JobRow(name, f"key-{name}", "d", "candidate", 1.0, body=BODY))
+            await journal.accept(
+                Job(
+                    BODY.kind,
+                    BODY.request,
+                    id=name,
+                    durable=True,
+                    key=f"key-{name}",
+                    digest="d",
+                    accepted_at=1.0,
+                )
+            )
         store.close()
 
     asyncio.run(fill())
@@ -142,9 +153,11 @@ def test_file_of_the_first_layout_keeps_its_jobs(tmp_path: Path) -> None:
         connection.execute("INSERT INTO results (key, verdict) VALUES ('exact', '{\"status\": \"launch\"}')")
     for _ in range(2):
         waiting, done = rows_of(state)
-        assert waiting == JobRow("a", "k", "d", "candidate", 1.0, 3, BODY)
+        assert (waiting.id, waiting.key, waiting.digest) == ("a", "k", "d")
+        assert (waiting.kind, waiting.accepted_at, waiting.starts) == ("candidate", 1.0, 3)
+        assert (waiting.body, waiting.answer, waiting.caller.owner) == (BODY, None, "")
         assert done.answer is not None
-        assert (done.owner, done.answer.error) == ("", "x?")
+        assert (done.caller.owner, done.answer.error) == ("", "x?")
     assert change(state, "SELECT count(*) FROM results") == [(1,)]
 
 

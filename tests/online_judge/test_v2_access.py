@@ -13,7 +13,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from adaexplore.core.errors import ConfigError
-from online_judge.api.auth import Door, is_loopback
+from online_judge.api.auth import AccessControl, is_loopback
 from online_judge.settings import Settings
 
 from .live import LiveJudge, judge_environment, running_judge, start_command
@@ -208,7 +208,7 @@ def door_code(path: str, client: tuple[str, int] | None, headers: dict[str, str]
         "headers": [(name.encode(), value.encode()) for name, value in headers.items()],
         "app": SimpleNamespace(state=state),
     }
-    asyncio.run(Door(app)(scope, receive, send))
+    asyncio.run(AccessControl(app)(scope, receive, send))
     (code,) = codes
     return code
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.errors import ConfigError
-from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobRequest
+from adaexplore.core.wire import EvaluationRequest, JobAnswer
 from online_judge.queue import journal
-from online_judge.queue.journal import JobRow, Journal
+from online_judge.queue.job import Job
+from online_judge.queue.journal import Journal
 from online_judge.queue.store import Store
 from online_judge.settings import default_state_file
 
@@ -63,8 +64,7 @@ def begun(state: Path, job_id: str, starts: int) -> None:
         store = Store(state)
         writer = Journal(store)
         request = EvaluationRequest(original_model_src=REFERENCE, custom_model_src=FOREVER)
-        body = JobRequest(request=request)
-        await writer.accept(JobRow(job_id, None, "d", "candidate", 0.0, body=body))
+        await writer.accept(Job("candidate", request, id=job_id, durable=True, digest="d", accepted_at=0.0))
         for _ in range(starts):
             await writer.begin(job_id)
         store.close()
@@ -97,12 +97,12 @@ def test_orderly_end_clears_the_starts_of_unfinished_jobs() -> None:
     async def starts() -> list[int]:
         store = Store(None)
         writer = Journal(store)
-        body = JobRequest(request=EvaluationRequest(custom_model_src="x = 1"))
-        await writer.accept(JobRow("job", None, "d", "candidate", 0.0, body=body))
+        request = EvaluationRequest(custom_model_src="x = 1")
+        await writer.accept(Job("candidate", request, id="job", durable=True, digest="d"))
         found = []
         for step in (writer.begin("job"), writer.begin("job"), writer.rest(), writer.begin("job")):
             await step
-            found += [row.starts for row in await writer.rows()]
+            found += [row.starts for row in await writer.jobs()]
         store.close()
         return found
 
@@ -173,16 +173,16 @@ def test_state_is_for_the_judges_user_alone(tmp_path: Path) -> None:
 def test_oldest_finished_jobs_are_dropped_and_waiting_ones_never(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "KEPT", 3)
 
-    async def fill() -> list[JobRow]:
+    async def fill() -> list[Job]:
         store = Store(None)
         writer = Journal(store)
-        body = JobRequest(request=EvaluationRequest(custom_model_src="x = '\ud800'"))
+        request = EvaluationRequest(custom_model_src="x = '\ud800'")
         for number in range(8):
             name = str(number)
-            await writer.accept(JobRow(name, None, "d", "candidate", float(number), body=body))
+            await writer.accept(Job("candidate", request, id=name, durable=True, digest="d"))
             if number != 2:
                 await writer.finish(name, JobAnswer(id=name, kind="candidate", state="failed", error="x"))
-        rows = await writer.rows()
+        rows = await writer.jobs()
         store.close()
         return rows
 

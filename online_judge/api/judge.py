@@ -1,0 +1,147 @@
+"""The parts of a running judge: started in order, and stopped in the opposite one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from fastapi import HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+
+from adaexplore.core.wire import EvaluationRequest
+from online_judge.processes.fork_client import ForkClient
+from online_judge.queue.board import JobBoard
+from online_judge.queue.cache import ResultCache
+from online_judge.queue.evaluations import Evaluations
+from online_judge.queue.journal import Journal
+from online_judge.queue.metrics import Metrics
+from online_judge.queue.scheduler import Scheduler
+from online_judge.queue.store import Store
+from online_judge.sandbox import linux
+from online_judge.settings import Settings
+from online_judge.slots import build_folders, devices
+from online_judge.slots.clean_times import CleanTimes
+from online_judge.slots.compile_slot import CompileSlot, compile_slots
+from online_judge.slots.device_slot import DeviceSlot, Pools, pools_of
+from online_judge.slots.sharing import DeviceSharing
+
+log = logging.getLogger(__name__)
+
+_TRITONBENCH = {"TBG", "TRITONBENCH_G", "TRITONBENCH-G", "TBT", "TRITONBENCH_T", "TRITONBENCH-T"}
+
+
+@dataclass(frozen=True)
+class Judge:
+    """The parts that requests need.
+
+    Attributes:
+        settings: of the judge.
+        fork_client: starts processes; knows versions and the sandbox.
+        machine: what the judge runs on.
+        pools: waiting processes by device.
+        evaluations: answers what a request means.
+        scheduler: the queue.
+        board: all jobs.
+        metrics: counters.
+    """
+
+    settings: Settings
+    fork_client: ForkClient
+    machine: devices.Machine
+    pools: dict[int, Pools]
+    evaluations: Evaluations
+    scheduler: Scheduler
+    board: JobBoard
+    metrics: Metrics
+
+    def render_metrics(self) -> bytes:
+        """Return the text of ``/metrics``."""
+        ready = {device: pools.candidates.ready for device, pools in self.pools.items()}
+        self.metrics.show_load(self.scheduler.status(), self.scheduler.oldest_s(), self.board.count(), ready)
+        return self.metrics.render()
+
+    def require_supported(self, request: EvaluationRequest, where: str) -> None:
+        """Refuse a request that this judge cannot evaluate; ``where`` is its place in the body.
+
+        Raises:
+            HTTPException: 501 for TritonBench, 503 without devices.
+            RequestValidationError: it names a build folder that it may not.
+        """
+        if (request.test_source or "").upper() in _TRITONBENCH:
+            raise not_implemented("TritonBench")
+        why = build_folders.refusal(request.build_dir, self.settings.build_dir)
+        if why is not None:
+            place = (*where.split("."), "build_dir")
+            error = {"loc": place, "msg": why, "type": "value_error", "input": request.build_dir}
+            raise RequestValidationError([error])
+        self.require_devices()
+
+    def require_devices(self) -> None:
+        """Raise HTTPException 503 without devices."""
+        if not self.machine.devices:
+            raise HTTPException(503, "CUDA is not available on this judge")
+
+
+def judge_of(request: Request) -> Judge:
+    """Return the judge of the application that got this request."""
+    judge: Judge = request.app.state.judge
+    return judge
+
+
+def not_implemented(what: str) -> HTTPException:
+    """Return the refusal of a kind of problem that this judge does not evaluate."""
+    return HTTPException(501, f"{what} evaluation is not implemented in this judge; use KernelBench problems")
+
+
+@asynccontextmanager
+async def running_judge(settings: Settings) -> AsyncIterator[Judge]:
+    """Start the processes and go on with unfinished jobs; leave no process behind."""
+    linux.forbid_inspection()
+    store = Store(settings.state_file)
+    fork_client = ForkClient(settings.require_sandbox)
+    pools: dict[int, Pools] = {}
+    try:
+        await asyncio.to_thread(fork_client.start)
+        machine = await asyncio.to_thread(devices.find, fork_client, settings)
+        pools |= {device.id: pools_of(fork_client, device, settings) for device in machine.devices}
+        sharing = {device.id: DeviceSharing() for device in machine.devices}
+        clean = {device.id: CleanTimes() for device in machine.devices}
+        slots = [
+            DeviceSlot(fork_client, device, settings, pools[device.id], sharing[device.id], clean[device.id])
+            for _ in range(settings.max_concurrent_evals)
+            for device in machine.devices
+        ]
+        for pool in pools.values():
+            pool.fill()
+        await asyncio.gather(*(asyncio.to_thread(slot.start) for slot in slots))
+        compilers: list[CompileSlot] = []
+        if machine.devices:
+            cores = machine.devices[0].cores.others
+            compilers = compile_slots(fork_client, settings, machine.compile_target, cores)
+        metrics = Metrics()
+        evaluations = Evaluations(settings, machine, fork_client.versions, metrics)
+        scheduler = Scheduler(
+            slots,
+            settings.max_queue_size,
+            evaluations.run,
+            pinned=settings.allocation_mode == "manual",
+            compile_slots=compilers,
+        )
+        board = JobBoard(scheduler, evaluations, Journal(store), ResultCache(store, metrics), metrics)
+        log.info("judging on %s, %d slots", machine.hardware, len(slots))
+        scheduler.start()
+        try:
+            if machine.devices:
+                await board.recover()
+            yield Judge(settings, fork_client, machine, pools, evaluations, scheduler, board, metrics)
+        finally:
+            await board.close()
+            await scheduler.close()
+    finally:
+        for pool in pools.values():
+            await asyncio.to_thread(pool.close)
+        await asyncio.to_thread(fork_client.close)
+        store.close()

@@ -1,0 +1,184 @@
+"""Protocol v1, the question about a problem, and what the judge runs on."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+
+from fastapi import APIRouter, HTTPException, Request
+
+from adaexplore.core.errors import ProblemError
+from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.wire import (
+    EvaluationRequest,
+    EvaluationResponse,
+    ProblemReport,
+    ProblemRequest,
+    QueueStatus,
+)
+from online_judge.api.auth import client_of
+from online_judge.api.judge import Judge, judge_of, not_implemented
+from online_judge.api.openapi import SERVICE, TURN, DeviceHealth, Health, Root, refusals
+from online_judge.common.events import tell
+from online_judge.queue.board import REFERENCE_FAILED
+from online_judge.queue.job import Finding, Job
+from online_judge.slots import devices
+from online_judge.slots.sharing import Cancelled
+
+CLIENT_CLOSED = 499
+_LOOK_S = 0.5
+_numbers = itertools.count(1)
+
+router = APIRouter()
+
+
+@router.get("/", responses=refusals())
+async def root(request: Request) -> Root:
+    """What this is and how busy it is."""
+    judge = judge_of(request)
+    return Root(
+        status="online",
+        service=SERVICE,
+        cuda_available=judge.machine.cuda_available,
+        device_count=judge.machine.device_count,
+        available_gpus=_gpu_ids(judge),
+        gpu_allocation_mode=judge.settings.allocation_mode,
+        queue_status=judge.scheduler.status(),
+    )
+
+
+@router.get("/health", response_model_exclude_unset=True, responses=refusals())
+async def health(request: Request) -> Health:
+    """What the judge runs on."""
+    judge = judge_of(request)
+    machine = judge.machine
+    answer = Health(
+        status="healthy",
+        cuda_available=machine.cuda_available,
+        gpu_allocation_mode=judge.settings.allocation_mode,
+        judge_device="cuda" if machine.cuda_available or not machine.devices else "cpu",
+        hardware=machine.hardware,
+        compile_target=machine.compile_target,
+        sandbox=judge.fork_client.in_force,
+        versions={name: judge.fork_client.versions.get(name) for name in ("torch", "triton", "python")},
+        queue_status=judge.scheduler.status(),
+    )
+    if machine.cuda_available:
+        memory = await asyncio.gather(
+            *(asyncio.to_thread(devices.memory_bytes, device) for device in machine.devices)
+        )
+        answer.device_count = machine.device_count
+        answer.available_gpus = _gpu_ids(judge)
+        answer.devices = [
+            DeviceHealth(id=device.id, name=device.hardware, available=True, **sizes)
+            for device, sizes in zip(machine.devices, memory, strict=True)
+        ]
+    return answer
+
+
+@router.get("/queue/status", responses=refusals())
+async def queue_status(request: Request) -> QueueStatus:
+    """How busy the devices are."""
+    return judge_of(request).scheduler.status()
+
+
+@router.post("/evaluate", responses=refusals(400, 500, 501, 503, malformed=400), openapi_extra=TURN)
+async def evaluate(body: EvaluationRequest, request: Request) -> EvaluationResponse:
+    """Judge a candidate against its reference."""
+    begin = time.monotonic()
+    judge = judge_of(request)
+    judge.require_supported(body, "body")
+    job = Job("candidate", body, client_of(request), id=f"v1-{next(_numbers)}")
+    try:
+        judge.evaluations.device_of(job.kind, body)
+        found = await _result(judge, request, job, body.timeout)
+    except ProblemError as error:
+        text = f"{REFERENCE_FAILED}: {error}"
+        return EvaluationResponse(
+            success=False,
+            compiled=False,
+            correctness=False,
+            metadata={"hardware": judge.machine.hardware, "error": text},
+            execution_time=time.monotonic() - begin,
+            queue_time=job.queue_time_s,
+            error=text,
+        )
+    assert isinstance(found, Verdict)
+    late = found.status is Status.TIMEOUT  # v1's clients know time-outs by ``success``
+    return EvaluationResponse(
+        success=not late,
+        **found.to_metrics(),
+        execution_time=time.monotonic() - begin,
+        queue_time=job.queue_time_s,
+        error=found.metadata["error"] if late else None,
+    )
+
+
+@router.post("/v2/problem", responses=refusals(400, 500, 503, malformed=400), openapi_extra=TURN)
+async def problem(body: ProblemRequest, request: Request) -> ProblemReport:
+    """Say whether a reference can be judged here at all."""
+    judge = judge_of(request)
+    judge.require_devices()
+    job = Job("problem", body, client_of(request), id=f"v1-{next(_numbers)}")
+    found = await _result(judge, request, job, body.timeout)
+    assert isinstance(found, ProblemReport)
+    return found
+
+
+@router.post("/evaluate_fit_kernel", include_in_schema=False)
+@router.post("/evaluate_tbg_kernel", include_in_schema=False)
+@router.post("/evaluate_tbt_kernel", include_in_schema=False)
+async def refuse_other_problems(request: Request) -> None:
+    """Refuse what is not built yet."""
+    raise not_implemented("FlashInfer" if "fit" in request.url.path else "TritonBench")
+
+
+def _gpu_ids(judge: Judge) -> list[int]:
+    return [device.id for device in judge.machine.devices] if judge.machine.cuda_available else []
+
+
+async def _result(judge: Judge, request: Request, job: Job, timeout: int | None) -> Finding:
+    """Submit a job and wait for it as long as its client does and its time in the queue allows.
+
+    Raises:
+        QueueFull, NoSuchDevice: it is refused.
+        ProblemError: the reference fails.
+        JudgeError: the evaluation fails.
+        HTTPException: nobody waits any more.
+    """
+    limit_s = judge.settings.runtime_timeout_s if timeout is None else timeout
+    try:
+        await judge.board.submit(job)
+        while not job.over.is_set():
+            await judge.board.wait(job, _LOOK_S)
+            if job.leader.started_at is None and time.monotonic() - job.created >= limit_s:
+                raise HTTPException(408, f"Request timeout: No available GPU slot within {limit_s}s")
+            if await request.is_disconnected():
+                raise HTTPException(CLIENT_CLOSED, "the client is gone")
+        outcome = job.leader.outcome
+        if outcome is None or isinstance(outcome, Cancelled):
+            raise HTTPException(503, "the judge is shutting down")
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+    except asyncio.CancelledError as error:
+        raise HTTPException(503, "the judge is shutting down") from error
+    finally:
+        judge.board.abandon(job)
+        if job.refusal is None:
+            _tell_end(request, job)
+
+
+def _tell_end(request: Request, job: Job) -> None:
+    """Log the end of an evaluation of v1, which has no name towards its client."""
+    outcome = job.leader.outcome
+    error = outcome if isinstance(outcome, Exception) else None
+    tell(
+        "evaluation.failed" if outcome is None or error is not None else "evaluation.done",
+        job=job.id,
+        kind=request.url.path,
+        status=outcome.status.value if isinstance(outcome, Verdict) else None,
+        seconds=time.monotonic() - job.created,
+        error=None if error is None else type(error).__name__,
+    )
