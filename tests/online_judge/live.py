@@ -60,8 +60,8 @@ class LiveJudge:
         return answer
 
     def processes(self, name: str = "") -> list[int]:
-        """Process ids below the judge, those of one name if given."""
-        return [pid for pid in linux.descendants(self.process.pid) if not name or comm(pid) == name]
+        """Process ids below the judge, those of one name if given; the kernel keeps 15 characters of it."""
+        return [pid for pid in linux.descendants(self.process.pid) if not name or comm(pid) == name[:15]]
 
 
 def comm(pid: int) -> str:
