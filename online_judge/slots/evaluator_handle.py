@@ -10,10 +10,10 @@ from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.pool import ReadyProcess
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError, is_readable
 from online_judge.sandbox import linux
+from online_judge.slots.conversation import WHOLE_MESSAGE_S
 from online_judge.slots.leases import EvaluatorLeases
 
 _PATIENCE_S = 10.0
-WHOLE_MESSAGE_S = 10.0
 _MAX_MESSAGE_BYTES = 64 * 2**20
 
 
@@ -39,13 +39,16 @@ class EvaluatorHandle:
         """Return whether somebody has stopped its process: it is of no use then."""
         return self._process.stopped
 
-    def order(self, order: dict[str, Any], fds: list[int], supervisor: int) -> None:
-        """Give an order; ``supervisor`` is the process id above its candidate's.
+    def attach(self, supervisor: int) -> None:
+        """Name the process id above the candidate of the next order; 0 where there is none."""
+        self._leases.supervisor = supervisor
+
+    def order(self, order: dict[str, Any], fds: list[int]) -> None:
+        """Send an order.
 
         Raises:
             ChannelClosed: it is gone.
         """
-        self._leases.supervisor = supervisor
         self._channel.send_json(order, fds)
 
     def waited_s(self) -> float:

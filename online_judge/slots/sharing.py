@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
-
-Result = TypeVar("Result")
-
-log = logging.getLogger(__name__)
 
 _LOOK_S = 0.25
 _REMEMBERED = 8
@@ -38,34 +32,32 @@ class DeviceSharing:
         self._line: list[object] = []
         self._large: dict[str, int] = {}
 
-    def use(self, problem: str, cancelled: threading.Event, work: Callable[[bool], Result]) -> Result:
-        """Do a job beside others, and once more alone where it finds too little memory.
+    @contextmanager
+    def job(self, problem: str, cancelled: threading.Event, *, alone: bool = False) -> Iterator[bool]:
+        """Do a job within the block, beside others or alone; gives whether it is alone.
 
         A job that is alone begins when all that are inside have ended, and no other begins before its end;
-        whoever comes first is the first to begin.
+        jobs begin in the order in which they came.
 
         Args:
             problem: what the job's need of memory depends on.
-            cancelled: ends the waiting.
-            work: is told whether it is alone; raises :class:`NotEnoughMemory` where there is too little
-                memory.
+            cancelled: ends the wait.
+            alone: whether the job must be alone; so are those of a problem that :meth:`remember` named.
 
         Raises:
             Cancelled: ``cancelled`` was set.
-            NotEnoughMemory: there is too little memory even alone.
         """
-        if not self._is_large(problem):
-            try:
-                with self._entered(cancelled, alone=False):
-                    return work(False)
-            except NotEnoughMemory:
-                log.warning("there was too little memory beside others: the job is tried again alone")
-                with self._condition:
-                    self._large[problem] = _REMEMBERED
-        with self._entered(cancelled, alone=True):
-            for give_back in self.on_alone:
-                give_back()
-            return work(True)
+        alone = alone or self._is_large(problem)
+        with self._entered(cancelled, alone=alone):
+            if alone:
+                for give_back in self.on_alone:
+                    give_back()
+            yield alone
+
+    def remember(self, problem: str) -> None:
+        """Let the next jobs of a problem be alone: one found too little memory beside others."""
+        with self._condition:
+            self._large[problem] = _REMEMBERED
 
     def forget(self, problem: str) -> None:
         """The job was at fault, not its problem: others of it may go in beside others."""

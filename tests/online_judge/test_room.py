@@ -4,12 +4,29 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import TypeVar, cast
 
 import pytest
 
+from online_judge.processes.fork_client import ForkClient
+from online_judge.slots.conversation import Attempts
 from online_judge.slots.sharing import Cancelled, DeviceSharing, NotEnoughMemory
 
 NEVER = threading.Event()
+FORK_SERVER = cast(ForkClient, SimpleNamespace(generation=1))
+Result = TypeVar("Result")
+
+
+def use(
+    device: DeviceSharing, problem: str, cancelled: threading.Event, work: Callable[[bool], Result]
+) -> Result:
+    """Do a job in as many attempts as it takes."""
+    attempts = Attempts(FORK_SERVER, device, problem, cancelled)
+    while attempts.another():
+        with attempts.attempt() as alone:
+            return work(alone)
+    raise AssertionError("no attempt gave a result")
 
 
 def small(alone: bool) -> str:
@@ -37,7 +54,7 @@ def test_jobs_run_side_by_side() -> None:
         return alone
 
     with ThreadPoolExecutor(3) as threads:
-        jobs = [threads.submit(sharing.use, "p", NEVER, meet) for _ in range(3)]
+        jobs = [threads.submit(use, sharing, "p", NEVER, meet) for _ in range(3)]
     assert [job.result() for job in jobs] == [False] * 3
 
 
@@ -49,9 +66,9 @@ def test_slots_give_back_what_they_keep_before_a_job_begins_alone() -> None:
         order.append(small(alone))
         return large(alone)
 
-    assert device.use("p", NEVER, small) == "beside"
+    assert use(device, "p", NEVER, small) == "beside"
     assert order == []
-    assert device.use("p", NEVER, needing) == "alone"
+    assert use(device, "p", NEVER, needing) == "alone"
     assert order == ["beside", "first slot", "second slot", "alone"]
 
 
@@ -71,22 +88,22 @@ def test_job_that_finds_no_room_waits_for_all_others_and_keeps_new_ones_out() ->
         order.append("late")
 
     with ThreadPoolExecutor(3) as threads:
-        threads.submit(sharing.use, "a", NEVER, long)
+        threads.submit(use, sharing, "a", NEVER, long)
         assert inside.wait(10)
-        threads.submit(sharing.use, "b", NEVER, needing)
+        threads.submit(use, sharing, "b", NEVER, needing)
         wait_for(lambda: len(sharing._line) == 1)
-        threads.submit(sharing.use, "c", NEVER, late)
+        threads.submit(use, sharing, "c", NEVER, late)
         end.set()
     assert order == ["long", "large", "late"]
-    assert sharing.use("c", NEVER, small) == "beside"
+    assert use(sharing, "c", NEVER, small) == "beside"
 
 
 def test_problem_that_was_too_large_goes_in_alone_for_a_while() -> None:
     sharing = DeviceSharing()
-    assert sharing.use("p", NEVER, large) == "alone"
-    seen = [sharing.use("p", NEVER, small) for _ in range(10)]
+    assert use(sharing, "p", NEVER, large) == "alone"
+    seen = [use(sharing, "p", NEVER, small) for _ in range(10)]
     assert seen == ["alone"] * 8 + ["beside"] * 2
-    assert sharing.use("q", NEVER, small) == "beside"
+    assert use(sharing, "q", NEVER, small) == "beside"
 
 
 @pytest.mark.parametrize("error", [NotEnoughMemory, ValueError])
@@ -97,8 +114,8 @@ def test_failing_job_leaves_the_room_open(error: type[Exception]) -> None:
         raise error
 
     with pytest.raises(error):
-        sharing.use("p", NEVER, fail)
-    assert sharing.use("q", NEVER, small) == "beside"
+        use(sharing, "p", NEVER, fail)
+    assert use(sharing, "q", NEVER, small) == "beside"
 
 
 @pytest.mark.parametrize("waits_to_be_alone", [True, False])
@@ -113,19 +130,19 @@ def test_waiting_ends_when_nobody_wants_the_result(waits_to_be_alone: bool) -> N
             large(alone)
 
     with ThreadPoolExecutor(2) as threads:
-        held = threads.submit(sharing.use, "a", NEVER, long)
+        held = threads.submit(use, sharing, "a", NEVER, long)
         assert inside.wait(10)
-        waiting = threads.submit(sharing.use, "b", cancelled, large if waits_to_be_alone else small)
+        waiting = threads.submit(use, sharing, "b", cancelled, large if waits_to_be_alone else small)
         cancelled.set()
         with pytest.raises(Cancelled):
             waiting.result(10)
         end.set()
         held.result(10)
-    assert sharing.use("c", NEVER, small) == "beside"
+    assert use(sharing, "c", NEVER, small) == "beside"
 
 
 def test_job_that_needs_too_much_by_itself_leaves_its_problem_beside_others() -> None:
     sharing = DeviceSharing()
-    assert sharing.use("p", NEVER, large) == "alone"
+    assert use(sharing, "p", NEVER, large) == "alone"
     sharing.forget("p")
-    assert sharing.use("p", NEVER, small) == "beside"
+    assert use(sharing, "p", NEVER, small) == "beside"
