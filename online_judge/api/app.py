@@ -34,6 +34,7 @@ from online_judge.api.jobs import RETRY_AFTER_S, is_tritonbench, later
 from online_judge.api.openapi import MALFORMED, TURN, Health, Root, refusals
 from online_judge.common.events import tell
 from online_judge.processes.fork_client import ForkClient
+from online_judge.processes.gpu_lease import Cancelled
 from online_judge.queue.board import REFERENCE_FAILED, JobBoard
 from online_judge.queue.cache import ResultCache
 from online_judge.queue.evaluations import Evaluations, NoSuchDevice
@@ -44,10 +45,8 @@ from online_judge.queue.store import Store
 from online_judge.sandbox import linux
 from online_judge.settings import Settings
 from online_judge.slots import devices
-from online_judge.slots.clean_times import CleanTimes
 from online_judge.slots.compile_slot import compile_slots
-from online_judge.slots.device_slot import DeviceSlot, Pools, pools_of
-from online_judge.slots.sharing import Cancelled, DeviceSharing
+from online_judge.slots.device_worker import DeviceWorker
 
 log = logging.getLogger(__name__)
 
@@ -80,21 +79,15 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     linux.forbid_inspection()
     store = Store(settings.state_file)
     fork_client = ForkClient(settings.require_sandbox)
-    pools: dict[int, Pools] = {}
+    workers: list[DeviceWorker] = []
     try:
         await asyncio.to_thread(fork_client.start)
         machine = await asyncio.to_thread(devices.find, fork_client, settings)
-        pools |= {device.id: pools_of(fork_client, device, settings) for device in machine.devices}
-        rooms = {device.id: DeviceSharing() for device in machine.devices}
-        clean = {device.id: CleanTimes() for device in machine.devices}
+        workers += [DeviceWorker(fork_client, device, settings) for device in machine.devices]
+        await asyncio.gather(*(asyncio.to_thread(worker.start) for worker in workers))
         benches = [
-            DeviceSlot(fork_client, device, settings, pools[device.id], rooms[device.id], clean[device.id])
-            for _ in range(settings.max_concurrent_evals)
-            for device in machine.devices
+            slot for group in zip(*(worker.slots for worker in workers), strict=True) for slot in group
         ]
-        for pool in pools.values():
-            pool.fill()
-        await asyncio.gather(*(asyncio.to_thread(device_slot.start) for device_slot in benches))
         pinned = settings.allocation_mode == "manual"
         scheduler = Scheduler(benches, settings.max_queue_size, pinned=pinned)
         scheduler.start()
@@ -111,7 +104,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
             scheduler, compiles, evaluations, Journal(store), cache if settings.cache_v2 else None, metrics
         )
         metrics.watch(scheduler, board)
-        metrics.watch_processes({number: pool.candidates for number, pool in pools.items()})
+        metrics.watch_processes({worker.device.id: worker.candidates for worker in workers})
         admission = Admission(settings, machine, metrics)
         app.state.judge = Judge(
             settings, fork_client, machine, scheduler, evaluations, admission, board, cache, metrics
@@ -126,8 +119,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
             await compiles.close()
             await scheduler.close()
     finally:
-        for pool in pools.values():
-            await asyncio.to_thread(pool.close)
+        for worker in workers:
+            await asyncio.to_thread(worker.close)
         await asyncio.to_thread(fork_client.close)
         store.close()
 

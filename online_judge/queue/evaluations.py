@@ -6,8 +6,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-from adaexplore.core.errors import JudgeError, ProblemError
-from adaexplore.core.tunables import TUNABLES
+from adaexplore.core.errors import ProblemError
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import (
     CompileReport,
@@ -18,16 +17,16 @@ from adaexplore.core.wire import (
     ProfileReport,
 )
 from online_judge.common import printable
+from online_judge.processes.gpu_lease import Cancelled
 from online_judge.queue.cache import Question
 from online_judge.queue.metrics import Metrics
 from online_judge.queue.scheduler import Work
 from online_judge.settings import Settings
 from online_judge.slots import baselines
 from online_judge.slots.compile_slot import CompileSlot
-from online_judge.slots.config_sweep import evaluate_tuned
 from online_judge.slots.device_slot import DeviceSlot
 from online_judge.slots.devices import Machine
-from online_judge.slots.sharing import Cancelled
+from online_judge.slots.jobs import EvaluationJob
 
 Finding = Verdict | ProblemReport | CompileReport | ProfileReport
 
@@ -81,17 +80,16 @@ class Evaluations:
         return Question.of(request, self._recorded_ms(request), [*sorted(hardware), *versions], kind)
 
     def work(self, kind: JobKind, request: EvaluationRequest | ProblemRequest) -> Work:
-        """What a slot does for a job; it raises as the methods of :class:`DeviceSlot` do.
-
-        A failing reference is the answer to a ``problem``, and raises ProblemError otherwise.
-        """
+        """What a slot does for a job; it raises as :meth:`DeviceSlot.run` does."""
 
         def run(device_slot: DeviceSlot | CompileSlot, cancelled: threading.Event) -> Finding:
             status = "infra_error"
             begin = time.monotonic()
             device_slot.stage_seconds = {}
             try:
-                found = _printable(self._perform(device_slot, kind, request, cancelled))
+                recorded_ms = self._recorded_ms(request) if isinstance(request, EvaluationRequest) else None
+                job = EvaluationJob(kind, request, recorded_ms)
+                found = _printable(device_slot.run(job, cancelled))
                 status = _status(found)
                 self._tell(device_slot.device.id, found)
                 return found
@@ -120,52 +118,6 @@ class Evaluations:
             self.metrics.spent({"sweep": swept_s})
         if slot := found.runtime_stats.get("slot"):
             self.metrics.timed(device, slot["held_s"], slot["gpu_s"])
-
-    def _perform(
-        self,
-        device_slot: DeviceSlot | CompileSlot,
-        kind: JobKind,
-        request: EvaluationRequest | ProblemRequest,
-        cancelled: threading.Event,
-    ) -> Finding:
-        if isinstance(device_slot, CompileSlot):
-            assert isinstance(request, EvaluationRequest)
-            return device_slot.compile(request, cancelled)
-        if kind == "problem":
-            return self._check_problem(device_slot, request, cancelled)
-        if kind == "candidate" and isinstance(request, EvaluationRequest):
-            judge = (
-                evaluate_tuned
-                if request.tune_s and TUNABLES in request.custom_model_src
-                else DeviceSlot.evaluate
-            )
-            return judge(device_slot, request, self._recorded_ms(request), cancelled)
-        if kind == "profile" and isinstance(request, EvaluationRequest):
-            return device_slot.profile(request, cancelled)
-        raise JudgeError(f"jobs of kind {kind} cannot be run here")
-
-    def _check_problem(
-        self, device_slot: DeviceSlot, request: EvaluationRequest | ProblemRequest, cancelled: threading.Event
-    ) -> ProblemReport:
-        asked = ProblemRequest(
-            original_model_src=request.original_model_src,
-            dtype_str=request.dtype_str,
-            seed_num=request.seed_num,
-            timeout=request.timeout or self.settings.runtime_timeout_s,
-            thorough=isinstance(request, ProblemRequest) and request.thorough,
-        )
-        reason, traits = "", None
-        try:
-            traits = device_slot.check_problem(asked, cancelled)
-        except ProblemError as error:
-            reason = str(error)
-        return ProblemReport(
-            ok=not reason,
-            reason=reason,
-            device="cuda" if self.machine.cuda_available else "cpu",
-            hardware=self.machine.hardware,
-            traits=traits,
-        )
 
     def _recorded_ms(self, request: EvaluationRequest) -> float | None:
         if request.baseline != "eager":

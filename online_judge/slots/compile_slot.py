@@ -13,6 +13,7 @@ from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import CompileReport, EvaluationRequest
 from online_judge.processes.fork_client import ForkClient
+from online_judge.processes.gpu_lease import Cancelled
 from online_judge.processes.pool import Pool, ReadyProcess
 from online_judge.processes.process_handle import Report
 from online_judge.protocol.channel import Channel, FrameError, is_readable
@@ -21,8 +22,8 @@ from online_judge.sandbox.process_spec import ProcessSpec
 from online_judge.settings import Settings
 from online_judge.slots.compile_reports import compile_report
 from online_judge.slots.conversation import WHOLE_MESSAGE_S, Attempts, ProcessLost, converse
-from online_judge.slots.device_slot import Device
-from online_judge.slots.sharing import Cancelled
+from online_judge.slots.devices import Device
+from online_judge.slots.jobs import EvaluationJob
 from online_judge.slots.time_limits import CandidateTimeout, TimeLimits
 
 log = logging.getLogger(__name__)
@@ -66,6 +67,11 @@ class CompileSlot:
     def close(self) -> None:
         """End the processes that wait, for all slots that share them."""
         self._pool.close()
+
+    def run(self, job: EvaluationJob, cancelled: threading.Event) -> CompileReport:
+        """Do a job of kind ``compile``; see :meth:`compile`."""
+        assert isinstance(job.request, EvaluationRequest)
+        return self.compile(job.request, cancelled)
 
     def compile(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
         """Load and call a candidate once on tensors without data, each launch compiled and none executed.

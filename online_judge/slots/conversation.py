@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from online_judge.processes.fork_client import ForkClient, ForkServerLost
+from online_judge.processes.gpu_lease import Cancelled, GpuLeases, NotEnoughMemory
 from online_judge.protocol.channel import ChannelClosed, FrameError
 from online_judge.protocol.findings import Stage
-from online_judge.slots.sharing import Cancelled, DeviceSharing, NotEnoughMemory
 from online_judge.slots.time_limits import ReferenceTimeout, TimeLimits
 
 log = logging.getLogger(__name__)
@@ -57,7 +57,7 @@ class Attempts:
     def __init__(
         self,
         forks: ForkClient,
-        device: DeviceSharing | None = None,
+        device: GpuLeases | None = None,
         problem: str = "",
         cancelled: threading.Event | None = None,
         count: int = _ATTEMPTS,
