@@ -23,10 +23,8 @@ from online_judge.queue.store import Store
 from online_judge.sandbox import linux
 from online_judge.settings import Settings
 from online_judge.slots import build_folders, devices
-from online_judge.slots.clean_times import CleanTimes
 from online_judge.slots.compile_slot import CompileSlot, compile_slots
-from online_judge.slots.device_slot import DeviceSlot, Pools, pools_of
-from online_judge.slots.sharing import DeviceSharing
+from online_judge.slots.device_worker import DeviceWorker
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +39,7 @@ class Judge:
         settings: of the judge.
         fork_client: starts processes; knows versions and the sandbox.
         machine: what the judge runs on.
-        pools: waiting processes by device.
+        workers: the owners of the devices.
         evaluations: answers what a request means.
         scheduler: the queue.
         board: all jobs.
@@ -51,7 +49,7 @@ class Judge:
     settings: Settings
     fork_client: ForkClient
     machine: devices.Machine
-    pools: dict[int, Pools]
+    workers: list[DeviceWorker]
     evaluations: Evaluations
     scheduler: Scheduler
     board: JobBoard
@@ -59,7 +57,7 @@ class Judge:
 
     def render_metrics(self) -> bytes:
         """Return the text of ``/metrics``."""
-        ready = {device: pools.candidates.ready for device, pools in self.pools.items()}
+        ready = {worker.device.id: worker.candidates.ready for worker in self.workers}
         self.metrics.show_load(self.scheduler.status(), self.scheduler.oldest_s(), self.board.count(), ready)
         return self.metrics.render()
 
@@ -102,21 +100,13 @@ async def running_judge(settings: Settings) -> AsyncIterator[Judge]:
     linux.forbid_inspection()
     store = Store(settings.state_file)
     fork_client = ForkClient(settings.require_sandbox)
-    pools: dict[int, Pools] = {}
+    workers: list[DeviceWorker] = []
     try:
         await asyncio.to_thread(fork_client.start)
         machine = await asyncio.to_thread(devices.find, fork_client, settings)
-        pools |= {device.id: pools_of(fork_client, device, settings) for device in machine.devices}
-        sharing = {device.id: DeviceSharing() for device in machine.devices}
-        clean = {device.id: CleanTimes() for device in machine.devices}
-        slots = [
-            DeviceSlot(fork_client, device, settings, pools[device.id], sharing[device.id], clean[device.id])
-            for _ in range(settings.max_concurrent_evals)
-            for device in machine.devices
-        ]
-        for pool in pools.values():
-            pool.fill()
-        await asyncio.gather(*(asyncio.to_thread(slot.start) for slot in slots))
+        workers += [DeviceWorker(fork_client, device, settings) for device in machine.devices]
+        await asyncio.gather(*(asyncio.to_thread(worker.start) for worker in workers))
+        slots = [slot for group in zip(*(worker.slots for worker in workers), strict=True) for slot in group]
         compilers: list[CompileSlot] = []
         if machine.devices:
             cores = machine.devices[0].cores.others
@@ -136,12 +126,12 @@ async def running_judge(settings: Settings) -> AsyncIterator[Judge]:
         try:
             if machine.devices:
                 await board.recover()
-            yield Judge(settings, fork_client, machine, pools, evaluations, scheduler, board, metrics)
+            yield Judge(settings, fork_client, machine, workers, evaluations, scheduler, board, metrics)
         finally:
             await board.close()
             await scheduler.close()
     finally:
-        for pool in pools.values():
-            await asyncio.to_thread(pool.close)
+        for worker in workers:
+            await asyncio.to_thread(worker.close)
         await asyncio.to_thread(fork_client.close)
         store.close()

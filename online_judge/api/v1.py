@@ -21,10 +21,10 @@ from online_judge.api.auth import client_of
 from online_judge.api.judge import Judge, judge_of, not_implemented
 from online_judge.api.openapi import SERVICE, TURN, DeviceHealth, Health, Root, refusals
 from online_judge.common.events import tell
+from online_judge.processes.gpu_lease import Cancelled
 from online_judge.queue.board import REFERENCE_FAILED
 from online_judge.queue.job import Finding, Job
 from online_judge.slots import devices
-from online_judge.slots.sharing import Cancelled
 
 CLIENT_CLOSED = 499
 _LOOK_S = 0.5

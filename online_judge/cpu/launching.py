@@ -51,9 +51,7 @@ class Launcher:
 
         patches.set(JITFunction, "run", run)
         patches.set(JITFunction, "__call__", call)
-        patches.set(
-            Autotuner, "_bench", _compile_only if self._dataless is None else _compiler_of_some()
-        )
+        patches.set(Autotuner, "_bench", _compile_only if self._dataless is None else _compiler_of_some())
         patches.set(Autotuner, "check_disk_cache", _no_disk_cache)
         patches.set(triton.testing, "do_bench", run_once)
         patches.set(triton.testing, "do_bench_cudagraph", run_once)

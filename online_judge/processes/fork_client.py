@@ -23,7 +23,6 @@ from online_judge.sandbox.process_spec import ProcessSpec, fork_server_environme
 
 log = logging.getLogger(__name__)
 
-_ATTEMPTS = 2
 _START_S = 180.0
 _ANSWER_S = 10.0
 _STOP_S = 10.0
@@ -32,32 +31,6 @@ _FACTS_S = 120.0
 
 class ForkServerLost(Exception):
     """The fork server died while something was asked of it."""
-
-
-class Attempts:
-    """Attempts at one job: two, and another for each in which the fork server died, four in all."""
-
-    def __init__(self, forks: ForkClient) -> None:
-        """None is made yet."""
-        self._forks = forks
-        self._left = _ATTEMPTS
-        self._most = 2 * _ATTEMPTS
-        self._generation: int | None = None
-
-    def another(self) -> bool:
-        """Begin one, if one is left."""
-        if not self.are_left:
-            return False
-        self._left -= self._generation == self._forks.generation
-        self._most -= 1
-        self._generation = self._forks.generation
-        return True
-
-    @property
-    def are_left(self) -> bool:
-        """Return whether one is left after the present one."""
-        spent = self._generation == self._forks.generation
-        return self._left - spent > 0 and self._most > 0
 
 
 class ForkClient:

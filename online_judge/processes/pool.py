@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from adaexplore.core.errors import JudgeError
-from online_judge.processes.device_lock import DeviceLock
 from online_judge.processes.fork_client import ForkClient, ForkServerLost
+from online_judge.processes.gpu_lease import GpuLeases
 from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError, is_readable
@@ -85,7 +85,7 @@ class Pool:
         fork_client: ForkClient,
         fresh: Callable[[], ProcessSpec],
         target: int,
-        lock: DeviceLock | None = None,
+        leases: GpuLeases | None = None,
         role: Literal["candidate", "evaluator"] = "candidate",
     ) -> None:
         """Start nothing yet.
@@ -94,14 +94,14 @@ class Pool:
             fork_client: makes the processes.
             fresh: makes a private folder and the spec of a process in it; called from threads.
             target: how many are kept ready; with 0 each starts when it is asked for.
-            lock: of the device; None where starting disturbs nobody.
+            leases: of the device; None where no start disturbs a timing.
             role: of all of them.
         """
         self._role = role
         self._forks = fork_client
         self._fresh = fresh
         self._target = target
-        self._lock = lock
+        self._leases = leases
         self._changed = threading.Condition()
         self._ready: deque[ReadyProcess] = deque()
         self._starting = 0
@@ -221,12 +221,14 @@ class Pool:
     def _start(self, spec: ProcessSpec) -> ReadyProcess:
         our_end, process_end = channel.pair()
         ours, theirs = channel.pair()
+        lease = self._leases.lease() if self._leases is not None else None
         with contextlib.ExitStack() as while_it_starts:
             try:
-                with self._shared(), process_end, theirs:  # it starts CUDA as soon as it is forked
+                shared = lease.take("shared") if lease is not None else contextlib.nullcontext()
+                with shared, process_end, theirs:  # it starts CUDA as soon as it is forked
                     pid = self._forks.fork_process(process_end.fileno(), theirs.fileno(), spec)
-                    if self._lock is not None:
-                        while_it_starts.enter_context(self._lock.stoppable(pid))
+                    if lease is not None:
+                        while_it_starts.enter_context(lease.take("stoppable", pid))
             except (ForkServerLost, JudgeError):
                 our_end.close()
                 ours.close()
@@ -247,9 +249,6 @@ class Pool:
                     raise
                 raise StartFailed(f"{error} ({report.how}) {report.log[-500:]}".rstrip()) from None
         return ReadyProcess(process, our_end, Path(spec.folder), word, ours, pid)
-
-    def _shared(self) -> contextlib.AbstractContextManager[object]:
-        return contextlib.nullcontext() if self._lock is None else self._lock.hold(exclusive=False)
 
 
 def _first_word(sock: socket.socket, lifeline: socket.socket) -> dict[str, Any]:

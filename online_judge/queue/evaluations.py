@@ -7,8 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import Literal
 
-from adaexplore.core.errors import JudgeError, ProblemError
-from adaexplore.core.tunables import TUNABLES
+from adaexplore.core.errors import ProblemError
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import (
     CompileReport,
@@ -20,16 +19,16 @@ from adaexplore.core.wire import (
     ProfileReport,
 )
 from online_judge.common import printable
+from online_judge.processes.gpu_lease import Cancelled
 from online_judge.queue.cache import Question
 from online_judge.queue.job import Finding, Request
 from online_judge.queue.metrics import Metrics
 from online_judge.settings import Settings
 from online_judge.slots import baselines
 from online_judge.slots.compile_slot import CompileSlot
-from online_judge.slots.config_sweep import evaluate_tuned
 from online_judge.slots.device_slot import DeviceSlot
 from online_judge.slots.devices import Machine
-from online_judge.slots.sharing import Cancelled
+from online_judge.slots.jobs import EvaluationJob
 
 Slot = DeviceSlot | CompileSlot
 
@@ -115,7 +114,7 @@ class Evaluations:
         return Verdict(status=Status.LOAD, metadata=metadata)
 
     def run(self, slot: Slot, kind: JobKind, request: Request, cancelled: threading.Event) -> Finding:
-        """Evaluate a request on a slot; raises as the methods of :class:`DeviceSlot` do.
+        """Evaluate a request on a slot; raises as :meth:`DeviceSlot.run` does.
 
         A failing reference is the answer to a ``problem``, and raises ProblemError otherwise.
         """
@@ -123,7 +122,8 @@ class Evaluations:
         begin = time.monotonic()
         slot.stage_seconds = {}
         try:
-            found = self._run(slot, kind, request, cancelled)
+            recorded_ms = self._recorded_ms(request) if isinstance(request, EvaluationRequest) else None
+            found = slot.run(EvaluationJob(kind, request, recorded_ms), cancelled)
             # names and values in it are the candidate's: not every text can be sent
             found = type(found).model_validate(printable.tree(found.model_dump()))
             if isinstance(found, ProblemReport):
@@ -142,33 +142,6 @@ class Evaluations:
         finally:
             self.metrics.evaluated(kind, status)
             self.metrics.spent(slot.stage_seconds | {"slot": time.monotonic() - begin})
-
-    def _run(self, slot: Slot, kind: JobKind, request: Request, cancelled: threading.Event) -> Finding:
-        if isinstance(slot, DeviceSlot) and kind == "problem":
-            return self._check_problem(slot, request, cancelled)
-        if isinstance(request, EvaluationRequest):
-            if isinstance(slot, CompileSlot):
-                return slot.compile(request, cancelled)
-            if kind == "profile":
-                return slot.profile(request, cancelled)
-            if kind == "candidate":
-                tuned = request.tune_s and TUNABLES in request.custom_model_src
-                evaluate = evaluate_tuned if tuned else DeviceSlot.evaluate
-                return evaluate(slot, request, self._recorded_ms(request), cancelled)
-        raise JudgeError(f"jobs of kind {kind} cannot be run here")
-
-    def _check_problem(self, slot: DeviceSlot, request: Request, cancelled: threading.Event) -> ProblemReport:
-        asked = ProblemRequest(
-            original_model_src=request.original_model_src,
-            dtype_str=request.dtype_str,
-            seed_num=request.seed_num,
-            timeout=request.timeout or self.settings.runtime_timeout_s,
-            thorough=isinstance(request, ProblemRequest) and request.thorough,
-        )
-        try:
-            return self._problem_report(traits=slot.check_problem(asked, cancelled))
-        except ProblemError as error:
-            return self._problem_report(str(error))
 
     def _problem_report(self, reason: str = "", traits: ProblemTraits | None = None) -> ProblemReport:
         return ProblemReport(

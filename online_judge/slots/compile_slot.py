@@ -12,21 +12,22 @@ from typing import Any
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import CompileReport, EvaluationRequest
-from online_judge.processes.fork_client import Attempts, ForkClient, ForkServerLost
+from online_judge.processes.fork_client import ForkClient
+from online_judge.processes.gpu_lease import Cancelled
 from online_judge.processes.pool import Pool, ReadyProcess
 from online_judge.processes.process_handle import Report
-from online_judge.protocol.channel import Channel, ChannelClosed, FrameError, is_readable
+from online_judge.protocol.channel import Channel, FrameError, is_readable
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.sandbox.process_spec import ProcessSpec
 from online_judge.settings import Settings
 from online_judge.slots.compile_reports import compile_report
-from online_judge.slots.device_slot import Device
-from online_judge.slots.sharing import Cancelled
-from online_judge.slots.time_limits import CandidateTimeout, ReferenceTimeout, TimeLimits
+from online_judge.slots.conversation import WHOLE_MESSAGE_S, Attempts, ProcessLost, converse
+from online_judge.slots.devices import Device
+from online_judge.slots.jobs import EvaluationJob
+from online_judge.slots.time_limits import CandidateTimeout, TimeLimits
 
 log = logging.getLogger(__name__)
 
-_LOOK_S = 0.25
 _ANSWER_BYTES = 2**20
 _MAX_ARMED = 2
 _folder_numbers = itertools.count(1)
@@ -67,6 +68,11 @@ class CompileSlot:
         """End the processes that wait, for all slots that share them."""
         self._pool.close()
 
+    def run(self, job: EvaluationJob, cancelled: threading.Event) -> CompileReport:
+        """Do a job of kind ``compile``; see :meth:`compile`."""
+        assert isinstance(job.request, EvaluationRequest)
+        return self.compile(job.request, cancelled)
+
     def compile(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
         """Load and call a candidate once on tensors without data, each launch compiled and none executed.
 
@@ -77,85 +83,85 @@ class CompileSlot:
         """
         attempts = Attempts(self._forks)
         while attempts.another():
-            try:
-                process = self._pool.take(cancelled)
-            except ForkServerLost as error:
-                log.error("%s", error)
-                continue
-            if process is None:
-                raise Cancelled
-            report = self._play(process, request, cancelled, attempts)
-            if report is not None:
-                return report
-            log.warning("a process died from a signal: the compilation is tried once more")
+            with attempts.attempt():
+                ready = self._pool.take(cancelled)
+                if ready is None:
+                    raise Cancelled
+                report = self._compile_once(ready, request, cancelled, last=not attempts.are_left)
+                if report is not None:
+                    return report
+                log.warning("a process died from a signal: the compilation is tried once more")
         raise JudgeError("the judge's own processes died twice before this compilation; try again")
 
-    def _play(
-        self, ready: ReadyProcess, request: EvaluationRequest, cancelled: threading.Event, attempts: Attempts
+    def _compile_once(
+        self, ready: ReadyProcess, request: EvaluationRequest, cancelled: threading.Event, *, last: bool
     ) -> CompileReport | None:
-        """Give a process its job; afterwards nothing of it is left.
-
-        Returns:
-            None when it died from a signal, unless no attempt is left.
-        """
+        """Give a process its job and end it; None where a signal killed it and it was not the last try."""
         cap = self._settings.runtime_timeout_s
         limit_s = cap if request.timeout is None else min(request.timeout, cap)
-        watch = TimeLimits(limit_s)
-        end: dict[str, Any] | None = None
-        gone = False
-        try:
-            with ready.connection:
-                end = self._converse(Channel(ready.connection, _ANSWER_BYTES), request, watch, cancelled)
-        except CandidateTimeout as timeout:
-            message = f"not done after {limit_s} s during {timeout.stage.value}"
-            return CompileReport(ok=False, status=Status.TIMEOUT.value, message=message)
-        except ReferenceTimeout as timeout:
-            raise ProblemError(f"the reference was not done after {timeout}") from None
-        except (ChannelClosed, FrameError) as error:
-            log.debug("a compile process is gone: %s", error)
-            gone = True
-        finally:
-            self.stage_seconds = watch.stage_seconds
-            report = ready.process.end(self._forks, seems_dead=gone)
-            shutil.rmtree(ready.folder, ignore_errors=True)
-        if end is None:
-            return self._gone(report, watch) if not attempts.are_left or not report.died else None
-        if "reference_failed" in end and watch.whose == "reference":
-            raise ProblemError(str(end["reference_failed"]))
-        failed = Failure.from_claim(watch.stage, end["failed"]).to_json() if "failed" in end else None
-        return compile_report(failed, request.custom_model_src, str(ready.folder))
-
-    def _gone(self, report: Report, watch: TimeLimits) -> CompileReport:
-        """What the end of a process without a word means."""
-        if watch.whose == "reference":
-            raise ProblemError(f"the process that ran the reference ended {report.how}")
-        status = Status.OUT_OF_MEMORY if report.out_of_memory else Status.CRASH
-        message = f"the process ended {report.how} during {watch.stage.value}"
-        return CompileReport(ok=False, status=status.value, message=message)
-
-    def _converse(
-        self, process: Channel, request: EvaluationRequest, watch: TimeLimits, cancelled: threading.Event
-    ) -> dict[str, Any]:
-        """How the process says it ended, within everybody's time."""
+        limits = TimeLimits(limit_s)
+        self.stage_seconds = limits.stage_seconds
         order = {
             "reference": request.original_model_src,
             "source": request.custom_model_src,
             "dtype": request.dtype_str,
             "tf32": request.tf32,
         }
-        process.send_json(order)
-        while True:
-            wait_s = min(_LOOK_S, watch.remaining_s())
-            if cancelled.is_set():
-                raise Cancelled
-            if not is_readable(wait_s, process):
-                continue
-            message, _ = process.receive_json()
-            if isinstance(message.get("end"), dict):
-                watch.remaining_s()
-                end: dict[str, Any] = message["end"]
-                return end
-            stage = message.get("stage")
-            if stage not in (Stage.LOAD.value, Stage.CONSTRUCT.value, Stage.FORWARD.value):
-                raise FrameError("neither a stage nor an end")
-            watch.switch("candidate", stage)
+        end: dict[str, Any] | None = None
+        timed_out = lost = False
+        try:
+            with ready.connection:
+                end = converse(_Compiler(ready), order, [], limits, cancelled)
+        except CandidateTimeout:
+            timed_out = True
+        except ProcessLost as error:
+            log.debug("a compile process is gone: %s", error)
+            lost = True
+        finally:
+            ended = ready.process.end(self._forks, seems_dead=lost)
+            shutil.rmtree(ready.folder, ignore_errors=True)
+        if timed_out:
+            message = f"not done after {limit_s} s during {limits.stage.value}"
+            return CompileReport(ok=False, status=Status.TIMEOUT.value, message=message)
+        if end is None:
+            return None if ended.died and not last else self._gone(ended, limits)
+        if "reference_failed" in end and limits.whose == "reference":
+            raise ProblemError(str(end["reference_failed"]))
+        failed = Failure.from_claim(limits.stage, end["failed"]).to_json() if "failed" in end else None
+        return compile_report(failed, request.custom_model_src, str(ready.folder))
+
+    def _gone(self, ended: Report, limits: TimeLimits) -> CompileReport:
+        """Return the report on a process that ended without a result."""
+        if limits.whose == "reference":
+            raise ProblemError(f"the process that ran the reference ended {ended.how}")
+        status = Status.OUT_OF_MEMORY if ended.out_of_memory else Status.CRASH
+        message = f"the process ended {ended.how} during {limits.stage.value}"
+        return CompileReport(ok=False, status=status.value, message=message)
+
+
+class _Compiler:
+    """A compile process in a conversation; the candidate runs in it, so its messages are not trusted."""
+
+    def __init__(self, ready: ReadyProcess) -> None:
+        self._ready = ready
+        self._channel = Channel(ready.connection, _ANSWER_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
+
+    @property
+    def stopped(self) -> bool:
+        """Return False: a process that is stopped runs into its time limit."""
+        return False
+
+    def order(self, order: dict[str, Any], fds: list[int]) -> None:
+        """Send it the job."""
+        self._channel.send_json(order, fds)
+
+    def hear(self, timeout_s: float) -> dict[str, Any] | None:
+        """Return its next message in the form that conversations have."""
+        if not is_readable(timeout_s, self._channel):
+            return None
+        message, _ = self._channel.receive_json()
+        if isinstance(message.get("end"), dict):
+            return {"result": message["end"]}
+        if message.get("stage") not in (Stage.LOAD.value, Stage.CONSTRUCT.value, Stage.FORWARD.value):
+            raise FrameError("neither a stage nor an end")
+        return {"clock": "candidate", "stage": message["stage"]}

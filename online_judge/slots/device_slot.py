@@ -4,121 +4,68 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import itertools
 import logging
 import math
-import os
 import secrets
 import shutil
-import tempfile
 import threading
-import time
-from collections import OrderedDict
-from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.identity import text_digest
+from adaexplore.core.tunables import TUNABLES
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTraits, ProfileReport
+from adaexplore.core.wire import (
+    EvaluationRequest,
+    ProblemReport,
+    ProblemRequest,
+    ProblemTraits,
+    ProfileReport,
+)
 from online_judge.common import memory_errors
-from online_judge.common.cores import ANY_CORE, Cores
-from online_judge.processes.device_lock import DeviceLock
-from online_judge.processes.fork_client import Attempts, ForkClient, ForkServerLost
-from online_judge.processes.pool import Pool, ReadyProcess
-from online_judge.processes.process_handle import Report
-from online_judge.protocol.channel import ChannelClosed
+from online_judge.processes.fork_client import ForkClient
+from online_judge.processes.gpu_lease import Cancelled, GpuLeases, NotEnoughMemory
+from online_judge.processes.pool import ReadyProcess
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.findings import Stage
-from online_judge.sandbox.process_spec import DeviceKind, ProcessSpec
 from online_judge.settings import Settings
 from online_judge.slots import build_folders
 from online_judge.slots.clean_times import CleanTimes
-from online_judge.slots.evaluator_handle import WHOLE_MESSAGE_S, EvaluatorHandle
-from online_judge.slots.sharing import Cancelled, DeviceSharing, NotEnoughMemory
-from online_judge.slots.time_limits import CandidateTimeout, ReferenceTimeout, TimeLimits
-from online_judge.verdict import feedback, flags
-from online_judge.verdict.flags import Flag
+from online_judge.slots.config_sweep import evaluate_tuned
+from online_judge.slots.conversation import Attempts, ContextLost, Lost, ProcessLost, converse
+from online_judge.slots.device_processes import DeviceProcesses
+from online_judge.slots.devices import Device
+from online_judge.slots.evaluator_handle import EvaluatorHandle, Evaluators
+from online_judge.slots.jobs import EvaluationJob, EvaluationResult
+from online_judge.slots.played import Played, verdict_of
+from online_judge.slots.time_limits import CandidateTimeout, TimeLimits
+from online_judge.verdict import feedback
 
 log = logging.getLogger(__name__)
 
-_KEPT = {"cpu": 4, "cuda": 2}
-"""Evaluators of a slot, one a reference: each holds a CUDA context, about half a GB of the GPU's memory."""
-_SPARE_EVALUATORS = {"cpu": 1, "cuda": 2}
-"""Evaluators of a device that wait for a reference that no evaluator of a slot knows yet."""
-_LOOK_S = 0.25
-_ASLEEP_S = WHOLE_MESSAGE_S + 2.0
-"""A gap between two looks at an evaluator that only a stop of the gateway explains."""
-_job_numbers = itertools.count(1)
 
-
-@dataclass(frozen=True)
-class Device:
-    """A device that evaluations run on.
-
-    Attributes:
-        id: number towards clients.
-        kind: ``cuda`` or ``cpu``.
-        visible_devices: value of ``CUDA_VISIBLE_DEVICES`` for processes that use it.
-        hardware: its name.
-        cores: of the CPU, for its processes.
-    """
-
-    id: int
-    kind: DeviceKind
-    visible_devices: str
-    hardware: str
-    cores: Cores = ANY_CORE
-
-
-class _Lost(Exception):
-    """The evaluator is of no use any more: the job is done once more with another."""
-
-
-class _ContextLost(_Lost):
-    """The evaluator's CUDA context is broken; ``final`` is raised if that happens again."""
-
-    def __init__(self, final: JudgeError) -> None:
-        super().__init__(f"an evaluator lost its CUDA context: {final}")
-        self.final = final
-
-
-class _EvaluatorFailed(JudgeError):
+class EvaluatorFailed(JudgeError):
     """The judge's own code raised in the evaluator; the text names the exception."""
 
 
-class _EvaluatorLost(_Lost):
-    """The evaluator died, was stopped or said nonsense, in the time of ``whose``."""
-
-    def __init__(self, whose: str, stage: Stage) -> None:
-        super().__init__(f"an evaluator died in the time of the {whose}")
-        self.whose = whose
-        self.stage = stage
-
-
 @dataclass(frozen=True)
-class _Played:
-    """What came of one process.
+class _Query:
+    """What an evaluator is asked.
 
     Attributes:
-        folder: where it ran; gone by now.
-        report: how it ended.
-        result: the evaluator's finding; None where the candidate's time was up.
-        gone: whether it died before the evaluator had one.
-        timed_out: the stage in which the candidate's time was up; None where it was not.
-        sandbox: what was in force around it.
-        late: what the evaluator still said after that.
+        op: kind of the order.
+        request: the problem, and the candidate where there is one.
+        limit_s: time of the candidate.
+        cancelled: set when no client waits any more.
+        more: what only orders of this kind have.
     """
 
-    folder: str
-    report: Report
-    result: dict[str, Any] | None
-    gone: bool
-    timed_out: Stage | None
-    sandbox: dict[str, Any] | None
-    late: dict[str, Any] | None = None
+    op: Literal["evaluate", "sweep", "profile", "problem"]
+    request: EvaluationRequest | ProblemRequest
+    limit_s: int
+    cancelled: threading.Event
+    more: dict[str, Any] = field(default_factory=dict)
 
 
 class DeviceSlot:
@@ -129,8 +76,8 @@ class DeviceSlot:
         fork_client: ForkClient,
         device: Device,
         settings: Settings,
-        pools: Pools,
-        sharing: DeviceSharing,
+        leases: GpuLeases,
+        processes: DeviceProcesses,
         known: CleanTimes,
     ) -> None:
         """Start nothing yet; what is not the slot's own is shared by all slots of the device."""
@@ -138,14 +85,11 @@ class DeviceSlot:
         self.stage_seconds: dict[str, float] = {}  # of the latest job
         self._forks = fork_client
         self._settings = settings
-        self._pool = pools.candidates
-        self._sharing = sharing
+        self._leases = leases
+        self._processes = processes
         self._known = known
-        self._lock = DeviceLock(lock_file(fork_client, device))
-        self._evaluator_pool = pools.evaluators
-        self._evaluators: OrderedDict[str, EvaluatorHandle] = OrderedDict()  # by reference, the latest last
-        self._blank: EvaluatorHandle | None = None
-        sharing.on_alone.append(self._forget)
+        self._evaluators = Evaluators(fork_client, device.kind, processes, leases)
+        leases.on_alone.append(self._evaluators.forget)
 
     def start(self) -> None:
         """Have an evaluator get ready; without this the first evaluation waits for it.
@@ -153,7 +97,30 @@ class DeviceSlot:
         Raises:
             JudgeError: none can be started here.
         """
-        self._blank = self._new_evaluator(threading.Event())
+        self._evaluators.start()
+
+    def close(self) -> None:
+        """End the slot's evaluators."""
+        self._evaluators.close()
+
+    def run(self, job: EvaluationJob, cancelled: threading.Event) -> EvaluationResult:
+        """Do a job; a failing reference is the result of a ``problem``, and raises ProblemError otherwise.
+
+        Raises:
+            ProblemError: the reference fails.
+            JudgeError: the judge's own code raised, or its processes died twice in no one's time.
+            Cancelled: ``cancelled`` was set.
+        """
+        request = job.request
+        if isinstance(request, EvaluationRequest) and job.kind == "profile":
+            return self.profile(request, cancelled)
+        if isinstance(request, EvaluationRequest) and job.kind == "candidate":
+            if request.tune_s and TUNABLES in request.custom_model_src:
+                return evaluate_tuned(self, request, job.recorded_ms, cancelled)
+            return self.evaluate(request, job.recorded_ms, cancelled)
+        if job.kind == "problem":
+            return self._problem_report(request, cancelled)
+        raise JudgeError(f"jobs of kind {job.kind} cannot be run here")
 
     def evaluate(
         self, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
@@ -165,29 +132,25 @@ class DeviceSlot:
             JudgeError: the judge's own code raised, or its processes died twice, and in nobody's time.
             Cancelled: ``cancelled`` was set.
         """
-        limit_s = self._limit_s(request.timeout)
-        lost: _Lost | None = None
-        once = partial(self._evaluate_once, request, recorded_ms, limit_s, cancelled)
-        attempts = Attempts(self._forks)
+        query = self._query("evaluate", request, cancelled, recorded_ms=recorded_ms)
+        attempts = self._attempts(query)
         while attempts.another():
-            try:
-                verdict = self._sharing.use(request.original_model_src, cancelled, once)
-            except (_Lost, ForkServerLost) as error:
-                log.error("an attempt at a job ended early: %s", error)
-                lost = error if isinstance(error, _Lost) else None
-                continue
-            if memory_errors.explains(verdict):  # even alone
-                self._sharing.forget(request.original_model_src)
-            if verdict.status is Status.CRASH and verdict.metadata.get("died") and attempts.are_left:
-                log.warning("a process died from a signal: the job is tried once more")
-                continue
-            metadata = {key: value for key, value in verdict.metadata.items() if key != "died"}
-            if self.device.kind == "cuda":  # elsewhere equal runs are to give equal verdicts
-                metadata["seconds"] = {name: round(spent, 3) for name, spent in self.stage_seconds.items()}
-            return verdict.model_copy(update={"metadata": metadata})
-        self._require_harmless_reference(lost, request, limit_s, cancelled)
-        if isinstance(lost, _EvaluatorLost) and lost.whose != "none":
-            crash = feedback.of_crash("together with the judge's own processes, twice,", lost.stage)
+            with attempts.attempt() as alone:
+                played = self._play(query, request, alone=alone)
+                verdict = verdict_of(played, self._facts(request), query.limit_s)
+                if memory_errors.explains(verdict):  # even alone
+                    self._leases.forget(request.original_model_src)
+                if verdict.status is Status.CRASH and verdict.metadata.get("died") and attempts.are_left:
+                    log.warning("a process died from a signal: the job is tried once more")
+                    continue
+                metadata = {key: value for key, value in verdict.metadata.items() if key != "died"}
+                if self.executes:  # elsewhere equal runs are to give equal verdicts
+                    seconds = {name: round(spent, 3) for name, spent in self.stage_seconds.items()}
+                    metadata["seconds"] = seconds
+                return verdict.model_copy(update={"metadata": metadata})
+        self._require_harmless_reference(query, attempts.lost)
+        if isinstance(attempts.lost, ProcessLost) and attempts.lost.whose != "none":
+            crash = feedback.of_crash("together with the judge's own processes, twice,", attempts.lost.stage)
             return Verdict(status=Status.CRASH, metadata=self._facts(request) | crash)
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
 
@@ -204,18 +167,20 @@ class DeviceSlot:
         Raises:
             ProblemError, Cancelled: as :meth:`evaluate`.
         """
-        limit_s, more = math.ceil(wanted.budget_s) + 1, {"sweep": wanted.to_json()}
-
-        def once(alone: bool) -> _Played:
-            return self._play("sweep", request, None, limit_s, cancelled, alone=alone, more=more)
-
+        query = replace(
+            self._query("sweep", request, cancelled, sweep=wanted.to_json()),
+            limit_s=math.ceil(wanted.budget_s) + 1,
+        )
+        attempts = self._attempts(query, count=1)
         try:
-            played = self._sharing.use(request.original_model_src, cancelled, once)
-        except (NotEnoughMemory, _Lost, _EvaluatorFailed, ForkServerLost) as error:
+            while attempts.another():
+                with attempts.attempt() as alone:
+                    played = self._play(query, request, alone=alone)
+                    found = (played.result or played.late or {}).get("swept")
+                    return None if found is None else Swept.from_json(found)
+        except (NotEnoughMemory, EvaluatorFailed) as error:
             log.warning("a sweep ended early: %s", str(error) or "too little memory")
-            return None
-        result = played.result or played.late
-        return None if result is None or "swept" not in result else Swept.from_json(result["swept"])
+        return None
 
     def profile(self, request: EvaluationRequest, cancelled: threading.Event) -> ProfileReport:
         """Find out where a candidate spends its time.
@@ -227,29 +192,20 @@ class DeviceSlot:
             return ProfileReport(
                 status=Status.NOT_CHECKED.value, profile=None, message="profiles need a judge with a GPU"
             )
-        limit_s = self._limit_s(request.timeout)
-
-        def once(alone: bool) -> _Played:
-            return self._play("profile", request, None, limit_s, cancelled, alone=alone)
-
-        lost: _Lost | None = None
-        attempts = Attempts(self._forks)
+        query = self._query("profile", request, cancelled)
+        attempts = self._attempts(query)
         while attempts.another():
-            try:
-                played = self._sharing.use(request.original_model_src, cancelled, once)
-            except (_Lost, ForkServerLost) as error:
-                log.warning("a profile failed: %s", error)
-                lost = error if isinstance(error, _Lost) else None
-                continue
-            if played.timed_out is not None:
-                why = f"not done after {limit_s} s during {played.timed_out.value}"
-                return ProfileReport(status=Status.TIMEOUT.value, profile=None, message=why)
-            assert played.result is not None
-            if played.gone:
-                why = f"the process ended {played.report.how}"
-                return ProfileReport(status=Status.CRASH.value, profile=None, message=why)
-            return ProfileReport.model_validate(played.result["report"])
-        self._require_harmless_reference(lost, request, limit_s, cancelled)
+            with attempts.attempt() as alone:
+                played = self._play(query, request, alone=alone)
+                if played.timed_out is not None:
+                    why = f"not done after {query.limit_s} s during {played.timed_out.value}"
+                    return ProfileReport(status=Status.TIMEOUT.value, profile=None, message=why)
+                assert played.result is not None
+                if played.gone:
+                    why = f"the process ended {played.report.how}"
+                    return ProfileReport(status=Status.CRASH.value, profile=None, message=why)
+                return ProfileReport.model_validate(played.result["report"])
+        self._require_harmless_reference(query, attempts.lost)
         raise JudgeError("the judge's own processes failed twice at this profile; try again")
 
     def check_problem(self, request: ProblemRequest, cancelled: threading.Event) -> ProblemTraits | None:
@@ -262,47 +218,65 @@ class DeviceSlot:
             ProblemError: it fails or is too large here.
             JudgeError, Cancelled: as :meth:`evaluate`.
         """
-        limit_s = self._limit_s(request.timeout)
-        once = partial(self._check_once, request, limit_s, cancelled)
-        lost: _Lost | None = None
-        attempts = Attempts(self._forks)
+        query = self._query("problem", request, cancelled)
+        attempts = self._attempts(query)
         while attempts.another():
-            try:
-                result = self._sharing.use(request.original_model_src, cancelled, once)
-            except (_Lost, ForkServerLost) as error:
-                log.error("%s", error)
-                lost = error if isinstance(error, _Lost) else None
-                continue
-            traits = result.get("traits")
-            return None if traits is None else ProblemTraits.model_validate(traits)
-        self._raise_for_lost(lost)
+            with attempts.attempt() as alone:
+                traits = self._check(query, alone=alone).get("traits")
+                return None if traits is None else ProblemTraits.model_validate(traits)
+        self._raise_for_lost(attempts.lost)
         raise JudgeError("the judge's own processes died twice before they ran the reference; try again")
 
-    def _check_once(
-        self, request: ProblemRequest, limit_s: int, cancelled: threading.Event, alone: bool
-    ) -> dict[str, Any]:
-        order = {
-            "op": "problem",
-            "request": request.model_dump(mode="json"),
-            "seeds": self._seeds(request),
-            "alone": alone,
-        }
-        evaluator = self._evaluator_of(request.original_model_src, cancelled)
+    def _problem_report(
+        self, request: EvaluationRequest | ProblemRequest, cancelled: threading.Event
+    ) -> ProblemReport:
+        asked = ProblemRequest(
+            original_model_src=request.original_model_src,
+            dtype_str=request.dtype_str,
+            seed_num=request.seed_num,
+            timeout=request.timeout or self._settings.runtime_timeout_s,
+            thorough=isinstance(request, ProblemRequest) and request.thorough,
+        )
+        reason, traits = "", None
         try:
-            result = self._converse(evaluator, order, [], limit_s, cancelled)
-        except ReferenceTimeout as timeout:
-            evaluator.end()
-            raise ProblemError(f"the reference was not done after {timeout}") from None
+            traits = self.check_problem(asked, cancelled)
+        except ProblemError as error:
+            reason = str(error)
+        return ProblemReport(
+            ok=not reason,
+            reason=reason,
+            device=self.device.kind,
+            hardware=self.device.hardware,
+            traits=traits,
+        )
+
+    def _query(
+        self,
+        op: Literal["evaluate", "sweep", "profile", "problem"],
+        request: EvaluationRequest | ProblemRequest,
+        cancelled: threading.Event,
+        **more: Any,
+    ) -> _Query:
+        cap = self._settings.runtime_timeout_s
+        limit_s = cap if request.timeout is None else min(request.timeout, cap)
+        return _Query(op, request, limit_s, cancelled, more)
+
+    def _attempts(self, query: _Query, count: int = 2) -> Attempts:
+        return Attempts(self._forks, self._leases, query.request.original_model_src, query.cancelled, count)
+
+    def _check(self, query: _Query, *, alone: bool) -> dict[str, Any]:
+        """Return what an evaluator finds about a problem with no candidate attached."""
+        evaluator = self._evaluators.of(query.request.original_model_src, query.cancelled)
+        try:
+            result = self._converse(evaluator, query, self._order(query, alone=alone))
         except Cancelled:
-            evaluator.end()
+            evaluator.end()  # the reference runs in it and cannot be interrupted
             raise
         evaluator.rest()
         self._raise_for_reference(result, evaluator)
         return result
 
-    def _require_harmless_reference(
-        self, lost: _Lost | None, request: EvaluationRequest, limit_s: int, cancelled: threading.Event
-    ) -> None:
+    def _require_harmless_reference(self, query: _Query, lost: Lost | None) -> None:
         """Where an evaluator died at the reference's work, run the reference once with no candidate attached.
 
         Raises:
@@ -310,140 +284,53 @@ class DeviceSlot:
             JudgeError: the evaluator lost its CUDA context twice.
             Cancelled: as :meth:`evaluate`.
         """
-        if isinstance(lost, _ContextLost):
+        if isinstance(lost, ContextLost):
             raise lost.final
-        if not isinstance(lost, _EvaluatorLost) or lost.whose != "reference":
+        if not isinstance(lost, ProcessLost) or lost.whose != "reference":
             return
-        asked = ProblemRequest(
-            original_model_src=request.original_model_src,
-            dtype_str=request.dtype_str,
-            seed_num=request.seed_num,
+        request = ProblemRequest(
+            original_model_src=query.request.original_model_src,
+            dtype_str=query.request.dtype_str,
+            seed_num=query.request.seed_num,
         )
-        once = partial(self._check_once, asked, limit_s, cancelled)
-        try:
-            self._sharing.use(request.original_model_src, cancelled, once)
-        except _Lost as again:
-            self._raise_for_lost(again)
+        check = replace(query, op="problem", request=request, more={})
+        attempts = self._attempts(check, count=1)
+        while attempts.another():
+            with attempts.attempt() as alone:
+                self._check(check, alone=alone)
+                return
+        self._raise_for_lost(attempts.lost)
+        if attempts.lost is None:
+            raise JudgeError("the judge's fork server died while it ran the reference; try again")
 
-    def _evaluator_of(self, reference: str, cancelled: threading.Event) -> EvaluatorHandle:
-        """Return the evaluator that serves this reference and no other; a new one where there is none.
-
-        Raises:
-            Cancelled: ``cancelled`` was set.
-            ForkServerLost, JudgeError: none can be started.
-        """
-        key = text_digest(reference)
-        known = self._evaluators.pop(key, None)
-        if known is None:
-            known, self._blank = self._blank, None
-        if known is None or not known.wake():
-            if known is not None:
-                known.end()
-            known = self._new_evaluator(cancelled)
-        self._evaluators[key] = known
-        while len(self._evaluators) > _KEPT[self.device.kind]:
-            _, oldest = self._evaluators.popitem(last=False)
-            threading.Thread(target=oldest.end, name="end-evaluator", daemon=True).start()
-        return known
-
-    def _new_evaluator(self, cancelled: threading.Event) -> EvaluatorHandle:
-        process = self._evaluator_pool.take(cancelled)
-        if process is None:
-            raise Cancelled
-        return EvaluatorHandle(process, self._forks, self._lock)
-
-    def _forget(self) -> None:
-        """End the evaluators: another slot needs the device's memory."""
-        while self._evaluators:
-            self._evaluators.popitem()[1].end()
-
-    def close(self) -> None:
-        """Let the evaluators go."""
-        self._forget()
-        if self._blank is not None:
-            self._blank.end()
-
-    def _limit_s(self, timeout: int | None) -> int:
-        cap = self._settings.runtime_timeout_s
-        return cap if timeout is None else min(timeout, cap)
-
-    def _evaluate_once(
-        self,
-        request: EvaluationRequest,
-        recorded_ms: float | None,
-        limit_s: int,
-        cancelled: threading.Event,
-        alone: bool,
-    ) -> Verdict:
-        played = self._play("evaluate", request, recorded_ms, limit_s, cancelled, alone=alone)
-        facts = self._facts(request) | {"sandbox": played.sandbox}
-        if played.timed_out is not None:
-            timeout = feedback.of_timeout(limit_s, played.timed_out)
-            return Verdict(status=Status.TIMEOUT, metadata=facts | timeout)
-        assert played.result is not None
-        printed = feedback.log_tail(feedback.scrub(played.report.log, played.folder))
-        tail = {"stdout": printed} if printed else {}
-        if played.gone:
-            why = played.result["why"]
-            stage = Stage(played.result["stage"])
-            if played.report.out_of_memory:
-                return Verdict(status=Status.OUT_OF_MEMORY, metadata=facts | feedback.of_memory(stage) | tail)
-            how = f"({why})" if why else played.report.how
-            crash = feedback.of_crash(how, stage) | tail
-            died = {"died": True} if played.report.died and not why else {}
-            return Verdict(status=Status.CRASH, metadata=facts | crash | died)
-        verdict = Verdict.model_validate(played.result["verdict"])
-        more = {} if verdict.correct else tail
-        if played.report.orphans and verdict.correct:
-            evidence = f"{played.report.orphans} processes were left running"
-            more = flags.added(verdict.metadata, Flag("background_threads", evidence))
-        return verdict.model_copy(update={"metadata": verdict.metadata | more}) if more else verdict
-
-    def _play(
-        self,
-        op: str,
-        request: EvaluationRequest,
-        recorded_ms: float | None,
-        limit_s: int,
-        cancelled: threading.Event,
-        *,
-        alone: bool,
-        more: dict[str, Any] | None = None,
-    ) -> _Played:
+    def _play(self, query: _Query, request: EvaluationRequest, *, alone: bool) -> Played:
         """Bring the evaluator and a fresh process together; afterwards nothing of the process is left.
 
         Raises:
             ProblemError: the reference fails or takes too long.
-            Cancelled, NotEnoughMemory, _EvaluatorLost, ForkServerLost: there is no result.
+            Cancelled, NotEnoughMemory, Lost, ForkServerLost: there is no result.
         """
-        evaluator = self._evaluator_of(request.original_model_src, cancelled)
-        ready = self._take_candidate(request, cancelled)
+        evaluator = self._evaluators.of(query.request.original_model_src, query.cancelled)
+        build_dir = build_folders.made(request.build_dir, self._settings.build_dir)
+        ready = self._processes.candidate(build_dir, query.cancelled)
         result: dict[str, Any] | None = None
         late: dict[str, Any] | None = None
         timed_out: Stage | None = None
         sandbox = self._in_force(ready)
         clean = CleanTimes.key(request)
         order = {
-            "op": op,
-            "request": request.model_dump(mode="json", exclude={"kernel_code"}),
-            "build_dir": build_folders.made(request.build_dir, self._settings.build_dir),
+            "build_dir": build_dir,
             "folder": str(ready.folder),
-            "seeds": self._seeds(request),
             "clean_ms": self._known.get(clean),
+            "recorded_ms": None,
             "job": "" if self._settings.repeatable else secrets.token_hex(8),
-            "recorded_ms": recorded_ms,
             "facts": self._facts(request) | {"sandbox": sandbox},
-            "alone": alone,
-        } | (more or {})
+        } | self._order(query, alone=alone)
         try:
             with ready.connection:
-                fd = ready.connection.fileno()
-                result = self._converse(evaluator, order, [fd], limit_s, cancelled, ready.supervisor)
+                result = self._converse(evaluator, query, order, ready)
         except CandidateTimeout as timeout:
             timed_out = timeout.stage
-        except ReferenceTimeout as timeout:
-            evaluator.end()
-            raise ProblemError(f"the reference was not done after {timeout}") from None
         finally:
             gone = result is not None and result["kind"] == "candidate_gone"
             report = ready.process.end(self._forks, seems_dead=gone)
@@ -451,66 +338,40 @@ class DeviceSlot:
             if result is None:
                 late = evaluator.settle()
             evaluator.rest()
-        if timed_out is not None and late is None:  # nothing came of its process's end: it did not run itself
-            raise _EvaluatorLost("candidate", timed_out)
+        if timed_out is not None and late is None:  # the evaluator did not notice its process's end: it hung
+            raise ProcessLost("candidate", timed_out)
         if result is not None:
             self._raise_for_reference(result, evaluator)
             self._known.note(clean, result.get("clean_ms"))
-        return _Played(str(ready.folder), report, result, gone, timed_out, sandbox, late)
+        return Played(str(ready.folder), report, result, gone, timed_out, sandbox, late)
 
-    def _take_candidate(self, request: EvaluationRequest, cancelled: threading.Event) -> ReadyProcess:
-        """A process that waits for this candidate: armed before, or started now if the job needs its own."""
-        build_dir = build_folders.made(request.build_dir, self._settings.build_dir)
-        if build_dir is not None:
-            return self._pool.start_now(
-                partial(fresh_spec, self._forks, self.device, self._settings, build_dir)
-            )
-        ready = self._pool.take(cancelled)
-        if ready is None:
-            raise Cancelled
-        return ready
+    def _order(self, query: _Query, *, alone: bool) -> dict[str, Any]:
+        words = f"{text_digest(query.request.original_model_src)}:{query.request.seed_num}".encode()
+        return {
+            "op": query.op,
+            "request": query.request.model_dump(mode="json", exclude={"kernel_code"}),
+            # the key of this problem's hidden seeds: all that evaluators know of the secret
+            "seeds": hmac.new(self._settings.secret, words, hashlib.sha256).hexdigest(),
+            "alone": alone,
+        } | query.more
 
     def _converse(
         self,
         evaluator: EvaluatorHandle,
+        query: _Query,
         order: dict[str, Any],
-        fds: list[int],
-        limit_s: float,
-        cancelled: threading.Event,
-        supervisor: int = 0,
+        ready: ReadyProcess | None = None,
     ) -> dict[str, Any]:
-        """Give the evaluator an order and wait for its result within everybody's time."""
-        watch = TimeLimits(limit_s, self._lock.stopped_s, evaluator.waited_s)
-        self.stage_seconds = watch.stage_seconds
+        """Have the evaluator do a job, with a candidate process or none; one that fails at it is ended."""
+        limits = TimeLimits(query.limit_s, self._leases.stopped_s, evaluator.waited_s)
+        self.stage_seconds = limits.stage_seconds
+        evaluator.attach(ready.supervisor if ready is not None else 0)
+        fds = [ready.connection.fileno()] if ready is not None else []
         try:
-            evaluator.order(order, fds, supervisor)
-            looked = time.monotonic()
-            while True:
-                message = evaluator.hear(0)  # what it said while this process was stopped counts
-                if (gap_s := time.monotonic() - looked) > _ASLEEP_S:
-                    watch.forgive(gap_s)
-                looked = time.monotonic()
-                wait_s = min(_LOOK_S, watch.remaining_s())
-                if cancelled.is_set():
-                    raise Cancelled
-                message = message or evaluator.hear(wait_s)
-                if message is None and evaluator.stopped:
-                    raise ChannelClosed("it was stopped")
-                if message is None:
-                    continue
-                if "result" in message:
-                    result: dict[str, Any] = message["result"]
-                    watch.switch("none", "")
-                    return result
-                watch.switch(message["clock"], message["stage"])
-        except (ChannelClosed, LookupError, TypeError, ValueError) as error:  # gone, or no honest evaluator
+            return converse(evaluator, order, fds, limits, query.cancelled)
+        except (ProcessLost, ProblemError):
             evaluator.end()
-            raise _EvaluatorLost(watch.whose, watch.stage) from error
-
-    def _seeds(self, request: EvaluationRequest | ProblemRequest) -> str:
-        """Return the key of this problem's hidden seeds: all that evaluators know of the secret."""
-        words = f"{text_digest(request.original_model_src)}:{request.seed_num}".encode()
-        return hmac.new(self._settings.secret, words, hashlib.sha256).hexdigest()
+            raise
 
     def _in_force(self, ready: ReadyProcess) -> dict[str, Any] | None:
         """Return the sandbox around a candidate, with the level of the evaluator's."""
@@ -524,11 +385,11 @@ class DeviceSlot:
         facts = {"hardware": self.device.hardware, "device": device}
         return facts | feedback.of_precision(request.tf32, cuda=cuda)
 
-    def _raise_for_lost(self, lost: _Lost | None) -> None:
+    def _raise_for_lost(self, lost: Lost | None) -> None:
         """Raise for an evaluator that was lost while no candidate was attached."""
-        if isinstance(lost, _ContextLost):
+        if isinstance(lost, ContextLost):
             raise lost.final
-        if isinstance(lost, _EvaluatorLost) and lost.whose == "reference":
+        if isinstance(lost, ProcessLost) and lost.whose == "reference":
             raise ProblemError("the process that ran the reference died twice, also without a candidate")
 
     def _raise_for_reference(self, result: dict[str, Any], evaluator: EvaluatorHandle) -> None:
@@ -538,81 +399,15 @@ class DeviceSlot:
         final: JudgeError
         if result["kind"] == "judge_failed":
             evaluator.end()  # the exception may have left it in any state
-            final = _EvaluatorFailed(f"the judge failed: {result['error']}")
+            final = EvaluatorFailed(f"the judge failed: {result['error']}")
         elif result["kind"] == "reference_failed":
             final = ProblemError(str(result["reason"]))
         else:
             return
         if result["broken"]:
             evaluator.end()
-            raise _ContextLost(final)
+            raise ContextLost(final)
         raise final
-
-
-def lock_file(fork_client: ForkClient, device: Device) -> Path:
-    """One file per device: for a GPU one that other judges of this user find as well."""
-    if device.kind == "cpu":
-        return fork_client.home / "cpu.lock"
-    name = f"judge-{os.getuid()}-gpu-{device.visible_devices}.lock"
-    return Path(tempfile.gettempdir(), name.replace("/", "_"))
-
-
-@dataclass(frozen=True)
-class Pools:
-    """Processes of one device that wait for work."""
-
-    candidates: Pool
-    evaluators: Pool
-
-    def fill(self) -> None:
-        """Begin to make ready what should be."""
-        self.candidates.fill()
-        self.evaluators.fill()
-
-    def close(self) -> None:
-        """End all that wait."""
-        self.candidates.close()
-        self.evaluators.close()
-
-
-def pools_of(fork_client: ForkClient, device: Device, settings: Settings) -> Pools:
-    """Return the waiting processes of a device."""
-    target = settings.armed_players
-    if target is None:
-        target = 1 if device.kind == "cpu" else max(2, settings.max_concurrent_evals)
-    lock = None if device.kind == "cpu" else DeviceLock(lock_file(fork_client, device))
-    candidate = partial(fresh_spec, fork_client, device, settings, None)
-    evaluator = partial(_evaluator_spec, fork_client, device, settings)
-    return Pools(
-        Pool(fork_client, candidate, target, lock),
-        Pool(fork_client, evaluator, min(target, _SPARE_EVALUATORS[device.kind]), lock, "evaluator"),
-    )
-
-
-def _evaluator_spec(fork_client: ForkClient, device: Device, settings: Settings) -> ProcessSpec:
-    return replace(
-        fresh_spec(fork_client, device, settings, None),
-        role="evaluator",
-        timing_cores=device.cores.timing,
-        cpu_max_elements=settings.cpu_max_elements,
-        cpu_max_flops=settings.cpu_max_flops,
-    )
-
-
-def fresh_spec(
-    fork_client: ForkClient, device: Device, settings: Settings, build_dir: str | None
-) -> ProcessSpec:
-    """A new private folder and the spec of a process in it."""
-    folder = fork_client.home / f"job-{next(_job_numbers)}"
-    folder.mkdir(mode=0o700, parents=True)  # the judge's own folder may have been cleared away
-    return ProcessSpec(
-        folder=str(folder),
-        device=device.kind,
-        visible_devices=device.visible_devices,
-        compile_target=settings.compile_target,
-        build_dir=build_dir,
-        cores=device.cores.others,
-    )
 
 
 def _public(sandbox: dict[str, Any] | None) -> dict[str, Any] | None:

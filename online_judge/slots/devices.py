@@ -8,15 +8,34 @@ import subprocess
 from dataclasses import dataclass
 
 from adaexplore.core.errors import ConfigError
-from online_judge.common.cores import share_out
+from online_judge.common.cores import ANY_CORE, Cores, share_out
 from online_judge.processes.fork_client import ForkClient
+from online_judge.sandbox.process_spec import DeviceKind
 from online_judge.settings import Settings
-from online_judge.slots.device_slot import Device
 
 log = logging.getLogger(__name__)
 
 _SMI_S = 10.0
 _MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that evaluations run on.
+
+    Attributes:
+        id: number towards clients.
+        kind: ``cuda`` or ``cpu``.
+        visible_devices: value of ``CUDA_VISIBLE_DEVICES`` for processes that use it.
+        hardware: its name.
+        cores: of the CPU, for its processes.
+    """
+
+    id: int
+    kind: DeviceKind
+    visible_devices: str
+    hardware: str
+    cores: Cores = ANY_CORE
 
 
 @dataclass(frozen=True)

@@ -1,31 +1,37 @@
-"""An evaluator, as its slot sees it: orders go to it, leases and results come from it."""
+"""The evaluators of a slot: orders go to them, requests for leases and results come back."""
 
 from __future__ import annotations
 
+import threading
 import time
+from collections import OrderedDict
 from typing import Any
 
-from online_judge.processes.device_lock import DeviceLock
+from adaexplore.core.identity import text_digest
 from online_judge.processes.fork_client import ForkClient
+from online_judge.processes.gpu_lease import EvaluatorLeases, GpuLeases
 from online_judge.processes.pool import ReadyProcess
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError, is_readable
 from online_judge.sandbox import linux
-from online_judge.slots.leases import EvaluatorLeases
+from online_judge.sandbox.process_spec import DeviceKind
+from online_judge.slots.conversation import WHOLE_MESSAGE_S
+from online_judge.slots.device_processes import DeviceProcesses
 
+_KEPT = {"cpu": 4, "cuda": 2}
+"""Evaluators of a slot, one a reference: each holds a CUDA context, about half a GB of the GPU's memory."""
 _PATIENCE_S = 10.0
-WHOLE_MESSAGE_S = 10.0
 _MAX_MESSAGE_BYTES = 64 * 2**20
 
 
 class EvaluatorHandle:
     """Used from one thread at a time; what runs in the process is not trusted."""
 
-    def __init__(self, process: ReadyProcess, forks: ForkClient, lock: DeviceLock) -> None:
-        """Take over a process that is ready; leases are taken from ``lock`` at its word."""
+    def __init__(self, process: ReadyProcess, forks: ForkClient, leases: GpuLeases) -> None:
+        """Take over a process that is ready; the leases that it asks for are taken from ``leases``."""
         self._process = process
         self._forks = forks
         self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
-        self._leases = EvaluatorLeases(lock, self._channel.send_json)
+        self._leases = EvaluatorLeases(leases, self._channel.send_json)
         self._frozen: set[int] = set()
         self.ended = False
 
@@ -39,13 +45,16 @@ class EvaluatorHandle:
         """Return whether somebody has stopped its process: it is of no use then."""
         return self._process.stopped
 
-    def order(self, order: dict[str, Any], fds: list[int], supervisor: int) -> None:
-        """Give an order; ``supervisor`` is the process id above its candidate's.
+    def attach(self, supervisor: int) -> None:
+        """Name the process id above the candidate of the next order; 0 where there is none."""
+        self._leases.supervisor = supervisor
+
+    def order(self, order: dict[str, Any], fds: list[int]) -> None:
+        """Send an order.
 
         Raises:
             ChannelClosed: it is gone.
         """
-        self._leases.supervisor = supervisor
         self._channel.send_json(order, fds)
 
     def waited_s(self) -> float:
@@ -110,3 +119,61 @@ class EvaluatorHandle:
             pass
         self.end()
         return None
+
+
+class Evaluators:
+    """A slot's evaluators, one for each of the latest references."""
+
+    def __init__(
+        self, fork_client: ForkClient, kind: DeviceKind, processes: DeviceProcesses, leases: GpuLeases
+    ) -> None:
+        """Have none yet."""
+        self._forks = fork_client
+        self._most = _KEPT[kind]
+        self._processes = processes
+        self._leases = leases
+        self._of: OrderedDict[str, EvaluatorHandle] = OrderedDict()  # by reference, the latest last
+        self._unused: EvaluatorHandle | None = None
+
+    def start(self) -> None:
+        """Start the one that serves the first reference.
+
+        Raises:
+            JudgeError: none can be started here.
+        """
+        self._unused = self._start(threading.Event())
+
+    def of(self, reference: str, cancelled: threading.Event) -> EvaluatorHandle:
+        """Return the evaluator that serves this reference and no other; a new one where there is none.
+
+        Raises:
+            Cancelled: ``cancelled`` was set.
+            ForkServerLost, JudgeError: none can be started.
+        """
+        key = text_digest(reference)
+        known = self._of.pop(key, None)
+        if known is None:
+            known, self._unused = self._unused, None
+        if known is None or not known.wake():
+            if known is not None:
+                known.end()
+            known = self._start(cancelled)
+        self._of[key] = known
+        while len(self._of) > self._most:
+            _, oldest = self._of.popitem(last=False)
+            threading.Thread(target=oldest.end, name="end-evaluator", daemon=True).start()
+        return known
+
+    def forget(self) -> None:
+        """End those that know a reference, which frees their memory of the device."""
+        while self._of:
+            self._of.popitem()[1].end()
+
+    def close(self) -> None:
+        """End all."""
+        self.forget()
+        if self._unused is not None:
+            self._unused.end()
+
+    def _start(self, cancelled: threading.Event) -> EvaluatorHandle:
+        return EvaluatorHandle(self._processes.evaluator(cancelled), self._forks, self._leases)

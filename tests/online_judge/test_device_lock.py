@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from online_judge.processes.device_lock import DeviceLock
+from online_judge.processes.gpu_lease import GpuLeases
 
 from .live import wait_until
 
@@ -22,25 +22,25 @@ PATIENCE_S = 30.0
 
 
 def hold_until(path: str, exclusive: bool, held: Event, release: Event) -> None:
-    with DeviceLock(path).hold(exclusive=exclusive):
+    with GpuLeases(path).lease().take("exclusive" if exclusive else "shared"):
         held.set()
         release.wait(PATIENCE_S)
 
 
 def hold_again_and_again(path: str, started: Event, stop: Event) -> None:
     """Shared use after shared use, with hardly a gap."""
-    lock = DeviceLock(path)
+    lock = GpuLeases(path)
     while not stop.is_set():
-        with lock.hold(exclusive=False):
+        with lock.lease().take("shared"):
             started.set()
             time.sleep(0.02)
 
 
 def count_up(path: str, counter: str, rounds: int) -> None:
     """A read and a write that lose updates unless they exclude each other."""
-    lock = DeviceLock(path)
+    lock = GpuLeases(path)
     for _ in range(rounds):
-        with lock.hold(exclusive=True):
+        with lock.lease().take("exclusive"):
             value = int(Path(counter).read_text())
             time.sleep(0.001)
             Path(counter).write_text(str(value + 1))
@@ -65,9 +65,9 @@ def path(tmp_path: Path) -> str:
     return str(tmp_path / "gpu.lock")
 
 
-def in_thread(lock: DeviceLock, *, exclusive: bool, got: list[str], name: str) -> threading.Thread:
+def in_thread(lock: GpuLeases, *, exclusive: bool, got: list[str], name: str) -> threading.Thread:
     def use() -> None:
-        with lock.hold(exclusive=exclusive):
+        with lock.lease().take("exclusive" if exclusive else "shared"):
             got.append(name)
 
     thread = threading.Thread(target=use, daemon=True)
@@ -77,10 +77,10 @@ def in_thread(lock: DeviceLock, *, exclusive: bool, got: list[str], name: str) -
 
 def test_shared_users_are_there_together_and_an_exclusive_one_alone(path: str) -> None:
     held, release = SPAWN.Event(), SPAWN.Event()
-    lock = DeviceLock(path)
+    lock = GpuLeases(path)
     with processes((hold_until, (path, False, held, release))):
         assert held.wait(PATIENCE_S)
-        with lock.hold(exclusive=False) as waited_s:
+        with lock.lease().take("shared") as waited_s:
             assert waited_s < 1.0
         got: list[str] = []
         timer = in_thread(lock, exclusive=True, got=got, name="timer")
@@ -107,7 +107,7 @@ def test_stream_of_shared_users_does_not_starve_an_exclusive_one(path: str) -> N
             assert all(each.wait(PATIENCE_S) for each in started)
             waits = []
             for _ in range(5):
-                with DeviceLock(path).hold(exclusive=True) as waited_s:
+                with GpuLeases(path).lease().take("exclusive") as waited_s:
                     waits.append(waited_s)
         finally:
             stop.set()
@@ -115,9 +115,9 @@ def test_stream_of_shared_users_does_not_starve_an_exclusive_one(path: str) -> N
 
 
 def test_waiting_exclusive_user_keeps_later_shared_ones_out(path: str) -> None:
-    lock = DeviceLock(path)
+    lock = GpuLeases(path)
     got: list[str] = []
-    with lock.hold(exclusive=False):
+    with lock.lease().take("shared"):
         timer = in_thread(lock, exclusive=True, got=got, name="timer")
         timer.join(0.2)
         late = in_thread(lock, exclusive=False, got=got, name="late")
@@ -134,7 +134,7 @@ def test_killed_holder_frees_the_device(path: str, exclusive: bool) -> None:
     with processes((hold_until, (path, exclusive, held, release))) as (holder,):
         assert held.wait(PATIENCE_S)
         got: list[str] = []
-        waiting = in_thread(DeviceLock(path), exclusive=True, got=got, name="timer")
+        waiting = in_thread(GpuLeases(path), exclusive=True, got=got, name="timer")
         waiting.join(0.1)
         assert got == []
         assert holder.pid is not None
@@ -144,27 +144,27 @@ def test_killed_holder_frees_the_device(path: str, exclusive: bool) -> None:
 
 
 def test_killed_waiter_leaves_the_turnstile(path: str) -> None:
-    lock = DeviceLock(path)
+    lock = GpuLeases(path)
     held, release = SPAWN.Event(), SPAWN.Event()
-    with lock.hold(exclusive=False):
+    with lock.lease().take("shared"):
         with processes((hold_until, (path, True, held, release))) as (waiter,):
             turnstile = os.stat(f"{path}.turn").st_ino
             wait_until(lambda: f":{turnstile} " in Path("/proc/locks").read_text())
             assert waiter.pid is not None
             os.kill(waiter.pid, signal.SIGKILL)
-        with DeviceLock(path).hold(exclusive=False) as waited_s:
+        with GpuLeases(path).lease().take("shared") as waited_s:
             assert waited_s < 5.0
 
 
 def test_waiting_time_is_told(path: str) -> None:
-    lock = DeviceLock(path)
+    lock = GpuLeases(path)
     waits = []
 
     def wait_for_it() -> None:
-        with lock.hold(exclusive=True) as waited_s:
+        with lock.lease().take("exclusive") as waited_s:
             waits.append(waited_s)
 
-    with lock.hold(exclusive=True):
+    with lock.lease().take("exclusive"):
         thread = threading.Thread(target=wait_for_it)
         thread.start()
         turnstile = os.stat(f"{path}.turn").st_ino
@@ -178,4 +178,4 @@ def test_lock_file_that_is_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").touch()
     (tmp_path / "gpu.lock").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(OSError, match=r"gpu\.lock"):
-        DeviceLock(tmp_path / "gpu.lock")
+        GpuLeases(tmp_path / "gpu.lock")

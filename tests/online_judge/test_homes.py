@@ -13,7 +13,8 @@ import pytest
 from online_judge.processes import temporary_folders
 
 KEEPER = (
-    "import os, sys\nfrom online_judge.processes import temporary_folders\nhome, lock = temporary_folders.make()\n"
+    "import os, sys\nfrom online_judge.processes import temporary_folders\n"
+    "home, lock = temporary_folders.make()\n"
     "if os.fork():\n    print(home, flush=True)\n"  # as gateway and fork server
     "sys.stdin.read()\n"
 )

@@ -12,10 +12,10 @@ import pytest
 
 from online_judge.common.cores import ANY_CORE, Cores, run_on
 from online_judge.evaluator.leases import Leases
-from online_judge.processes.device_lock import DeviceLock
+from online_judge.processes import gpu_lease
+from online_judge.processes.gpu_lease import EvaluatorLeases, GpuLeases
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel
-from online_judge.slots.leases import EvaluatorLeases
 
 from .live import wait_until
 
@@ -25,12 +25,12 @@ PATIENCE_S = 20.0
 class Evaluator:
     """One side asks, the other obeys in a thread until the first is closed."""
 
-    def __init__(self, lock: DeviceLock, cores: Cores = ANY_CORE) -> None:
+    def __init__(self, leases: GpuLeases, cores: Cores = ANY_CORE) -> None:
         theirs, ours = channel.pair()
         self.control = Channel(theirs)
         self.leases = Leases(self.control, cores)
         self._ours = Channel(ours)
-        self.desk = EvaluatorLeases(lock, self._ours.send_json)
+        self.desk = EvaluatorLeases(leases, self._ours.send_json)
         self._thread = threading.Thread(target=self._obey, daemon=True)
         self._thread.start()
 
@@ -48,13 +48,13 @@ class Evaluator:
 
 
 @pytest.fixture
-def lock(tmp_path: Path) -> DeviceLock:
-    return DeviceLock(tmp_path / "gpu.lock")
+def leases(tmp_path: Path) -> GpuLeases:
+    return GpuLeases(tmp_path / "gpu.lock")
 
 
 @pytest.fixture
-def evaluator(lock: DeviceLock) -> Iterator[Evaluator]:
-    made = Evaluator(lock)
+def evaluator(leases: GpuLeases) -> Iterator[Evaluator]:
+    made = Evaluator(leases)
     yield made
     made.die()
 
@@ -74,8 +74,8 @@ def state_of_child(pid: int) -> str:
     return Path(f"/proc/{grandchild}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-def test_exclusive_lease_keeps_others_out(lock: DeviceLock, evaluator: Evaluator) -> None:
-    other = Evaluator(lock)
+def test_exclusive_lease_keeps_others_out(leases: GpuLeases, evaluator: Evaluator) -> None:
+    other = Evaluator(leases)
     got: list[str] = []
 
     def use() -> None:
@@ -95,16 +95,16 @@ def test_exclusive_lease_keeps_others_out(lock: DeviceLock, evaluator: Evaluator
     other.die()
 
 
-def test_shared_leases_are_there_together(lock: DeviceLock, evaluator: Evaluator) -> None:
-    other = Evaluator(lock)
+def test_shared_leases_are_there_together(leases: GpuLeases, evaluator: Evaluator) -> None:
+    other = Evaluator(leases)
     with evaluator.leases.hold(exclusive=False), other.leases.hold(exclusive=False) as hold:
         assert hold.waited_s < 5
     other.die()
 
 
 @pytest.mark.parametrize("kind", ["exclusive", "shared", "timing_memory"])
-def test_leases_of_a_dead_evaluator_are_returned(lock: DeviceLock, evaluator: Evaluator, kind: str) -> None:
-    dead = Evaluator(lock)
+def test_leases_of_a_dead_evaluator_are_returned(leases: GpuLeases, evaluator: Evaluator, kind: str) -> None:
+    dead = Evaluator(leases)
     dead.control.send_json({"lease": "take", "kind": kind})
     assert "granted" in dead.control.receive_json()[0]
     dead.die()
@@ -112,9 +112,9 @@ def test_leases_of_a_dead_evaluator_are_returned(lock: DeviceLock, evaluator: Ev
         assert hold.waited_s < 5
 
 
-def test_evaluator_that_dies_while_it_waits_leaves_nothing(lock: DeviceLock, evaluator: Evaluator) -> None:
+def test_evaluator_that_dies_while_it_waits_leaves_nothing(leases: GpuLeases, evaluator: Evaluator) -> None:
     with evaluator.leases.hold(exclusive=True):
-        dead = Evaluator(lock)
+        dead = Evaluator(leases)
         dead.control.send_json({"lease": "take", "kind": "exclusive"})
         wait_until(lambda: dead.desk.waited_s() > 0)
         dead.die()
@@ -135,11 +135,34 @@ def test_inner_use_is_nothing_new(evaluator: Evaluator) -> None:
         pass
 
 
+def test_evaluator_that_asks_twice_waits_for_nothing(leases: GpuLeases, evaluator: Evaluator) -> None:
+    greedy = Evaluator(leases)
+    for kind in ("exclusive", "exclusive", "shared", "stoppable"):
+        greedy.control.send_json({"lease": "take", "kind": kind})
+        assert "granted" in greedy.control.receive_json()[0]
+    greedy.die()
+    with evaluator.leases.hold(exclusive=True) as hold:
+        assert hold.waited_s < 5
+
+
+@pytest.mark.parametrize("mode", ["timing_memory", "stoppable"])
+def test_mode_that_is_switched_off_is_granted_at_once(
+    leases: GpuLeases, evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    monkeypatch.setattr(gpu_lease, "SWITCHED_OFF", frozenset({mode}))
+    other = Evaluator(leases)
+    with leases.lease().take("exclusive"):
+        for each in (other, evaluator):
+            each.control.send_json({"lease": "take", "kind": mode})
+            assert each.control.receive_json()[0]["granted"] < 5
+    other.die()
+
+
 def test_exclusive_users_stop_the_candidates_that_may_be_stopped(
-    lock: DeviceLock, evaluator: Evaluator
+    leases: GpuLeases, evaluator: Evaluator
 ) -> None:
     with child() as pid:
-        tuning = Evaluator(lock)
+        tuning = Evaluator(leases)
         tuning.desk.supervisor = pid
         with tuning.leases.stoppable():
             with evaluator.leases.hold(exclusive=True):
@@ -168,8 +191,10 @@ def test_candidate_of_ones_own_is_stopped_at_will(evaluator: Evaluator) -> None:
         {"lease": "give"},
     ],
 )
-def test_nonsense_ends_all_leases(lock: DeviceLock, evaluator: Evaluator, message: dict[str, object]) -> None:
-    broken = Evaluator(lock)
+def test_nonsense_ends_all_leases(
+    leases: GpuLeases, evaluator: Evaluator, message: dict[str, object]
+) -> None:
+    broken = Evaluator(leases)
     with broken.leases.hold(exclusive=True):
         pass
     broken.control.send_json({"lease": "take", "kind": "exclusive"})
@@ -184,9 +209,9 @@ def test_nonsense_ends_all_leases(lock: DeviceLock, evaluator: Evaluator, messag
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-def test_exclusive_use_runs_on_the_cores_for_timing(lock: DeviceLock) -> None:
+def test_exclusive_use_runs_on_the_cores_for_timing(leases: GpuLeases) -> None:
     before = sorted(os.sched_getaffinity(0))
-    made = Evaluator(lock, Cores((before[0],), tuple(before[1:])))
+    made = Evaluator(leases, Cores((before[0],), tuple(before[1:])))
     try:
         with made.leases.hold(exclusive=True):
             inside = os.sched_getaffinity(0)

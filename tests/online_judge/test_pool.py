@@ -11,8 +11,8 @@ from typing import cast
 import pytest
 
 from adaexplore.core.errors import ConfigError
-from online_judge.processes.device_lock import DeviceLock
 from online_judge.processes.fork_client import ForkClient, ForkServerLost
+from online_judge.processes.gpu_lease import GpuLeases
 from online_judge.processes.pool import Pool, ReadyProcess, StartFailed
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.sandbox.process_spec import ProcessSpec
@@ -105,8 +105,8 @@ def make(fork_client: FakeNursery, tmp_path: Path) -> Iterator[Callable[..., Poo
             folder.mkdir()
             return ProcessSpec(str(folder), "cpu", "", "sm_90", "paper")
 
-        def pool(target: int, lock: DeviceLock | None = None) -> Pool:
-            made = Pool(cast(ForkClient, fork_client), fresh, target, lock)
+        def pool(target: int, leases: GpuLeases | None = None) -> Pool:
+            made = Pool(cast(ForkClient, fork_client), fresh, target, leases)
             stack.callback(made.close)
             return made
 
@@ -250,14 +250,14 @@ def test_closing_ends_those_that_wait_and_those_on_their_way(
 def test_nothing_is_armed_while_something_is_timed(
     make: Callable[..., Pool], fork_client: FakeNursery, tmp_path: Path
 ) -> None:
-    lock = DeviceLock(tmp_path / "gpu.lock")
-    pool = make(1, lock)
-    with lock.hold(exclusive=True):
+    leases = GpuLeases(tmp_path / "gpu.lock")
+    pool = make(1, leases)
+    with leases.lease().take("exclusive"):
         pool.fill()
         time.sleep(0.1)
         assert fork_client.started == []
     wait_until(lambda: pool.ready == 1)
-    with lock.hold(exclusive=True) as waited_s:  # an armed process holds nothing
+    with leases.lease().take("exclusive") as waited_s:  # an armed process holds nothing
         assert waited_s < 5.0
 
 

@@ -13,7 +13,8 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from online_judge.processes.fork_client import Attempts, ForkClient
+from online_judge.processes.fork_client import ForkClient
+from online_judge.slots.conversation import Attempts
 
 from .live import LiveJudge, alive, judge_environment, parent, start_command, wait_until
 from .sources import HONEST, NOTED, REFERENCE, with_forward

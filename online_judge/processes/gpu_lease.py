@@ -1,0 +1,339 @@
+"""Leases of one device, granted by its owner in the gateway.
+
+A whole job runs beside other jobs, or ``alone`` where it needs all of the device's memory. Within its job an
+evaluator holds the device ``shared`` while it checks outputs and ``exclusive`` while it times something. What
+takes long and needs the device only now and then (a candidate that compiles, a process that starts CUDA) is
+``stoppable`` instead: exclusive holders stop it with SIGSTOP.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import logging
+import os
+import queue
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from online_judge.protocol.channel import ChannelClosed
+from online_judge.sandbox import linux
+
+log = logging.getLogger(__name__)
+
+Mode = Literal["shared", "exclusive", "timing_memory", "stoppable", "stopped"]
+
+SWITCHED_OFF: Final[frozenset[Mode]] = frozenset()
+"""Modes that are granted at once and have no effect; a measurement names here what it leaves out."""
+_LOOK_S: Final = 0.25
+_REMEMBERED: Final = 8
+"""Jobs of a problem that are alone at once after one of them found too little memory."""
+_MOST_TAKEN: Final = 8
+_SECONDS: Final = struct.Struct("d")
+_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+
+
+class Cancelled(Exception):
+    """No client waits for the result any more."""
+
+
+class NotEnoughMemory(Exception):
+    """The device had too little memory for this job beside others."""
+
+
+class GpuLeases:
+    """Owner of one device's leases; safe to use from threads.
+
+    Jobs of this judge are kept apart in memory. Leases within jobs are file locks, so that they hold against
+    other judges of this user as well; the kernel does the waiting, and frees what a dead judge held.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        """Lock ``path`` and files whose names begin with it; all are made when missing."""
+        self.on_alone: list[Callable[[], object]] = []
+        """Called before a job begins alone: each gives back memory that a slot keeps between jobs."""
+        self._path = os.fspath(path)
+        self._turnstile = f"{path}.turn"
+        self._memory = f"{path}.timing"
+        # the seconds for which processes have been stopped so far
+        self._account = f"{path}.stopped"
+        # a folder with a file for each process whose descendants are to be stopped, named by its id
+        self._registry = f"{path}.stoppable"
+        for name in (self._path, self._turnstile, self._memory, self._account):
+            os.close(os.open(name, _FLAGS, 0o600))
+        os.makedirs(self._registry, mode=0o700, exist_ok=True)
+        self._condition = threading.Condition()
+        self._running = 0
+        self._alone = False
+        self._line: list[object] = []
+        self._large: dict[str, int] = {}
+
+    @contextmanager
+    def job(self, problem: str, cancelled: threading.Event, *, alone: bool = False) -> Iterator[bool]:
+        """Run a job within the block, beside others or alone; gives whether it is alone.
+
+        A job that is alone begins when all running ones have ended, and no other begins before its end;
+        jobs begin in the order in which they came.
+
+        Args:
+            problem: what the job's need of memory depends on.
+            cancelled: ends the wait.
+            alone: whether the job must be alone; so are those of a problem that :meth:`remember` named.
+
+        Raises:
+            Cancelled: ``cancelled`` was set.
+        """
+        alone = alone or self._is_large(problem)
+        place = object()
+        with self._condition:
+            self._line.append(place)
+            try:
+                while self._line[0] is not place or self._alone or (alone and self._running):
+                    if cancelled.is_set():
+                        raise Cancelled
+                    self._condition.wait(_LOOK_S)
+            finally:
+                self._line.remove(place)
+                self._condition.notify_all()
+            self._running += 1
+            self._alone = alone
+        try:
+            if alone:
+                for give_back in self.on_alone:
+                    give_back()
+            yield alone
+        finally:
+            with self._condition:
+                self._running -= 1
+                self._alone = False
+                self._condition.notify_all()
+
+    def remember(self, problem: str) -> None:
+        """Let the next jobs of a problem be alone: one found too little memory beside others."""
+        with self._condition:
+            self._large[problem] = _REMEMBERED
+
+    def forget(self, problem: str) -> None:
+        """Let jobs of a problem run beside others again: the candidate was at fault, not its problem."""
+        with self._condition:
+            self._large.pop(problem, None)
+
+    @property
+    def waiting(self) -> int:
+        """Jobs that wait to begin."""
+        return len(self._line)
+
+    def lease(self) -> GpuLease:
+        """Return a new holder of leases, which holds none."""
+        return GpuLease(self)
+
+    @contextmanager
+    def locked(self, *, exclusive: bool) -> Iterator[None]:
+        """Hold the device's file lock within the block.
+
+        All pass a turnstile, which they leave when the lock is theirs. So one that waits for exclusive use
+        keeps out all that come later, shared ones too, and neither kind starves the other.
+        """
+        with _open(self._path) as lock:
+            with _open(self._turnstile) as turn:
+                fcntl.flock(turn, fcntl.LOCK_EX)
+                fcntl.flock(lock, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+                fcntl.flock(turn, fcntl.LOCK_UN)
+            try:
+                with self._others_stopped() if exclusive else nullcontext():
+                    yield
+            finally:
+                fcntl.flock(lock, fcntl.LOCK_UN)  # also where a forked child has the descriptor
+
+    @contextmanager
+    def timing_memory(self) -> Iterator[None]:
+        """Be the only one that has memory for timing; to be asked for before the device itself."""
+        with _open(self._memory) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def register(self, root: int) -> None:
+        """Let exclusive holders stop all processes below ``root`` from now on; none may hold the device."""
+        os.close(os.open(os.path.join(self._registry, str(root)), _FLAGS, 0o600))
+
+    def unregister(self, root: int) -> None:
+        """Let them stop these processes no more."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(self._registry, str(root)))
+
+    def stopped_s(self) -> float:
+        """Return for how many seconds stoppable processes have been stopped since the files were made."""
+        with contextlib.suppress(OSError, struct.error), open(self._account, "rb") as file:
+            return float(_SECONDS.unpack(file.read(_SECONDS.size))[0])
+        return 0.0
+
+    def _is_large(self, problem: str) -> bool:
+        """Whether a job of the problem found too little memory lately."""
+        with self._condition:
+            left = self._large.pop(problem, 0)
+            if left > 1:
+                self._large[problem] = left - 1
+            return left > 0
+
+    @contextmanager
+    def _others_stopped(self) -> Iterator[None]:
+        stopped = linux.stop_below([int(name) for name in os.listdir(self._registry) if name.isdigit()])
+        begin = time.monotonic()
+        try:
+            yield
+        finally:
+            linux.go_on(stopped)
+            total = self.stopped_s() + time.monotonic() - begin
+            with open(self._account, "r+b") as file:
+                file.write(_SECONDS.pack(total))
+
+
+class GpuLease:
+    """The leases of one holder: an evaluator, or a process that starts.
+
+    To hold the device again within a block changes nothing, unless it is exclusive within a shared block.
+    """
+
+    def __init__(self, device: GpuLeases) -> None:
+        """Hold nothing yet."""
+        self._device = device
+        self._held: Mode | None = None
+
+    @contextmanager
+    def take(self, mode: Mode, root: int = 0) -> Iterator[float]:
+        """Have a lease within the block; gives the seconds waited for it.
+
+        Args:
+            mode: ``shared`` or ``exclusive``, use of the device; ``timing_memory``, to be taken before these;
+                ``stoppable``, exclusive holders stop all processes below ``root`` meanwhile; ``stopped``,
+                these processes are stopped now.
+            root: a process id.
+
+        Raises:
+            RuntimeError: the device is held shared and asked for exclusively.
+        """
+        begin = time.monotonic()
+        with self._taken(mode, root):
+            yield time.monotonic() - begin
+
+    def _taken(self, mode: Mode, root: int) -> AbstractContextManager[object]:
+        if mode in SWITCHED_OFF:
+            return nullcontext()
+        match mode:
+            case "timing_memory":
+                return self._device.timing_memory()
+            case "stoppable":
+                return self._stoppable(root)
+            case "stopped":
+                return linux.stopped_below(root)
+            case _:
+                return self._using(mode)
+
+    @contextmanager
+    def _using(self, mode: Literal["shared", "exclusive"]) -> Iterator[None]:
+        if self._held is not None:
+            if mode == "exclusive" and self._held != "exclusive":
+                raise RuntimeError("shared use of a device cannot become exclusive")
+            yield
+            return
+        with self._device.locked(exclusive=mode == "exclusive"):
+            self._held = mode
+            try:
+                yield
+            finally:
+                self._held = None
+
+    @contextmanager
+    def _stoppable(self, root: int) -> Iterator[None]:
+        with self._using("shared"):  # not while something is timed
+            self._device.register(root)
+        try:
+            yield
+        finally:
+            self._device.unregister(root)
+
+
+class EvaluatorLeases:
+    """Leases that an evaluator asks for over its channel, taken and returned in a thread, in that order.
+
+    Messages of the evaluator: ``{"lease": "take", "kind": mode}``, answered by ``{"granted": seconds}``, its
+    wait, as soon as the lease is taken; ``{"lease": "return"}``, which returns the one taken last;
+    ``{"lease": "stopped_s"}``, answered by ``{"stopped_s": seconds}``.
+    """
+
+    def __init__(self, device: GpuLeases, answer: Callable[[dict[str, Any]], None]) -> None:
+        """Take nothing yet; ``answer`` sends a message to the evaluator."""
+        self.supervisor = 0
+        """Process id above the candidate's; what is stopped is below it."""
+        self._device = device
+        self._lease = device.lease()
+        self._answer = answer
+        self._asked: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
+        self._closed = False
+        self._waited_s = 0.0
+        self._waiting_since: float | None = None
+        threading.Thread(target=self._work, name="leases", daemon=True).start()
+
+    def obey(self, message: Mapping[str, Any]) -> None:
+        """Take in one message; returns at once."""
+        if message["lease"] == "take":
+            self._waiting_since = time.monotonic()
+        self._asked.put(message)
+
+    def waited_s(self) -> float:
+        """Return the seconds for which the evaluator has waited for leases so far."""
+        since = self._waiting_since
+        return self._waited_s + (time.monotonic() - since if since is not None else 0.0)
+
+    def close(self) -> None:
+        """Return all leases, one that is waited for when it is granted; the evaluator must be gone."""
+        self._closed = True
+        self._asked.put(None)
+
+    def _work(self) -> None:
+        try:
+            with ExitStack() as all_taken:
+                taken: list[ExitStack] = []
+                while (message := self._asked.get()) is not None and not self._closed:
+                    self._do(message, taken, all_taken)
+        except (ChannelClosed, OSError, ValueError, RuntimeError) as error:
+            log.warning("an evaluator gets no more leases: %s", error)
+        finally:
+            self._end_wait()
+
+    def _do(self, message: Mapping[str, Any], taken: list[ExitStack], all_taken: ExitStack) -> None:
+        match message["lease"]:
+            case "take" if len(taken) < _MOST_TAKEN and message.get("kind") in get_args(Mode):
+                lease = ExitStack()
+                all_taken.push(lease)
+                taken.append(lease)
+                lease.enter_context(self._lease.take(message["kind"], self.supervisor))
+                waited_s = self._end_wait()
+                if not self._closed:
+                    self._answer({"granted": waited_s})
+            case "return" if taken:
+                taken.pop().close()
+            case "stopped_s":
+                self._answer({"stopped_s": self._device.stopped_s()})
+            case _:
+                raise ValueError(f"it asked for {str(message)[:100]}")
+
+    def _end_wait(self) -> float:
+        since, self._waiting_since = self._waiting_since, None
+        waited_s = 0.0 if since is None else time.monotonic() - since
+        self._waited_s += waited_s
+        return waited_s
+
+
+@contextmanager
+def _open(path: str) -> Iterator[int]:
+    descriptor = os.open(path, _FLAGS, 0o600)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,198 @@
+"""One job's conversation with the processes that do it: attempts, time limits, cancellation, result."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, Protocol
+
+from adaexplore.core.errors import JudgeError, ProblemError
+from online_judge.processes.fork_client import ForkClient, ForkServerLost
+from online_judge.processes.gpu_lease import Cancelled, GpuLeases, NotEnoughMemory
+from online_judge.protocol.channel import ChannelClosed, FrameError
+from online_judge.protocol.findings import Stage
+from online_judge.slots.time_limits import ReferenceTimeout, TimeLimits
+
+log = logging.getLogger(__name__)
+
+WHOLE_MESSAGE_S = 10.0
+"""Longest time that one message of a process may take."""
+_ATTEMPTS = 2
+_LOOK_S = 0.25
+_GAP_S = WHOLE_MESSAGE_S + 2.0
+"""A longer gap between two reads is explained only by a stop of the gateway."""
+
+
+class Lost(Exception):
+    """An attempt ended without a result."""
+
+
+class ProcessLost(Lost):
+    """The process of a conversation died, was stopped or broke the protocol, in the time of ``whose``."""
+
+    def __init__(self, whose: str, stage: Stage) -> None:
+        super().__init__(f"a process died in the time of the {whose}")
+        self.whose = whose
+        self.stage = stage
+
+
+class ContextLost(Lost):
+    """The evaluator's CUDA context is broken; ``final`` is raised if that happens again."""
+
+    def __init__(self, final: JudgeError) -> None:
+        super().__init__(f"an evaluator lost its CUDA context: {final}")
+        self.final = final
+
+
+class Attempts:
+    """The attempts at one job: ``while attempts.another(): with attempts.attempt() as alone: ...``.
+
+    There are ``count``, and another for each in which the fork server died, ``2 * count`` in all. An attempt
+    that finds too little memory beside other jobs is made again, alone on the device, and does not count.
+    """
+
+    def __init__(
+        self,
+        forks: ForkClient,
+        device: GpuLeases | None = None,
+        problem: str = "",
+        cancelled: threading.Event | None = None,
+        count: int = _ATTEMPTS,
+    ) -> None:
+        """Make none yet.
+
+        Args:
+            forks: client of the fork server whose deaths do not count.
+            device: what the job runs on; None for a job that needs no device.
+            problem: what the job's need of memory depends on.
+            cancelled: ends the wait for the device.
+            count: attempts at most while the fork server lives.
+        """
+        self.lost: Lost | None = None
+        """What ended the latest attempt; None where it was the fork server's death or nothing."""
+        self._forks = forks
+        self._device = device
+        self._problem = problem
+        self._cancelled = cancelled or threading.Event()
+        self._left = count
+        self._most = 2 * count
+        self._generation: int | None = None
+        self._again_alone = False
+
+    @property
+    def are_left(self) -> bool:
+        """Return whether one is left after the present one."""
+        spent = self._generation == self._forks.generation
+        return self._left - spent > 0 and self._most > 0
+
+    def another(self) -> bool:
+        """Begin one, if one is left."""
+        if self._again_alone:
+            return True
+        if not self.are_left:
+            return False
+        self._left -= self._generation == self._forks.generation
+        self._most -= 1
+        self._generation = self._forks.generation
+        return True
+
+    @contextmanager
+    def attempt(self) -> Iterator[bool]:
+        """Make an attempt within the block; gives whether it is alone on the device.
+
+        :class:`Lost`, :class:`ForkServerLost` and :class:`NotEnoughMemory` beside other jobs end the block
+        and are not raised.
+
+        Raises:
+            Cancelled: ``cancelled`` was set before the device was free.
+            NotEnoughMemory: there is too little memory even alone.
+        """
+        again, self._again_alone = self._again_alone, False
+        claim: AbstractContextManager[bool] = nullcontext(False)
+        if self._device is not None:
+            claim = self._device.job(self._problem, self._cancelled, alone=again)
+        with self._keeping_losses(), claim as alone:
+            try:
+                yield alone
+            except NotEnoughMemory:
+                if alone or self._device is None:
+                    raise
+                log.warning("there was too little memory beside others: the job is tried again alone")
+                self._device.remember(self._problem)
+                self._again_alone = True
+
+    @contextmanager
+    def _keeping_losses(self) -> Iterator[None]:
+        self.lost = None
+        try:
+            yield
+        except (Lost, ForkServerLost) as error:
+            log.error("an attempt at a job ended early: %s", error)
+            self.lost = error if isinstance(error, Lost) else None
+
+
+class Peer(Protocol):
+    """The process of a conversation, as the gateway sees it."""
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a signal has stopped it, so that it is of no use."""
+
+    def order(self, order: dict[str, Any], fds: list[int]) -> None:
+        """Send it an order.
+
+        Raises:
+            ChannelClosed: it is gone.
+        """
+
+    def hear(self, timeout_s: float) -> dict[str, Any] | None:
+        """Return its next message; None where none comes in time.
+
+        Messages: ``{"clock": whose, "stage": stage}`` and at the end ``{"result": {...}}``.
+
+        Raises:
+            ChannelClosed, FrameError: it is gone, or what it sends is no message.
+        """
+
+
+def converse(
+    peer: Peer, order: dict[str, Any], fds: list[int], limits: TimeLimits, cancelled: threading.Event
+) -> dict[str, Any]:
+    """Give a process an order and wait for its result.
+
+    Raises:
+        ProblemError: the reference used up its time.
+        CandidateTimeout: the candidate used up its time.
+        Cancelled: ``cancelled`` was set.
+        ProcessLost: there will be no result.
+    """
+    message: dict[str, Any] | None = None
+    try:
+        peer.order(order, fds)
+        looked = time.monotonic()
+        while True:
+            if message is None:
+                message = peer.hear(0)  # before time is charged: it may have waited to be read
+            if (gap_s := time.monotonic() - looked) > _GAP_S:
+                limits.forgive(gap_s)
+            looked = time.monotonic()
+            wait_s = min(_LOOK_S, limits.remaining_s())
+            if cancelled.is_set():
+                raise Cancelled
+            if message is None:
+                message = peer.hear(wait_s)
+                if message is None and peer.stopped:
+                    raise ChannelClosed("it was stopped")
+            elif "result" in message:
+                result: dict[str, Any] = message["result"]
+                return result
+            else:
+                limits.switch(message["clock"], message["stage"])
+                message = None
+    except ReferenceTimeout as timeout:
+        raise ProblemError(f"the reference was not done after {timeout}") from None
+    except (ChannelClosed, FrameError, LookupError, TypeError, ValueError) as error:
+        raise ProcessLost(limits.whose, limits.stage) from error
