@@ -19,10 +19,10 @@ from online_judge.protocol.channel import Channel, ChannelClosed, FrameError, is
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.sandbox.process_spec import ProcessSpec
 from online_judge.settings import Settings
-from online_judge.slots.compile_reports import compile_report
 from online_judge.slots.device_slot import Device
 from online_judge.slots.sharing import Cancelled
 from online_judge.slots.time_limits import CandidateTimeout, ReferenceTimeout, TimeLimits
+from online_judge.verdict.compile_report import compile_report
 
 log = logging.getLogger(__name__)
 

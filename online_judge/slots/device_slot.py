@@ -32,6 +32,7 @@ from online_judge.processes.process_handle import Report
 from online_judge.protocol.channel import ChannelClosed
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.findings import Stage
+from online_judge.protocol.result import EvaluationResult, ProfileResult
 from online_judge.sandbox.process_spec import DeviceKind, ProcessSpec
 from online_judge.settings import Settings
 from online_judge.slots import build_folders
@@ -39,8 +40,8 @@ from online_judge.slots.clean_times import CleanTimes
 from online_judge.slots.evaluator_handle import WHOLE_MESSAGE_S, EvaluatorHandle
 from online_judge.slots.sharing import Cancelled, DeviceSharing, NotEnoughMemory
 from online_judge.slots.time_limits import CandidateTimeout, ReferenceTimeout, TimeLimits
-from online_judge.verdict import feedback, flags
-from online_judge.verdict.flags import Flag
+from online_judge.verdict import assemble
+from online_judge.verdict.assemble import ProcessEnd, Target
 
 log = logging.getLogger(__name__)
 
@@ -187,8 +188,7 @@ class DeviceSlot:
             return verdict.model_copy(update={"metadata": metadata})
         self._require_harmless_reference(lost, request, limit_s, cancelled)
         if isinstance(lost, _EvaluatorLost) and lost.whose != "none":
-            crash = feedback.of_crash("together with the judge's own processes, twice,", lost.stage)
-            return Verdict(status=Status.CRASH, metadata=self._facts(request) | crash)
+            return assemble.evaluator_died_twice(request, self._target, lost.stage)
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
 
     @property
@@ -248,7 +248,7 @@ class DeviceSlot:
             if played.gone:
                 why = f"the process ended {played.report.how}"
                 return ProfileReport(status=Status.CRASH.value, profile=None, message=why)
-            return ProfileReport.model_validate(played.result["report"])
+            return assemble.profiled(ProfileResult.from_json(played.result["profile"]), played.folder)
         self._require_harmless_reference(lost, request, limit_s, cancelled)
         raise JudgeError("the judge's own processes failed twice at this profile; try again")
 
@@ -376,28 +376,30 @@ class DeviceSlot:
         alone: bool,
     ) -> Verdict:
         played = self._play("evaluate", request, recorded_ms, limit_s, cancelled, alone=alone)
-        facts = self._facts(request) | {"sandbox": played.sandbox}
+        report = played.report
         if played.timed_out is not None:
-            timeout = feedback.of_timeout(limit_s, played.timed_out)
-            return Verdict(status=Status.TIMEOUT, metadata=facts | timeout)
+            return assemble.timed_out(
+                request, self._target, limit_s=limit_s, stage=played.timed_out, sandbox=played.sandbox
+            )
         assert played.result is not None
-        printed = feedback.log_tail(feedback.scrub(played.report.log, played.folder))
-        tail = {"stdout": printed} if printed else {}
+        end = ProcessEnd(
+            folder=played.folder,
+            how=report.how,
+            printed=report.log,
+            out_of_memory=report.out_of_memory,
+            orphans=report.orphans,
+            sandbox=played.sandbox,
+        )
         if played.gone:
-            why = played.result["why"]
-            stage = Stage(played.result["stage"])
-            if played.report.out_of_memory:
-                return Verdict(status=Status.OUT_OF_MEMORY, metadata=facts | feedback.of_memory(stage) | tail)
-            how = f"({why})" if why else played.report.how
-            crash = feedback.of_crash(how, stage) | tail
-            died = {"died": True} if played.report.died and not why else {}
-            return Verdict(status=Status.CRASH, metadata=facts | crash | died)
-        verdict = Verdict.model_validate(played.result["verdict"])
-        more = {} if verdict.correct else tail
-        if played.report.orphans and verdict.correct:
-            evidence = f"{played.report.orphans} processes were left running"
-            more = flags.added(verdict.metadata, Flag("background_threads", evidence))
-        return verdict.model_copy(update={"metadata": verdict.metadata | more}) if more else verdict
+            why, stage = played.result["why"], Stage(played.result["stage"])
+            verdict = assemble.process_gone(request, self._target, stage=stage, why=why, end=end)
+            died = report.died and not why and verdict.status is Status.CRASH
+            return verdict.model_copy(update={"metadata": verdict.metadata | {"died": True}} if died else {})
+        try:
+            result = EvaluationResult.from_json(played.result["evaluation"])
+        except (KeyError, ValueError) as error:
+            raise JudgeError("the evaluator's result cannot be read") from error
+        return assemble.evaluated(request, self._target, result, end)
 
     def _play(
         self,
@@ -432,7 +434,7 @@ class DeviceSlot:
             "clean_ms": self._known.get(clean),
             "job": "" if self._settings.repeatable else secrets.token_hex(8),
             "recorded_ms": recorded_ms,
-            "facts": self._facts(request) | {"sandbox": sandbox},
+            "facts": {"hardware": self.device.hardware},
             "alone": alone,
         } | (more or {})
         try:
@@ -517,12 +519,10 @@ class DeviceSlot:
         found = _public(ready.process.sandbox(0))
         return None if found is None else found | {"evaluator": self._forks.evaluator_level}
 
-    def _facts(self, request: EvaluationRequest) -> dict[str, Any]:
-        """Metadata that every verdict carries."""
+    @property
+    def _target(self) -> Target:
         cuda = self.device.kind == "cuda"
-        device = f"cuda:{self.device.id}" if cuda else "cpu"
-        facts = {"hardware": self.device.hardware, "device": device}
-        return facts | feedback.of_precision(request.tf32, cuda=cuda)
+        return Target(self.device.hardware, f"cuda:{self.device.id}" if cuda else "cpu", cuda)
 
     def _raise_for_lost(self, lost: _Lost | None) -> None:
         """Raise for an evaluator that was lost while no candidate was attached."""

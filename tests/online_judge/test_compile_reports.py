@@ -3,7 +3,7 @@
 import textwrap
 from typing import Any
 
-from online_judge.slots.compile_reports import compile_report
+from online_judge.verdict.compile_report import compile_report
 
 SOURCE = textwrap.dedent(
     """\

@@ -1,4 +1,4 @@
-"""What a compilation found, said about the candidate's own text."""
+"""Report a failed compilation at the lines of the candidate's own text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import CompileReport
-from online_judge.verdict import feedback
+from online_judge.common import texts
 
 _MAX_BYTES = 1500
 _PLACE = re.compile(r"\s*at (\d{1,6}):\d{1,6}:\n(.*?)^ *\^ *$", re.DOTALL | re.MULTILINE)
@@ -15,7 +15,7 @@ _HEAD = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+([^\W\d]\w*)", re.MULTILINE
 
 
 def compile_report(failure: dict[str, Any] | None, source: str, folder: str) -> CompileReport:
-    """The report on ``source`` whose candidate process, in ``folder``, told of this failure, or of none.
+    """The report on ``source`` whose process, in ``folder``, reported this failure, or none.
 
     Triton's messages begin with a place relative to the kernel's ``def`` and the text up to it; where that
     is found in the source, the line is the place itself, else the line that led there.
@@ -28,7 +28,7 @@ def compile_report(failure: dict[str, Any] | None, source: str, folder: str) -> 
     place = _PLACE.match(message) if failure["status"] == Status.COMPILE.value else None
     if place is not None:
         kernel, line = _place(source, int(place[1]), place[2]) or (None, line)
-    text = feedback.clip(feedback.scrub(message, folder).strip("\n"), _MAX_BYTES, keep_end=True)
+    text = texts.clip(texts.scrub(message, folder).strip("\n"), _MAX_BYTES, keep_end=True)
     name = str(failure.get("name", ""))
     return CompileReport(
         ok=False, status=failure["status"], kernel=kernel, line=line, message=text, error_name=name
