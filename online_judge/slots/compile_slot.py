@@ -10,7 +10,6 @@ import threading
 from typing import Any
 
 from adaexplore.core.errors import JudgeError, ProblemError
-from adaexplore.core.verdict import Status
 from adaexplore.core.wire import CompileReport, EvaluationRequest
 from online_judge.processes.fork_client import Attempts, ForkClient, ForkServerLost
 from online_judge.processes.pool import Pool, ReadyProcess
@@ -22,7 +21,7 @@ from online_judge.settings import Settings
 from online_judge.slots.device_slot import Device
 from online_judge.slots.sharing import Cancelled
 from online_judge.slots.time_limits import CandidateTimeout, ReferenceTimeout, TimeLimits
-from online_judge.verdict.compile_report import compile_report
+from online_judge.verdict import compile_report
 
 log = logging.getLogger(__name__)
 
@@ -107,8 +106,7 @@ class CompileSlot:
             with ready.connection:
                 end = self._converse(Channel(ready.connection, _ANSWER_BYTES), request, watch, cancelled)
         except CandidateTimeout as timeout:
-            message = f"not done after {limit_s} s during {timeout.stage.value}"
-            return CompileReport(ok=False, status=Status.TIMEOUT.value, message=message)
+            return compile_report.timed_out(limit_s, timeout.stage)
         except ReferenceTimeout as timeout:
             raise ProblemError(f"the reference was not done after {timeout}") from None
         except (ChannelClosed, FrameError) as error:
@@ -122,16 +120,14 @@ class CompileSlot:
             return self._gone(report, watch) if not attempts.are_left or not report.died else None
         if "reference_failed" in end and watch.whose == "reference":
             raise ProblemError(str(end["reference_failed"]))
-        failed = Failure.from_claim(watch.stage, end["failed"]).to_json() if "failed" in end else None
-        return compile_report(failed, request.custom_model_src, str(ready.folder))
+        failed = Failure.from_claim(watch.stage, end["failed"]) if "failed" in end else None
+        return compile_report.compiled(failed, request.custom_model_src, str(ready.folder))
 
     def _gone(self, report: Report, watch: TimeLimits) -> CompileReport:
         """What the end of a process without a word means."""
         if watch.whose == "reference":
             raise ProblemError(f"the process that ran the reference ended {report.how}")
-        status = Status.OUT_OF_MEMORY if report.out_of_memory else Status.CRASH
-        message = f"the process ended {report.how} during {watch.stage.value}"
-        return CompileReport(ok=False, status=status.value, message=message)
+        return compile_report.process_gone(report.how, watch.stage, out_of_memory=report.out_of_memory)
 
     def _converse(
         self, process: Channel, request: EvaluationRequest, watch: TimeLimits, cancelled: threading.Event

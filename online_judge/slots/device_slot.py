@@ -40,7 +40,7 @@ from online_judge.slots.clean_times import CleanTimes
 from online_judge.slots.evaluator_handle import WHOLE_MESSAGE_S, EvaluatorHandle
 from online_judge.slots.sharing import Cancelled, DeviceSharing, NotEnoughMemory
 from online_judge.slots.time_limits import CandidateTimeout, ReferenceTimeout, TimeLimits
-from online_judge.verdict import assemble
+from online_judge.verdict import assemble, profile_report
 from online_judge.verdict.assemble import ProcessEnd, Target
 
 log = logging.getLogger(__name__)
@@ -224,9 +224,7 @@ class DeviceSlot:
             ProblemError, JudgeError, Cancelled: as :meth:`evaluate`.
         """
         if not self.executes:
-            return ProfileReport(
-                status=Status.NOT_CHECKED.value, profile=None, message="profiles need a judge with a GPU"
-            )
+            return profile_report.without_gpu()
         limit_s = self._limit_s(request.timeout)
 
         def once(alone: bool) -> _Played:
@@ -242,13 +240,12 @@ class DeviceSlot:
                 lost = error if isinstance(error, _Lost) else None
                 continue
             if played.timed_out is not None:
-                why = f"not done after {limit_s} s during {played.timed_out.value}"
-                return ProfileReport(status=Status.TIMEOUT.value, profile=None, message=why)
+                return profile_report.timed_out(limit_s, played.timed_out)
             assert played.result is not None
             if played.gone:
-                why = f"the process ended {played.report.how}"
-                return ProfileReport(status=Status.CRASH.value, profile=None, message=why)
-            return assemble.profiled(ProfileResult.from_json(played.result["profile"]), played.folder)
+                return profile_report.process_gone(played.report.how)
+            found = ProfileResult.from_json(played.result["profile"])
+            return profile_report.profiled(found, played.folder)
         self._require_harmless_reference(lost, request, limit_s, cancelled)
         raise JudgeError("the judge's own processes failed twice at this profile; try again")
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from adaexplore.core.verdict import INTERPRETER, Status, Verdict
-from adaexplore.core.wire import EvaluationRequest, ProfileReport
+from adaexplore.core.wire import EvaluationRequest
 from online_judge.common.texts import scrub
 from online_judge.protocol import precision
 from online_judge.protocol.endings import Passed
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.result import EvaluationResult, ProblemFacts, ProfileResult
+from online_judge.protocol.result import EvaluationResult, ProblemFacts
 from online_judge.verdict import feedback, flags, observations, runtime, static_notes
 from online_judge.verdict.endings import explain
 from online_judge.verdict.flags import Flag, Severity
@@ -123,15 +123,6 @@ def evaluator_died_twice(request: EvaluationRequest, target: Target, stage: Stag
     """The verdict on a candidate in whose time the judge's own processes died twice."""
     crash = feedback.of_crash("together with the judge's own processes, twice,", stage)
     return _verdict(Status.CRASH, _surroundings(request, target) | crash)
-
-
-def profiled(result: ProfileResult, folder: str) -> ProfileReport:
-    """The report on a candidate that was profiled, or that failed meanwhile."""
-    explained = explain(result.ending, folder)
-    message = str(explained.metadata.get("feedback", ""))
-    if explained.status is Status.PASSED and result.profile is None:
-        message = "the profiler does not work here, or saw nothing"
-    return ProfileReport(status=explained.status.value, profile=result.profile, message=message)
 
 
 def _flags_of_passed(

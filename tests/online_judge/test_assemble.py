@@ -50,7 +50,7 @@ from online_judge.protocol.observations import (
 )
 from online_judge.protocol.precision import Error, Graded, Limit
 from online_judge.protocol.result import EvaluationResult, ProblemFacts, ProfileResult
-from online_judge.verdict import assemble
+from online_judge.verdict import assemble, profile_report
 from online_judge.verdict.assemble import ProcessEnd, Target
 from online_judge.verdict.flags import PROBLEM_FLAGS, SEVERITIES
 
@@ -523,13 +523,26 @@ def test_profile_is_reported_with_why_there_is_none() -> None:
     profile = Profile((), 1.0, 2.0, 3, 4.0, None, None, "NVIDIA H200")
     made = ProfileResult(ending=Passed(), profile=profile)
     received = ProfileResult.from_json(json.loads(json.dumps(made.to_json())))
-    report = assemble.profiled(received, "/judge/job-1")
+    report = profile_report.profiled(received, "/judge/job-1")
     assert (report.status, report.profile, report.message) == ("passed", profile, "")
-    silent = assemble.profiled(ProfileResult(ending=Passed()), "/judge/job-1")
+    silent = profile_report.profiled(ProfileResult(ending=Passed()), "/judge/job-1")
     assert silent.message == "the profiler does not work here, or saw nothing"
-    failed = assemble.profiled(ProfileResult(ending=Raised(failure=LAUNCH)), "/judge/job-1")
+    failed = profile_report.profiled(ProfileResult(ending=Raised(failure=LAUNCH)), "/judge/job-1")
     assert (failed.status, failed.profile) == ("launch", None)
     assert failed.message.startswith("launch during forward in line 7: ValueError\n")
+
+
+def test_profile_without_an_end_says_why() -> None:
+    reports = [
+        profile_report.without_gpu(),
+        profile_report.timed_out(9, Stage.TIMING),
+        profile_report.process_gone("from signal 9"),
+    ]
+    assert [(report.status, report.message) for report in reports] == [
+        ("not_checked", "profiles need a judge with a GPU"),
+        ("timeout", "not done after 9 s during timing"),
+        ("crash", "the process ended from signal 9"),
+    ]
 
 
 @pytest.mark.parametrize(
