@@ -12,10 +12,7 @@ from types import FrameType
 
 from online_judge.common import provenance
 from online_judge.sandbox import linux
-from online_judge.verdict.flags import Flag
 
-_MAX_FOUND = 8
-_MAX_TEXT = 120
 _POOL = "concurrent/futures/thread.py"
 _LIBRARIES = ("/torch/", "/triton/", "/numpy/", "/tqdm/")
 _LIBRARY_THREADS = ("cuda", "pt_")  # of the CUDA driver; of torch
@@ -87,13 +84,6 @@ def _new_since(settled: _Tasks) -> list[str]:
         for pid in sorted(now.processes - settled.processes)
         if linux.is_running(pid) and not _compiles(pid)
     ]
-
-
-def flag(lines: object) -> Flag | None:
-    """Return the flag for a process's claim of :meth:`Background.found`."""
-    if not isinstance(lines, list) or not lines:
-        return None
-    return Flag("background_threads", "; ".join(str(line)[:_MAX_TEXT] for line in lines[:_MAX_FOUND]))
 
 
 def _compiles(pid: int) -> bool:

@@ -9,7 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import torch
 import torch.cuda.graphs
@@ -19,13 +19,8 @@ from triton.compiler.compiler import CompiledKernel
 from triton.runtime.jit import JITFunction
 
 from online_judge.common import provenance
+from online_judge.protocol.kernels import MAX_NAME, MAX_NAMED, Launches, Resources, Unseen
 
-MAX_NAMED = 64
-_MAX_NAME = 120
-_MAX_COUNT = 10**9
-
-Unseen = Literal["extension", "compile", "graph"]
-_UNSEEN: tuple[Unseen, ...] = ("extension", "compile", "graph")
 _TRITON_LIBRARIES = ("cuda_utils", "__triton_launcher")
 _SYSTEM_FOLDERS = ("/usr/", "/lib", "/opt/", "/nix/")
 _GPU_PACKAGES = ("cupy", "numba.cuda", "pycuda", "tilelang", "cutlass", "cuda.bindings.driver")
@@ -37,86 +32,6 @@ _UNINITIALISED = {
     torch.Tensor.new_empty,
     torch.Tensor.new_empty_strided,
 }
-
-
-@dataclass(frozen=True)
-class Launches:
-    """What one call launched of the candidate's own Triton kernels.
-
-    Attributes:
-        counts: launches by ``name[x, y, z]``, kernel name and grid; at most ``MAX_NAMED`` of them.
-        total: launches of all of them.
-        defined: ``@triton.jit`` functions of the candidate that exist, device functions included.
-        unseen: why kernels of its own may run that Triton's launcher does not see: a compiled
-            ``extension``, a function under ``torch.compile``, the replay of a CUDA ``graph``.
-    """
-
-    counts: dict[str, int]
-    total: int
-    defined: int
-    unseen: tuple[Unseen, ...] = ()
-
-    @property
-    def extension(self) -> bool:
-        """Whether the candidate brings compiled code of its own."""
-        return "extension" in self.unseen
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the kernels that were launched."""
-        return tuple(dict.fromkeys(key.partition("[")[0] for key in self.counts))
-
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object that :meth:`from_claim` reads."""
-        counts = dict(list(self.counts.items())[:MAX_NAMED])
-        return {
-            "counts": counts,
-            "total": self.total,
-            "defined": self.defined,
-            "unseen": list(self.unseen),
-        }
-
-    @classmethod
-    def from_claim(cls, claim: object) -> Launches:
-        """What a candidate process says; whatever cannot be read counts as nothing launched."""
-        data = claim if isinstance(claim, dict) else {}
-        listed = data.get("counts")
-        pairs = list(listed.items())[:MAX_NAMED] if isinstance(listed, dict) else []
-        counts = {str(name)[:_MAX_NAME]: _number(count) for name, count in pairs}
-        named = data.get("unseen")
-        unseen = tuple(kind for kind in _UNSEEN if isinstance(named, list) and kind in named)
-        return cls(counts, _number(data.get("total")), _number(data.get("defined")), unseen)
-
-
-@dataclass(frozen=True)
-class Resources:
-    """What the compiler gave one kernel; None where it does not say.
-
-    Attributes:
-        registers: a thread.
-        spills: 4-byte registers a thread that lie in memory.
-        shared_bytes: of one program.
-        warps: of one program.
-        programs: in the largest grid that was launched.
-    """
-
-    registers: int | None
-    spills: int | None
-    shared_bytes: int | None
-    warps: int | None
-    programs: int = 0
-
-    def to_json(self) -> list[int | None]:
-        """A JSON value that :meth:`from_claim` reads."""
-        return [self.registers, self.spills, self.shared_bytes, self.warps, self.programs]
-
-    @classmethod
-    def from_claim(cls, claim: object) -> Resources | None:
-        """What a candidate process says; None where it cannot be read."""
-        if not isinstance(claim, list) or len(claim) != 5:
-            return None
-        told = [value if type(value) is int and 0 <= value <= _MAX_COUNT else None for value in claim]
-        return cls(told[0], told[1], told[2], told[3], told[4] or 0)
 
 
 @dataclass(frozen=True)
@@ -233,7 +148,7 @@ class LaunchMeter:
 
     def _note(self, kernel: _Kernel, grid: tuple[int, int, int]) -> bool:
         if kernel.own and 0 not in grid:
-            self._counts[f"{kernel.name[:_MAX_NAME]}[{grid[0]}, {grid[1]}, {grid[2]}]"] += 1
+            self._counts[f"{kernel.name[:MAX_NAME]}[{grid[0]}, {grid[1]}, {grid[2]}]"] += 1
             self._keep_resources(kernel, grid[0] * grid[1] * grid[2])
         return kernel.own
 
@@ -320,10 +235,3 @@ def _is_foreign(path: str) -> bool:
     if not (name.endswith(".so") or ".so." in name) or name.startswith(_TRITON_LIBRARIES):
         return False
     return not path.startswith(_SYSTEM_FOLDERS) and provenance.is_candidates(path)
-
-
-def _number(value: object) -> int:
-    """A count that a candidate process names; 0 where it is none."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        return 0
-    return max(0, min(value, _MAX_COUNT))

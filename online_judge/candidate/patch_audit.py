@@ -1,4 +1,4 @@
-"""Which functions of torch, Triton, Python or the judge a candidate has replaced in its process."""
+"""Find functions of torch, Triton, Python or the judge that a candidate has replaced in its process."""
 
 from __future__ import annotations
 
@@ -18,10 +18,6 @@ import torch
 import torch.library
 from torch.utils._device import DeviceContext
 
-from online_judge.verdict.flags import Flag
-
-MAX_NAMES = 20
-_MAX_NAME = 120
 _JUDGE = ("online_judge", "adaexplore")
 _WATCHED = (
     # what results and times pass through
@@ -126,7 +122,7 @@ class _Namespace:
 
 
 class Watchdog:
-    """What a process looked like before the candidate came; tells what is not as it was.
+    """What a process looked like before the candidate came; reports what has changed since.
 
     It looks at identities: a function that the candidate defines in its own module under a known name,
     or a module that it imports, changes nothing.
@@ -163,15 +159,6 @@ class Watchdog:
         now = _states()
         found.update(label for label, state in self._states.items() if now[label] != state)
         return sorted(found)
-
-
-def flag(names: object) -> Flag | None:
-    """The flag for a candidate process's claim of :meth:`Watchdog.changes`."""
-    if not isinstance(names, list) or not names:
-        return None
-    shown = [str(name)[:_MAX_NAME] for name in names[:MAX_NAMES]]
-    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
-    return Flag("patched_functions", f"replaced: {', '.join(shown)}{more}")
 
 
 def _named(label: str) -> Any:

@@ -9,12 +9,7 @@ from typing import Any
 
 import torch
 
-from online_judge.verdict.flags import Flag
-
 log = logging.getLogger(__name__)
-
-_MAX_CHANGES = 12
-_MAX_TEXT = 100
 
 
 @dataclass(frozen=True)
@@ -99,13 +94,6 @@ class GlobalFlags:
                     switch.write(old)
                 except (RuntimeError, TypeError, ValueError) as error:
                     log.warning("cannot set %s back to %s: %s", name, old, error)
-
-
-def flag(changes: object) -> Flag | None:
-    """The note for a candidate process's claim of :meth:`GlobalFlags.changes`."""
-    if not isinstance(changes, list) or not changes:
-        return None
-    return Flag("global_flags", "; ".join(str(change)[:_MAX_TEXT] for change in changes[:_MAX_CHANGES]))
 
 
 def _read(switch: _Switch) -> Any:

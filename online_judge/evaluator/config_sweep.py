@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import torch
 
+from adaexplore.core.verdict import Status
 from online_judge.common import cuda_driver
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone, Dialogue
@@ -24,6 +25,7 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import NotEnoughMemory
 from online_judge.evaluator.trials import Trials
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
+from online_judge.protocol.endings import Raised
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Choose, Enter, Equip, Order, Rate
 from online_judge.protocol.shared_tensors import SharedTensors, pack
@@ -77,7 +79,7 @@ class Sweep:
         self._cuda = problem.reference.cuda
         self._shared_tensors: list[SharedTensors] = []
         self._found = Swept()
-        self._trials = Trials(dialogue, problem, terms.folder, terms.request.tolerance, self._shared)
+        self._trials = Trials(dialogue, problem, terms.request.tolerance, self._shared)
 
     def run(self, stopwatch: Callable[[], Stopwatch]) -> Swept:
         """Sweep; ends early where the candidate process is gone or the budget is spent.
@@ -249,10 +251,10 @@ class Sweep:
             try:
                 self._trials.call(name, self._problem.reference.inputs(name))
             except CandidateFailed as failed:
-                if failed.failure is None:  # nothing broke: its outputs are not those of the reference
+                if not failed.is_final:  # nothing broke: its outputs are not those of the reference
                     self._trials.free()
                     return False
-                self._found.failed[number] = failed.status.value
+                self._found.failed[number] = _reason(failed)
                 self._found.ranking = [each for each in self._found.ranking if each != number]
                 raise
         return True
@@ -290,6 +292,11 @@ class Sweep:
         self._dialogue.clock("none", "")
         with self._lock.hold(exclusive=False):
             yield
+
+
+def _reason(failed: CandidateFailed) -> str:
+    ending = failed.ending
+    return ending.failure.status.value if isinstance(ending, Raised) else Status.LAUNCH.value
 
 
 def _times(claim: object, numbers: Sequence[int]) -> dict[int, float]:

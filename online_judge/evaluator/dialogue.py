@@ -1,4 +1,4 @@
-"""The evaluator's side of the conversation with a candidate process, and how a match ends early."""
+"""The evaluator's side of the conversation with a candidate process, and how an evaluation ends early."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from adaexplore.core.verdict import Status
 from online_judge.common import modules
 from online_judge.evaluator.reference import ReferenceFailed
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError
+from online_judge.protocol.endings import Ending, Raised, WrongForm
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.orders import DONE, GO, Block, Order
 from online_judge.protocol.shared_tensors import SharedTensors
-from online_judge.verdict import feedback
 
 _MAX_DEPTH = 64
 
@@ -32,14 +31,18 @@ class CandidateGone(Exception):
 
 
 class CandidateFailed(Exception):
-    """Ends a match with this verdict."""
+    """Ends the evaluation of a candidate that is wrong."""
 
-    def __init__(self, status: Status, metadata: dict[str, Any], failure: Failure | None = None) -> None:
-        """``failure`` is what the candidate process told, where it told something."""
-        super().__init__(status.value)
-        self.status = status
-        self.metadata = metadata
-        self.failure = failure
+    def __init__(self, ending: Ending) -> None:
+        """``ending`` is what is wrong with it."""
+        super().__init__(ending.kind)
+        self.ending = ending
+
+    @property
+    def is_final(self) -> bool:
+        """Whether its process has exited, or it gives outputs on another device: nothing more is asked."""
+        ending = self.ending
+        return isinstance(ending, Raised) or (isinstance(ending, WrongForm) and ending.part == "device")
 
 
 class BlockRefused(Exception):
@@ -59,11 +62,10 @@ class _Sender(pickle.Pickler):
 class Dialogue:
     """Asks one candidate process; tells the gateway whose time is running."""
 
-    def __init__(self, candidate: Channel, clock: Callable[[str, str], None], folder: str) -> None:
+    def __init__(self, candidate: Channel, clock: Callable[[str, str], None]) -> None:
         """``clock`` is told whose time runs ("reference", "candidate", "tuning", "none"), and the stage."""
         self._candidate = candidate
         self.clock = clock
-        self._folder = folder
 
     def ask(
         self,
@@ -143,8 +145,7 @@ class Dialogue:
             raise CandidateGone(stage, "it answered with something nested too deeply")
         if "failed" in answer:
             self.clock("reference", stage.value)
-            failure = Failure.from_claim(stage, answer["failed"])
-            raise CandidateFailed(failure.status, feedback.of_failure(failure, self._folder), failure)
+            raise CandidateFailed(Raised(failure=Failure.from_claim(stage, answer["failed"])))
         return answer
 
 

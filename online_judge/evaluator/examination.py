@@ -34,7 +34,13 @@ def examine(problem: Problem) -> ProblemTraits:
     with graph:
         second = reference.outputs(inputs, _TRIAL)
     asked = EvaluationRequest()
-    flags = [flag.id for flag in problem.flags(asked)]
+    facts = problem.facts(asked.tolerance)
+    known = {
+        "degenerate_problem": facts.trivial_answers,
+        "constant_inputs": facts.constant_inputs,
+        "loose_tolerance": facts.looseness,
+    }
+    flags = [name for name, found in known.items() if found]
     if "degenerate_problem" not in flags:
         other = reference.outputs(reference.inputs(f"{_TRIAL}, other inputs"), _TRIAL)
         wide = _MARGIN * asked.tolerance

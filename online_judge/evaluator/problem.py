@@ -15,7 +15,7 @@ from online_judge.evaluator.reference import Reference, ReferenceFailed
 from online_judge.evaluator.timing import setup
 from online_judge.protocol import trees
 from online_judge.protocol.findings import Stage
-from online_judge.verdict.flags import ProblemFlag
+from online_judge.protocol.result import ProblemFacts
 
 _TRIAL = "facts"
 _LOOSE = 0.1
@@ -64,23 +64,18 @@ class Problem:
             (tolerance * (1.0 + middle) / spread for middle, spread in self._spreads if spread), default=0.0
         )
 
-    def flags(self, request: EvaluationRequest) -> list[ProblemFlag]:
-        """What makes results on this problem say little."""
-        if request.tolerance not in self._degenerate:
-            self._degenerate[request.tolerance] = degeneracy.check(self.reference, request.tolerance)
+    def facts(self, tolerance: float) -> ProblemFacts:
+        """What makes results on this problem say little at this tolerance."""
+        if tolerance not in self._degenerate:
+            self._degenerate[tolerance] = degeneracy.check(self.reference, tolerance)
         if self._constant_inputs is None:
             self._constant_inputs = degeneracy.constant_inputs(self.reference)
-        found = []
-        if passing := self._degenerate[request.tolerance]:
-            found.append(ProblemFlag("degenerate_problem", f"trivial answers pass: {', '.join(passing)}"))
-        if self._constant_inputs:
-            evidence = "get_inputs() gives the same values under every seed"
-            found.append(ProblemFlag("constant_inputs", evidence))
-        if self.is_loose(request.tolerance):
-            loose = self.looseness(request.tolerance)
-            evidence = f"the tolerance {request.tolerance:g} is {loose:.2g} standard deviations of the output"
-            found.append(ProblemFlag("loose_tolerance", evidence))
-        return found
+        return ProblemFacts(
+            trivial_answers=tuple(self._degenerate[tolerance]),
+            constant_inputs=self._constant_inputs,
+            tolerance=tolerance,
+            looseness=self.looseness(tolerance) if self.is_loose(tolerance) else None,
+        )
 
     def is_loose(self, tolerance: float) -> bool:
         """Return whether a tolerance says little: it exceeds a tenth of an output's standard deviation."""

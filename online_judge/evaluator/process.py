@@ -1,4 +1,4 @@
-"""The long-lived process of one device slot: owns the problem, and alone decides verdicts.
+"""The long-lived process of one device slot: owns the problem, and alone finds the facts of verdicts.
 
 It runs the reference, never the candidate. Its control channel carries JSON: first its own word
 ``{"armed": {}}`` that it is ready for any problem, then orders of the gateway, all for one reference:
@@ -39,8 +39,8 @@ import torch
 
 from adaexplore.core.identity import source_identity, text_digest
 from adaexplore.core.verdict import Status
-from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProfileReport, Tf32Policy
-from online_judge.common import cuda_driver, memory_errors, modules
+from adaexplore.core.wire import EvaluationRequest, ProblemRequest, Tf32Policy
+from online_judge.common import cuda_driver, memory_errors, modules, texts
 from online_judge.common.cores import Cores
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator import rehearsal, size_check
@@ -54,8 +54,9 @@ from online_judge.evaluator.profile import Profiling
 from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, Seeds
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.config_sweep import SweepTerms
+from online_judge.protocol.endings import Ending, Passed, Raised
+from online_judge.protocol.result import ProfileResult
 from online_judge.sandbox.process_spec import ProcessSpec
-from online_judge.verdict import feedback
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +117,7 @@ class Evaluator:
             raise
         except Exception as error:  # noqa: BLE001 - the border of this process
             traceback.print_exc()
-            text = feedback.clip(f"{type(error).__name__}: {error}", _ERROR_BYTES)
+            text = texts.clip(f"{type(error).__name__}: {error}", _ERROR_BYTES)
             return {"kind": "judge_failed", "error": text, "broken": self._context_lost()}
 
     def _evaluate(self, order: dict[str, Any], candidate_fd: int) -> dict[str, Any]:
@@ -133,20 +134,19 @@ class Evaluator:
                     source=request.custom_model_src,
                     build_dir=order["build_dir"],
                     recorded_ms=order["recorded_ms"],
-                    facts=order["facts"],
-                    folder=order["folder"],
+                    hardware=order["facts"]["hardware"],
                     visible_devices=self._spec.visible_devices,
                     timing_cores=tuple(self._spec.timing_cores),
                     alone=order["alone"],
                     job=order["job"] + source_identity(request.custom_model_src)[:16],
                 )
-                dialogue = Dialogue(candidate, self._clock, terms.folder)
+                dialogue = Dialogue(candidate, self._clock)
                 if order["op"] == "sweep":
                     return self._sweep(dialogue, problem, terms, SweepTerms.from_json(order["sweep"]))
                 if order["op"] == "profile":
                     return self._profile(dialogue, problem, terms)
-                match = self._guest = Evaluation(dialogue, problem, terms, self._lock, self._stopwatch)
-                verdict = match.run()
+                evaluation = self._guest = Evaluation(dialogue, problem, terms, self._lock, self._stopwatch)
+                result = evaluation.run()
         except ReferenceFailed as error:
             # a sweep that finds no room, even alone, is no reason to refuse the problem
             return self._failed(error, alone=order["alone"] and order["op"] != "sweep")
@@ -154,10 +154,10 @@ class Evaluator:
             return {"kind": "candidate_gone", "stage": gone.stage.value, "why": gone.why}
         finally:
             candidate.close()
-        if self._cuda and memory_errors.explains(verdict) and not order["alone"]:
+        if self._cuda and _lacked_memory(result.ending) and not order["alone"]:
             return {"kind": "not_enough_memory"}
         clean_ms = problem.clean_ms(request)
-        return {"kind": "verdict", "verdict": verdict.model_dump(mode="json"), "clean_ms": clean_ms}
+        return {"kind": "evaluated", "evaluation": result.to_json(), "clean_ms": clean_ms}
 
     def _failed(self, error: ReferenceFailed, *, alone: bool) -> dict[str, Any]:
         self._problems.clear()
@@ -174,16 +174,14 @@ class Evaluator:
     def _profile(self, dialogue: Dialogue, problem: Problem, terms: Terms) -> dict[str, Any]:
         profiling = self._guest = Profiling(dialogue, problem, terms, self._lock)
         try:
-            found = profiling.run()
+            result = ProfileResult(ending=Passed(), profile=profiling.run())
         except CandidateFailed as failed:
-            if failed.status is Status.OUT_OF_MEMORY and not terms.alone:
+            ending = failed.ending
+            ran_out = isinstance(ending, Raised) and ending.failure.status is Status.OUT_OF_MEMORY
+            if ran_out and not terms.alone:
                 return {"kind": "not_enough_memory"}
-            why = str(failed.metadata.get("feedback", ""))
-            report = ProfileReport(status=failed.status.value, profile=None, message=why)
-        else:
-            why = "" if found is not None else "the profiler does not work here, or saw nothing"
-            report = ProfileReport(status=Status.PASSED.value, profile=found, message=why)
-        return {"kind": "profile", "report": report.model_dump(mode="json")}
+            result = ProfileResult(ending=ending)
+        return {"kind": "profile", "profile": result.to_json()}
 
     def _check_problem(self, order: dict[str, Any]) -> dict[str, Any]:
         request = ProblemRequest.model_validate(order["request"])
@@ -270,8 +268,18 @@ class Evaluator:
         return False
 
 
+def _lacked_memory(ending: Ending) -> bool:
+    """Whether too little memory may be the cause of a failure."""
+    if not isinstance(ending, Raised):
+        return False
+    failure = ending.failure
+    if failure.status in (Status.LAUNCH, Status.CONSTRUCT):
+        return memory_errors.explains_text(failure.message)
+    return failure.status is Status.OUT_OF_MEMORY
+
+
 def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:
-    """Be an evaluator; the sandbox stands around this process already, which ends here."""
+    """Be an evaluator; this process is inside its sandbox already, and ends here."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     status = 0
     try:

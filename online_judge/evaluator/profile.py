@@ -8,10 +8,8 @@ import torch
 
 from adaexplore.core.profile import Bound, KernelProfile, Profile
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.candidate import kernel_share
-from online_judge.candidate.kernel_share import KernelShare
-from online_judge.candidate.launches import MAX_NAMED, Resources
-from online_judge.common import cuda_driver
+from online_judge.common import cuda_driver, gpu_peaks
+from online_judge.common.gpu_peaks import Peak
 from online_judge.evaluator.costs import Cost
 from online_judge.evaluator.dialogue import CandidateGone, Dialogue
 from online_judge.evaluator.evaluation import Lock, Terms
@@ -20,10 +18,9 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import NotEnoughMemory
 from online_judge.evaluator.trials import Trials
 from online_judge.protocol.findings import Stage
+from online_judge.protocol.kernels import MAX_NAMED, KernelShare, KernelTime, Resources, plain_name
 from online_judge.protocol.orders import Inspect, Load
 from online_judge.protocol.shared_tensors import SharedTensors, pack
-from online_judge.verdict import bounds
-from online_judge.verdict.bounds import Peak
 
 _TRIAL = "profile"
 _MAX_NAME = 80
@@ -39,7 +36,7 @@ class Profiling:
         Args:
             dialogue: with the process that runs the candidate.
             problem: the reference and what is known of it.
-            terms: whose source, folder and facts count.
+            terms: of the job.
             lock: the device's lock.
         """
         self._dialogue = dialogue
@@ -48,7 +45,7 @@ class Profiling:
         self._lock = lock
         self._inputs: SharedTensors | None = None
         guard = _Shared(dialogue, lock)
-        self._trials = Trials(dialogue, problem, terms.folder, terms.request.tolerance, guard)
+        self._trials = Trials(dialogue, problem, terms.request.tolerance, guard)
         self._guard = guard
 
     def run(self) -> Profile | None:
@@ -79,7 +76,7 @@ class Profiling:
             raise NotEnoughMemory(f"the GPU has too little free memory for a profile ({error})") from error
         self._dialogue.clock("reference", Stage.TIMING.value)
         device = torch.cuda.get_device_properties(torch.cuda.current_device())
-        return profile_of(claim, cost, self._terms.facts["hardware"], device, self._terms.request)
+        return profile_of(claim, cost, self._terms.hardware, device, self._terms.request)
 
     def free(self) -> None:
         """Give back the memory shared with the candidate process, which must be gone."""
@@ -128,13 +125,13 @@ def profile_of(
     wall_us = wall_ms * 1e3 if isinstance(wall_ms, float) and 0 < wall_ms < 1e9 else share.total_ms * 1e3
     resources = _resources(claim.get("resources"))
     gpu_us = share.total_ms * 1e3
-    roofline, bound = _limits(gpu_us, wall_us, cost, bounds.peak(hardware, device), request)
+    roofline, bound = _limits(gpu_us, wall_us, cost, gpu_peaks.peak(hardware, device), request)
     return Profile(
         kernels=tuple(
             _kernel(
                 kernel,
                 share.total_ms,
-                resources.get(kernel.name) or resources.get(kernel_share.plain_name(kernel.name)),
+                resources.get(kernel.name) or resources.get(plain_name(kernel.name)),
                 device,
             )
             for kernel in share.kernels
@@ -170,9 +167,7 @@ def _rate(peak: Peak, request: EvaluationRequest) -> float:
     return peak.flops["fp32" if request.tf32 == "off" else "tf32"]
 
 
-def _kernel(
-    kernel: kernel_share.KernelTime, total_ms: float, found: Resources | None, device: Any
-) -> KernelProfile:
+def _kernel(kernel: KernelTime, total_ms: float, found: Resources | None, device: Any) -> KernelProfile:
     share = kernel.ms / total_ms
     name = kernel.name[:_MAX_NAME]
     if found is None:

@@ -1,4 +1,4 @@
-"""The reference module of a problem: the truth that candidates are held against."""
+"""The reference module of a problem: the truth that candidates are compared with."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from typing import Any
 import torch
 
 from adaexplore.core.wire import BaselineKind, DtypeName, Tier
-from online_judge.common import memory_errors, modules
+from online_judge.common import memory_errors, modules, texts
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import emulation, oracles, weights
 from online_judge.evaluator.correctness.tiers import OracleKind
 from online_judge.protocol import trees
-from online_judge.verdict import feedback
 
 _REASON_CHARS = 300
 # a call that takes longer in its own precision has no oracle in double precision
@@ -353,6 +352,6 @@ def blaming(what: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         lines = str(error).strip().splitlines()
         text = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-        text = feedback.scrub(text, "/nonexistent")
+        text = texts.scrub(text, "/nonexistent")
         kind = NotEnoughMemory if memory_errors.explains_text(str(error)) else ReferenceFailed
-        raise kind(f"{what}: {feedback.clip(text, _REASON_CHARS)}") from error
+        raise kind(f"{what}: {texts.clip(text, _REASON_CHARS)}") from error

@@ -1,7 +1,7 @@
-"""A match with a candidate that is always right, held before an evaluator gets its first order.
+"""Evaluate a candidate that is always right, before an evaluator gets its first order.
 
 PyTorch loads each of its CUDA kernels when a process calls it for the first time: about 0.7 s for all that
-a match calls (H200), which the first candidate of a new reference would wait for.
+an evaluation calls (H200), which the first candidate of a new reference would wait for.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 
 import torch
 
-from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.common import modules
 from online_judge.common.timing import Stopwatch
@@ -24,6 +23,7 @@ from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.protocol import trees
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Forward, Order, Reweigh
+from online_judge.protocol.result import EvaluationResult
 from online_judge.protocol.shared_tensors import Parcel, SharedTensors
 
 _REFERENCE = """
@@ -93,7 +93,7 @@ class _FreeDevice:
     stoppable = stopped = timing_memory
 
 
-def rehearse(*, cuda: bool) -> Verdict:
+def rehearse(*, cuda: bool) -> EvaluationResult:
     """Judge a candidate that gives the outputs of a small reference, without timing it."""
     request = EvaluationRequest(
         original_model_src=_REFERENCE, custom_model_src=_CANDIDATE, num_correct_trials=1
@@ -106,17 +106,18 @@ def rehearse(*, cuda: bool) -> Verdict:
             source=_CANDIDATE,
             build_dir=None,
             recorded_ms=None,
-            facts={},
-            folder="/nonexistent",
+            hardware="",
             visible_devices="",
             alone=False,
             job="rehearsal",
         )
-        match = Evaluation(_RightCandidate(reference), Problem(reference), terms, _FreeDevice(), Stopwatch)
+        evaluation = Evaluation(
+            _RightCandidate(reference), Problem(reference), terms, _FreeDevice(), Stopwatch
+        )
         try:
-            return match.run()
+            return evaluation.run()
         finally:
-            match.free()
+            evaluation.free()
 
 
 def _value(parcel: Parcel, shared: SharedTensors) -> Any:

@@ -1,34 +1,34 @@
-"""Single calls of a candidate on hidden inputs, held against the reference."""
+"""Single calls of a candidate on hidden inputs, compared with the reference."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 
-from adaexplore.core.verdict import Status
+from online_judge.common import printable
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison, deviation, oracles
 from online_judge.evaluator.correctness.grading import Grading
-from online_judge.evaluator.correctness.tiers import Graded
 from online_judge.evaluator.dialogue import CandidateFailed, Dialogue
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import ReferenceFailed
 from online_judge.protocol import trees
-from online_judge.protocol.findings import Failure, Stage
+from online_judge.protocol.endings import OtherWeights, WrongForm, WrongOutputs, WrongValue
+from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Construct, Forward, ForwardMode, Reweigh
+from online_judge.protocol.precision import Graded
 from online_judge.protocol.shared_tensors import Parcel, SharedTensors, lay_out, pack
-from online_judge.verdict import feedback
 
 _POISON = 0xFF
 _TOLD_APART = 1e-3  # of the output's spread, as far as two results are surely different
 _NEARER = 0.2
 # how many times its elements' memory an output may span
 _PADDING = 4
-WRONG = (Status.WRONG_VALUE, Status.NONFINITE)
+_PARTS: tuple[Literal["shape", "dtype"], ...] = ("shape", "dtype")
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,14 @@ class WrongValues(CandidateFailed):
     """Outputs of the right form with wrong values.
 
     Attributes:
+        wrong: what is wrong with them.
         outputs: copies of them.
         expected: the reference's outputs.
     """
 
-    def __init__(
-        self, status: Status, metadata: dict[str, Any], outputs: tuple[Any, ...], expected: trees.Tree
-    ) -> None:
-        super().__init__(status, metadata)
+    def __init__(self, wrong: WrongOutputs, outputs: tuple[torch.Tensor, ...], expected: trees.Tree) -> None:
+        super().__init__(wrong)
+        self.wrong = wrong
         self.outputs = outputs
         self.expected = expected
 
@@ -74,15 +74,12 @@ Guard = Callable[[], AbstractContextManager[object]]
 class Trials:
     """Calls one candidate; what it shares with the candidate is freed call by call, or by :meth:`free`."""
 
-    def __init__(
-        self, dialogue: Dialogue, problem: Problem, folder: str, tolerance: float, guard: Guard
-    ) -> None:
+    def __init__(self, dialogue: Dialogue, problem: Problem, tolerance: float, guard: Guard) -> None:
         """Prepare.
 
         Args:
             dialogue: with the candidate process.
             problem: for inputs and expected outputs.
-            folder: the candidate process's, for scrubbing messages.
             tolerance: elementwise.
             guard: holds the device, shared, for what is done on it here and now.
         """
@@ -90,7 +87,6 @@ class Trials:
         self._dialogue = dialogue
         self._problem = problem
         self._reference = problem.reference
-        self._folder = folder
         self._tolerance = tolerance
         self._shared_tensors: list[SharedTensors] = []
         self._cuda = problem.reference.cuda
@@ -219,45 +215,43 @@ class Trials:
             factor = scale[index] if scale else 1.0
             found = comparison.difference(leaf, want.to(leaf.device), self._tolerance, unit=factor)
             if found is not None:
-                output = "the output" if len(got) == 1 else f"output {index}"
-                raise self._wrong(found.status, feedback.of_difference(found, output), got, expected)
+                wrong = WrongValue(difference=found, output=index if len(got) > 1 else None)
+                raise self._wrong(wrong, got, expected)
         if rival is not None and _nearer(got, rival.leaves, expected.leaves):
-            issue = "the output is that of other weights than the module has now"
-            issue_metadata = feedback.of_issue(Status.WRONG_VALUE, issue)
-            raise self._wrong(Status.WRONG_VALUE, issue_metadata, got, expected)
+            raise self._wrong(OtherWeights(), got, expected)
 
-    def _wrong(
-        self, status: Status, metadata: dict[str, Any], got: Sequence[Any], expected: trees.Tree
-    ) -> WrongValues:
+    def _wrong(self, wrong: WrongOutputs, got: Sequence[torch.Tensor], expected: trees.Tree) -> WrongValues:
         """The failure, with the outputs copied; what was shared is given back."""
         outputs = tuple(leaf.clone() for leaf in got)
         self.free()
-        return WrongValues(status, metadata, outputs, expected)
+        return WrongValues(wrong, outputs, expected)
 
     def _check_form(self, answer: dict[str, Any], expected: trees.Tree) -> tuple[tuple[int, ...], ...]:
-        """Structure, then shapes, then dtypes; the candidate claims them, its data must bear them out."""
+        """Compare structure, shapes and dtypes as the candidate claims them; its data must confirm them."""
         claimed = answer.get("leaves")
         if answer.get("structure") != expected.signature() or not isinstance(claimed, list):
-            issue = (
-                f"Output structure mismatch: expected {_short(expected.signature())}, "
-                f"got {_short(answer.get('structure'))} (T is a tensor)"
+            raise CandidateFailed(
+                WrongForm(
+                    part="structure",
+                    expected=_short(expected.signature()),
+                    got=_short(answer.get("structure")),
+                )
             )
-            raise CandidateFailed(Status.WRONG_SHAPE, feedback.of_issue(Status.WRONG_SHAPE, issue))
         claimed += [None] * len(expected.leaves)  # what it does not tell is wrong
         pairs = list(zip(claimed, expected.leaves, strict=False))
-        for part, (status, what) in enumerate(((Status.WRONG_SHAPE, "shape"), (Status.WRONG_DTYPE, "dtype"))):
+        for place, part in enumerate(_PARTS):
             for index, (claim, want) in enumerate(pairs):
-                right: Any = list(want.shape) if part == 0 else str(want.dtype)
-                got = claim[part] if isinstance(claim, list) and len(claim) == 4 else None
+                right: object = list(want.shape) if part == "shape" else str(want.dtype)
+                got = claim[place] if isinstance(claim, list) and len(claim) == 4 else None
                 if got != right:
-                    name = "Output" if len(pairs) == 1 else f"Output {index}"
-                    issue = f"{name} {what} mismatch: expected {right}, got {_short(got)}"
-                    raise CandidateFailed(status, feedback.of_issue(status, issue))
+                    output = index if len(pairs) > 1 else None
+                    wrong = WrongForm(part=part, expected=str(right), got=_short(got), output=output)
+                    raise CandidateFailed(wrong)
         for claim, want in pairs:
             if self._cuda and claim[2] != want.device.type:
-                message = f"an output is on {_short(claim[2])}, expected on {want.device.type}"
-                failure = Failure(Status.LAUNCH, Stage.FORWARD, "DeviceMismatch", message)
-                raise CandidateFailed(failure.status, feedback.of_failure(failure, self._folder), failure)
+                raise CandidateFailed(
+                    WrongForm(part="device", expected=want.device.type, got=_short(claim[2]))
+                )
         return tuple(_strides(claim[3], want) for claim, want in pairs)
 
     def _share(self, inputs: list[Any]) -> tuple[SharedTensors, Parcel]:
@@ -298,5 +292,5 @@ def _strides(claim: object, want: Any) -> tuple[int, ...]:
 
 
 def _short(value: object) -> str:
-    text = str(value)
+    text = printable.text(str(value))
     return text if len(text) <= 200 else f"{text[:200]} [...]"

@@ -120,9 +120,9 @@ def _supervisor(order: dict[str, Any], fds: list[int], helpers: WarmCache) -> Ca
     spec = process_spec.ProcessSpec.from_json(order["spec"])
 
     def play(sock: socket.socket) -> NoReturn:
-        from online_judge.candidate import compile_process
         from online_judge.candidate.process import main as be_candidate
         from online_judge.evaluator.process import main as be_evaluator
+        from online_judge.processes import compile_process
 
         mains = {"candidate": be_candidate, "compiler": compile_process.main, "evaluator": be_evaluator}
         if spec.role == "evaluator":
@@ -164,8 +164,8 @@ def _import_everything() -> dict[str, str]:
     import triton.language
 
     import online_judge
-    from online_judge.candidate import compile_process
     from online_judge.evaluator import size_check
+    from online_judge.processes import compile_process
 
     for package in _PRELOADED:  # processes do not see this repository's files
         path = [str(Path(online_judge.__path__[0], package))]

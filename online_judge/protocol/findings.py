@@ -85,6 +85,11 @@ class Failure:
             "frames": [[frame.line, frame.function, frame.code] for frame in self.frames],
         }
 
+    @property
+    def is_claimable(self) -> bool:
+        """Whether a candidate's process may report this status in this stage."""
+        return self.status in _CLAIMABLE[self.stage]
+
     @classmethod
     def from_claim(cls, stage: Stage, claim: object) -> Failure:
         """What a candidate says of its failure in ``stage``; an impossible status becomes the stage's own."""
@@ -116,17 +121,17 @@ class Difference:
     """How one output differs from what is expected.
 
     Attributes:
-        status: ``nonfinite`` or ``wrong_value``.
         examples: the first wrong elements.
         wrong: how many elements are wrong, of ``total``.
+        nonfinite: how many of these are NaN or infinite where the reference is not, or the reverse.
         largest: largest absolute difference of finite elements.
         average: mean absolute difference of finite elements.
         pattern: what the wrong elements have in common, in words; empty where nothing stands out.
     """
 
-    status: Status
     examples: tuple[Mismatch, ...]
     wrong: int
+    nonfinite: int
     total: int
     largest: float
     average: float

@@ -10,7 +10,6 @@ import threading
 from typing import Any
 
 from adaexplore.core.errors import JudgeError, ProblemError
-from adaexplore.core.verdict import Status
 from adaexplore.core.wire import CompileReport, EvaluationRequest
 from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.gpu_lease import Cancelled
@@ -20,11 +19,11 @@ from online_judge.protocol.channel import Channel, FrameError, is_readable
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.sandbox.process_spec import ProcessSpec
 from online_judge.settings import Settings
-from online_judge.slots.compile_reports import compile_report
 from online_judge.slots.conversation import WHOLE_MESSAGE_S, Attempts, ProcessLost, converse
 from online_judge.slots.devices import Device
 from online_judge.slots.jobs import EvaluationJob
 from online_judge.slots.time_limits import CandidateTimeout, TimeLimits
+from online_judge.verdict import compile_report
 
 log = logging.getLogger(__name__)
 
@@ -121,22 +120,19 @@ class CompileSlot:
             ended = ready.process.end(self._forks, seems_dead=lost)
             shutil.rmtree(ready.folder, ignore_errors=True)
         if timed_out:
-            message = f"not done after {limit_s} s during {limits.stage.value}"
-            return CompileReport(ok=False, status=Status.TIMEOUT.value, message=message)
+            return compile_report.timed_out(limit_s, limits.stage)
         if end is None:
             return None if ended.died and not last else self._gone(ended, limits)
         if "reference_failed" in end and limits.whose == "reference":
             raise ProblemError(str(end["reference_failed"]))
-        failed = Failure.from_claim(limits.stage, end["failed"]).to_json() if "failed" in end else None
-        return compile_report(failed, request.custom_model_src, str(ready.folder))
+        failed = Failure.from_claim(limits.stage, end["failed"]) if "failed" in end else None
+        return compile_report.compiled(failed, request.custom_model_src, str(ready.folder))
 
     def _gone(self, ended: Report, limits: TimeLimits) -> CompileReport:
         """Return the report on a process that ended without a result."""
         if limits.whose == "reference":
             raise ProblemError(f"the process that ran the reference ended {ended.how}")
-        status = Status.OUT_OF_MEMORY if ended.out_of_memory else Status.CRASH
-        message = f"the process ended {ended.how} during {limits.stage.value}"
-        return CompileReport(ok=False, status=status.value, message=message)
+        return compile_report.process_gone(ended.how, limits.stage, out_of_memory=ended.out_of_memory)
 
 
 class _Compiler:

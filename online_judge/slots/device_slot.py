@@ -29,6 +29,7 @@ from online_judge.processes.gpu_lease import Cancelled, GpuLeases, NotEnoughMemo
 from online_judge.processes.pool import ReadyProcess
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.findings import Stage
+from online_judge.protocol.result import ProfileResult
 from online_judge.settings import Settings
 from online_judge.slots import build_folders
 from online_judge.slots.clean_times import CleanTimes
@@ -37,10 +38,11 @@ from online_judge.slots.conversation import Attempts, ContextLost, Lost, Process
 from online_judge.slots.device_processes import DeviceProcesses
 from online_judge.slots.devices import Device
 from online_judge.slots.evaluator_handle import EvaluatorHandle, Evaluators
-from online_judge.slots.jobs import EvaluationJob, EvaluationResult
+from online_judge.slots.jobs import EvaluationJob, Finding
 from online_judge.slots.played import Played, verdict_of
 from online_judge.slots.time_limits import CandidateTimeout, TimeLimits
-from online_judge.verdict import feedback
+from online_judge.verdict import assemble, profile_report
+from online_judge.verdict.assemble import Target
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +105,7 @@ class DeviceSlot:
         """End the slot's evaluators."""
         self._evaluators.close()
 
-    def run(self, job: EvaluationJob, cancelled: threading.Event) -> EvaluationResult:
+    def run(self, job: EvaluationJob, cancelled: threading.Event) -> Finding:
         """Do a job; a failing reference is the result of a ``problem``, and raises ProblemError otherwise.
 
         Raises:
@@ -137,7 +139,7 @@ class DeviceSlot:
         while attempts.another():
             with attempts.attempt() as alone:
                 played = self._play(query, request, alone=alone)
-                verdict = verdict_of(played, self._facts(request), query.limit_s)
+                verdict = verdict_of(played, request, self._target, query.limit_s)
                 if memory_errors.explains(verdict):  # even alone
                     self._leases.forget(request.original_model_src)
                 if verdict.status is Status.CRASH and verdict.metadata.get("died") and attempts.are_left:
@@ -150,8 +152,7 @@ class DeviceSlot:
                 return verdict.model_copy(update={"metadata": metadata})
         self._require_harmless_reference(query, attempts.lost)
         if isinstance(attempts.lost, ProcessLost) and attempts.lost.whose != "none":
-            crash = feedback.of_crash("together with the judge's own processes, twice,", attempts.lost.stage)
-            return Verdict(status=Status.CRASH, metadata=self._facts(request) | crash)
+            return assemble.evaluator_died_twice(request, self._target, attempts.lost.stage)
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
 
     @property
@@ -189,22 +190,19 @@ class DeviceSlot:
             ProblemError, JudgeError, Cancelled: as :meth:`evaluate`.
         """
         if not self.executes:
-            return ProfileReport(
-                status=Status.NOT_CHECKED.value, profile=None, message="profiles need a judge with a GPU"
-            )
+            return profile_report.without_gpu()
         query = self._query("profile", request, cancelled)
         attempts = self._attempts(query)
         while attempts.another():
             with attempts.attempt() as alone:
                 played = self._play(query, request, alone=alone)
                 if played.timed_out is not None:
-                    why = f"not done after {query.limit_s} s during {played.timed_out.value}"
-                    return ProfileReport(status=Status.TIMEOUT.value, profile=None, message=why)
+                    return profile_report.timed_out(query.limit_s, played.timed_out)
                 assert played.result is not None
                 if played.gone:
-                    why = f"the process ended {played.report.how}"
-                    return ProfileReport(status=Status.CRASH.value, profile=None, message=why)
-                return ProfileReport.model_validate(played.result["report"])
+                    return profile_report.process_gone(played.report.how)
+                found = ProfileResult.from_json(played.result["profile"])
+                return profile_report.profiled(found, played.folder)
         self._require_harmless_reference(query, attempts.lost)
         raise JudgeError("the judge's own processes failed twice at this profile; try again")
 
@@ -324,7 +322,7 @@ class DeviceSlot:
             "clean_ms": self._known.get(clean),
             "recorded_ms": None,
             "job": "" if self._settings.repeatable else secrets.token_hex(8),
-            "facts": self._facts(request) | {"sandbox": sandbox},
+            "facts": {"hardware": self.device.hardware},
         } | self._order(query, alone=alone)
         try:
             with ready.connection:
@@ -378,12 +376,10 @@ class DeviceSlot:
         found = _public(ready.process.sandbox(0))
         return None if found is None else found | {"evaluator": self._forks.evaluator_level}
 
-    def _facts(self, request: EvaluationRequest) -> dict[str, Any]:
-        """Metadata that every verdict carries."""
+    @property
+    def _target(self) -> Target:
         cuda = self.device.kind == "cuda"
-        device = f"cuda:{self.device.id}" if cuda else "cpu"
-        facts = {"hardware": self.device.hardware, "device": device}
-        return facts | feedback.of_precision(request.tf32, cuda=cuda)
+        return Target(self.device.hardware, f"cuda:{self.device.id}" if cuda else "cpu", cuda)
 
     def _raise_for_lost(self, lost: Lost | None) -> None:
         """Raise for an evaluator that was lost while no candidate was attached."""

@@ -14,7 +14,7 @@ from adaexplore.core.wire import (
     ProfileReport,
 )
 
-EvaluationResult = Verdict | ProblemReport | CompileReport | ProfileReport
+Finding = Verdict | ProblemReport | CompileReport | ProfileReport
 
 
 @dataclass(frozen=True)

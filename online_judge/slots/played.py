@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from adaexplore.core.errors import JudgeError
 from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.wire import EvaluationRequest
 from online_judge.processes.process_handle import Report
 from online_judge.protocol.findings import Stage
-from online_judge.verdict import feedback, flags
-from online_judge.verdict.flags import Flag
+from online_judge.protocol.result import EvaluationResult
+from online_judge.verdict import assemble
+from online_judge.verdict.assemble import ProcessEnd, Target
 
 
 @dataclass(frozen=True)
@@ -35,33 +38,39 @@ class Played:
     late: dict[str, Any] | None = None
 
 
-def verdict_of(played: Played, facts: dict[str, Any], limit_s: int) -> Verdict:
+def verdict_of(played: Played, request: EvaluationRequest, target: Target, limit_s: int) -> Verdict:
     """Return the verdict on a candidate; ``died`` in its metadata says that a signal killed the process.
 
     Args:
         played: what its evaluation left.
-        facts: metadata that every verdict carries.
+        request: what was asked.
+        target: what it ran on.
         limit_s: time that the candidate had.
+
+    Raises:
+        JudgeError: the evaluator's result cannot be read.
     """
-    facts = facts | {"sandbox": played.sandbox}
+    report = played.report
     if played.timed_out is not None:
-        timeout = feedback.of_timeout(limit_s, played.timed_out)
-        return Verdict(status=Status.TIMEOUT, metadata=facts | timeout)
+        return assemble.timed_out(
+            request, target, limit_s=limit_s, stage=played.timed_out, sandbox=played.sandbox
+        )
     assert played.result is not None
-    printed = feedback.log_tail(feedback.scrub(played.report.log, played.folder))
-    tail = {"stdout": printed} if printed else {}
+    end = ProcessEnd(
+        folder=played.folder,
+        how=report.how,
+        printed=report.log,
+        out_of_memory=report.out_of_memory,
+        orphans=report.orphans,
+        sandbox=played.sandbox,
+    )
     if played.gone:
-        why = played.result["why"]
-        stage = Stage(played.result["stage"])
-        if played.report.out_of_memory:
-            return Verdict(status=Status.OUT_OF_MEMORY, metadata=facts | feedback.of_memory(stage) | tail)
-        how = f"({why})" if why else played.report.how
-        crash = feedback.of_crash(how, stage) | tail
-        died = {"died": True} if played.report.died and not why else {}
-        return Verdict(status=Status.CRASH, metadata=facts | crash | died)
-    verdict = Verdict.model_validate(played.result["verdict"])
-    more = {} if verdict.correct else tail
-    if played.report.orphans and verdict.correct:
-        evidence = f"{played.report.orphans} processes were left running"
-        more = flags.added(verdict.metadata, Flag("background_threads", evidence))
-    return verdict.model_copy(update={"metadata": verdict.metadata | more}) if more else verdict
+        why, stage = played.result["why"], Stage(played.result["stage"])
+        verdict = assemble.process_gone(request, target, stage=stage, why=why, end=end)
+        died = report.died and not why and verdict.status is Status.CRASH
+        return verdict.model_copy(update={"metadata": verdict.metadata | {"died": True}} if died else {})
+    try:
+        result = EvaluationResult.from_json(played.result["evaluation"])
+    except (KeyError, ValueError) as error:
+        raise JudgeError("the evaluator's result cannot be read") from error
+    return assemble.evaluated(request, target, result, end)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import Tf32Policy, Tier
-from online_judge.evaluator.correctness.tiers import Error, Graded, Limit
+from online_judge.common.texts import clip as clip  # for the config sweep as well
+from online_judge.common.texts import scrub
 from online_judge.protocol.findings import Difference, Failure, Stage
+from online_judge.protocol.precision import Error, Graded, Limit
 from online_judge.verdict.flags import Flag
 
 MAX_BYTES = 1500
@@ -18,10 +19,6 @@ _HEAD_BYTES = 200
 _FRAME_BYTES = 150
 _LOG_CHARS = 300
 _ROUNDED: dict[Tier, str] = {"tf32": "TF32", "half": "bfloat16"}
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{5,}\b")
-_PROCESS = re.compile(r"\b(pid|PID|process|tid)[ =:]+\d+")
-_TEMPORARY = re.compile(r"(?<=/)tmp[a-z0-9_]{8}\b")
-_INSTALLED = re.compile(r"(?:/[\w.+-]+)+/(?:site|dist)-packages/")
 
 _NEXT = {
     Status.SYNTAX: "Fix the syntax at that line.",
@@ -44,28 +41,6 @@ _NEXT = {
 }
 
 
-def scrub(text: str, folder: str) -> str:
-    """``text`` without what differs between two runs: addresses, process ids, private and temporary paths."""
-    text = text.replace(f"{folder}/", "").replace(folder, ".")
-    above = folder.rpartition("/")[0]
-    text = text.replace(above, "..") if above else text
-    text = _INSTALLED.sub("", text)
-    text = _TEMPORARY.sub("tmp...", text)
-    text = _ADDRESS.sub("0x...", text)
-    return _PROCESS.sub(r"\1 N", text)
-
-
-def clip(text: str, max_bytes: int, *, keep_end: bool = False) -> str:
-    """At most ``max_bytes`` of UTF-8, cut at the end or, with ``keep_end``, at the beginning."""
-    raw = text.encode("utf-8", "replace")
-    if len(raw) <= max_bytes:
-        return raw.decode()
-    mark = "[...]"
-    space = max_bytes - len(mark) - 1
-    part = (raw[-space:] if keep_end else raw[:space]).decode("utf-8", "ignore")
-    return f"{mark} {part}" if keep_end else f"{part} {mark}"
-
-
 def of_precision(tf32: Tf32Policy, *, cuda: bool) -> dict[str, Any]:
     """The note that every verdict carries whose two sides were not held to one precision."""
     return {"notes": ["tf32_asymmetric"]} if cuda and tf32 == "paper" else {}
@@ -83,8 +58,8 @@ def of_failure(failure: Failure, folder: str) -> dict[str, Any]:
     ]
     marked = failure.status is Status.COMPILE  # Triton's message ends with the line, the caret and the reason
     if message:
-        space = _space(failure.status) - sum(len(line.encode()) + 1 for line in lines)
-        lines.append(clip(message, min(space, _MESSAGE_BYTES), keep_end=marked))
+        budget = _budget(failure.status) - sum(len(line.encode()) + 1 for line in lines)
+        lines.append(clip(message, min(budget, _MESSAGE_BYTES), keep_end=marked))
     compiled = failure.status.module_imported
     last = failure.frames[-1].code if failure.frames else ""
     text = "\n".join(part for part in (last[:160], clip(message, 400, keep_end=marked)) if part)
@@ -209,10 +184,10 @@ def of_issue(status: Status, issue: str) -> dict[str, Any]:
 
 
 def of_difference(found: Difference, output: str) -> dict[str, Any]:
-    """Metadata of wrong values; ``output`` names which output, such as ``output[1]``."""
+    """Metadata of wrong values; ``output`` names the output, such as ``output 1``."""
     share = 100.0 * found.wrong / max(found.total, 1)
-    name = found.status.value
-    if found.status is Status.NONFINITE:
+    status = Status.NONFINITE if found.nonfinite else Status.WRONG_VALUE
+    if found.nonfinite:
         keys: dict[str, Any] = {
             "correctness_issue": "Output is not finite exactly where the reference is",
             "correctness_issue_name": "correctness_issue",
@@ -224,7 +199,7 @@ def of_difference(found: Difference, output: str) -> dict[str, Any]:
             "correctness_issue": "Output mismatch",
         }
     lines = [
-        f"{name}: {found.wrong} of {found.total} elements of {output} ({share:.4g} %) are wrong, "
+        f"{status.value}: {found.wrong} of {found.total} elements of {output} ({share:.4g} %) are wrong, "
         f"largest error {found.largest:.6g}, mean error {found.average:.6g}",
     ]
     if found.pattern:
@@ -233,7 +208,7 @@ def of_difference(found: Difference, output: str) -> dict[str, Any]:
     for example in found.examples:
         index = ", ".join(map(str, example.index))
         lines.append(f"  [{index}] got {example.got}, want {example.want}")
-    return keys | _feedback(lines, found.status)
+    return keys | _feedback(lines, status)
 
 
 def first_line(metadata: Mapping[str, Any]) -> str:
@@ -247,10 +222,10 @@ def log_tail(text: str) -> str:
 
 
 def _feedback(lines: list[str], status: Status) -> dict[str, Any]:
-    body = clip("\n".join(lines), _space(status))
+    body = clip("\n".join(lines), _budget(status))
     return {"feedback": f"{body}\nNext: {_NEXT.get(status, '')}"}
 
 
-def _space(status: Status) -> int:
+def _budget(status: Status) -> int:
     """Bytes of feedback beside the advice."""
     return MAX_BYTES - len(_NEXT.get(status, "").encode()) - 8

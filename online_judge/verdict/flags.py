@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -122,9 +122,3 @@ def problem_metadata(flags: Iterable[ProblemFlag]) -> dict[str, Any]:
             {"id": flag.id, "evidence": flag.evidence[:_MAX_EVIDENCE]} for flag in found
         ],
     }
-
-
-def added(metadata_: Mapping[str, Any], flag: Flag) -> dict[str, Any]:
-    """What changes in a verdict's metadata when one more flag is found."""
-    known = [Flag(entry["id"], entry["evidence"]) for entry in metadata_.get("integrity_evidence", [])]
-    return metadata([*known, flag])

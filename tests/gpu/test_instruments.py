@@ -16,11 +16,13 @@ import pytest
 import torch
 
 from online_judge.candidate.background import Background
-from online_judge.candidate.kernel_share import flags, profile_share
+from online_judge.candidate.kernel_share import profile_share
 from online_judge.candidate.launches import LaunchMeter
 from online_judge.candidate.patch_audit import Watchdog
+from online_judge.common.gpu_peaks import peak
 from online_judge.evaluator.timing import gpu_state
-from online_judge.verdict.bounds import check, peak
+from online_judge.verdict.bounds import check
+from online_judge.verdict.observations import of_kernels
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +171,9 @@ def test_own_kernels_are_seen_and_missed(
     share = profile_share(lambda: call(x), meter.kernel_names())
     log.info("profiled in %.2f s: %s", time.perf_counter() - begin, share)
     assert share is not None
-    assert [flag.id for flag in flags(seen, share, passed_without_kernels=passed_without_kernels)] == ids, (
+    assert [
+        flag.id for flag in of_kernels(seen, share, passed_without_kernels=passed_without_kernels)
+    ] == ids, (
         seen,
         share,
     )
@@ -199,7 +203,7 @@ def test_torch_compile_is_no_kernel_of_the_candidates() -> None:
         compiled(x)
     share = profile_share(lambda: compiled(x), [])
     assert share is not None
-    found = flags(meter.launches(), share, passed_without_kernels=None)
+    found = of_kernels(meter.launches(), share, passed_without_kernels=None)
     assert [flag.id for flag in found] == ["no_own_kernel", "library_bound"]
     assert watchdog.changes() == []
 

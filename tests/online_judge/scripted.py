@@ -25,9 +25,7 @@ class Scripted:
         ours, theirs = channel.pair()
         self._reply = reply
         self._referee, self._candidate = Channel(ours, ANSWER_BYTES, max_fds=0), Channel(theirs)
-        self.dialogue = Dialogue(
-            self._referee, lambda whose, stage: self.clock.append((whose, stage)), "/job"
-        )
+        self.dialogue = Dialogue(self._referee, lambda whose, stage: self.clock.append((whose, stage)))
         self._thread = threading.Thread(target=self._obey)
         self._thread.start()
 

@@ -20,11 +20,14 @@ import torch
 import triton.testing
 from triton.runtime.jit import JITFunction
 
-from online_judge.candidate import overlap, patch_audit, switches
+from online_judge.candidate import overlap
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.switches import GlobalFlags
 from online_judge.common import modules
 from online_judge.cpu import simulated_cuda
+from online_judge.protocol.observations import ProcessChanges
+from online_judge.verdict.flags import Flag
+from online_judge.verdict.observations import of_process
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "data" / "traces"
 
@@ -225,14 +228,17 @@ def test_no_recorded_candidate_replaces_anything(tmp_path: Path) -> None:
     assert found == {}
 
 
+def flags_of_patched(claim: object) -> list[Flag]:
+    return of_process(ProcessChanges.from_claim({"patched": claim}))
+
+
 def test_flag_for_replaced_functions_is_one_bounded_line() -> None:
-    flag = patch_audit.flag(["torch.equal", "time.time"])
-    assert flag is not None
+    (flag,) = flags_of_patched(["torch.equal", "time.time"])
     assert (flag.id, flag.evidence) == ("patched_functions", "replaced: torch.equal, time.time")
-    huge = patch_audit.flag(["x" * 10**5] * 1000)
-    assert huge is not None
+    (huge,) = flags_of_patched(["x" * 10**5] * 1000)
+    assert huge.evidence.endswith(" and 980 more")
     assert len(huge.evidence) < 3000
-    assert [patch_audit.flag(claim) for claim in (None, [], "torch.equal", {"a": 1})] == [None] * 4
+    assert [flags_of_patched(claim) for claim in (None, [], "torch.equal", {"a": 1})] == [[]] * 4
 
 
 @pytest.fixture
@@ -297,8 +303,8 @@ def test_switches_left_alone_are_no_finding(flags: GlobalFlags) -> None:
     with torch.no_grad(), torch.autocast("cpu"):
         torch.ones(2, 2) @ torch.ones(2, 2)
     assert flags.changes() == []
-    assert switches.flag(flags.changes()) is None
-    note = switches.flag(["gradients: True -> False"])
+    assert of_process(ProcessChanges.from_claim({"global_flags": flags.changes()})) == []
+    (note,) = of_process(ProcessChanges.from_claim({"global_flags": ["gradients: True -> False"]}))
     assert note is not None
     assert (note.id, note.severity.value) == ("global_flags", "note")
 

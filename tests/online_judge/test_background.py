@@ -17,8 +17,9 @@ from pathlib import Path
 import pytest
 from tqdm import TMonitor, tqdm
 
-from online_judge.candidate import background
 from online_judge.candidate.background import Background
+from online_judge.protocol.observations import ProcessChanges
+from online_judge.verdict.observations import of_process
 
 from .live import wait_until
 
@@ -169,8 +170,9 @@ def test_process_that_merely_names_a_compiler_is_found() -> None:
 
 
 def test_flag_for_background_work() -> None:
-    flag = background.flag(["thread late is in candidate.py:7"])
-    assert flag is not None
+    changes = ProcessChanges.from_claim({"background": ["thread late is in candidate.py:7"]})
+    (flag,) = of_process(changes)
     assert flag.id == "background_threads"
     claims: list[object] = [None, [], 3]
-    assert [background.flag(claim) for claim in claims] == [None] * 3
+    told = [ProcessChanges.from_claim({"background": claim}) for claim in claims]
+    assert [of_process(changes) for changes in told] == [[]] * 3

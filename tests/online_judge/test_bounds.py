@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_judge.verdict.bounds import Peak, check, peak
+from online_judge.common.gpu_peaks import Peak, peak
+from online_judge.verdict.bounds import check
 
 MB = 10**6
 

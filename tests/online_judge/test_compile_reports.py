@@ -1,9 +1,10 @@
 """Where in the candidate's text a compile error is."""
 
 import textwrap
-from typing import Any
 
-from online_judge.slots.compile_reports import compile_report
+from adaexplore.core.verdict import Status
+from online_judge.protocol.findings import Failure, Frame, Stage
+from online_judge.verdict.compile_report import compiled, process_gone, timed_out
 
 SOURCE = textwrap.dedent(
     """\
@@ -25,22 +26,31 @@ SOURCE = textwrap.dedent(
 )
 
 
-def failure(message: str, status: str = "compile") -> dict[str, Any]:
-    return {"message": message, "status": status, "frames": [[14, "first[(1,)](second)"]]}
+def failure(message: str, status: Status = Status.COMPILE) -> Failure:
+    frames = (Frame(14, "<module>", "first[(1,)](second)"),)
+    return Failure(status, Stage.FORWARD, "t.CompilationError", message, frames)
 
 
 def test_the_excerpt_tells_kernel_and_line() -> None:
-    report = compile_report(failure("at 4:8:\n    x = 1\n    y = x @ 2\n        ^\nno"), SOURCE, "/x")
+    report = compiled(failure("at 4:8:\n    x = 1\n    y = x @ 2\n        ^\nno"), SOURCE, "/x")
     assert (report.kernel, report.line) == ("second", 12)
     assert report.message.endswith("no")
 
 
 def test_an_excerpt_that_is_not_in_the_source_leaves_the_line_that_led_there() -> None:
     for message in ("at 4:8:\n    z = 9\n        ^\nno", "at 900:8:\n    y = x @ 2\n    ^\nno", "no place"):
-        report = compile_report(failure(message), SOURCE, "/x")
+        report = compiled(failure(message), SOURCE, "/x")
         assert (report.kernel, report.line) == (None, 14)
 
 
 def test_only_compile_errors_have_such_places() -> None:
-    report = compile_report(failure("at 4:8:\n    y = x @ 2\n        ^\nno", "launch"), SOURCE, "/x")
+    report = compiled(failure("at 4:8:\n    y = x @ 2\n        ^\nno", Status.LAUNCH), SOURCE, "/x")
     assert (report.kernel, report.line) == (None, 14)
+
+
+def test_compilation_without_an_end_says_why() -> None:
+    late = timed_out(9, Stage.FORWARD)
+    assert (late.ok, late.status, late.message) == (False, "timeout", "not done after 9 s during forward")
+    for out_of_memory, status in ((False, "crash"), (True, "out_of_memory")):
+        gone = process_gone("from signal 9", Stage.LOAD, out_of_memory=out_of_memory)
+        assert (gone.status, gone.message) == (status, "the process ended from signal 9 during load")

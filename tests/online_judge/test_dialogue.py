@@ -16,6 +16,7 @@ from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import DONE, GO, Block, Construct, Observe
+from online_judge.verdict.endings import explain
 
 from .scripted import ANSWER_BYTES, Scripted, scripted
 
@@ -128,9 +129,10 @@ def test_failure_is_the_candidates_and_the_clock_stops() -> None:
         with pytest.raises(CandidateFailed) as failed:
             ask(candidate)
         assert candidate.clock[-1] == ("reference", "forward")
-    assert failed.value.status is Status.COMPILE
-    assert failed.value.failure is not None
-    assert len(failed.value.metadata["feedback"].encode()) <= 1500
+    explained = explain(failed.value.ending, "/job")
+    assert explained.status is Status.COMPILE
+    assert failed.value.is_final
+    assert len(explained.metadata["feedback"].encode()) <= 1500
 
 
 JSON = st.recursive(
@@ -155,13 +157,14 @@ def test_no_claimed_failure_is_a_pass_or_breaks_the_evaluator(claim: object) -> 
     answer = json.dumps({"failed": claim}).encode()
     with scripted(always(answer)) as candidate, pytest.raises(CandidateFailed) as failed:
         ask(candidate)
-    assert failed.value.status not in (
+    explained = explain(failed.value.ending, "/job")
+    assert explained.status not in (
         Status.PASSED,
         Status.TIMEOUT,
         Status.CRASH,
         Status.INTEGRITY,
     )
-    assert json.loads(json.dumps(failed.value.metadata)) == failed.value.metadata
+    assert json.loads(json.dumps(explained.metadata)) == explained.metadata
 
 
 def test_block_is_timed_from_go_to_done() -> None:
@@ -194,7 +197,7 @@ def test_candidate_may_fail_within_a_block() -> None:
     for reply in (always(failure), timing(failure), timing(DONE, failure)):
         with scripted(reply) as candidate, pytest.raises(CandidateFailed) as failed:
             run(candidate)
-        assert failed.value.status is Status.LAUNCH
+        assert explain(failed.value.ending, "/job").status is Status.LAUNCH
 
 
 def test_what_cannot_be_sent_is_the_references_fault() -> None:

@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import Tf32Policy, Tier
-from online_judge.evaluator.correctness.tiers import Error, Graded, Limit
+from online_judge.common import texts
 from online_judge.protocol.findings import Difference, Failure, Frame, Mismatch, Stage
+from online_judge.protocol.precision import Error, Graded, Limit
 from online_judge.verdict import feedback
 from online_judge.verdict.flags import Flag
 
@@ -32,20 +33,19 @@ def test_long_triton_message_keeps_its_caret_and_reason() -> None:
 
 def test_what_differs_between_runs_is_scrubbed() -> None:
     text = "/tmp/judge-x/job-3/candidate.py at 0x7f00aa11bb22 in pid 4711: /a/lib/site-packages/torch/nn.py"
-    assert feedback.scrub(text, "/tmp/judge-x/job-3") == "candidate.py at 0x... in pid N: torch/nn.py"
+    assert texts.scrub(text, "/tmp/judge-x/job-3") == "candidate.py at 0x... in pid N: torch/nn.py"
 
 
 def test_the_judges_own_folder_is_scrubbed() -> None:
     assert (
-        feedback.scrub("no '/tmp/judge-x' nor '/tmp/judge-x/job-3'", "/tmp/judge-x/job-3")
-        == "no '..' nor '.'"
+        texts.scrub("no '/tmp/judge-x' nor '/tmp/judge-x/job-3'", "/tmp/judge-x/job-3") == "no '..' nor '.'"
     )
 
 
 def test_names_of_temporary_files_are_scrubbed_and_no_others() -> None:
     text = "ptxas /tmp/judge-x/job-3/tmp/tmp0a_xy9z1.ptx, line 5: tmp_pointer, tmp0a_xy9z1 / tmp_pointer"
     expected = "ptxas tmp/tmp....ptx, line 5: tmp_pointer, tmp0a_xy9z1 / tmp_pointer"
-    assert feedback.scrub(text, "/tmp/judge-x/job-3") == expected
+    assert texts.scrub(text, "/tmp/judge-x/job-3") == expected
 
 
 def test_every_verdict_on_a_gpu_notes_the_released_precision() -> None:
@@ -55,11 +55,11 @@ def test_every_verdict_on_a_gpu_notes_the_released_precision() -> None:
 
 
 def test_small_hexadecimal_numbers_stay() -> None:
-    assert feedback.scrub("mask 0xff", "/j") == "mask 0xff"
+    assert texts.scrub("mask 0xff", "/j") == "mask 0xff"
 
 
 def test_difference_is_told_with_share_indices_and_next_step() -> None:
-    found = Difference(Status.WRONG_VALUE, (Mismatch((0, 31), "1.5", "2.5"),), 16, 64, 1.0, 0.25)
+    found = Difference((Mismatch((0, 31), "1.5", "2.5"),), 16, 0, 64, 1.0, 0.25)
     metadata = feedback.of_difference(found, "output 1")
     assert metadata["max_difference"] == ["1.000000"]
     assert metadata["avg_difference"] == ["0.250000"]
@@ -133,7 +133,8 @@ def test_few_wrong_elements_are_no_lower_precision() -> None:
 def of_status(status: Status) -> dict[str, Any]:
     """A verdict of a status as the judge words it, whatever the request."""
     if status in (Status.WRONG_VALUE, Status.NONFINITE):
-        return feedback.of_difference(Difference(status, (), 1, 8, 1.0, 0.125), "the output")
+        nonfinite = int(status is Status.NONFINITE)
+        return feedback.of_difference(Difference((), 1, nonfinite, 8, 1.0, 0.125), "the output")
     if status in (Status.WRONG_SHAPE, Status.WRONG_DTYPE):
         return feedback.of_issue(status, "Output shape mismatch")
     if status is Status.NONDETERMINISTIC:
@@ -164,7 +165,7 @@ def test_hints_fit_the_request(status: Status, tf32: Tf32Policy, tier: Tier) -> 
 
 
 def test_second_result_is_told_with_how_it_was_wrong() -> None:
-    found = Difference(Status.WRONG_VALUE, (Mismatch((3,), "1", "2"),), 1, 8, 1.0, 0.125)
+    found = Difference((Mismatch((3,), "1", "2"),), 1, 0, 8, 1.0, 0.125)
     wrong = feedback.of_difference(found, "the output")
     metadata = feedback.of_repeat(wrong)
     assert metadata["feedback"].startswith("nondeterministic: A second call")

@@ -11,7 +11,9 @@ from typing import Any
 import pytest
 
 from online_judge.evaluator.timing import gpu_state
-from online_judge.evaluator.timing.gpu_state import GpuState, snapshot, throttled
+from online_judge.evaluator.timing.gpu_state import snapshot
+from online_judge.protocol.measurement import GpuState
+from online_judge.verdict.observations import of_gpu_states
 
 WARM = GpuState(sm_mhz=1980, memory_mhz=3201, temperature_c=60, power_w=500.0, reasons=0, processes=2)
 
@@ -139,8 +141,7 @@ def test_no_answer_is_none(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
     ],
 )
 def test_lower_clocks_are_noted(after: GpuState, evidence: str) -> None:
-    flag = throttled(WARM, after)
-    assert flag is not None
+    (flag,) = of_gpu_states(WARM, after)
     assert (flag.id, flag.evidence) == ("throttled", evidence)
 
 
@@ -156,7 +157,7 @@ def test_lower_clocks_are_noted(after: GpuState, evidence: str) -> None:
     ],
 )
 def test_same_or_idle_clocks_are_not(before: GpuState | None, after: GpuState | None) -> None:
-    assert throttled(before, after) is None
+    assert of_gpu_states(before, after) == []
 
 
 def test_state_is_plain_data() -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from online_judge.evaluator.correctness import emulation, tiers
 from online_judge.evaluator.correctness.grading import Grading
-from online_judge.evaluator.correctness.tiers import Graded
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
+from online_judge.protocol.precision import Error, Graded
 
 from .test_tiers import rounded
 
@@ -71,7 +71,7 @@ def test_constants_of_one_product_reject_honest_chains() -> None:
     (grade,) = grades(emulation.truncated)
     strict = grade.limits["strict"]
     constant = tiers.constant_limit("tf32", strict, grade.error)
-    known = tiers.constant_limit("tf32", strict, tiers.Error(1e-7, 1e-6, 1e-7, 0.0))
+    known = tiers.constant_limit("tf32", strict, Error(1e-7, 1e-6, 1e-7, 0.0))
     assert not known.allows(grade.error)
     assert grade.limits["tf32"].allows(grade.error)
     assert constant.rms >= known.rms

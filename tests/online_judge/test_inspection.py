@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from online_judge.candidate import profile as candidate_profile
-from online_judge.candidate.kernel_share import KernelShare, KernelTime
-from online_judge.candidate.launches import LaunchMeter, Resources
+from online_judge.candidate.launches import LaunchMeter
+from online_judge.protocol.kernels import KernelShare, KernelTime, Resources
 
 
 class Stopwatch:
@@ -33,12 +33,12 @@ def test_every_call_meets_a_cold_cache_and_a_silent_profiler_is_no_failure(
     share = KernelShare(1.0, 0.5, 1, (KernelTime("mine", 0.5, 1),))
     calls: list[str] = []
 
-    def profile(call: Any, names: Any) -> KernelShare | None:
+    def profiled(call: Any, names: Any) -> KernelShare | None:
         assert watch.flushed == calls.count("profiled") + 1
         calls.append("profiled")
         return share if seen else None
 
-    monkeypatch.setattr("online_judge.candidate.kernel_share.profile_share", profile)
+    monkeypatch.setattr("online_judge.candidate.kernel_share.profile_share", profiled)
     meter = LaunchMeter(cuda=False)
     monkeypatch.setattr(meter, "resources", lambda: {"mine": Resources(1, 0, 0, 4, 9)})
     watch: Any = Stopwatch()

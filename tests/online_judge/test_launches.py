@@ -14,10 +14,12 @@ import torch
 from triton.backends.nvidia.driver import CudaLauncher
 from triton.compiler.compiler import CompiledKernel
 
-from online_judge.candidate.kernel_share import KernelShare, KernelTime, flags, profile_share, summarise
-from online_judge.candidate.launches import MAX_NAMED, Launches, LaunchMeter, Resources
+from online_judge.candidate.kernel_share import profile_share, summarise
+from online_judge.candidate.launches import LaunchMeter
 from online_judge.common.modules import load_file
 from online_judge.cpu import simulated_cuda
+from online_judge.protocol.kernels import MAX_NAMED, KernelShare, KernelTime, Launches, Resources
+from online_judge.verdict.observations import of_kernels
 
 KERNELS = """
 import torch
@@ -366,13 +368,15 @@ NONE_OWN = KernelShare(0.0, 2.0, 1, (KernelTime("gemm", 2.0, 1),))
 def test_what_the_kernels_claims_amount_to(
     launches: Launches, share: KernelShare | None, passed_without_kernels: bool | None, ids: list[str]
 ) -> None:
-    assert [flag.id for flag in flags(launches, share, passed_without_kernels=passed_without_kernels)] == ids
+    assert [
+        flag.id for flag in of_kernels(launches, share, passed_without_kernels=passed_without_kernels)
+    ] == ids
 
 
 def test_evidence_names_kernels_and_figures() -> None:
-    (decoy,) = flags(LAUNCHED, None, passed_without_kernels=True)
+    (decoy,) = of_kernels(LAUNCHED, None, passed_without_kernels=True)
     assert decoy.evidence == "the outputs are right without plain (2 launches)"
-    (absent, bound) = flags(IDLE, NONE_OWN, passed_without_kernels=None)
+    (absent, bound) = of_kernels(IDLE, NONE_OWN, passed_without_kernels=None)
     assert (
         absent.evidence
         == "a call launches none of its 3 @triton.jit functions; longest: gemm, 2.0000 of 2.0000 ms"

@@ -1,6 +1,8 @@
 """From what a race found to the numbers of a verdict, without a GPU."""
 
+import json
 import random
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,8 +18,11 @@ from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.evaluator.timing import measurement
 from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.interleaved import Outcome, Side
-from online_judge.evaluator.timing.measurement import Measured, measured
+from online_judge.evaluator.timing.measurement import measured
+from online_judge.protocol.measurement import Timing
 from online_judge.protocol.orders import Block as BlockOrder
+from online_judge.verdict import runtime
+from online_judge.verdict.flags import Flag
 
 from .sources import REFERENCE
 
@@ -53,6 +58,32 @@ def side(
     return made
 
 
+@dataclass
+class Measured:
+    """What a verdict says of a timing, after the timing went over a process border."""
+
+    timing: Timing
+    request: EvaluationRequest
+
+    @property
+    def flags(self) -> list[Flag]:
+        return runtime.flags_of(self._received, self.request, "/job")
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        return runtime.statistics(self._received, self.request, None, **FACTS)
+
+    @property
+    def runtime_ms(self) -> float:
+        return runtime.milliseconds(self._received)
+
+    @property
+    def _received(self) -> Timing:
+        received = Timing.from_json(json.loads(json.dumps(self.timing.to_json())))
+        assert received == self.timing
+        return received
+
+
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Numbers of a race between a side and a reference that takes 0.3 ms."""
@@ -76,13 +107,12 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
         options: dict[str, Any] = {
             "recorded_ms": None,
             "extra_ms": 0.0,
-            "share": None,
             "states": (None, None),
-            "facts": FACTS,
+            "hardware": FACTS["hardware"],
         }
         outcome = Outcome(candidate, side(0.3), copy_ms=COPY_MS, alone_ms=alone_ms)
         hold = Hold(exclusive=True, waited_s=0.5, held_s=1.5)
-        return measured(outcome, hold, problem, request, **options | changes)
+        return Measured(measured(outcome, hold, problem, request, **options | changes), request)
 
     return run
 

@@ -22,6 +22,7 @@ from online_judge.evaluator.timing.interleaved import (
     _Audit,
 )
 from online_judge.protocol.orders import Block as BlockOrder
+from online_judge.verdict.observations import flags_of_all
 
 
 def marked(*calls_ms: float) -> Observed:
@@ -49,6 +50,10 @@ def race(
     problem: Any = SimpleNamespace(reference=reference)
     setup = setup or SimpleNamespace(output_bytes=4)
     return InterleavedTiming(dialogue, problem, setup, "race", random.Random(1), trials, 1e-3)
+
+
+def ids(outcome: Outcome) -> list[str]:
+    return [flag.id for flag in flags_of_all(outcome.observations, "/job")]
 
 
 def enough(outcome: Outcome, rounds: int, claimed_ms: float = 1.0, trials: int = 100) -> bool:
@@ -124,7 +129,7 @@ def test_candidate_process_that_will_not_be_timed_is_out(refused: InterleavedTim
 def test_work_that_nobody_waits_for_is_a_side_stream(refused: InterleavedTiming) -> None:
     outcome = Outcome()
     refused._replay(outcome, 1, 4, 2)
-    assert [flag.id for flag in outcome.flags] == ["side_stream"]
+    assert ids(outcome) == ["side_stream"]
 
 
 @pytest.mark.parametrize("best", [None, "1", 1, True, 0.0, -1.0, float("nan"), float("inf"), 1e12, [1.0]])
@@ -149,13 +154,14 @@ def test_outputs_that_are_too_large_are_not_kept(output_bytes: int, kept: bool) 
 def test_audit_compares_what_was_kept_and_forgets_it() -> None:
     outcome, subject = Outcome(), race()
     subject._audits = [
-        _Audit("the first call", [torch.ones(4)], [torch.ones(4)]),
-        _Audit("another call", [torch.ones(4)], [torch.tensor([1.0, 1.0, 1.0, 2.0])]),
+        _Audit(0, None, [torch.ones(4)], [torch.ones(4)]),
+        _Audit(1, 7, [torch.ones(4)], [torch.tensor([1.0, 1.0, 1.0, 2.0])]),
     ]
     subject.audit(outcome)
     subject.audit(outcome)
-    assert [flag.id for flag in outcome.flags] == ["timed_output_wrong"]
-    assert outcome.flags[0].evidence.startswith("1 of 4 elements of another call are wrong")
+    (flag,) = flags_of_all(outcome.observations, "/job")
+    assert flag.id == "timed_output_wrong"
+    assert flag.evidence.startswith("1 of 4 elements of timed call 7 of round 1 are wrong")
 
 
 SIZE = 500_000
@@ -224,4 +230,4 @@ def test_work_that_is_left_out_of_timed_calls_is_seen_where_no_sample_finds_it(
         for sides.number in range(5):
             subject._round(outcome, sides.number, BlockOrder(2), 2)
         subject.audit(outcome)
-    assert {flag.id for flag in outcome.flags} == (set() if cheat == "none" else {"timed_output_wrong"})
+    assert set(ids(outcome)) == (set() if cheat == "none" else {"timed_output_wrong"})

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from online_judge.evaluator.correctness import deviation, tiers
-from online_judge.evaluator.correctness.tiers import Error, Limit
+from online_judge.protocol import precision
+from online_judge.protocol.precision import Error, Limit
 
 
 def rounded(x: Any, bits: int) -> Any:
@@ -101,7 +102,7 @@ class TestMatrixProduct:
         oracle = a.double() @ b.double()
         got = deviation.error(in_steps(a, b, 16, dtype), oracle)
         tier = reached(got, deviation.error(a @ b, oracle), depth=depth)
-        assert not tiers.meets(tier, "tf32" if dtype is torch.bfloat16 else "strict")
+        assert not precision.meets(tier, "tf32" if dtype is torch.bfloat16 else "strict")
 
     def test_three_tf32_products_for_one_are_strict(self, kind: str, depth: int) -> None:
         a, b = operands(kind, depth)
@@ -153,7 +154,7 @@ def test_honest_norms_and_softmax_are_strict(features: int, scale: float, shift:
     got = deviation.error(powers / summed(powers, 256)[:, None], oracle)
     assert reached(got, eager, depth=features) == "strict"
     low = deviation.error(torch.softmax(x.bfloat16().float(), 1), oracle)
-    assert not tiers.meets(reached(low, eager, depth=features), "tf32")
+    assert not precision.meets(reached(low, eager, depth=features), "tf32")
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
@@ -279,7 +280,7 @@ def test_large_outputs_are_measured_in_parts(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_the_worst_of_several_outputs_counts() -> None:
-    assert tiers.worst(["strict", "half", "tf32"]) == "half"
-    assert tiers.worst([]) == "strict"
-    assert tiers.meets("strict", "tf32")
-    assert not tiers.meets("legacy", "half")
+    assert precision.worst(["strict", "half", "tf32"]) == "half"
+    assert precision.worst([]) == "strict"
+    assert precision.meets("strict", "tf32")
+    assert not precision.meets("legacy", "half")

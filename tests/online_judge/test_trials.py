@@ -18,6 +18,7 @@ from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.evaluator.trials import Called, Trials
 from online_judge.protocol.orders import Construct, Forward, Reweigh
 from online_judge.protocol.shared_tensors import MappedTensors
+from online_judge.verdict.endings import explain
 
 from .scripted import scripted
 from .sources import REFERENCE
@@ -55,7 +56,7 @@ def called(source: str = REFERENCE, spoil: Spoil = leave, **options: Any) -> Cal
         return [json.dumps(answer).encode()]
 
     with scripted(reply) as candidate:
-        one = Trials(candidate.dialogue, problem, "/job", 0.05, nullcontext)
+        one = Trials(candidate.dialogue, problem, 0.05, nullcontext)
         try:
             found = one.call("one", problem.reference.inputs("one"), **options)
         finally:
@@ -72,8 +73,9 @@ def claiming(**claims: Any) -> Spoil:
 def status_of(spoil: Spoil, source: str = REFERENCE) -> Status:
     with pytest.raises(CandidateFailed) as failed:
         called(source, spoil)
-    assert len(failed.value.metadata["feedback"].encode()) <= 1500
-    return failed.value.status
+    explained = explain(failed.value.ending, "/job")
+    assert len(explained.metadata["feedback"].encode()) <= 1500
+    return explained.status
 
 
 @pytest.mark.parametrize("source", [REFERENCE, TWO, STRIDED])
@@ -219,7 +221,7 @@ def test_construction_and_weights_are_what_the_candidate_process_says_plainly() 
     problem = Problem(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
     answers = iter([{"changed": True}, {"changed": 1}, {}, {"loaded": True}, {"loaded": "yes"}])
     with scripted(lambda order, fds: [json.dumps(next(answers)).encode()]) as candidate:
-        one = Trials(candidate.dialogue, problem, "/job", 0.05, nullcontext)
+        one = Trials(candidate.dialogue, problem, 0.05, nullcontext)
         assert [one.construct(load=True), one.construct(load=True), one.construct(load=False)] == [
             True,
             False,

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from adaexplore.core.verdict import Status
 from online_judge.evaluator.correctness import patterns
 from online_judge.protocol.findings import Difference, Mismatch
 
@@ -21,7 +20,7 @@ def difference(got: Any, want: Any, tolerance: float, *, unit: float = 1.0) -> D
     """None when ``got`` is ``want`` within ``|got - want| <= tolerance * (unit + |want|)``.
 
     Both have the same shape and dtype. Integers and booleans must be equal. NaN and infinities
-    must stand exactly where the expected output has them; any deviation there is ``nonfinite``.
+    must be exactly where the expected output has them; elements that deviate there are ``nonfinite``.
 
     Args:
         got: the output.
@@ -50,11 +49,10 @@ def difference(got: Any, want: Any, tolerance: float, *, unit: float = 1.0) -> D
     examples = tuple(
         Mismatch(_unravel(flat, tuple(want.shape)), _show(left[flat]), _show(right[flat])) for flat in first
     )
-    status = Status.NONFINITE if nonfinite else Status.WRONG_VALUE
     average = summed / max(total if exact else finite, 1)
     places = _some_wrong(left, right, tolerance, unit, wrong)
     pattern = patterns.describe(got, want, places, tolerance)
-    return Difference(status, examples, wrong, total, largest, average, pattern)
+    return Difference(examples, wrong, nonfinite, total, largest, average, pattern)
 
 
 def equals(got: Any, want: Any, tolerance: float, *, unit: float = 1.0) -> bool:

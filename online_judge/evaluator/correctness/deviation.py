@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from online_judge.evaluator.correctness.tiers import NO_ERROR, SINGLE_ULP, Error
+from online_judge.protocol.precision import NO_ERROR, SINGLE_ULP, Error
 
 _CHUNK = 2**22
 _TOTAL = Error(math.inf, math.inf, math.inf, math.inf)

@@ -9,15 +9,14 @@ from typing import Any
 
 import torch
 
-from adaexplore.core.verdict import Status
 from online_judge.evaluator.correctness import deviation, variants
 from online_judge.evaluator.correctness.grading import Grading
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.trials import Trials, WrongValues
 from online_judge.protocol import trees
-from online_judge.verdict import feedback
-from online_judge.verdict.flags import Flag
+from online_judge.protocol.endings import FarOff, WrongOutputs
+from online_judge.protocol.observations import StaleWeights
 
 # factors of weights and of inputs; the first pair alone where the tolerance is not loose. Inputs only shrink:
 # larger ones may leave the domain, as indices do
@@ -53,7 +52,7 @@ class _Found:
 class Draws:
     """Calls one candidate with weights that are changed in place.
 
-    Outputs that do not follow the weights are the flag ``stale_weights``. Where the tolerance is loose, see
+    Outputs that do not follow the weights are observed as such. Where the tolerance is loose, see
     :meth:`Problem.looseness`, outputs are also compared with their spread: a candidate that is far off even
     when both sides are constructed under another seed is wrong.
     """
@@ -75,7 +74,7 @@ class Draws:
         self._loose = loose
         self._loads = loads and bool(problem.reference.weights)
 
-    def run(self) -> list[Flag]:
+    def run(self) -> list[StaleWeights]:
         """Make all draws.
 
         Raises:
@@ -83,7 +82,7 @@ class Draws:
                 call raises.
             ReferenceFailed, CandidateGone: as :meth:`Trials.call`.
         """
-        flags: list[Flag] = []
+        found: list[StaleWeights] = []
         for weights, inputs in _SCALES if self._loose else _SCALES[:1]:
             name = f"{self._job}:weights" if weights == 1.0 else f"{self._job}:weights:{weights:g}"
             draw = _Draw(name, weights, inputs)
@@ -91,12 +90,12 @@ class Draws:
                 self._require_right(draw)
                 continue
             try:
-                flags += self._with_other_weights(draw)
+                found += self._with_other_weights(draw)
             finally:
                 self._reference.restore_weights()
-        return flags
+        return found
 
-    def _with_other_weights(self, draw: _Draw) -> list[Flag]:
+    def _with_other_weights(self, draw: _Draw) -> list[StaleWeights]:
         rival = None
         if not draw.is_scaled:
             rival = self._problem.outputs_if_finite(self._inputs(draw), draw.name)
@@ -118,8 +117,8 @@ class Draws:
             self._trials.reweigh(self._reference.weights)
         if found.wrong is None and found.far_off is None:
             return []
-        text = "outputs do not follow weights that are changed in place"
-        return [Flag("stale_weights", feedback.first_line(found.wrong.metadata) if found.wrong else text)]
+        wrong: WrongOutputs | None = found.wrong.wrong if found.wrong else None
+        return [StaleWeights(wrong=wrong)]
 
     def _require_right(self, draw: _Draw) -> None:
         """Raise where the tolerance is loose and the candidate is wrong, with weights that count for it."""
@@ -127,7 +126,7 @@ class Draws:
             return
         found = self._call(draw, None)
         if found.far_off is not None:
-            raise CandidateFailed(Status.WRONG_VALUE, feedback.of_far_off(found.far_off))
+            raise CandidateFailed(FarOff(error=found.far_off))
         if found.wrong is not None:
             raise found.wrong
 

@@ -9,9 +9,10 @@ import torch
 
 from adaexplore.core.wire import Tier
 from online_judge.evaluator.correctness import deviation, oracles, tiers
-from online_judge.evaluator.correctness.tiers import Error, Graded, Limit, OracleKind
+from online_judge.evaluator.correctness.tiers import OracleKind
 from online_judge.evaluator.problem import Problem
 from online_judge.protocol import trees
+from online_judge.protocol.precision import Error, Graded, Limit, meets, worst
 
 _LOOSER: tuple[Tier, ...] = ("tf32", "half")
 _HARDLY = 4.0
@@ -59,7 +60,7 @@ class Grading:
         errors = [deviation.error(leaf, true) for leaf, true in zip(got, self._truth, strict=True)]
         reached = self._reached(errors)
         for tier in _LOOSER:
-            if tiers.meets(tiers.worst(reached), tier):
+            if meets(worst(reached), tier):
                 break
             self._allow(tier)
             reached = self._reached(errors)

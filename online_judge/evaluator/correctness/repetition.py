@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from adaexplore.core.verdict import Status
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import deviation
-from online_judge.evaluator.correctness.tiers import Error, Limit
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.reference import Reference
 from online_judge.evaluator.trials import Called, Trials, WrongValues
+from online_judge.protocol.endings import UnequalCalls, WrongAgain
+from online_judge.protocol.observations import EqualCallsDiffer
 from online_judge.protocol.orders import ForwardMode
-from online_judge.verdict import feedback
-from online_judge.verdict.flags import Flag
+from online_judge.protocol.precision import Error, Limit
 
 REPEATS = 3
 """Equal calls after the first one."""
@@ -24,16 +23,16 @@ _WRONG_LIMIT = Limit(rms=1e-2, peak=float("inf"))
 
 def repeat(
     trials: Trials, reference: Reference, name: str, first: Called
-) -> tuple[dict[str, Any], list[Flag]]:
+) -> tuple[dict[str, Any], EqualCallsDiffer | None]:
     """Make the graded call ``name`` again, several times.
 
     Outputs may differ from the first ones as far as the precision that these reach allows.
 
     Returns:
-        What the candidate's process observed in the first repeated call, and a flag where bits differ.
+        What the candidate's process observed in the first repeated call, and whether bits differ.
 
     Raises:
-        CandidateFailed: ``nondeterministic`` where outputs differ by more, or what the call raises.
+        CandidateFailed: outputs differ by more, or what the call raises.
         ReferenceFailed, CandidateGone: as :meth:`Trials.call`.
     """
     observed: dict[str, Any] = {}
@@ -46,7 +45,7 @@ def repeat(
         try:
             called = trials.call(name, inputs, mode=mode, kept=True, expected=first.expected)
         except WrongValues as wrong:
-            raise CandidateFailed(Status.NONDETERMINISTIC, feedback.of_repeat(wrong.metadata)) from wrong
+            raise CandidateFailed(WrongAgain(wrong=wrong.wrong)) from wrong
         if not number:
             observed = called.answer
         found = _compare(called.outputs, first.outputs, limits, units)
@@ -54,13 +53,12 @@ def repeat(
             largest = max(each.rms for each in found)
         del called  # its outputs
     if largest is None:
-        return observed, []
-    evidence = f"two equal calls differ by {largest:.2g} of the output's standard deviation"
-    return observed, [Flag("nondeterministic", evidence)]
+        return observed, None
+    return observed, EqualCallsDiffer(rms=largest)
 
 
 def diagnosed(trials: Trials, reference: Reference, name: str, wrong: WrongValues) -> CandidateFailed:
-    """Return the failure of the call ``name``, or ``nondeterministic`` where equal calls differ.
+    """Return the failure of the call ``name``, or that equal calls differ.
 
     Raises:
         ReferenceFailed: as :meth:`Trials.call`.
@@ -86,7 +84,7 @@ def diagnosed(trials: Trials, reference: Reference, name: str, wrong: WrongValue
 def _compare(
     again: Sequence[Any], first: Sequence[Any], limits: Sequence[Limit], units: Sequence[Error]
 ) -> list[Error]:
-    """Return how far outputs differ from those of the first call; raise ``nondeterministic`` over a limit.
+    """Return how far outputs differ from those of the first call; raise where that is over a limit.
 
     ``units`` have the spread of each expected output: that of the first call may be nothing but rounding.
     """
@@ -94,7 +92,7 @@ def _compare(
     for one, other, limit, unit in zip(again, first, limits, units, strict=True):
         error = deviation.error(one, other).in_units_of(unit)
         if error.odd or not limit.allows(error):
-            raise CandidateFailed(Status.NONDETERMINISTIC, feedback.of_unequal_calls(error, limit))
+            raise CandidateFailed(UnequalCalls(error=error, limit=limit))
         found.append(error)
     return found
 

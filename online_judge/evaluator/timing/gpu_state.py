@@ -1,61 +1,20 @@
-"""Clocks, temperature and company of a GPU around a measurement; reads only, changes nothing."""
+"""Read the clocks, temperature and processes of a GPU around a measurement."""
 
 from __future__ import annotations
 
 import importlib
 import logging
 import subprocess
-from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
-from online_judge.verdict.flags import Flag
+from online_judge.protocol.measurement import GpuState
 
 log = logging.getLogger(__name__)
 
 _SMI_S = 5.0
-_DROP = 0.9
-# bits of NVML's clocks event reasons; idle, application clocks and sync boost slow nothing down unasked
-_SLOWDOWNS = {
-    0x04: "power cap",
-    0x08: "hardware slowdown",
-    0x20: "software thermal slowdown",
-    0x40: "hardware thermal slowdown",
-    0x80: "power brake",
-}
-_IDLE = 0x01
 _SMI_FIELDS = ("clocks.sm", "clocks.mem", "temperature.gpu", "power.draw")
 _SMI_REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")  # newer and older name
-
-
-@dataclass(frozen=True)
-class GpuState:
-    """One look at a GPU.
-
-    Attributes:
-        sm_mhz: clock of the multiprocessors.
-        memory_mhz: clock of the memory.
-        temperature_c: of the chip.
-        power_w: drawn.
-        reasons: NVML's bit mask of why the clocks are not higher.
-        processes: compute processes on it, the judge's own included.
-    """
-
-    sm_mhz: int
-    memory_mhz: int
-    temperature_c: int
-    power_w: float
-    reasons: int
-    processes: int
-
-    @property
-    def slowdowns(self) -> tuple[str, ...]:
-        """Why the GPU runs slower than it was asked to."""
-        return tuple(name for bit, name in _SLOWDOWNS.items() if self.reasons & bit)
-
-    def to_json(self) -> dict[str, Any]:
-        """For verdicts and results."""
-        return {**asdict(self), "slowdowns": list(self.slowdowns)}
 
 
 def snapshot(visible_device: str) -> GpuState | None:
@@ -74,21 +33,6 @@ def snapshot(visible_device: str) -> GpuState | None:
     except nvml.NVMLError as error:
         log.debug("NVML does not tell the state of device %s: %s", visible_device, error)
         return None
-
-
-def throttled(before: GpuState | None, after: GpuState | None) -> Flag | None:
-    """The note that clocks went down between two looks, the second taken while the GPU is still busy."""
-    if after is None:
-        return None
-    clocks = f"SM {after.sm_mhz} MHz, {after.temperature_c} C, {after.power_w:.0f} W"
-    if after.slowdowns:
-        return Flag("throttled", f"{', '.join(after.slowdowns)}: {clocks}")
-    if before is None or after.reasons & _IDLE or before.reasons & _IDLE:
-        return None
-    if after.sm_mhz < _DROP * before.sm_mhz or after.memory_mhz < _DROP * before.memory_mhz:
-        was = f"SM {before.sm_mhz} MHz, memory {before.memory_mhz} MHz"
-        return Flag("throttled", f"from {was} to memory {after.memory_mhz} MHz, {clocks}")
-    return None
 
 
 @cache

@@ -1,8 +1,8 @@
-"""The timing of a candidate against its reference: rounds of blocks, one side after the other.
+"""Interleaved timing of a candidate and its reference: rounds of blocks, one side after the other.
 
 In each round the candidate gets ready, the evaluator writes fresh contents into the shared inputs, says go,
 and takes its own time until the answer. Every output of the block lies in the evaluator's memory by then;
-elements of each at hidden places, and some whole outputs, are held against what the reference makes of the
+elements of each at hidden places, and some whole outputs, are compared with what the reference makes of the
 same inputs in its own block. Comparing waits until the GPU is free again, unless the outputs are too large to
 be kept.
 """
@@ -28,9 +28,15 @@ from online_judge.evaluator.timing import clock_check, speedup
 from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.setup import SLOW_MS, WARMUP_S, TimingSetup
 from online_judge.protocol.findings import Stage
+from online_judge.protocol.observations import (
+    InputsChanged,
+    Observation,
+    TimedOutputLate,
+    TimedOutputWrong,
+    UnjoinedStream,
+)
 from online_judge.protocol.orders import Block as BlockOrder
 from online_judge.protocol.orders import Prepare
-from online_judge.verdict.flags import Flag
 
 MIN_ROUNDS = 5
 MAX_ROUNDS = 40
@@ -88,21 +94,21 @@ class Side:
 
 @dataclass
 class Outcome:
-    """What a race found.
+    """What the interleaved timing found.
 
     Attributes:
         candidate: its times.
         reference: the baseline's.
-        flags: what is wrong with the candidate's times or timed outputs.
+        observations: what is wrong with the candidate's timed outputs or calls.
         copy_ms: wall time of copying one call's outputs.
         quiet: whether the GPU had been left by all others.
-        alone_ms: the baseline's time after the race, with the candidate stopped; None if it was not needed.
-        spent_s: seconds of the race by part: warming up, marked, plain and graph rounds.
+        alone_ms: the baseline's time afterwards, with the candidate stopped; None if it was not needed.
+        spent_s: seconds by part: warm-up, marked, plain and graph rounds.
     """
 
     candidate: Side = field(default_factory=Side)
     reference: Side = field(default_factory=Side)
-    flags: list[Flag] = field(default_factory=list)
+    observations: list[Observation] = field(default_factory=list)
     copy_ms: float = 0.0
     quiet: bool = True
     alone_ms: float | None = None
@@ -120,15 +126,16 @@ class Outcome:
 
 @dataclass(frozen=True)
 class _Audit:
-    """Outputs of both sides on the same inputs, for later."""
+    """Outputs of both sides on the same inputs, for later; of one call, or elements of all of a round."""
 
-    where: str
-    got: Sequence[Any]
-    want: Sequence[Any]
+    round: int
+    call: int | None
+    got: Sequence[torch.Tensor]
+    want: Sequence[torch.Tensor]
 
 
 class InterleavedTiming:
-    """One candidate on a course that is shared with its candidate process."""
+    """Times one candidate on a setup that is shared with its process."""
 
     def __init__(
         self,
@@ -165,7 +172,7 @@ class InterleavedTiming:
         self._large = 2 * _AUDITS * setup.output_bytes > _KEPT_BYTES
 
     def run(self) -> Outcome:
-        """InterleavedTiming; the device is held exclusively.
+        """Time both sides; the device is held exclusively.
 
         Raises:
             CandidateFailed, CandidateGone: as :class:`Dialogue` does.
@@ -219,11 +226,14 @@ class InterleavedTiming:
         for got, want in zip(kept.got, kept.want, strict=True):
             found = comparison.difference(got, want, self._tolerance)
             if found is not None:
-                evidence = (
-                    f"{found.wrong} of {found.total} elements of {kept.where} are wrong, "
-                    f"largest error {found.largest:.4g}"
+                wrong = TimedOutputWrong(
+                    round=kept.round,
+                    call=kept.call,
+                    wrong=found.wrong,
+                    total=found.total,
+                    largest=found.largest,
                 )
-                outcome.flags.append(Flag("timed_output_wrong", evidence))
+                outcome.observations.append(wrong)
                 return
 
     def _warm_candidate_up(self) -> tuple[int, float]:
@@ -266,8 +276,7 @@ class InterleavedTiming:
                 self._round(outcome, number + extra, BlockOrder(theirs, kind="graph"), ours)
         except BlockRefused as refused:
             if "unjoined" in str(refused).lower():
-                evidence = "work on another stream is not waited for: the calls cannot be captured"
-                outcome.flags.append(Flag("side_stream", evidence))
+                outcome.observations.append(UnjoinedStream())
 
     def _round(self, outcome: Outcome, number: int, order: BlockOrder, ours: int) -> None:
         """The candidate on fresh argument lists, then the reference on ``ours`` of them."""
@@ -295,7 +304,7 @@ class InterleavedTiming:
         sums = [costs.checksum(output) for output in got_whole] if self._large else []
         self._dialogue.clock("reference", Stage.TIMING.value)
         if not written and not setup.pool.is_unchanged(guarded, copies[guarded]):
-            outcome.flags.append(Flag("inputs_written", f"timed call {guarded} changed its inputs"))
+            outcome.observations.append(InputsChanged(timed_call=guarded))
         setup.pool.put_back(copies)  # the reference is to see what the candidate was given
         marked = order.kind == "marked"
         try:
@@ -305,15 +314,14 @@ class InterleavedTiming:
         outcome.candidate.add(Observed(wall_ms, block), order)
         outcome.reference.add(setup.reference_block(sets, order.flushes, marked=marked), order, ours)
         want = [held[:ours].gather(1, some) for held, some in zip(setup.own_rows, places, strict=True)]
-        self._audits.append(_Audit(f"the timed calls of round {number}", got, want))
+        self._audits.append(_Audit(number, None, got, want))
         if whole is not None:
             want_whole = [self._kept(held[sets.index(whole)]) for held in setup.own_rows]
-            audit = _Audit(f"timed call {whole} of round {number}", got_whole, want_whole)
+            audit = _Audit(number, whole, got_whole, want_whole)
             if self._large:
                 self._compare(outcome, audit)
                 if [costs.checksum(output) for output in got_whole] != sums:
-                    evidence = f"{audit.where} was written after its answer"
-                    outcome.flags.append(Flag("timed_output_wrong", evidence))
+                    outcome.observations.append(TimedOutputLate(round=number, call=whole))
             else:
                 self._audits.append(audit)
 

@@ -6,26 +6,12 @@ import math
 import random
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from online_judge.protocol.measurement import Times
 
 RESAMPLES = 400
 CONFIDENCE = 0.95
 TRIM = 0.05
-
-
-@dataclass(frozen=True)
-class Times:
-    """Statistics of one side in milliseconds, not rounded; mean and deviation without 5 % at either end."""
-
-    mean: float
-    median: float
-    std: float
-    min: float
-    max: float
-    p10: float
-    p90: float
-    mad: float
-    num_trials: int
 
 
 def summarise(samples_ms: Sequence[float]) -> Times:

@@ -1,0 +1,129 @@
+"""How the evaluation of a candidate ended, as facts; imports no torch."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+from adaexplore.core.wire import Tf32Policy, Tier
+from online_judge.protocol.facts import Fact
+from online_judge.protocol.findings import Difference, Failure
+from online_judge.protocol.precision import Error, Graded, Limit
+
+
+class Passed(Fact):
+    """Every call gave the outputs of the reference, in the requested precision."""
+
+    kind: Literal["passed"] = "passed"
+
+
+class Raised(Fact):
+    """The candidate's process reported an exception; it has exited since."""
+
+    kind: Literal["raised"] = "raised"
+    failure: Failure
+
+    @model_validator(mode="after")
+    def _is_claimable(self) -> Self:
+        if not self.failure.is_claimable:
+            raise ValueError(f"no candidate can report {self.failure.status} in {self.failure.stage}")
+        return self
+
+
+class WrongForm(Fact):
+    """An output has another structure, shape, dtype or device than the reference's.
+
+    Attributes:
+        part: what differs.
+        expected: its value for the reference.
+        got: its value for the candidate, at most 200 characters and a mark.
+        output: index of the output; None where there is only one, or where the structure differs.
+    """
+
+    kind: Literal["wrong_form"] = "wrong_form"
+    part: Literal["structure", "shape", "dtype", "device"]
+    expected: str
+    got: str
+    output: int | None = None
+
+
+class WrongValue(Fact):
+    """Elements of an output differ from the reference's by more than the tolerance.
+
+    Attributes:
+        difference: by how much.
+        output: index of the output; None where there is only one.
+    """
+
+    kind: Literal["wrong_value"] = "wrong_value"
+    difference: Difference
+    output: int | None = None
+
+
+class OtherWeights(Fact):
+    """The outputs are within the tolerance, but they are those of weights that the module had before."""
+
+    kind: Literal["other_weights"] = "other_weights"
+
+
+WrongOutputs = Annotated[WrongValue | OtherWeights, Field(discriminator="kind")]
+"""Outputs of the right form whose values are wrong."""
+
+
+class WrongAgain(Fact):
+    """A call with the inputs of an earlier, right call gave wrong outputs."""
+
+    kind: Literal["wrong_again"] = "wrong_again"
+    wrong: WrongOutputs
+
+
+class UnequalCalls(Fact):
+    """Two calls with the same inputs differ by more than rounding explains.
+
+    Attributes:
+        error: of one output, measured against the same output of the other call.
+        limit: what rounding explains.
+    """
+
+    kind: Literal["unequal_calls"] = "unequal_calls"
+    error: Error
+    limit: Limit
+
+
+class FarOff(Fact):
+    """Outputs within a loose tolerance are wrong with other weights or inputs.
+
+    Attributes:
+        error: in standard deviations of the output; infinite where elements are not finite.
+    """
+
+    kind: Literal["far_off"] = "far_off"
+    error: float
+
+
+class BelowTier(Fact):
+    """The outputs are within the tolerance but less precise than the tier of the request.
+
+    Attributes:
+        grade: of the least precise output.
+        needed: tier of the request.
+        tf32: policy of the request.
+    """
+
+    kind: Literal["below_tier"] = "below_tier"
+    grade: Graded
+    needed: Tier
+    tf32: Tf32Policy
+
+    @model_validator(mode="after")
+    def _limit_is_known(self) -> Self:
+        if self.needed not in self.grade.limits:
+            raise ValueError(f"the limit of tier {self.needed} is missing")
+        return self
+
+
+Ending = Annotated[
+    Passed | Raised | WrongForm | WrongValue | OtherWeights | WrongAgain | UnequalCalls | FarOff | BelowTier,
+    Field(discriminator="kind"),
+]

@@ -1,0 +1,241 @@
+"""What an evaluator observes of a candidate besides its outputs, as facts; imports no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field
+
+from adaexplore.core.wire import Tier
+from online_judge.common import printable
+from online_judge.protocol.endings import Ending, WrongOutputs
+from online_judge.protocol.facts import Fact
+
+_MAX_PATCHED = 20
+_MAX_SWITCHED = 12
+_MAX_BACKGROUND = 8
+_MAX_NAME = 120
+_MAX_SWITCH = 100
+
+
+class ProcessChanges(Fact):
+    """What a candidate changed in its process; claims of that process.
+
+    Attributes:
+        patched: the first names of replaced functions.
+        patched_count: how many were replaced.
+        switched: global flags of torch that were changed, with both values.
+        background: threads and processes that go on after a call.
+    """
+
+    kind: Literal["process_changes"] = "process_changes"
+    patched: tuple[str, ...] = ()
+    patched_count: int = 0
+    switched: tuple[str, ...] = ()
+    background: tuple[str, ...] = ()
+
+    @classmethod
+    def from_claim(cls, claim: Mapping[str, Any]) -> Self:
+        """Read the answer to :class:`~online_judge.protocol.orders.Observe`; what is no list is empty."""
+        names = claim.get("patched")
+        return cls(
+            patched=_texts(names, _MAX_PATCHED, _MAX_NAME),
+            patched_count=len(names) if isinstance(names, list) else 0,
+            switched=_texts(claim.get("global_flags"), _MAX_SWITCHED, _MAX_SWITCH),
+            background=_texts(claim.get("background"), _MAX_BACKGROUND, _MAX_NAME),
+        )
+
+
+class LoadedWeightsUnused(Fact):
+    """Weights that are loaded after construction make the outputs wrong."""
+
+    kind: Literal["loaded_weights_unused"] = "loaded_weights_unused"
+
+
+class StaleWeights(Fact):
+    """Outputs do not follow weights that are changed in place.
+
+    Attributes:
+        wrong: how the outputs were wrong; None where the tolerance hides it.
+    """
+
+    kind: Literal["stale_weights"] = "stale_weights"
+    wrong: WrongOutputs | None = None
+
+
+class InputsChanged(Fact):
+    """A call changed its inputs.
+
+    Attributes:
+        result_changes: whether the reference gives another result for the changed inputs.
+        timed_call: index of the timed call; None for a call of the correctness trials.
+    """
+
+    kind: Literal["inputs_changed"] = "inputs_changed"
+    result_changes: bool = False
+    timed_call: int | None = None
+
+
+class OutputAliasesInput(Fact):
+    """An output shares memory with an input; the reference's outputs do not."""
+
+    kind: Literal["output_aliases_input"] = "output_aliases_input"
+
+
+class OutputReused(Fact):
+    """Two calls gave outputs in the same memory."""
+
+    kind: Literal["output_reused"] = "output_reused"
+
+
+class EqualCallsDiffer(Fact):
+    """Two equal calls differ in their last bits.
+
+    Attributes:
+        rms: of the difference, in standard deviations of the output.
+    """
+
+    kind: Literal["equal_calls_differ"] = "equal_calls_differ"
+    rms: float
+
+
+class VariantFailed(Fact):
+    """A call with inputs of another distribution failed.
+
+    Attributes:
+        variant: ``scaled``, ``shifted`` or ``tied`` inputs.
+        ending: how it failed.
+    """
+
+    kind: Literal["variant_failed"] = "variant_failed"
+    variant: Literal["scaled", "shifted", "tied"]
+    ending: Ending
+
+
+class LowerPrecision(Fact):
+    """The outputs are less precise than the arithmetic of the task."""
+
+    kind: Literal["lower_precision"] = "lower_precision"
+    reached: Tier
+    expected: Tier
+
+
+class TimedOutputWrong(Fact):
+    """Outputs of timed calls are wrong.
+
+    Attributes:
+        round: of the interleaved timing.
+        call: index of the call; None where elements of all calls of the round were compared.
+        wrong: wrong elements, of ``total``.
+        largest: largest absolute difference.
+    """
+
+    kind: Literal["timed_output_wrong"] = "timed_output_wrong"
+    round: int
+    call: int | None
+    wrong: int
+    total: int
+    largest: float
+
+
+class TimedOutputLate(Fact):
+    """The output of a timed call was written after the candidate's answer."""
+
+    kind: Literal["timed_output_late"] = "timed_output_late"
+    round: int
+    call: int
+
+
+class UnjoinedStream(Fact):
+    """The calls cannot be captured in a CUDA graph: work on another stream is not waited for."""
+
+    kind: Literal["unjoined_stream"] = "unjoined_stream"
+
+
+class DeviceWorksOn(Fact):
+    """The GPU works on after the timed stream is done.
+
+    Attributes:
+        tail_ms: for how long, beyond the reference.
+        claimed_ms: of the calls of a block by their events.
+    """
+
+    kind: Literal["device_works_on"] = "device_works_on"
+    tail_ms: float
+    claimed_ms: float
+
+
+class UnevenCalls(Fact):
+    """Calls of one block take so different times that their mean counts and not their median."""
+
+    kind: Literal["uneven_calls"] = "uneven_calls"
+    median_ms: float
+    mean_ms: float
+
+
+class ClocksDisagree(Fact):
+    """Calls take longer by the evaluator's clock than by their events.
+
+    Attributes:
+        gpu_ms: of a call by events.
+        wall_ms: of a call by the evaluator's clock.
+        graph_ms: of a call within a replayed graph; None where the calls cannot be captured.
+        copy_ms: of copying the outputs of one call.
+        counted_ms: the time that counts.
+        explained: whether the replayed graph confirms the events.
+        quiet: whether nobody else used the GPU.
+    """
+
+    kind: Literal["clocks_disagree"] = "clocks_disagree"
+    gpu_ms: float
+    wall_ms: float
+    graph_ms: float | None
+    copy_ms: float
+    counted_ms: float
+    explained: bool
+    quiet: bool
+
+
+class BaselineMoved(Fact):
+    """The baseline beside the candidate takes another time than without it.
+
+    Attributes:
+        gpu_ms: beside the candidate.
+        clean_ms: before any candidate was loaded.
+        after_ms: after the timing, with the candidate stopped; None where that was not measured.
+        counted_ms: the time that counts.
+    """
+
+    kind: Literal["baseline_moved"] = "baseline_moved"
+    gpu_ms: float
+    clean_ms: float
+    after_ms: float | None
+    counted_ms: float
+
+
+Observation = Annotated[
+    ProcessChanges
+    | LoadedWeightsUnused
+    | StaleWeights
+    | InputsChanged
+    | OutputAliasesInput
+    | OutputReused
+    | EqualCallsDiffer
+    | VariantFailed
+    | LowerPrecision
+    | TimedOutputWrong
+    | TimedOutputLate
+    | UnjoinedStream
+    | DeviceWorksOn
+    | UnevenCalls
+    | ClocksDisagree
+    | BaselineMoved,
+    Field(discriminator="kind"),
+]
+
+
+def _texts(claim: object, most: int, chars: int) -> tuple[str, ...]:
+    """The first ``most`` items of a claimed list, as text of at most ``chars`` characters."""
+    listed = claim if isinstance(claim, list) else []
+    return tuple(printable.text(str(item)[:chars]) for item in listed[:most])

@@ -1,0 +1,140 @@
+"""How precise outputs are and how precise they have to be, as facts; imports no torch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from adaexplore.core.wire import Tier
+
+TIERS: tuple[Tier, ...] = get_args(Tier)
+"""The strictest first."""
+SINGLE_ULP = 2.0**-23
+
+
+@dataclass(frozen=True)
+class Error:
+    """Deviation of one output from its oracle, in units of the oracle's spread.
+
+    Attributes:
+        rms: root mean square.
+        peak: largest.
+        noise: root mean square of what no common factor explains.
+        drift: relative deviation of that common factor from 1.
+        size: root mean square of the oracle itself.
+        top: largest element of the oracle itself.
+        ulp: relative spacing of the output's dtype, at least that of float32.
+        odd: elements that are finite on one side alone; they count in none of the others.
+        spread: the unit of the others, in units of the output.
+    """
+
+    rms: float
+    peak: float
+    noise: float
+    drift: float
+    size: float = 1.0
+    top: float = 1.0
+    ulp: float = SINGLE_ULP
+    odd: int = 0
+    spread: float = 1.0
+
+    def in_units_of(self, other: Error) -> Error:
+        """Return the same error in units of another oracle's spread."""
+        factor = self.spread / other.spread
+        return replace(
+            self,
+            rms=factor * self.rms,
+            peak=factor * self.peak,
+            noise=factor * self.noise,
+            spread=other.spread,
+        )
+
+
+NO_ERROR = Error(0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Largest error that a tier allows, in units of the oracle's spread.
+
+    Attributes:
+        rms: of the root mean square.
+        peak: of the largest deviation.
+        noise: of the root mean square of what no common factor explains.
+        drift: of the common factor's deviation from 1.
+    """
+
+    rms: float
+    peak: float
+    noise: float = math.inf
+    drift: float = math.inf
+
+    def allows(self, found: Error) -> bool:
+        """Return whether an error is within the limit."""
+        return (
+            found.rms <= self.rms
+            and found.peak <= self.peak
+            and found.noise <= self.noise
+            and found.drift <= self.drift
+        )
+
+    def times(self, factor: float) -> Limit:
+        """Return a limit that is ``factor`` times as wide."""
+        return Limit(factor * self.rms, factor * self.peak, factor * self.noise, factor * self.drift)
+
+
+Limits = Mapping[Tier, Limit]
+"""From the strictest tier on; ``legacy`` has none."""
+
+
+@dataclass(frozen=True)
+class Graded:
+    """The precision of one output.
+
+    Attributes:
+        tier: that it reaches.
+        error: against the oracle.
+        limits: of the tiers down to ``tier``, or to ``half`` where it reaches none.
+        emulated: whether the limits below ``strict`` come from an emulated reference.
+    """
+
+    tier: Tier
+    error: Error
+    limits: Limits
+    emulated: bool
+
+    @property
+    def repeat_limit(self) -> Limit:
+        """How far two calls on equal inputs may differ: each may be off by its tier's limit."""
+        return self.limits[self.tier if self.tier in self.limits else "half"].times(2.0)
+
+    def to_json(self) -> dict[str, Any]:
+        """For verdicts: errors and limits in units of the output's standard deviation."""
+        return {
+            "tier": self.tier,
+            "rms": self.error.rms,
+            "peak": self.error.peak,
+            "noise": self.error.noise,
+            "limits": {
+                tier: {"rms": each.rms, "peak": each.peak, "noise": min(each.noise, each.rms)}
+                for tier, each in self.limits.items()
+            },
+            "basis": "emulated" if self.emulated else "constants",
+        }
+
+
+def least_precise(grades: Sequence[Graded]) -> Graded:
+    """Return the one of the loosest tier; the first of several."""
+    return max(grades, key=lambda each: TIERS.index(each.tier))
+
+
+def worst(tiers: Iterable[Tier]) -> Tier:
+    """The loosest of several tiers; ``strict`` of none."""
+    return max(tiers, key=TIERS.index, default="strict")
+
+
+def meets(tier: Tier, needed: Tier) -> bool:
+    """Whether ``tier`` is at least as strict as ``needed``."""
+    return TIERS.index(tier) <= TIERS.index(needed)
