@@ -21,9 +21,8 @@ from online_judge.candidate.config_sweep import ConfigSweep, ContextLost
 from online_judge.candidate.launches import LaunchMeter
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.switches import GlobalFlags
-from online_judge.common import modules, timing
+from online_judge.common import modules, timing, trees
 from online_judge.common.cores import run_on, time_on
-from online_judge.protocol import trees
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.orders import (

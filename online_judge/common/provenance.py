@@ -10,7 +10,6 @@ import torch
 import triton
 
 import adaexplore.core
-import online_judge
 
 _MARKS = ("/site-packages/", "/dist-packages/", "/torchinductor_")
 _INDUCTOR_CACHE = "TORCHINDUCTOR_CACHE_DIR"
@@ -32,7 +31,6 @@ def is_candidates(file: str) -> bool:
 @cache
 def _installed() -> tuple[str, ...]:
     paths = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-    packages = [
-        os.path.dirname(str(package.__file__)) for package in (torch, triton, adaexplore, online_judge)
-    ]
+    packages = [os.path.dirname(str(package.__file__)) for package in (torch, triton, adaexplore)]
+    packages.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # the judge
     return tuple(f"{path.rstrip('/')}/" for path in {*paths, *packages} if path)

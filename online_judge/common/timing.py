@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from online_judge.protocol import trees
+from online_judge.common import trees
 
 STEADY_CALLS = 3
 MAX_WARMUP_CALLS = 20_000

@@ -349,7 +349,7 @@ class Evaluation:
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)
             call = self._problem.timed_call(self._request.baseline)
-            self._setup = TimingSetup(self._problem, name, call, stopwatch, expected, rng, shared=True)
+            self._setup = TimingSetup(self._reference, name, call, stopwatch, expected, rng, shared=True)
             gpu_state.snapshot(self._terms.visible_devices)  # the first one takes longer
         trials, tolerance = self._request.num_perf_trials, self._request.tolerance
         cores = self._terms.timing_cores

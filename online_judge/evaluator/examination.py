@@ -10,10 +10,10 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from adaexplore.core.wire import EvaluationRequest, ProblemTraits
+from online_judge.common import trees
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import degeneracy, oracles
 from online_judge.evaluator.problem import Problem
-from online_judge.protocol import trees
 
 _TRIAL = "examination"
 # so much nearer may other inputs bring a trivial answer: times the tolerance, and share of the elements

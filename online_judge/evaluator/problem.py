@@ -8,12 +8,12 @@ from typing import Any
 import torch
 
 from adaexplore.core.wire import BaselineKind, EvaluationRequest
+from online_judge.common import trees
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.correctness import degeneracy
 from online_judge.evaluator.costs import Cost
 from online_judge.evaluator.reference import Reference, ReferenceFailed
 from online_judge.evaluator.timing import setup
-from online_judge.protocol import trees
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.result import ProblemFacts
 
@@ -122,7 +122,7 @@ class Problem:
         clock("none", "")
         with lock.timing_memory(), lock.hold(exclusive=True):
             clock("reference", Stage.TIMING.value)
-            self._clean_ms[key] = setup.clean_ms(self, call, stopwatch(), expected)
+            self._clean_ms[key] = setup.clean_ms(self.reference, call, stopwatch(), expected)
 
 
 def _middle_and_spread(leaf: Any) -> tuple[float, float]:

@@ -13,11 +13,10 @@ from typing import Any
 import torch
 
 from adaexplore.core.wire import BaselineKind, DtypeName, Tier
-from online_judge.common import memory_errors, modules, texts
+from online_judge.common import memory_errors, modules, texts, trees
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import emulation, oracles, weights
 from online_judge.evaluator.correctness.tiers import OracleKind
-from online_judge.protocol import trees
 
 _REASON_CHARS = 300
 # a call that takes longer in its own precision has no oracle in double precision

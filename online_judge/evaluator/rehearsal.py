@@ -13,14 +13,13 @@ from typing import Any
 import torch
 
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.common import modules
+from online_judge.common import modules, trees
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
 from online_judge.evaluator.evaluation import Evaluation, Terms
 from online_judge.evaluator.leases import Hold
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
-from online_judge.protocol import trees
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Forward, Order, Reweigh
 from online_judge.protocol.result import EvaluationResult

@@ -22,8 +22,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from online_judge.common import modules
-from online_judge.protocol import trees
+from online_judge.common import modules, trees
 from online_judge.sandbox import linux
 
 _TIME_S = 60.0

@@ -9,14 +9,13 @@ from typing import Any, Literal
 
 import torch
 
-from online_judge.common import printable
+from online_judge.common import printable, trees
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison, deviation, oracles
 from online_judge.evaluator.correctness.grading import Grading
 from online_judge.evaluator.dialogue import CandidateFailed, Dialogue
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import ReferenceFailed
-from online_judge.protocol import trees
 from online_judge.protocol.endings import OtherWeights, WrongForm, WrongOutputs, WrongValue
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Construct, Forward, ForwardMode, Reweigh

@@ -163,12 +163,11 @@ def _import_everything() -> dict[str, str]:
     import triton
     import triton.language
 
-    import online_judge
     from online_judge.evaluator import size_check
     from online_judge.processes import compile_process
 
     for package in _PRELOADED:  # processes do not see this repository's files
-        path = [str(Path(online_judge.__path__[0], package))]
+        path = [str(Path(__file__).resolve().parents[1] / package)]
         for module in pkgutil.walk_packages(path, f"online_judge.{package}."):
             importlib.import_module(module.name)
     compile_process.warm_up()

@@ -11,8 +11,7 @@ from typing import Any, Self
 
 import torch
 
-from online_judge.common import cuda_driver
-from online_judge.protocol import trees
+from online_judge.common import cuda_driver, trees
 
 _ALIGN = 512
 _FIXED_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
@@ -45,7 +44,7 @@ class Parcel:
     """What the other process needs to see the tree; on the CPU a descriptor travels beside it.
 
     Attributes:
-        shape: structure with slots, see :mod:`online_judge.protocol.trees`.
+        shape: structure with slots, see :mod:`online_judge.common.trees`.
         places: one per slot.
         nbytes: size of the arena.
         handle: CUDA handle; None on the CPU.

@@ -12,13 +12,13 @@ import torch
 
 from online_judge.common.cuda_driver import DriverError
 from online_judge.common.timing import Stopwatch
+from online_judge.common.trees import take_apart
 from online_judge.evaluator import costs
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
 from online_judge.evaluator.timing import measurement, setup
 from online_judge.evaluator.timing.input_pool import InputPool
 from online_judge.evaluator.timing.setup import TimingSetup
-from online_judge.protocol.trees import take_apart
 from online_judge.verdict.flags import SEVERITIES, Severity
 from tests.online_judge.live import LiveJudge, running_judge
 
@@ -260,7 +260,7 @@ def test_clean_time_repeats_itself(stopwatch: Stopwatch) -> None:
     problem = Problem(reference_of("[torch.randn(4096, 8192)]"))
     expected = [torch.empty(4096, 8192, device="meta")]
     call = problem.timed_call("eager")
-    times = [setup.clean_ms(problem, call, stopwatch, expected) for _ in range(3)]
+    times = [setup.clean_ms(problem.reference, call, stopwatch, expected) for _ in range(3)]
     assert max(times) / min(times) < 1.03
     assert min(times) > 2 * 4096 * 8192 * 4 / 8e12 * 1e3
 
@@ -284,7 +284,7 @@ def test_course_that_finds_no_room_leaves_none_behind(
     torch.cuda.empty_cache()
     before = torch.cuda.mem_get_info()[0]
     with pytest.raises(DriverError, match="cuMemAlloc"):
-        TimingSetup(problem, "race", call, stopwatch, expected, random.Random(1), shared=True)
+        TimingSetup(problem.reference, "race", call, stopwatch, expected, random.Random(1), shared=True)
     torch.cuda.empty_cache()
     assert before - torch.cuda.mem_get_info()[0] < 64 * 2**20
 

@@ -4,8 +4,8 @@ import os
 import pytest
 import torch
 
+from online_judge.common.trees import UnsupportedTree, take_apart
 from online_judge.protocol.shared_tensors import MappedTensors, SharedTensors, lay_out, pack
-from online_judge.protocol.trees import UnsupportedTree, take_apart
 
 VALUES = [
     torch.randn(3, 4).T,

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from online_judge.common import trees
 from online_judge.evaluator.correctness import deviation, emulation
-from online_judge.protocol import trees
 
 
 class Function(nn.Module):

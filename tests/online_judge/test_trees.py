@@ -5,7 +5,7 @@ import weakref
 
 import torch
 
-from online_judge.protocol import trees
+from online_judge.common import trees
 
 
 def test_taking_apart_keeps_no_tensor_alive() -> None:

@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
+from online_judge.common import trees
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison
 from online_judge.evaluator.reference import Reference
-from online_judge.protocol import trees
 
 _TRIAL = "degeneracy"
 _OTHER = "degeneracy, other inputs"

@@ -9,12 +9,12 @@ from typing import Any
 
 import torch
 
+from online_judge.common import trees
 from online_judge.evaluator.correctness import deviation, variants
 from online_judge.evaluator.correctness.grading import Grading
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.trials import Trials, WrongValues
-from online_judge.protocol import trees
 from online_judge.protocol.endings import FarOff, WrongOutputs
 from online_judge.protocol.observations import StaleWeights
 

@@ -11,9 +11,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from adaexplore.core.wire import Tier
-from online_judge.common import modules
+from online_judge.common import modules, trees
 from online_judge.evaluator.correctness import oracles
-from online_judge.protocol import trees
 
 _DROPPED_BITS = 13  # of float32's 23 bits of mantissa; TF32 keeps 10
 _OPERANDS: dict[str, tuple[int, int]] = {

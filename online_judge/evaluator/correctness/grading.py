@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from adaexplore.core.wire import Tier
+from online_judge.common import trees
 from online_judge.evaluator.correctness import deviation, oracles, tiers
 from online_judge.evaluator.correctness.tiers import OracleKind
 from online_judge.evaluator.problem import Problem
-from online_judge.protocol import trees
 from online_judge.protocol.precision import Error, Graded, Limit, meets, worst
 
 _LOOSER: tuple[Tier, ...] = ("tf32", "half")

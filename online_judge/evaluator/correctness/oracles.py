@@ -9,11 +9,10 @@ from typing import Any
 
 import torch
 
-from online_judge.common import modules
+from online_judge.common import modules, trees
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import deviation
 from online_judge.evaluator.correctness.tiers import OracleKind
-from online_judge.protocol import trees
 
 _DTYPES: dict[OracleKind, Any] = {"fp64": torch.float64, "fp32": torch.float32}
 # beside weights and inputs, in units of these and the outputs: what a forward call holds on its way

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import torch
 
+from online_judge.common import trees
 from online_judge.evaluator.correctness import comparison
 from online_judge.evaluator.reference import Reference
-from online_judge.protocol import trees
 
 Name = Literal["scaled", "shifted", "tied"]
 

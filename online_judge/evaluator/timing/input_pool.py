@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
+from online_judge.common.trees import Slot, UnsupportedTree, map_leaves, put_together, take_apart
 from online_judge.evaluator import costs
 from online_judge.evaluator.reference import Reference, ReferenceFailed
 from online_judge.protocol.shared_tensors import Parcel, Place, SharedTensors, lay_out
-from online_judge.protocol.trees import Slot, UnsupportedTree, map_leaves, put_together, take_apart
 
 _DRAWS = 4
 _FRESH = 1 / 16

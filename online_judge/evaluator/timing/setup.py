@@ -5,21 +5,18 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from online_judge.common.timing import Stopwatch, l2_bytes
+from online_judge.common.trees import Slot
 from online_judge.evaluator import costs
-from online_judge.evaluator.reference import blaming
+from online_judge.evaluator.reference import Reference, blaming
 from online_judge.evaluator.timing import speedup
 from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.input_pool import InputPool, rows
 from online_judge.protocol.shared_tensors import Parcel, Place, SharedTensors, lay_out
-from online_judge.protocol.trees import Slot
-
-if TYPE_CHECKING:
-    from online_judge.evaluator.problem import Problem
 
 BLOCK_MS = 25.0
 MAX_CALLS = 128
@@ -39,7 +36,7 @@ class TimingSetup:
 
     def __init__(
         self,
-        problem: Problem,
+        reference: Reference,
         name: str,
         call: Call,
         stopwatch: Stopwatch,
@@ -51,7 +48,7 @@ class TimingSetup:
         """Draw inputs and allocate outputs.
 
         Args:
-            problem: whose inputs, seeds and state count.
+            reference: whose inputs, seeds and state count.
             name: of the hidden inputs.
             call: the reference as it is to be timed.
             stopwatch: the evaluator's own.
@@ -63,7 +60,7 @@ class TimingSetup:
             ReferenceFailed: the inputs cannot be drawn.
             DriverError: there is too little memory.
         """
-        self._reference = reference = problem.reference
+        self._reference = reference
         self._expected = expected
         self._name = name
         self._call = call
@@ -199,14 +196,14 @@ def _laid_out_as(leaf: Any, memory: Any) -> Any:
     return memory.as_strided(leaf.shape, leaf.stride(), memory.storage_offset())
 
 
-def clean_ms(problem: Problem, call: Call, stopwatch: Stopwatch, expected: Sequence[Any]) -> float:
+def clean_ms(reference: Reference, call: Call, stopwatch: Stopwatch, expected: Sequence[Any]) -> float:
     """The reference's median GPU milliseconds with no candidate around; the device is held exclusively.
 
     Raises:
         ReferenceFailed, DriverError: as :class:`TimingSetup`.
     """
-    rng = random.Random(problem.reference.seeds.of("clean"))
-    setup = TimingSetup(problem, "clean", call, stopwatch, expected, rng, shared=False)
+    rng = random.Random(reference.seeds.of("clean"))
+    setup = TimingSetup(reference, "clean", call, stopwatch, expected, rng, shared=False)
     try:
         return setup.alone_ms()
     finally:
