@@ -19,7 +19,7 @@ from .sources import HONEST, REFERENCE, with_forward
 LIMIT = 12
 PAUSE_S = 1.0
 COMPARISON = "online_judge.evaluator.correctness.comparison.difference"
-ASSEMBLY = "online_judge.verdict.assemble.assemble"
+ASSEMBLY = "online_judge.verdict.assemble.evaluated"
 
 RAISES = """
 import sys
