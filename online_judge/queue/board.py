@@ -75,16 +75,15 @@ class JobBoard:
             if job.answer is not None:
                 self._conclude(job, job.answer)
             elif job.starts >= _MAX_STARTS:
-                await self._finish(
-                    job, "failed", error=f"the judge itself ended {job.starts} times during this job"
-                )
+                error = f"the judge itself ended {job.starts} times during this job"
+                await self._finish(job, job.answer_of("failed", error=error))
             else:
                 tell("job.recovered", job=job.id, kind=job.kind)
                 try:
                     await self._identify(job)
                     self._queue(job, accepted_before=True)
-                except NoSuchDevice as error:
-                    await self._finish(job, "failed", error=str(error))
+                except NoSuchDevice as gone:
+                    await self._finish(job, job.answer_of("failed", error=str(gone)))
 
     async def close(self) -> None:
         """Leave the unfinished jobs to the journal; the evaluations go on until the scheduler is closed."""
@@ -146,7 +145,7 @@ class JobBoard:
             await job.over.wait()
             return
         running = self._scheduler.withdraw(job)
-        await self._finish(job, "cancelled")
+        await self._finish(job, job.answer_of("cancelled"))
         if running:
             await _wait(job.leader.ended, _KILL_S)
 
@@ -250,8 +249,8 @@ class JobBoard:
             question = self._kept_under(job)
             if question is not None and isinstance(found, Verdict | ProfileReport):
                 await self._cache.put(question, found)
-            if found is not None:  # else the judge is shutting down
-                await self._finish(job)
+            if found is not None and not job.settled:  # None when the judge is shutting down
+                await self._finish(job, self._answer(job))
         except asyncio.CancelledError:
             job.over.set()
             raise
@@ -263,15 +262,11 @@ class JobBoard:
         except sqlite3.Error as error:
             log.error("the start of job %s cannot be written down: %s", job.id, error)
 
-    async def _finish(self, job: Job, state: JobState | None = None, error: str | None = None) -> None:
-        """End a job, with its outcome if no state is given: first in the journal, then for the client.
-
-        Only the first end counts.
-        """
+    async def _finish(self, job: Job, answer: JobAnswer) -> None:
+        """End a job: first in the journal, then for the client. Only the first end counts."""
         if job.settled:
             return
         job.settled = True
-        answer = self._answer(job) if state is None else job.answer_of(state, error=error)
         if job.durable:
             try:
                 await self._journal.finish(job.id, answer)
@@ -289,6 +284,7 @@ class JobBoard:
             )
 
     def _answer(self, job: Job, *, cached: bool = False) -> JobAnswer:
+        """Return the answer that a job's outcome means."""
         outcome = job.leader.outcome
         if isinstance(outcome, Exception):
             return job.answer_of("failed", error=_explain(outcome))
