@@ -394,7 +394,7 @@ class DeviceSlot:
             return verdict.model_copy(update={"metadata": verdict.metadata | {"died": True}} if died else {})
         try:
             result = EvaluationResult.from_json(played.result["evaluation"])
-        except (KeyError, ValueError) as error:
+        except (KeyError, RecursionError, ValueError) as error:
             raise JudgeError("the evaluator's result cannot be read") from error
         return assemble.evaluated(request, self._target, result, end)
 
