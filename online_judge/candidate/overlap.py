@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+
+import torch
 
 
-def aliases(outputs: Iterable[Any], inputs: Iterable[Any]) -> bool:
+def aliases(outputs: Iterable[torch.Tensor], inputs: Iterable[torch.Tensor]) -> bool:
     """Whether an output lies, in whole or in part, in the memory of an input."""
     return _overlap(outputs, inputs)
 
 
-def reused(first_outputs: Iterable[Any], second_outputs: Iterable[Any]) -> bool:
+def reused(first_outputs: Iterable[torch.Tensor], second_outputs: Iterable[torch.Tensor]) -> bool:
     """Whether two calls gave results in the same memory; the first ones must still be held."""
     return _overlap(first_outputs, second_outputs)
 
 
-def _overlap(some: Iterable[Any], others: Iterable[Any]) -> bool:
+def _overlap(some: Iterable[torch.Tensor], others: Iterable[torch.Tensor]) -> bool:
     ranges = [span for tensor in others if (span := _span(tensor))]
     return any(
         own[0] < other[1] and other[0] < own[1]
@@ -26,7 +27,7 @@ def _overlap(some: Iterable[Any], others: Iterable[Any]) -> bool:
     )
 
 
-def _span(tensor: Any) -> tuple[int, int] | None:
+def _span(tensor: torch.Tensor) -> tuple[int, int] | None:
     """Addresses from the first byte of a tensor's elements to behind the last; None where it has none."""
     if tensor.numel() == 0:
         return None

@@ -188,7 +188,7 @@ class CandidateProcess:
             match order.mode:
                 case "repeated":
                     seen, result = self._repeat(order.seed, arguments)
-                case "ghost":
+                case "skipping":
                     with self._meter.skipping():
                         result = call()
                 case "profiled":

@@ -1,13 +1,14 @@
 """The long-lived process of one device slot: owns the problem, and alone finds the facts of verdicts.
 
-It runs the reference, never the candidate. Its control channel carries JSON: first its own word
-``{"armed": {}}`` that it is ready for any problem, then orders of the gateway, all for one reference:
+It runs the reference, never the candidate. Its control channel carries JSON: first its own
+``{"ready": {}}`` for any problem, then orders of the gateway, all for one reference:
 
-- ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "folder": str, "seeds": hex, "job": str,
-  "recorded_ms": float | null, "clean_ms": float | null, "facts": {...}, "alone": bool}`` with the candidate's
+- ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "seeds": hex, "job": str, "recorded_ms":
+  float | null, "clean_ms": float | null, "facts": {"hardware": str}, "alone": bool}`` with the candidate's
   socket; answered by any number of ``{"clock": whose, "stage": str}`` (``reference``, ``candidate``,
-  ``tuning`` or ``none``), which tell whose time is running, and one ``{"result": {...}}``; of kind
-  ``judge_failed`` where the judge's own code raised. Meanwhile it asks for leases of the device, see
+  ``tuning`` or ``none``), which say whose time is running, and one ``{"result": {...}}``: of kind
+  ``evaluated`` with an :class:`online_judge.protocol.result.EvaluationResult`, of kind ``judge_failed``
+  where the judge's own code raised. Meanwhile it asks for leases of the device, see
   :class:`online_judge.slots.leases.EvaluatorLeases`;
 - ``{"op": "sweep", ..., "sweep": {...}}`` (see :class:`online_judge.protocol.config_sweep.SweepTerms`) and
   ``{"op": "profile", ...}``: the same for other questions about a candidate;

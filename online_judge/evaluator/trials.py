@@ -48,7 +48,7 @@ class Called:
     changed: list[Any] | None = None
     grades: tuple[Graded, ...] = ()
     strides: tuple[tuple[int, ...], ...] = ()
-    outputs: tuple[Any, ...] = ()
+    outputs: tuple[torch.Tensor, ...] = ()
 
 
 class WrongValues(CandidateFailed):
@@ -204,7 +204,7 @@ class Trials:
 
     def _check_values(
         self,
-        got: Sequence[Any],
+        got: Sequence[torch.Tensor],
         expected: trees.Tree,
         scale: Sequence[float],
         rival: trees.Tree | None,
@@ -262,7 +262,9 @@ class Trials:
         return shared, parcel
 
 
-def _nearer(got: Sequence[Any], rival: Sequence[Any], expected: Sequence[Any]) -> bool:
+def _nearer(
+    got: Sequence[torch.Tensor], rival: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]
+) -> bool:
     """Whether outputs are by far nearer to the rival ones than to what is expected."""
     for leaf, other, want in zip(got, rival, expected, strict=True):
         from_want, from_other = deviation.error(leaf, want).rms, deviation.error(leaf, other).rms
@@ -279,7 +281,7 @@ def _same(parcel: Parcel, shared: SharedTensors, inputs: list[Any]) -> bool:
     )
 
 
-def _strides(claim: object, want: Any) -> tuple[int, ...]:
+def _strides(claim: object, want: torch.Tensor) -> tuple[int, ...]:
     """Strides that a candidate process tells of an output; those of the reference where they cannot be."""
     usual = tuple(torch.empty(want.shape, device="meta").stride())
     if not isinstance(claim, list) or len(claim) != want.dim():

@@ -1,4 +1,4 @@
-"""What an evaluator asks of its candidate process; the answers are JSON objects."""
+"""Orders of an evaluator to its candidate process; the answers are JSON objects."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Literal
 from adaexplore.core.wire import DtypeName, Tf32Policy
 from online_judge.protocol.shared_tensors import Parcel
 
-ForwardMode = Literal["plain", "counted", "repeated", "ghost", "profiled"]
+ForwardMode = Literal["plain", "repeated", "skipping", "profiled"]
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Construct:
-    """Build ``ModelNew``; the weights, a flat dict, come in one arena.
+    """Build ``ModelNew``; the weights, a flat dict, come in shared memory.
 
     With ``load`` they are copied into the module where every name and shape is the same.
     """
@@ -49,10 +49,10 @@ class Reweigh:
 
 @dataclass(frozen=True)
 class Forward:
-    """Call the model and copy its outputs into the second arena, leaf by leaf.
+    """Call the model and copy its outputs into the second shared memory, leaf by leaf.
 
-    Modes: ``counted`` tells which kernels of its own the candidate launches; ``repeated`` calls twice and
-    gives the second outputs; ``ghost`` leaves those launches out; ``profiled`` tells the kernels' times.
+    Modes: ``repeated`` calls twice, gives the second outputs and reports which kernels of its own the
+    candidate launches; ``skipping`` leaves those launches out; ``profiled`` reports the kernels' times.
     """
 
     inputs: Parcel
@@ -109,7 +109,7 @@ class Block:
 class Inspect:
     """Tell where a call spends its time and what its kernels occupy; the same inputs for all calls.
 
-    The inputs, a list, come in one arena; the call's seed is set before each.
+    The inputs, a list, come in shared memory; the call's seed is set before each.
     """
 
     inputs: Parcel
@@ -121,7 +121,7 @@ class Equip:
     """Get ready to compare configurations of one candidate; takes the place of ``Load``.
 
     Attributes:
-        inputs: an argument list, for all calls until the end, in the first arena.
+        inputs: an argument list, for all calls until the end, in the first shared memory.
         weights: a flat dict, in the second one.
         init_inputs: arguments of ``ModelNew``.
         construct_seed: set before each construction.

@@ -19,7 +19,7 @@ _FIXED_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 @dataclass(frozen=True)
 class Place:
-    """Where in its arena a tensor lies; strides are in elements."""
+    """Where a tensor is in its shared memory; strides are in elements."""
 
     offset: int
     shape: tuple[int, ...]
@@ -46,7 +46,7 @@ class Parcel:
     Attributes:
         shape: structure with slots, see :mod:`online_judge.common.trees`.
         places: one per slot.
-        nbytes: size of the arena.
+        nbytes: size of the shared memory.
         handle: CUDA handle; None on the CPU.
     """
 
@@ -99,7 +99,7 @@ class SharedTensors:
         return _view(self._bytes, place)
 
     def parcel(self, shape: Any, places: tuple[Place, ...]) -> Parcel:
-        """The description of a tree in this arena, for the other process."""
+        """The description of a tree in this memory, for the other process."""
         return Parcel(shape, places, self.nbytes, self._handle)
 
     def fill(self, byte: int, nbytes: int | None = None) -> None:
@@ -124,7 +124,7 @@ class SharedTensors:
 
 
 class MappedTensors:
-    """The candidate process's side: maps an arena of the evaluator."""
+    """The candidate process's side: maps shared memory of the evaluator."""
 
     def __init__(self, parcel: Parcel, fds: Sequence[int]) -> None:
         """Map ``parcel``; on the CPU its descriptor is ``fds[0]``, which is closed."""
@@ -139,7 +139,7 @@ class MappedTensors:
         self.leaves = tuple(_view(memory, place) for place in parcel.places)
 
     def tree(self) -> Any:
-        """The value that was sent, its tensors being views of the arena."""
+        """The value that was sent, its tensors being views of the shared memory."""
         return trees.put_together(self.shape, self.leaves)
 
     def close(self) -> None:
@@ -159,7 +159,7 @@ class MappedTensors:
 
 
 def pack(value: Any, *, cuda: bool) -> tuple[SharedTensors, Parcel]:
-    """Copy a tree into a fresh arena.
+    """Copy a tree into fresh shared memory.
 
     Raises:
         UnsupportedTree: the value holds something that cannot be sent.

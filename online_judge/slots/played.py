@@ -71,6 +71,6 @@ def verdict_of(played: Played, request: EvaluationRequest, target: Target, limit
         return verdict.model_copy(update={"metadata": verdict.metadata | {"died": True}} if died else {})
     try:
         result = EvaluationResult.from_json(played.result["evaluation"])
-    except (KeyError, ValueError) as error:
+    except (KeyError, RecursionError, ValueError) as error:
         raise JudgeError("the evaluator's result cannot be read") from error
     return assemble.evaluated(request, target, result, end)

@@ -21,7 +21,7 @@ def check(
     dtype: DtypeName = "fp32",
     tier: Tier = "legacy",
 ) -> list[Flag]:
-    """What is too fast about one call's time.
+    """Flag one call's time that is too short.
 
     Args:
         gpu_ms: median time of a call with a cold L2 cache.
@@ -31,7 +31,7 @@ def check(
         read_bytes: bytes of inputs and weights.
         flops: operations of the reference; a better algorithm may need fewer.
         dtype: of the problem.
-        tier: precision that the candidate was held to.
+        tier: precision that the request asks for.
     """
     # what is written last may still lie in the cache when the clock stops
     written = max(0, output_bytes - peak.l2_bytes)

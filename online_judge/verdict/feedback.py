@@ -1,4 +1,4 @@
-"""What a model is told about a verdict: short, about its own code, the same words every time."""
+"""Feedback for the model that wrote a kernel: short, about its own code, the same words every time."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _NEXT = {
 
 
 def of_precision(tf32: Tf32Policy, *, cuda: bool) -> dict[str, Any]:
-    """The note that every verdict carries whose two sides were not held to one precision."""
+    """The note on verdicts whose two sides ran in different precisions."""
     return {"notes": ["tf32_asymmetric"]} if cuda and tf32 == "paper" else {}
 
 
@@ -82,7 +82,7 @@ def of_memory(stage: Stage) -> dict[str, Any]:
 
 
 def of_repeat(wrong: dict[str, Any]) -> dict[str, Any]:
-    """Metadata of a candidate that was right once and wrong on the same inputs; ``wrong`` tells how."""
+    """Metadata of a candidate that was right once and wrong on the same inputs, as ``wrong`` says."""
     status = Status.NONDETERMINISTIC
     issue = "A second call with the same inputs gave another result"
     told = str(wrong.get("feedback", "")).rpartition("\nNext:")[0]

@@ -1,4 +1,4 @@
-"""What the judge finds besides wrong outputs: flags of the kernel and flags of its problem."""
+"""Flags of a kernel and of its problem: ids, severities, and the keys of a verdict's metadata."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launch counts, ghost runs, kernel shares, hardware bounds and GPU state on a real GPU."""
+"""Launch counts, calls without kernels, kernel shares, hardware bounds and GPU state on a real GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launches of the candidate's own kernels are counted, and left out in a ghost run."""
+"""Launches of the candidate's own kernels are counted, and left out where that is asked for."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_every_way_to_launch_is_counted(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_ghost_run_leaves_own_kernels_out(
+def test_skipping_leaves_own_kernels_out(
     way: str, meter: LaunchMeter, load: Callable[..., ModuleType]
 ) -> None:
     module = load(KERNELS)
@@ -158,7 +158,7 @@ def test_kernel_from_a_generated_file_is_the_candidates_too(
     sys.modules.pop("generated_of_test")
 
 
-def test_ghost_run_finds_no_earlier_result_in_fresh_memory(
+def test_skipping_finds_no_earlier_result_in_fresh_memory(
     meter: LaunchMeter, load: Callable[..., ModuleType]
 ) -> None:
     module = load(KERNELS)

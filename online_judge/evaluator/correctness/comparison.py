@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -16,7 +15,9 @@ _SAMPLE = 2**14
 MAX_EXAMPLES = 5
 
 
-def difference(got: Any, want: Any, tolerance: float, *, unit: float = 1.0) -> Difference | None:
+def difference(
+    got: torch.Tensor, want: torch.Tensor, tolerance: float, *, unit: float = 1.0
+) -> Difference | None:
     """None when ``got`` is ``want`` within ``|got - want| <= tolerance * (unit + |want|)``.
 
     Both have the same shape and dtype. Integers and booleans must be equal. NaN and infinities
@@ -55,7 +56,7 @@ def difference(got: Any, want: Any, tolerance: float, *, unit: float = 1.0) -> D
     return Difference(examples, wrong, nonfinite, total, largest, average, pattern)
 
 
-def equals(got: Any, want: Any, tolerance: float, *, unit: float = 1.0) -> bool:
+def equals(got: torch.Tensor, want: torch.Tensor, tolerance: float, *, unit: float = 1.0) -> bool:
     """Whether :func:`difference` finds none; ``got`` may be a single element, which stands for all."""
     right = want.reshape(-1)
     left = got.expand(right.numel()) if got.dim() == 0 else got.reshape(-1)
@@ -77,13 +78,13 @@ class _Part:
         both: which are finite on both sides; like ``odd``, None for integers and booleans.
     """
 
-    bad: Any
-    error: Any
-    odd: Any = None
-    both: Any = None
+    bad: torch.Tensor
+    error: torch.Tensor
+    odd: torch.Tensor | None = None
+    both: torch.Tensor | None = None
 
 
-def _compare(a: Any, b: Any, tolerance: float, unit: float) -> _Part:
+def _compare(a: torch.Tensor, b: torch.Tensor, tolerance: float, unit: float) -> _Part:
     wide = torch.complex128 if b.is_complex() else torch.float64
     if not (b.is_floating_point() or b.is_complex()):
         return _Part(a != b, (a.to(wide) - b.to(wide)).abs())
@@ -95,10 +96,12 @@ def _compare(a: Any, b: Any, tolerance: float, unit: float) -> _Part:
     return _Part(odd | (both & (error > tolerance * unit + tolerance * b.abs())), error, odd, both)
 
 
-def _some_wrong(left: Any, right: Any, tolerance: float, unit: float, wrong: int) -> Any:
+def _some_wrong(
+    left: torch.Tensor, right: torch.Tensor, tolerance: float, unit: float, wrong: int
+) -> torch.Tensor:
     """Flat indices of wrong elements in rising order: all, or a random part where there are many."""
     generator = torch.Generator().manual_seed(0)
-    found: list[Any] = []
+    found: list[torch.Tensor] = []
     for start in range(0, right.numel(), _CHUNK):
         part = _compare(left[start : start + _CHUNK], right[start : start + _CHUNK], tolerance, unit)
         hits = part.bad.nonzero().reshape(-1) + start
@@ -118,7 +121,7 @@ def _unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(index))
 
 
-def _show(value: Any) -> str:
+def _show(value: torch.Tensor) -> str:
     number = value.item()
     if isinstance(number, float):
         return f"{number:.6g}" if math.isfinite(number) else str(number)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 
@@ -13,7 +12,7 @@ _CHUNK = 2**22
 _TOTAL = Error(math.inf, math.inf, math.inf, math.inf)
 
 
-def error(got: Any, oracle: Any) -> Error:
+def error(got: torch.Tensor, oracle: torch.Tensor) -> Error:
     """Error of ``got`` against ``oracle``, tensors of one shape on one device, in parts of 2**22 elements.
 
     The oracle is usually float64. An oracle that overflows the dtype of ``got`` agrees with an
@@ -25,8 +24,8 @@ def error(got: Any, oracle: Any) -> Error:
         got, oracle = torch.view_as_real(got.resolve_conj()), torch.view_as_real(oracle.resolve_conj())
     left, right = got.reshape(-1), oracle.reshape(-1)
     sums = torch.zeros(8, dtype=torch.float64, device=got.device)
-    centre: Any = None
-    tops: list[Any] = []
+    centre: torch.Tensor | None = None
+    tops: list[torch.Tensor] = []
     for start in range(0, right.numel(), _CHUNK):
         a, b = left[start : start + _CHUNK], right[start : start + _CHUNK]
         narrow = b.to(a.dtype)

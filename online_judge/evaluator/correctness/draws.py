@@ -149,7 +149,7 @@ class Draws:
         far_off = self._far_off(draw, outputs, expected) if self._loose else None
         return _Found(None if draw.is_scaled else wrong, far_off)
 
-    def _far_off(self, draw: _Draw, outputs: Sequence[Any], expected: trees.Tree) -> float | None:
+    def _far_off(self, draw: _Draw, outputs: Sequence[torch.Tensor], expected: trees.Tree) -> float | None:
         """The largest error in units of the spread that neither rounding nor a common factor explains."""
         pairs = [
             (got, want)
@@ -171,5 +171,5 @@ class Draws:
         return max(beyond, default=None)
 
 
-def _is_finite(leaf: Any) -> bool:
+def _is_finite(leaf: torch.Tensor) -> bool:
     return not leaf.is_floating_point() or bool(torch.isfinite(leaf).all())

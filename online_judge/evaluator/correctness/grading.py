@@ -51,7 +51,7 @@ class Grading:
         ]
         self._emulated = False
 
-    def grade(self, got: Sequence[Any]) -> tuple[Graded, ...]:
+    def grade(self, got: Sequence[torch.Tensor]) -> tuple[Graded, ...]:
         """Grade the outputs ``got``, of the shapes and dtypes of the expected ones.
 
         Raises:

@@ -108,7 +108,7 @@ def _widened(model: Any, dtype: Any) -> Any:
 
 
 def _fits(model: Any, inputs: list[Any], dtype: Any) -> bool:
-    """Whether the GPU has room for a widened copy and its intermediate results."""
+    """Whether the GPU has memory for a widened copy and its intermediate results."""
     held = [*model.parameters(), *model.buffers(), *costs.leaves_of(inputs)]
     need = sum(
         int(leaf.numel()) * int(dtype.itemsize if leaf.is_floating_point() else leaf.element_size())

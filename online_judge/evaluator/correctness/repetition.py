@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
+
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import deviation
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
@@ -66,7 +68,7 @@ def diagnosed(trials: Trials, reference: Reference, name: str, wrong: WrongValue
     limits = [_WRONG_LIMIT] * len(wrong.outputs)
     units = [deviation.error(leaf, leaf) for leaf in wrong.expected.leaves]
     for _ in range(REPEATS):
-        again: Sequence[Any]
+        again: Sequence[torch.Tensor]
         try:
             called = trials.call(name, reference.inputs(name), kept=True, expected=wrong.expected)
             again = called.outputs
@@ -82,7 +84,10 @@ def diagnosed(trials: Trials, reference: Reference, name: str, wrong: WrongValue
 
 
 def _compare(
-    again: Sequence[Any], first: Sequence[Any], limits: Sequence[Limit], units: Sequence[Error]
+    again: Sequence[torch.Tensor],
+    first: Sequence[torch.Tensor],
+    limits: Sequence[Limit],
+    units: Sequence[Error],
 ) -> list[Error]:
     """Return how far outputs differ from those of the first call; raise where that is over a limit.
 
@@ -97,5 +102,5 @@ def _compare(
     return found
 
 
-def _same(one: Sequence[Any], other: Sequence[Any]) -> bool:
+def _same(one: Sequence[torch.Tensor], other: Sequence[torch.Tensor]) -> bool:
     return all(costs.same_bits(*pair) for pair in zip(one, other, strict=True))

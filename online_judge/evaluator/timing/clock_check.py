@@ -55,7 +55,7 @@ class Clocks:
     def of(
         cls, candidate: Sequence[Observed], reference: Sequence[Observed], copy_extra_ms: float = 0.0
     ) -> Clocks:
-        """Hold the candidate's claims against the wall, with the reference's blocks as the measure.
+        """Compare the candidate's claims with the wall clock, with the reference's blocks as the measure.
 
         Args:
             candidate: one or more marked blocks.
@@ -97,7 +97,7 @@ def launch_bound(gpu_ms: float, wall_ms: float, copy_ms: float = 0.0) -> bool:
 
 
 def confirmed(gpu_ms: float, graph_ms: float, copy_ms: float = 0.0) -> bool:
-    """Whether the wall time in a replayed graph, in which the host has no part, bears out the GPU time.
+    """Whether the wall time in a replayed graph, in which the host has no part, confirms the GPU time.
 
     Args:
         gpu_ms: of a call.

@@ -19,7 +19,7 @@ _CHUNK_BYTES = 2**29
 
 
 class InputPool:
-    """``count`` argument lists of one structure in one arena that is shared with the candidate process.
+    """``count`` argument lists of one structure in memory that is shared with the candidate process.
 
     Each element is what stands in its place in one of a few draws of ``get_inputs`` under hidden seeds,
     chosen at random element by element; tensors that are not floating are taken from one draw as a whole. So

@@ -15,7 +15,6 @@ import statistics
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
@@ -325,11 +324,11 @@ class InterleavedTiming:
             else:
                 self._audits.append(audit)
 
-    def _kept(self, output: Any) -> Any:
+    def _kept(self, output: torch.Tensor) -> torch.Tensor:
         """An output as it is now; a large one's memory itself, which the next block writes again."""
         return output if self._large else output.clone()
 
-    def _hidden_places(self, calls: int) -> list[Any]:
+    def _hidden_places(self, calls: int) -> list[torch.Tensor]:
         """Indices into each call's outputs, drawn anew for each round."""
         generator = torch.Generator("cuda").manual_seed(self._rng.getrandbits(60))
         found = []

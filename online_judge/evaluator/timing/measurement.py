@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
@@ -106,7 +105,9 @@ def measured(
     )
 
 
-def copy_extra_ms(expected: Sequence[Any], strides: Sequence[tuple[int, ...]], stopwatch: Stopwatch) -> float:
+def copy_extra_ms(
+    expected: Sequence[torch.Tensor], strides: Sequence[tuple[int, ...]], stopwatch: Stopwatch
+) -> float:
     """How much longer copying outputs of these strides takes than copying the expected ones; in ms."""
     extra = 0.0
     for leaf, stride in zip(expected, strides, strict=True):
@@ -121,7 +122,7 @@ def copy_extra_ms(expected: Sequence[Any], strides: Sequence[tuple[int, ...]], s
     return extra
 
 
-def _copy_ms(source: Any, to: Any, stopwatch: Stopwatch) -> float:
+def _copy_ms(source: torch.Tensor, to: torch.Tensor, stopwatch: Stopwatch) -> float:
     run = stopwatch.block(to.copy_, [(source,)] * _COPIES, [[]] * _COPIES, flushes=2)
     run.go()
     return statistics.median(run.times().calls)

@@ -1,4 +1,4 @@
-"""The track of a race: shared inputs with fresh contents, places for outputs, the reference's blocks."""
+"""Setup of a timing: shared inputs with fresh contents, places for outputs, the reference's blocks."""
 
 from __future__ import annotations
 
