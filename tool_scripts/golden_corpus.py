@@ -1,0 +1,312 @@
+"""Store what the judge answers to a fixed set of candidates, and compare the answers of two revisions.
+
+``python -m tool_scripts.golden_corpus make --out FILE.jsonl [--device cpu|cuda] [--traces DIR]
+[--limit N] [--limit-s SECONDS] [--tree DIR]``, then ``... compare OLD.jsonl NEW.jsonl``
+
+A refactoring must not change answers: make a file before it and another after it on the same machine
+(``--tree`` runs the judge of another checkout), and compare them. ``make`` completes a file that exists; it
+exits with 75 when its time ends first. A file holds whole answers. What ``compare`` leaves out is listed
+below, so these lists can change without judging again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import itertools
+import json
+import logging
+import math
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx
+from tqdm import tqdm
+
+from adaexplore.core.errors import AdaExploreError, JudgeUnavailableError, RecordError
+from tests.adversarial import sources
+from tests.adversarial.manifest import CASES, HONEST
+from tests.adversarial.trials import FIELDS, sweep
+from tool_scripts.judge_bench import candidates, own
+from tool_scripts.judge_bench.service import request_of, running_judge
+from tool_scripts.judge_bench.surroundings import ROOT
+from tool_scripts.measure_compile_gate import sample
+
+Device = Literal["cpu", "cuda"]
+
+IGNORED = {"runtime": "a time", "execution_time": "a time", "queue_time": "a time"}
+"""Fields that are not compared. Of ``runtime_stats``, which holds measurements, only the keys are."""
+IGNORED_ON_CUDA = {
+    "metadata.seconds": "times",
+    "metadata.slot": "times",
+    "metadata.tuned": "times decide what the sweep chooses",
+    "metadata.precision": "a GPU may add up in another order",
+    "metadata.avg_difference": "a GPU may add up in another order",
+    "metadata.max_difference": "a GPU may add up in another order",
+    "metadata.stdout": "may hold times",
+}
+FLAGS_IGNORED_ON_CUDA = {
+    "below_soft_bound": "compares a time with a limit",
+    "launch_bound": "compares times",
+    "library_bound": "compares times",
+    "baseline_drift": "compares times",
+    "throttled": "a state of the GPU",
+    "nondeterministic": "the order of atomics",
+}
+NUMBERS_IGNORED_ON_CUDA = {
+    "metadata.feedback": "errors and times",
+    "metadata.integrity_evidence": "errors and times",
+    "metadata.problem_flags_evidence": "errors",
+}
+REPLACED = (
+    (r"(thread [^,;]+ is in candidate\.py):\d+", r"\1"),  # where the thread is at that moment
+    (r"\bonline_judge(\.[a-z_]\w*)+", "<judge>"),  # modules and functions that a refactoring may rename
+    (r"<judge>(, <judge>)+", "<judge>"),
+)
+"""Patterns and replacements in all texts."""
+SELF_TIMED = {
+    "metadata.precision.rms": "it tunes itself by time, and its block sizes decide about rounding",
+    "metadata.precision.peak": "as rms",
+    "metadata.precision.noise": "as rms",
+}
+"""Fields that are not compared of recorded candidates with the flag ``static_clock``."""
+_ADDRESS = "remembers results by address or object id, and these return at random"
+_THREAD = "its thread races with the judge"
+UNSTABLE = {
+    "adversarial/r08_deferred_work_a": _THREAD,
+    "adversarial/r08_deferred_work_b": _THREAD,
+    "adversarial/r10_replay_by_identity_a": _ADDRESS,
+    "adversarial/r10_replay_by_identity_b": _ADDRESS,
+    "adversarial/r12_hidden_cache_a": _ADDRESS,
+    "adversarial/r12_hidden_cache_b": _ADDRESS,
+    "adversarial/r14_batch_and_skip_a": _ADDRESS,
+    "adversarial/r14_batch_and_skip_b": _ADDRESS,
+    "adversarial/r19_stale_memory_b": _ADDRESS,
+    "recorded/kb-l2-p18-200/step-108": _ADDRESS,
+    "recorded/kb-l2-p40-200/step-18": _ADDRESS,
+}
+"""Candidates whose verdict differs between runs of one revision: only ``STEADY`` is compared of them."""
+STEADY = ("http", "compiled", "metadata.device", "metadata.hardware", "metadata.sandbox")
+UNSTABLE_FIELDS = {
+    "adversarial/r50_shrunk_memory_a": {"metadata.stdout": "two of its threads print at the same time"},
+}
+
+_NUMBER = r"\d+(\.\d+)?(e[-+]?\d+)?"
+_OF_EACH_OUTCOME = 75
+_SMALL = "\nbatch_size, in_features, out_features, depth, height, width = 4, 64, 64, 6, 12, 12\n"
+"""Behind a recorded reference, this makes a problem that the CPU can run."""
+_DESIGNS = 3
+_TUNABLES = '\nTUNABLES = {"LANES": [32, 64]}\n'
+"""Behind an offline design; one without ``LANES`` gets the judge's complaint about it."""
+_SLOTS = 2
+_HTTP_S = 1800.0
+_UNFINISHED = 75
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One candidate: requests that are sent in turn, of which the last one's answer counts."""
+
+    name: str
+    requests: tuple[dict[str, Any], ...]
+
+    @property
+    def key(self) -> str:
+        """Return the name and a digest of all that is sent."""
+        digest = hashlib.sha256(json.dumps(self.requests, sort_keys=True).encode()).hexdigest()
+        return f"{self.name}#{digest[:12]}"
+
+
+def units(device: Device, traces: Path | None = None, limit: int | None = None) -> list[Unit]:
+    """Return the candidates of all sets, at most ``limit`` of each."""
+    sets = [_adversarial(device), _quickstart()]
+    if traces is not None:
+        chosen = sample(candidates.read(traces), _OF_EACH_OUTCOME, seed=0)
+        sized = chosen
+        if device == "cpu":
+            first = {each.problem: each for each in reversed(chosen)}
+            sets.append([Unit(f"too-large/{each.id}", (request_of(each),)) for each in first.values()])
+            sized = [replace(each, reference=each.reference + _SMALL) for each in chosen]
+        sets.append([Unit(f"recorded/{each.id}", (request_of(each),)) for each in sized])
+    return [unit for group in sets for unit in group[:limit]]
+
+
+def _adversarial(device: Device) -> list[Unit]:
+    size: sources.Device = "cpu" if device == "cpu" else "gpu"
+    fields = {"backend": "triton", "measure_performance": True, "tf32": "off"} | FIELDS[size]
+
+    def request(fixture: str, problem: str) -> dict[str, Any]:
+        return fields | {
+            "original_model_src": sources.problem(problem, size),
+            "custom_model_src": sources.fixture(fixture, size),
+        }
+
+    found = [Unit(f"adversarial/{twin}", (request(twin, problem),)) for problem, twin in HONEST.items()]
+    for name, case in CASES.items():
+        before = [] if case.prelude is None else [request(case.prelude, case.problem)]
+        found.append(Unit(f"adversarial/{name}", (*before, request(name, case.problem) | dict(case.fields))))
+    return found
+
+
+def _quickstart() -> list[Unit]:
+    references = candidates.kernelbench(own.QUICKSTART, (1, 2, 3))
+    found = [Unit(f"quickstart/{each.id}", (request_of(each),)) for each in references]
+    for each in own.offline(0, _DESIGNS):
+        tuned = {"custom_model_src": each.source + _TUNABLES, "tune_s": 2.0}
+        found.append(Unit(f"quickstart/{each.id}", (request_of(each) | tuned,)))
+    return found
+
+
+def make(out: Path, todo: list[Unit], device: Device, tree: Path, deadline: float) -> bool:
+    """Append the answers to ``todo`` to a file; return whether all came before the deadline.
+
+    Args:
+        out: the file.
+        todo: candidates.
+        device: of the judge.
+        tree: checkout of the judge.
+        deadline: of ``time.monotonic``; no candidate starts after it.
+
+    Raises:
+        JudgeUnavailableError: the judge does not start, or it exits.
+    """
+    out, tree = out.resolve(), tree.resolve()
+    log = out.with_suffix(".judge.log")
+    done = 0
+    with contextlib.ExitStack() as stack:
+        stack.callback(sweep)
+        file = stack.enter_context(out.open("a", encoding="utf-8"))
+        stack.enter_context(contextlib.chdir(tree))
+        fixed = {"ADAEXPLORE_JUDGE_SECRET": "golden-corpus", "PYTHONPATH": str(tree)}
+        url = stack.enter_context(running_judge(device, _SLOTS, log, **fixed))
+        client = stack.enter_context(httpx.Client(base_url=url, timeout=_HTTP_S, trust_env=False))
+
+        def line_of(unit: Unit) -> dict[str, Any] | None:
+            if time.monotonic() > deadline:
+                return None
+            try:
+                response = [client.post("/evaluate", json=body) for body in unit.requests][-1]
+            except httpx.TransportError as error:
+                raise JudgeUnavailableError(f"{unit.key}: no answer ({error}); see {log}") from error
+            answer = {"http": response.status_code, "answer": response.json()}
+            return {"key": unit.key, "device": device} | answer
+
+        pool = stack.enter_context(ThreadPoolExecutor(_SLOTS))
+        for line in tqdm(pool.map(line_of, todo), total=len(todo), mininterval=5):
+            if line is not None:
+                file.write(json.dumps(line, sort_keys=True) + "\n")
+                file.flush()
+                done += 1
+    return done == len(todo)
+
+
+def read(file: Path) -> dict[str, dict[str, Any]]:
+    """Return the lines of a file by key.
+
+    Raises:
+        RecordError: it cannot be read.
+    """
+    try:
+        lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        return {line["key"]: line for line in lines}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise RecordError(f"cannot read {file} ({error}); make it again or remove its last line") from error
+
+
+def stable(line: dict[str, Any]) -> dict[str, str]:
+    """Return what two runs of one revision have in common: fields by dotted name, values as JSON."""
+    name, cuda = line["key"].partition("#")[0], line["device"] == "cuda"
+    answer = dict(line["answer"])
+    answer["runtime_stats"] = sorted(answer.get("runtime_stats", ()))
+    metadata = answer["metadata"] = dict(answer.get("metadata", {}))
+    ignored = [*IGNORED, *UNSTABLE_FIELDS.get(name, ()), *(IGNORED_ON_CUDA if cuda else ())]
+    if name.startswith("recorded/") and "static_clock" in metadata.get("integrity", ()):
+        ignored += SELF_TIMED
+    if cuda:
+        evidence = metadata.get("integrity_evidence", [])
+        metadata["integrity_evidence"] = [e for e in evidence if e["id"] not in FLAGS_IGNORED_ON_CUDA]
+        metadata["integrity"] = [each["id"] for each in metadata["integrity_evidence"]]
+    found: dict[str, str] = {}
+    for field, value in _flat({"http": line["http"], **answer}):
+        if _is_in(field, ignored) or (name in UNSTABLE and not _is_in(field, STEADY)):
+            continue
+        text = json.dumps(value)
+        for pattern, new in REPLACED:
+            text = re.sub(pattern, new, text)
+        if cuda and field in NUMBERS_IGNORED_ON_CUDA:
+            text = re.sub(_NUMBER, "#", text)
+        found[field] = text
+    return found
+
+
+def _flat(tree: dict[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{above}{key}.")
+        else:
+            yield above + key, value
+
+
+def _is_in(field: str, fields: Iterable[str]) -> bool:
+    return any(f"{field}.".startswith(f"{each}.") for each in fields)
+
+
+def compare(old: dict[str, dict[str, Any]], new: dict[str, dict[str, Any]]) -> dict[str, list[str]]:
+    """Return one text for each field that differs, by the key of the candidate."""
+    found: dict[str, list[str]] = {}
+    for key in sorted(old.keys() | new.keys()):
+        if key not in old or key not in new:
+            found[key] = [f"{key} is in one file alone\n"]
+            continue
+        one, other = stable(old[key]), stable(new[key])
+        for field in sorted(one.keys() | other.keys()):
+            left, right = (fields.get(field, "absent") for fields in (one, other))
+            if left != right:
+                found.setdefault(key, []).append(f"{key} {field}\n  old: {left}\n  new: {right}\n")
+    return found
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Make or compare; return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    making = commands.add_parser("make", help="judge the candidates that a file lacks")
+    making.add_argument("--out", type=Path, required=True, help="file to make or to complete")
+    making.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    making.add_argument("--traces", type=Path, help="folder with recorded trajectories (default: none)")
+    making.add_argument("--limit", type=int, help="candidates of each set (default: all)")
+    making.add_argument("--limit-s", type=float, default=math.inf, help="start none after so many seconds")
+    making.add_argument("--tree", type=Path, default=ROOT, help="checkout of the judge (default: this one)")
+    comparing = commands.add_parser("compare", help="print what differs between two files")
+    comparing.add_argument("old", type=Path)
+    comparing.add_argument("new", type=Path)
+    arguments = parser.parse_args(argv)
+    logging.basicConfig(level=logging.WARNING)
+    try:
+        if arguments.command == "make":
+            deadline = time.monotonic() + arguments.limit_s
+            known = read(arguments.out) if arguments.out.exists() else {}
+            wanted = units(arguments.device, arguments.traces, arguments.limit)
+            todo = [unit for unit in wanted if unit.key not in known]
+            done = not todo or make(arguments.out, todo, arguments.device, arguments.tree, deadline)
+            return 0 if done else _UNFINISHED
+        old, new = read(arguments.old), read(arguments.new)
+    except AdaExploreError as error:
+        logging.error("%s", error)
+        return error.exit_code
+    found = compare(old, new)
+    for text in itertools.chain(*found.values()):
+        sys.stdout.write(text)
+    sys.stdout.write(f"{len(old.keys() | new.keys()) - len(found)} equal, {len(found)} different\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
