@@ -8,7 +8,7 @@ It runs the reference, never the candidate. Its control channel carries JSON: fi
   socket; answered by any number of ``{"clock": whose, "stage": str}`` (``reference``, ``candidate``,
   ``tuning`` or ``none``), which tell whose time is running, and one ``{"result": {...}}``; of kind
   ``judge_failed`` where the judge's own code raised. Meanwhile it asks for leases of the device, see
-  :class:`online_judge.slots.leases.EvaluatorLeases`;
+  :class:`online_judge.processes.gpu_lease.EvaluatorLeases`;
 - ``{"op": "sweep", ..., "sweep": {...}}`` (see :class:`online_judge.protocol.config_sweep.SweepTerms`) and
   ``{"op": "profile", ...}``: the same for other questions about a candidate;
 - ``{"op": "problem", "request": {...}, "seeds": hex, "alone": bool}``: the same without a candidate process;
