@@ -186,7 +186,7 @@ def main(argv: list[str]) -> None:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s fork server %(message)s")
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     control = Channel.from_fd(int(argv[0]))
-    linux.set_process_name("judge-fork-server")
+    linux.set_process_name("judge-fork")
     linux.become_subreaper()
     building = Building(Path(argv[1]) / "helpers") if has_driver() else None
     versions = _import_everything()

@@ -17,7 +17,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -128,12 +128,55 @@ class GpuLeases:
         """Jobs that wait to begin."""
         return len(self._line)
 
-    def lease(self) -> GpuLease:
-        """Return a new holder of leases, which holds none."""
-        return GpuLease(self)
+    @contextmanager
+    def take(self, mode: Mode, root: int = 0, held: Mode | None = None) -> Iterator[float]:
+        """Have a lease within the block; gives the seconds waited for it.
+
+        Args:
+            mode: ``shared`` or ``exclusive``, use of the device; ``timing_memory``, memory for timing, to be
+                taken before these; ``stoppable``, exclusive holders stop all processes below ``root``;
+                ``stopped``, these processes are stopped now.
+            root: a process id.
+            held: in which mode the caller uses the device already; then another use changes nothing.
+
+        Raises:
+            RuntimeError: the device is held shared and asked for exclusively.
+        """
+        begin = time.monotonic()
+        with ExitStack() as lease:
+            if mode in SWITCHED_OFF:
+                pass
+            elif mode == "timing_memory":
+                fcntl.flock(lease.enter_context(_open(self._memory)), fcntl.LOCK_EX)
+            elif mode == "stopped":
+                lease.enter_context(linux.stopped_below(root))
+            elif mode == "stoppable":
+                entry = os.path.join(self._registry, str(root))
+                with nullcontext() if held else self._locked(exclusive=False):  # not while something is timed
+                    os.close(os.open(entry, _FLAGS, 0o600))
+                lease.callback(Path(entry).unlink, missing_ok=True)
+            elif held is None:
+                lease.enter_context(self._locked(exclusive=mode == "exclusive"))
+            elif held == "shared" and mode == "exclusive":
+                raise RuntimeError("shared use of a device cannot become exclusive")
+            yield time.monotonic() - begin
+
+    def stopped_s(self) -> float:
+        """Return for how many seconds stoppable processes have been stopped since the files were made."""
+        with contextlib.suppress(OSError, struct.error), open(self._account, "rb") as file:
+            return float(_SECONDS.unpack(file.read(_SECONDS.size))[0])
+        return 0.0
+
+    def _is_large(self, problem: str) -> bool:
+        """Whether a job of the problem found too little memory lately."""
+        with self._condition:
+            left = self._large.pop(problem, 0)
+            if left > 1:
+                self._large[problem] = left - 1
+            return left > 0
 
     @contextmanager
-    def locked(self, *, exclusive: bool) -> Iterator[None]:
+    def _locked(self, *, exclusive: bool) -> Iterator[None]:
         """Hold the device's file lock within the block.
 
         All pass a turnstile, which they leave when the lock is theirs. So one that waits for exclusive use
@@ -151,36 +194,6 @@ class GpuLeases:
                 fcntl.flock(lock, fcntl.LOCK_UN)  # also where a forked child has the descriptor
 
     @contextmanager
-    def timing_memory(self) -> Iterator[None]:
-        """Be the only one that has memory for timing; to be asked for before the device itself."""
-        with _open(self._memory) as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-
-    def register(self, root: int) -> None:
-        """Let exclusive holders stop all processes below ``root`` from now on; none may hold the device."""
-        os.close(os.open(os.path.join(self._registry, str(root)), _FLAGS, 0o600))
-
-    def unregister(self, root: int) -> None:
-        """Let them stop these processes no more."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(os.path.join(self._registry, str(root)))
-
-    def stopped_s(self) -> float:
-        """Return for how many seconds stoppable processes have been stopped since the files were made."""
-        with contextlib.suppress(OSError, struct.error), open(self._account, "rb") as file:
-            return float(_SECONDS.unpack(file.read(_SECONDS.size))[0])
-        return 0.0
-
-    def _is_large(self, problem: str) -> bool:
-        """Whether a job of the problem found too little memory lately."""
-        with self._condition:
-            left = self._large.pop(problem, 0)
-            if left > 1:
-                self._large[problem] = left - 1
-            return left > 0
-
-    @contextmanager
     def _others_stopped(self) -> Iterator[None]:
         stopped = linux.stop_below([int(name) for name in os.listdir(self._registry) if name.isdigit()])
         begin = time.monotonic()
@@ -191,71 +204,6 @@ class GpuLeases:
             total = self.stopped_s() + time.monotonic() - begin
             with open(self._account, "r+b") as file:
                 file.write(_SECONDS.pack(total))
-
-
-class GpuLease:
-    """The leases of one holder: an evaluator, or a process that starts.
-
-    To hold the device again within a block changes nothing, unless it is exclusive within a shared block.
-    """
-
-    def __init__(self, device: GpuLeases) -> None:
-        """Hold nothing yet."""
-        self._device = device
-        self._held: Mode | None = None
-
-    @contextmanager
-    def take(self, mode: Mode, root: int = 0) -> Iterator[float]:
-        """Have a lease within the block; gives the seconds waited for it.
-
-        Args:
-            mode: ``shared`` or ``exclusive``, use of the device; ``timing_memory``, to be taken before these;
-                ``stoppable``, exclusive holders stop all processes below ``root`` meanwhile; ``stopped``,
-                these processes are stopped now.
-            root: a process id.
-
-        Raises:
-            RuntimeError: the device is held shared and asked for exclusively.
-        """
-        begin = time.monotonic()
-        with self._taken(mode, root):
-            yield time.monotonic() - begin
-
-    def _taken(self, mode: Mode, root: int) -> AbstractContextManager[object]:
-        if mode in SWITCHED_OFF:
-            return nullcontext()
-        match mode:
-            case "timing_memory":
-                return self._device.timing_memory()
-            case "stoppable":
-                return self._stoppable(root)
-            case "stopped":
-                return linux.stopped_below(root)
-            case _:
-                return self._using(mode)
-
-    @contextmanager
-    def _using(self, mode: Literal["shared", "exclusive"]) -> Iterator[None]:
-        if self._held is not None:
-            if mode == "exclusive" and self._held != "exclusive":
-                raise RuntimeError("shared use of a device cannot become exclusive")
-            yield
-            return
-        with self._device.locked(exclusive=mode == "exclusive"):
-            self._held = mode
-            try:
-                yield
-            finally:
-                self._held = None
-
-    @contextmanager
-    def _stoppable(self, root: int) -> Iterator[None]:
-        with self._using("shared"):  # not while something is timed
-            self._device.register(root)
-        try:
-            yield
-        finally:
-            self._device.unregister(root)
 
 
 class EvaluatorLeases:
@@ -271,7 +219,6 @@ class EvaluatorLeases:
         self.supervisor = 0
         """Process id above the candidate's; what is stopped is below it."""
         self._device = device
-        self._lease = device.lease()
         self._answer = answer
         self._asked: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
         self._closed = False
@@ -296,32 +243,29 @@ class EvaluatorLeases:
         self._asked.put(None)
 
     def _work(self) -> None:
+        taken: list[tuple[Mode, ExitStack]] = []
         try:
             with ExitStack() as all_taken:
-                taken: list[ExitStack] = []
                 while (message := self._asked.get()) is not None and not self._closed:
-                    self._do(message, taken, all_taken)
+                    match message["lease"]:
+                        case "take" if len(taken) < _MOST_TAKEN and message.get("kind") in get_args(Mode):
+                            lease = all_taken.enter_context(ExitStack())
+                            held = next((mode for mode, _ in taken if mode in ("shared", "exclusive")), None)
+                            lease.enter_context(self._device.take(message["kind"], self.supervisor, held))
+                            taken.append((message["kind"], lease))
+                            waited_s = self._end_wait()
+                            if not self._closed:
+                                self._answer({"granted": waited_s})
+                        case "return" if taken:
+                            taken.pop()[1].close()
+                        case "stopped_s":
+                            self._answer({"stopped_s": self._device.stopped_s()})
+                        case _:
+                            raise ValueError(f"it asked for {str(message)[:100]}")
         except (ChannelClosed, OSError, ValueError, RuntimeError) as error:
             log.warning("an evaluator gets no more leases: %s", error)
         finally:
             self._end_wait()
-
-    def _do(self, message: Mapping[str, Any], taken: list[ExitStack], all_taken: ExitStack) -> None:
-        match message["lease"]:
-            case "take" if len(taken) < _MOST_TAKEN and message.get("kind") in get_args(Mode):
-                lease = ExitStack()
-                all_taken.push(lease)
-                taken.append(lease)
-                lease.enter_context(self._lease.take(message["kind"], self.supervisor))
-                waited_s = self._end_wait()
-                if not self._closed:
-                    self._answer({"granted": waited_s})
-            case "return" if taken:
-                taken.pop().close()
-            case "stopped_s":
-                self._answer({"stopped_s": self._device.stopped_s()})
-            case _:
-                raise ValueError(f"it asked for {str(message)[:100]}")
 
     def _end_wait(self) -> float:
         since, self._waiting_since = self._waiting_since, None

@@ -221,14 +221,13 @@ class Pool:
     def _start(self, spec: ProcessSpec) -> ReadyProcess:
         our_end, process_end = channel.pair()
         ours, theirs = channel.pair()
-        lease = self._leases.lease() if self._leases is not None else None
         with contextlib.ExitStack() as while_it_starts:
             try:
-                shared = lease.take("shared") if lease is not None else contextlib.nullcontext()
+                shared = self._leases.take("shared") if self._leases else contextlib.nullcontext()
                 with shared, process_end, theirs:  # it starts CUDA as soon as it is forked
                     pid = self._forks.fork_process(process_end.fileno(), theirs.fileno(), spec)
-                    if lease is not None:
-                        while_it_starts.enter_context(lease.take("stoppable", pid))
+                    if self._leases:
+                        while_it_starts.enter_context(self._leases.take("stoppable", pid, "shared"))
             except (ForkServerLost, JudgeError):
                 our_end.close()
                 ours.close()

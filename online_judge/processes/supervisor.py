@@ -69,7 +69,7 @@ def keep(
         lifeline: descriptor over which the report goes; its closing, or any message, is the order.
         wanted: the sandbox.
     """
-    linux.set_process_name("judge-supervisor")
+    linux.set_process_name("judge-supervise")
     linux.become_subreaper()
     stop: list[int] = []
     signal.signal(signal.SIGTERM, lambda signum, frame: stop.append(signum))

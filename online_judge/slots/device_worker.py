@@ -10,7 +10,6 @@ from pathlib import Path
 from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.gpu_lease import GpuLeases
 from online_judge.settings import Settings
-from online_judge.slots import devices
 from online_judge.slots.clean_times import CleanTimes
 from online_judge.slots.device_processes import DeviceProcesses
 from online_judge.slots.device_slot import DeviceSlot
@@ -54,10 +53,6 @@ class DeviceWorker:
     def close(self) -> None:
         """End the processes that wait; those of a slot end with the slot."""
         self._processes.close()
-
-    def memory_bytes(self) -> dict[str, int]:
-        """Return the total and used memory of the GPU; zeros where nvidia-smi does not report them."""
-        return devices.memory_bytes(self.device)
 
 
 def _lock_file(fork_client: ForkClient, device: Device) -> Path:

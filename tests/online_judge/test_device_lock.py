@@ -22,7 +22,7 @@ PATIENCE_S = 30.0
 
 
 def hold_until(path: str, exclusive: bool, held: Event, release: Event) -> None:
-    with GpuLeases(path).lease().take("exclusive" if exclusive else "shared"):
+    with GpuLeases(path).take("exclusive" if exclusive else "shared"):
         held.set()
         release.wait(PATIENCE_S)
 
@@ -31,7 +31,7 @@ def hold_again_and_again(path: str, started: Event, stop: Event) -> None:
     """Shared use after shared use, with hardly a gap."""
     lock = GpuLeases(path)
     while not stop.is_set():
-        with lock.lease().take("shared"):
+        with lock.take("shared"):
             started.set()
             time.sleep(0.02)
 
@@ -40,7 +40,7 @@ def count_up(path: str, counter: str, rounds: int) -> None:
     """A read and a write that lose updates unless they exclude each other."""
     lock = GpuLeases(path)
     for _ in range(rounds):
-        with lock.lease().take("exclusive"):
+        with lock.take("exclusive"):
             value = int(Path(counter).read_text())
             time.sleep(0.001)
             Path(counter).write_text(str(value + 1))
@@ -67,7 +67,7 @@ def path(tmp_path: Path) -> str:
 
 def in_thread(lock: GpuLeases, *, exclusive: bool, got: list[str], name: str) -> threading.Thread:
     def use() -> None:
-        with lock.lease().take("exclusive" if exclusive else "shared"):
+        with lock.take("exclusive" if exclusive else "shared"):
             got.append(name)
 
     thread = threading.Thread(target=use, daemon=True)
@@ -80,7 +80,7 @@ def test_shared_users_are_there_together_and_an_exclusive_one_alone(path: str) -
     lock = GpuLeases(path)
     with processes((hold_until, (path, False, held, release))):
         assert held.wait(PATIENCE_S)
-        with lock.lease().take("shared") as waited_s:
+        with lock.take("shared") as waited_s:
             assert waited_s < 1.0
         got: list[str] = []
         timer = in_thread(lock, exclusive=True, got=got, name="timer")
@@ -107,7 +107,7 @@ def test_stream_of_shared_users_does_not_starve_an_exclusive_one(path: str) -> N
             assert all(each.wait(PATIENCE_S) for each in started)
             waits = []
             for _ in range(5):
-                with GpuLeases(path).lease().take("exclusive") as waited_s:
+                with GpuLeases(path).take("exclusive") as waited_s:
                     waits.append(waited_s)
         finally:
             stop.set()
@@ -117,7 +117,7 @@ def test_stream_of_shared_users_does_not_starve_an_exclusive_one(path: str) -> N
 def test_waiting_exclusive_user_keeps_later_shared_ones_out(path: str) -> None:
     lock = GpuLeases(path)
     got: list[str] = []
-    with lock.lease().take("shared"):
+    with lock.take("shared"):
         timer = in_thread(lock, exclusive=True, got=got, name="timer")
         timer.join(0.2)
         late = in_thread(lock, exclusive=False, got=got, name="late")
@@ -146,13 +146,13 @@ def test_killed_holder_frees_the_device(path: str, exclusive: bool) -> None:
 def test_killed_waiter_leaves_the_turnstile(path: str) -> None:
     lock = GpuLeases(path)
     held, release = SPAWN.Event(), SPAWN.Event()
-    with lock.lease().take("shared"):
+    with lock.take("shared"):
         with processes((hold_until, (path, True, held, release))) as (waiter,):
             turnstile = os.stat(f"{path}.turn").st_ino
             wait_until(lambda: f":{turnstile} " in Path("/proc/locks").read_text())
             assert waiter.pid is not None
             os.kill(waiter.pid, signal.SIGKILL)
-        with GpuLeases(path).lease().take("shared") as waited_s:
+        with GpuLeases(path).take("shared") as waited_s:
             assert waited_s < 5.0
 
 
@@ -161,10 +161,10 @@ def test_waiting_time_is_told(path: str) -> None:
     waits = []
 
     def wait_for_it() -> None:
-        with lock.lease().take("exclusive") as waited_s:
+        with lock.take("exclusive") as waited_s:
             waits.append(waited_s)
 
-    with lock.lease().take("exclusive"):
+    with lock.take("exclusive"):
         thread = threading.Thread(target=wait_for_it)
         thread.start()
         turnstile = os.stat(f"{path}.turn").st_ino

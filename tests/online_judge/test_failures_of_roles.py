@@ -34,8 +34,8 @@ STOPPED_S = 3.0
 START_S = 60.0
 PLAIN_USER = 65534
 IN_FLIGHT = "in-flight-"
-CANDIDATE, SUPERVISOR, EVALUATOR = "judge-candidate", "judge-supervisor", "judge-evaluator"
-FORK_SERVER, GATEWAY = "judge-fork-server", "gateway"
+CANDIDATE, SUPERVISOR, EVALUATOR = "judge-candidate", "judge-supervise", "judge-evaluator"
+FORK_SERVER, GATEWAY = "judge-fork", "gateway"
 ROLES = (CANDIDATE, SUPERVISOR, EVALUATOR, FORK_SERVER, GATEWAY)
 AS_PLAIN_USER = """
 set -e

@@ -16,7 +16,7 @@ FORGED = (
 
 def home_of(judge: LiveJudge) -> Path:
     """The judge's temporary folder, which its fork server is told in its last argument."""
-    (fork_server,) = judge.processes("judge-fork-server")
+    (fork_server,) = judge.processes("judge-fork")
     return Path(os.fsdecode(Path(f"/proc/{fork_server}/cmdline").read_bytes().split(b"\0")[-2]))
 
 
@@ -176,7 +176,7 @@ def test_judge_is_out_of_reach_of_a_candidate(judge: LiveJudge, tmp_path: Path) 
     secret = tmp_path / "reference.py"
     secret.write_text(REFERENCE)
     repository = Path(__file__).parents[2]
-    others = [judge.process.pid, *judge.processes("judge-fork-server"), *judge.processes("judge-evaluator")]
+    others = [judge.process.pid, *judge.processes("judge-fork"), *judge.processes("judge-evaluator")]
     body = (
         "import signal, socket\n"
         "def refused(work, *arguments):\n"

@@ -151,7 +151,7 @@ def test_mode_that_is_switched_off_is_granted_at_once(
 ) -> None:
     monkeypatch.setattr(gpu_lease, "SWITCHED_OFF", frozenset({mode}))
     other = Evaluator(leases)
-    with leases.lease().take("exclusive"):
+    with leases.take("exclusive"):
         for each in (other, evaluator):
             each.control.send_json({"lease": "take", "kind": mode})
             assert each.control.receive_json()[0]["granted"] < 5

@@ -252,12 +252,12 @@ def test_nothing_is_armed_while_something_is_timed(
 ) -> None:
     leases = GpuLeases(tmp_path / "gpu.lock")
     pool = make(1, leases)
-    with leases.lease().take("exclusive"):
+    with leases.take("exclusive"):
         pool.fill()
         time.sleep(0.1)
         assert fork_client.started == []
     wait_until(lambda: pool.ready == 1)
-    with leases.lease().take("exclusive") as waited_s:  # an armed process holds nothing
+    with leases.take("exclusive") as waited_s:  # an armed process holds nothing
         assert waited_s < 5.0
 
 

@@ -33,7 +33,7 @@ def in_background(judge: LiveJudge, candidate: str) -> tuple[threading.Thread, l
 
 
 @pytest.mark.parametrize(
-    "role", ["judge-candidate", "judge-supervisor", "judge-evaluator", "judge-fork-server"]
+    "role", ["judge-candidate", "judge-supervise", "judge-evaluator", "judge-fork"]
 )
 def test_job_is_retried_when_a_process_is_killed(frail_judge: LiveJudge, role: str) -> None:
     judge = frail_judge
@@ -45,7 +45,7 @@ def test_job_is_retried_when_a_process_is_killed(frail_judge: LiveJudge, role: s
         supervisor,
         *(pid for pid in judge.processes("judge-init") if parent(pid) == supervisor),
     ]
-    pid = {"judge-candidate": candidate, "judge-supervisor": supervisor}.get(role) or judge.processes(role)[0]
+    pid = {"judge-candidate": candidate, "judge-supervise": supervisor}.get(role) or judge.processes(role)[0]
     os.kill(pid, signal.SIGKILL)
     thread.join(60)
     assert answers[0]["metadata"]["status"] == "passed", answers
@@ -68,7 +68,7 @@ def test_candidate_process_killed_twice_is_a_crash(frail_judge: LiveJudge) -> No
     assert answers[0]["success"] is True
 
 
-@pytest.mark.parametrize(("role", "times"), [("judge-evaluator", 2), ("judge-fork-server", 4)])
+@pytest.mark.parametrize(("role", "times"), [("judge-evaluator", 2), ("judge-fork", 4)])
 def test_processes_that_die_again_and_again_in_a_candidates_time_are_its_crash(
     frail_judge: LiveJudge, role: str, times: int
 ) -> None:

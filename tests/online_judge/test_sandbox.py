@@ -227,7 +227,7 @@ def test_number_of_processes_is_limited() -> None:
 
 
 @pytest.mark.parametrize("judge", JUDGES)
-@pytest.mark.parametrize("victim", ["judge-candidate", "judge-supervisor", "judge-init"])
+@pytest.mark.parametrize("victim", ["judge-candidate", "judge-supervise", "judge-init"])
 def test_nothing_is_left_whoever_is_killed(judge: str, victim: str) -> None:
     name = f"left-{os.urandom(4).hex()}"
     body = (
