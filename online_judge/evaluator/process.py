@@ -6,16 +6,10 @@ It runs the reference, never the candidate. Its control channel carries JSON: fi
 - ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "seeds": hex, "job": str, "recorded_ms":
   float | null, "clean_ms": float | null, "facts": {"hardware": str}, "alone": bool}`` with the candidate's
   socket; answered by any number of ``{"clock": whose, "stage": str}`` (``reference``, ``candidate``,
-<<<<<<< HEAD
   ``tuning`` or ``none``), which say whose time is running, and one ``{"result": {...}}``: of kind
   ``evaluated`` with an :class:`online_judge.protocol.result.EvaluationResult`, of kind ``judge_failed``
   where the judge's own code raised. Meanwhile it asks for leases of the device, see
-  :class:`online_judge.slots.leases.EvaluatorLeases`;
-=======
-  ``tuning`` or ``none``), which tell whose time is running, and one ``{"result": {...}}``; of kind
-  ``judge_failed`` where the judge's own code raised. Meanwhile it asks for leases of the device, see
   :class:`online_judge.processes.gpu_lease.EvaluatorLeases`;
->>>>>>> slots
 - ``{"op": "sweep", ..., "sweep": {...}}`` (see :class:`online_judge.protocol.config_sweep.SweepTerms`) and
   ``{"op": "profile", ...}``: the same for other questions about a candidate;
 - ``{"op": "problem", "request": {...}, "seeds": hex, "alone": bool}``: the same without a candidate process;
