@@ -1,7 +1,8 @@
-"""The rooms of the house: import contracts hold, can fail, and the agent side needs no torch."""
+"""The packages: import contracts hold, can fail, and the agent side needs no torch."""
 
 from __future__ import annotations
 
+import ast
 import configparser
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,17 +47,17 @@ def lint_imports(folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def layer_names() -> set[str]:
+def layer_names(contract: str = "layers") -> set[str]:
     parser = configparser.ConfigParser()
     parser.read(ROOT / ".importlinter")
-    text = parser["importlinter:contract:layers"]["layers"]
+    text = parser[f"importlinter:contract:{contract}"]["layers"]
     return {name.strip(" ()") for line in text.split("\n") for name in line.split("|")} - {""}
 
 
 def build_skeleton(folder: Path) -> None:
     """Empty packages with the real names, under the real contracts."""
     shutil.copy(ROOT / ".importlinter", folder)
-    for name in {*PACKAGES, *layer_names()} - {"adaexplore.__main__"}:
+    for name in {*PACKAGES, *layer_names(), *layer_names("judge-layers")} - {"adaexplore.__main__"}:
         package = folder.joinpath(*name.split("."))
         package.mkdir(parents=True, exist_ok=True)
         (package / "__init__.py").touch()
@@ -66,11 +68,53 @@ def test_import_contracts_hold() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_every_room_of_the_agent_side_has_its_layer() -> None:
-    rooms = {f"adaexplore.{path.parent.name}" for path in ROOT.glob("adaexplore/*/__init__.py")}
-    assert rooms == {name for name in layer_names() if name.startswith("adaexplore.")} - {
+def test_every_package_of_the_agent_side_has_its_layer() -> None:
+    packages = {f"adaexplore.{path.parent.name}" for path in ROOT.glob("adaexplore/*/__init__.py")}
+    assert packages == {name for name in layer_names() if name.startswith("adaexplore.")} - {
         "adaexplore.__main__"
     }
+
+
+def test_every_package_of_the_judge_has_its_layer() -> None:
+    packages = {f"online_judge.{path.parent.name}" for path in ROOT.glob("online_judge/*/__init__.py")}
+    assert packages == {
+        name for name in layer_names("judge-layers") if (ROOT / name.replace(".", "/")).is_dir()
+    }
+
+
+@pytest.mark.parametrize(
+    "folder", sorted({path.parent for path in ROOT.glob("online_judge/**/*.py")}), ids=str
+)
+def test_no_folder_of_the_judge_has_over_15_modules(folder: Path) -> None:
+    assert len(list(folder.glob("*.py"))) <= 15
+
+
+def test_judge_has_no_import_cycle() -> None:
+    """Imports for type checks and within functions count."""
+    modules = {
+        path: ".".join(path.relative_to(ROOT).with_suffix("").parts)
+        for path in ROOT.glob("online_judge/**/*.py")
+    }
+    imports: dict[str, set[str]] = {}
+    for path, name in modules.items():
+        found = imports[name.removesuffix(".__init__")] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("online_judge"):
+                for alias in node.names:
+                    whole = f"{node.module}.{alias.name}"
+                    found.add(whole if whole in modules.values() else str(node.module))
+    assert list(cycles(imports)) == []
+    assert list(cycles({"a": {"b"}, "b": {"a"}, "c": {"a"}, "d": set()})) == ["a", "b", "c"]
+
+
+def cycles(imports: dict[str, set[str]]) -> Iterator[str]:
+    """Modules that are left when those that import nothing that is left are taken away, again and again."""
+    left = {
+        name: {other for other in others if other in imports} - {name} for name, others in imports.items()
+    }
+    while leaves := {name for name, others in left.items() if not others}:
+        left = {name: others - leaves for name, others in left.items() if name not in leaves}
+    yield from left
 
 
 def test_contracts_catch_each_kind_of_wrong_import(tmp_path: Path) -> None:
@@ -82,6 +126,8 @@ def test_contracts_catch_each_kind_of_wrong_import(tmp_path: Path) -> None:
         "adaexplore/llm/bad.py": "import numpy",
         "tool_scripts/bad.py": "import online_judge",
         "online_judge/bad.py": "import adaexplore.settings",
+        "online_judge/evaluator/bad.py": "import online_judge.candidate",
+        "online_judge/verdict/bad.py": "import torch",
     }
     build_skeleton(tmp_path)
     assert lint_imports(tmp_path).returncode == 0
@@ -89,10 +135,11 @@ def test_contracts_catch_each_kind_of_wrong_import(tmp_path: Path) -> None:
         (tmp_path / path).write_text(text + "\n")
     result = lint_imports(tmp_path)
     assert result.returncode == 1
-    assert "0 kept, 6 broken" in result.stdout
+    assert "0 kept, 8 broken" in result.stdout
     for importer, imported in (
         ("adaexplore.core", "adaexplore.settings"),
         ("adaexplore.records", "adaexplore.llm"),
+        ("online_judge.evaluator", "online_judge.candidate"),
     ):
         assert f"{importer} is not allowed to import {imported}" in result.stdout
 
