@@ -60,6 +60,43 @@ def test_operands_of_every_product_are_rounded(name: str) -> None:
     assert torch.backends.cudnn.enabled
 
 
+@pytest.mark.parametrize(
+    ("product", "shapes", "rounded"),
+    [
+        (torch.addmm, [(8, 8), (8, 64), (64, 8)], (1, 2)),
+        (torch.baddbmm, [(2, 8, 8), (2, 8, 64), (2, 64, 8)], (1, 2)),
+        (torch.addmv, [(8,), (8, 64), (64,)], (1, 2)),
+        (torch.mm, [(8, 64), (64, 8)], (0, 1)),
+        (nn.functional.conv2d, [(2, 8, 9, 9), (8, 8, 3, 3), (8,)], (0, 1)),
+    ],
+)
+def test_operands_of_a_product_are_rounded_and_no_other_argument(
+    product: Any, shapes: list[tuple[int, ...]], rounded: tuple[int, int]
+) -> None:
+    torch.manual_seed(0)
+    inputs = [torch.randn(shape) for shape in shapes]
+    got = emulation.outputs(Function(product), inputs, "tf32", 0)
+    assert got is not None
+    given = [emulation.truncated(each) if at in rounded else each for at, each in enumerate(inputs)]
+    assert deviation.error(got.leaves[0], product(*given)).rms < 1e-6
+
+
+def test_random_models_repeat_themselves_under_one_seed() -> None:
+    model = Function(lambda x: (x @ x) * torch.rand(8, 8))
+    first, again, other = (emulation.outputs(model, [torch.ones(8, 8)], "half", seed) for seed in (1, 1, 2))
+    assert first is not None
+    assert again is not None
+    assert other is not None
+    assert torch.equal(first.leaves[0], again.leaves[0])
+    assert not torch.equal(first.leaves[0], other.leaves[0])
+
+
+def test_inputs_stay_where_the_model_writes_them() -> None:
+    x = torch.ones(8, 8)
+    assert emulation.outputs(Function(lambda x: x.mul_(2.0) @ x), [x], "tf32", 0) is not None
+    assert torch.equal(x, torch.ones(8, 8))
+
+
 def test_truncated_operands_keep_ten_bits() -> None:
     values = torch.tensor([1.0, 1 + 2**-10, 1 + 2**-11, -3.14159265, 1e-40, float("inf")])
     cut = emulation.truncated(values)

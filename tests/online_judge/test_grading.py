@@ -66,6 +66,29 @@ def test_chained_products_reach_the_tier_of_their_operands(rounding: Rounding, t
     assert (grade.tier, grade.emulated) == (tier, tier != "strict")
 
 
+def test_the_reference_has_an_error_of_its_own() -> None:
+    (grade,) = grades(lambda x: x)
+    assert 1e-9 < grade.error.rms < grade.limits["strict"].rms
+
+
+@pytest.mark.parametrize(
+    ("body", "size", "ulps"),
+    [
+        ("x.sum(1)", 400, 16),
+        ("x.sum(1)", 40_000, 40),  # the longer the sum, the more rounding
+        ("torch.relu(x) if x.dtype == torch.float32 else x.no_doubles()", 400, 64),  # an oracle in fp32
+    ],
+)
+def test_strict_limit_fits_the_sums_and_the_oracle(body: str, size: int, ulps: int) -> None:
+    source = PLAIN.replace("return x\n", f"return {body}\n").replace("x = x * layer.weight.mean(0)", "pass")
+    source = source.replace("torch.rand(64, 128)", f"torch.rand(64, {size})")
+    problem = Problem(Reference(source, "key", Seeds(b"sum"), "fp32", cuda=False))
+    inputs = problem.reference.inputs("trial")
+    expected = problem.reference.outputs([inputs[0].clone()], "trial")
+    (grade,) = Grading(problem, inputs, "trial", expected).grade(expected.leaves)
+    assert grade.limits["strict"].rms / grade.error.size / grade.error.ulp == pytest.approx(ulps)
+
+
 def test_constants_of_one_product_reject_honest_chains() -> None:
     """Why the limits are emulated."""
     (grade,) = grades(emulation.truncated)

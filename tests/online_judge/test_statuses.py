@@ -1,5 +1,7 @@
 """One bad candidate per status, judged by a real judge."""
 
+from collections.abc import Callable
+
 import pytest
 
 from adaexplore.core.verdict import Status, Verdict
@@ -53,6 +55,13 @@ def test_timeout_is_a_verdict_and_not_a_compile_error(judge: LiveJudge) -> None:
 def test_timeout_while_loading_names_that_stage(judge: LiveJudge) -> None:
     answer = judge.evaluate("while True: pass", timeout=1)
     assert (answer["metadata"]["status"], answer["metadata"]["stage"]) == ("timeout", "load")
+
+
+def test_timeout_is_at_most_the_judges(own_judge: Callable[..., LiveJudge]) -> None:
+    judge = own_judge(RUNTIME_TIMEOUT="2")
+    for asked in ({}, {"timeout": 60}):
+        answer = judge.evaluate(with_forward("time.sleep(60)"), **asked)
+        assert answer["error"] == "Kernel execution timeout: exceeded 2s runtime limit"
 
 
 def test_compile_feedback_shows_line_and_caret(judge: LiveJudge) -> None:

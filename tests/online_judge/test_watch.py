@@ -70,6 +70,24 @@ def test_time_in_which_the_gateway_was_stopped_is_nobodys(clock: Clock) -> None:
     assert watch.remaining_s() == 8
 
 
+@pytest.mark.parametrize("whose", ["candidate", "tuning"])
+def test_time_in_which_the_candidate_was_stopped_is_nobodys(clock: Clock, whose: str) -> None:
+    stopped = [100.0]
+    watch = TimeLimits(10, stopped_s=lambda: stopped[0])
+    watch.switch(whose, "forward")
+    clock.now, stopped[0] = 20, 115.0
+    assert watch.remaining_s() == 5
+    clock.now = 24
+    assert watch.remaining_s() == 1
+
+
+def test_stopped_candidates_give_the_reference_no_time(clock: Clock) -> None:
+    stopped = [0.0]
+    watch = TimeLimits(60, stopped_s=lambda: stopped[0])
+    clock.now, stopped[0] = 20, 15.0
+    assert watch.remaining_s() == 40
+
+
 def test_tuning_has_a_limit_of_its_own(clock: Clock) -> None:
     watch = TimeLimits(10)
     watch.switch("tuning", "forward")

@@ -1,0 +1,54 @@
+"""What is known of references' own times."""
+
+import math
+from typing import Any
+
+import pytest
+
+from adaexplore.core.wire import EvaluationRequest
+from online_judge.slots.clean_times import CleanTimes
+
+ASKED: dict[str, Any] = {
+    "original_model_src": "x = 1",
+    "dtype_str": "fp32",
+    "tf32": "on",
+    "baseline": "eager",
+}
+KEY = CleanTimes.key(EvaluationRequest(**ASKED))
+
+
+def test_first_time_of_a_reference_stays() -> None:
+    known = CleanTimes()
+    assert known.get(KEY) is None
+    known.note(KEY, 1.5)
+    known.note(KEY, 3.0)
+    assert known.get(KEY) == 1.5
+
+
+@pytest.mark.parametrize("ms", [None, "1.5", 1, True, 0.0, -1.5, math.inf, math.nan])
+def test_only_times_are_kept(ms: object) -> None:
+    known = CleanTimes()
+    known.note(KEY, ms)
+    assert known.get(KEY) is None
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ({"original_model_src": "x = 2"}, False),
+        ({"dtype_str": "bf16"}, False),
+        ({"tf32": "off"}, False),
+        ({"baseline": "compile"}, False),
+        ({"custom_model_src": "y = 1"}, True),
+        ({"num_perf_trials": 7}, True),
+    ],
+)
+def test_time_belongs_to_what_the_reference_runs(other: dict[str, Any], same: bool) -> None:
+    assert (CleanTimes.key(EvaluationRequest(**ASKED | other)) == KEY) is same
+
+
+def test_oldest_times_are_dropped() -> None:
+    known = CleanTimes()
+    for number in range(10_001):
+        known.note(str(number), 1.0)
+    assert (known.get("0"), known.get("1"), known.get("10000")) == (None, 1.0, 1.0)
