@@ -32,9 +32,7 @@ def in_background(judge: LiveJudge, candidate: str) -> tuple[threading.Thread, l
     return thread, answers
 
 
-@pytest.mark.parametrize(
-    "role", ["judge-candidate", "judge-supervise", "judge-evaluator", "judge-fork"]
-)
+@pytest.mark.parametrize("role", ["judge-candidate", "judge-supervise", "judge-evaluator", "judge-fork"])
 def test_job_is_retried_when_a_process_is_killed(frail_judge: LiveJudge, role: str) -> None:
     judge = frail_judge
     thread, answers = in_background(judge, SLOW_ONCE)
