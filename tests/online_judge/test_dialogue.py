@@ -13,7 +13,7 @@ from adaexplore.core.verdict import Status
 from online_judge.evaluator.dialogue import BlockRefused, CandidateFailed, CandidateGone
 from online_judge.evaluator.reference import ReferenceFailed
 from online_judge.protocol import channel
-from online_judge.protocol.channel import Channel
+from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import DONE, GO, Block, Construct, Observe
 from online_judge.verdict.endings import explain
@@ -86,11 +86,11 @@ def test_answer_that_is_too_long_ends_the_match() -> None:
 
 
 def test_candidate_process_that_is_gone_is_told_from_one_that_talks_nonsense() -> None:
-    candidate = Scripted(always())
-    candidate._candidate._sock.shutdown(2)
-    with pytest.raises(CandidateGone) as gone:
+    def leave(order: Any, fds: list[int]) -> list[bytes]:
+        raise ChannelClosed
+
+    with scripted(leave) as candidate, pytest.raises(CandidateGone) as gone:
         ask(candidate)
-    candidate.end()
     assert gone.value.why == ""
 
 

@@ -92,6 +92,7 @@ def test_exclusive_lease_keeps_others_out(leases: GpuLeases, evaluator: Evaluato
     thread.join(PATIENCE_S)
     assert got == ["other"]
     assert hold.held_s >= 0.2
+    assert other.desk.waited_s() >= 0.2  # also when the wait is over
     other.die()
 
 
@@ -99,6 +100,27 @@ def test_shared_leases_are_there_together(leases: GpuLeases, evaluator: Evaluato
     other = Evaluator(leases)
     with evaluator.leases.hold(exclusive=False), other.leases.hold(exclusive=False) as hold:
         assert hold.waited_s < 5
+    other.die()
+
+
+def test_one_evaluator_at_a_time_has_timing_memory(leases: GpuLeases, evaluator: Evaluator) -> None:
+    other = Evaluator(leases)
+    got: list[str] = []
+
+    def use() -> None:
+        with other.leases.timing_memory():
+            got.append("other")
+
+    thread = threading.Thread(target=use)
+    for _ in range(2):  # again, once it was returned
+        with evaluator.leases.timing_memory():
+            pass
+    with evaluator.leases.timing_memory():
+        thread.start()
+        thread.join(0.2)
+        assert got == []
+    thread.join(PATIENCE_S)
+    assert got == ["other"]
     other.die()
 
 
@@ -124,7 +146,9 @@ def test_evaluator_that_dies_while_it_waits_leaves_nothing(leases: GpuLeases, ev
 
 def test_inner_use_is_nothing_new(evaluator: Evaluator) -> None:
     with evaluator.leases.hold(exclusive=True), evaluator.leases.hold(exclusive=False) as inner:
-        assert inner.waited_s == 0
+        time.sleep(0.01)
+    assert inner.waited_s == 0
+    assert inner.held_s >= 0.01
     with (
         evaluator.leases.hold(exclusive=False),
         pytest.raises(RuntimeError),
@@ -177,7 +201,7 @@ def test_candidate_of_ones_own_is_stopped_at_will(evaluator: Evaluator) -> None:
     with child() as pid:
         evaluator.desk.supervisor = pid
         with evaluator.leases.stopped():
-            assert state_of_child(pid) == "T"
+            wait_until(lambda: state_of_child(pid) == "T")
         wait_until(lambda: state_of_child(pid) == "S")
 
 

@@ -334,6 +334,15 @@ def test_switches_are_noted_whenever_they_are_switched(judge: LiveJudge, when: s
     assert "global_flags" in passes(judge, with_forward(body, top=top))
 
 
+def test_process_that_is_left_behind_is_found(judge: LiveJudge) -> None:
+    """Its parent has ended: nothing in the candidate's own process shows it."""
+    top = (
+        "child = os.fork()\nif child == 0:\n    if os.fork() == 0:\n        time.sleep(60)\n    os._exit(0)\n"
+        "os.waitpid(child, 0)"
+    )
+    assert "background_threads" in passes(judge, with_forward(HONEST, top=top))
+
+
 def test_thread_that_goes_on_is_found(judge: LiveJudge) -> None:
     top = (
         "import threading\ndef work():\n    while True:\n        time.sleep(0.001)\n"

@@ -2,6 +2,7 @@
 
 import json
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -9,8 +10,9 @@ from typing import Any
 import pytest
 import torch
 
-from adaexplore.core.wire import EvaluationRequest
+from adaexplore.core.wire import EvaluationRequest, Tier
 from online_judge.common.timing import Block
+from online_judge.cpu.simulation import simulated_cuda
 from online_judge.evaluator.costs import Cost
 from online_judge.evaluator.leases import Hold
 from online_judge.evaluator.problem import Problem
@@ -19,7 +21,9 @@ from online_judge.evaluator.timing import measurement
 from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.interleaved import Outcome, Side
 from online_judge.evaluator.timing.measurement import measured
-from online_judge.protocol.measurement import Timing
+from online_judge.protocol.kernels import KernelShare
+from online_judge.protocol.measurement import GpuState, Timing
+from online_judge.protocol.observations import Observation, TimedOutputWrong
 from online_judge.protocol.orders import Block as BlockOrder
 from online_judge.verdict import runtime
 from online_judge.verdict.flags import Flag
@@ -84,33 +88,45 @@ class Measured:
         return received
 
 
+class Priced(Problem):
+    """A problem with a given cost of a call."""
+
+    price = Cost(output_bytes=512, read_bytes=1600, flops=4096.0, depth=16.0)
+
+    @property
+    def cost(self) -> Cost:
+        return self.price
+
+
 @pytest.fixture
 def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Numbers of a race between a side and a reference that takes 0.3 ms."""
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace())
-    problem = Problem(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
-    problem._cost = Cost(output_bytes=512, read_bytes=1600, flops=4096.0, depth=16.0)
+    problem = Priced(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
 
     def run(
         candidate: Side,
         clean_ms: float | None = None,
         alone_ms: float | None = None,
         cost: Cost | None = None,
+        tier: Tier = "strict",
+        quiet: bool = True,
+        found: Sequence[Observation] = (),
         **changes: Any,
     ) -> Measured:
-        request = EvaluationRequest(measure_performance=True)
+        request = EvaluationRequest(measure_performance=True, tier=tier)
         if clean_ms is not None:
-            problem._clean_ms[request.tf32, request.baseline] = clean_ms
+            problem.know_clean(request, clean_ms)
         if cost is not None:
-            problem._cost = cost
+            problem.price = cost
         options: dict[str, Any] = {
             "recorded_ms": None,
             "extra_ms": 0.0,
             "states": (None, None),
             "hardware": FACTS["hardware"],
         }
-        outcome = Outcome(candidate, side(0.3), copy_ms=COPY_MS, alone_ms=alone_ms)
+        outcome = Outcome(candidate, side(0.3), list(found), COPY_MS, quiet=quiet, alone_ms=alone_ms)
         hold = Hold(exclusive=True, waited_s=0.5, held_s=1.5)
         return Measured(measured(outcome, hold, problem, request, **options | changes), request)
 
@@ -140,7 +156,7 @@ def test_recorded_baseline_takes_the_place_of_the_measured_one(judge: Any) -> No
     stats = judge(side(0.1), recorded_ms=0.5).stats
     assert (stats["baseline_type"], stats["baseline_time"]) == ("recorded", 0.5)
     assert stats["fast_p"] == pytest.approx(5.0, rel=1e-2)
-    assert stats["ci_low"] <= stats["fast_p"] <= stats["ci_high"]
+    assert 4.9 < stats["ci_low"] <= stats["fast_p"] <= stats["ci_high"] < 5.1
     assert stats["baseline_gpu_ms"] == pytest.approx(0.3, rel=1e-2)
 
 
@@ -167,6 +183,48 @@ def test_work_that_events_do_not_see_is_found_by_the_replay(judge: Any) -> None:
     result = judge(side(0.01, hidden_ms=0.2, graph_ms=0.21 + COPY_MS))
     assert ids(result) == ["clock_mismatch"]
     assert result.stats["score_ms"] == pytest.approx(0.21, rel=1e-2)
+
+
+def test_replay_on_a_busy_gpu_is_no_proof(judge: Any) -> None:
+    result = judge(side(0.01, hidden_ms=0.2, graph_ms=0.21 + COPY_MS), quiet=False)
+    assert ids(result) == ["launch_bound"]
+    assert result.stats["score_ms"] == pytest.approx(0.21, rel=1e-2)
+
+
+def test_fastest_replay_counts(judge: Any) -> None:
+    disturbed = side(0.01, wall_ms=0.2, graph_ms=0.01 + COPY_MS)
+    disturbed.graph[0] = 9.0
+    assert ids(judge(disturbed)) == ["launch_bound"]
+
+
+def test_score_is_no_less_than_gpu_time(judge: Any) -> None:
+    result = judge(side(0.1, hidden_ms=0.2, wall_ms=0.02))
+    assert result.stats["score_ms"] == result.stats["gpu_ms"] == pytest.approx(0.1, rel=1e-2)
+
+
+def test_what_the_timing_found_stays(judge: Any) -> None:
+    wrong = TimedOutputWrong(round=1, call=2, wrong=3, total=4, largest=5.0)
+    assert ids(judge(side(0.1), found=[wrong])) == ["timed_output_wrong"]
+
+
+def test_clocks_that_went_down_are_noted(judge: Any) -> None:
+    before = GpuState(sm_mhz=1980, memory_mhz=3201, temperature_c=40, power_w=500.0, reasons=0, processes=1)
+    after = GpuState(sm_mhz=1200, memory_mhz=3201, temperature_c=40, power_w=500.0, reasons=0, processes=1)
+    result = judge(side(0.1), states=(before, after))
+    assert ids(result) == ["throttled"]
+    assert result.stats["clocks"] == {"before": before.to_json(), "after": after.to_json()}
+
+
+def test_kernels_of_the_profile_are_told(judge: Any) -> None:
+    share = KernelShare(own=0.5, total_ms=0.1, streams=1, kernels=())
+    result = judge(side(0.1))
+    assert runtime.statistics(result.timing, result.request, share, **FACTS)["kernels"] == share.to_json()
+
+
+def test_bound_is_that_of_the_required_precision(judge: Any) -> None:
+    product = Cost(output_bytes=512, read_bytes=0, flops=30e9, depth=16.0)  # in 0.1 ms: 300 TFLOP/s
+    assert ids(judge(side(0.1), cost=product)) == ["below_soft_bound"]
+    assert ids(judge(side(0.1), cost=product, tier="half")) == []
 
 
 def test_host_that_is_slow_is_no_cheat(judge: Any) -> None:
@@ -207,24 +265,30 @@ def test_faster_than_its_output_can_be_written_is_told(judge: Any) -> None:
     assert "below_bandwidth_bound" in ids(judge(side(0.1), cost=huge))
 
 
-def test_copies_are_measured_with_the_strides_of_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[tuple[int, ...]] = []
+class CopyStopwatch:
+    """Says that copying transposed outputs takes four times as long."""
 
-    def copy(source: Any, to: Any, stopwatch: Any) -> float:
-        made.append(source.stride())
-        return 0.5 if source.is_contiguous() else 2.0
+    def block(self, call: Any, arguments: Any, places: Any, **options: Any) -> "CopyStopwatch":
+        self._call_ms = 0.5 if arguments[0][0].is_contiguous() else 2.0
+        return self
 
-    monkeypatch.setattr(measurement, "_copy_ms", copy)
-    real = torch.empty_strided
-    on_no_gpu = SimpleNamespace(
-        empty=lambda shape, **options: None,
-        empty_strided=lambda shape, strides, **options: real(shape, strides, device="meta"),
-    )
-    monkeypatch.setattr(measurement, "torch", on_no_gpu)
-    plain, turned = real((4, 8), (8, 1), device="meta"), real((4, 8), (1, 4), device="meta")
-    watch: Any = None
-    assert measurement.copy_extra_ms([plain], [(8, 1)], watch) == 0.0
-    assert measurement.copy_extra_ms([plain], [(1, 4)], watch) == 1.5
-    assert measurement.copy_extra_ms([turned], [(1, 4)], watch) == 0.0
-    assert measurement.copy_extra_ms([turned], [(8, 1)], watch) == -1.5
-    assert measurement.copy_extra_ms([plain, turned], [(1, 4), (8, 1)], watch) == 0.0
+    def go(self) -> None:
+        pass
+
+    def times(self) -> Block:
+        return Block((0.0,), (self._call_ms,), 0.0)
+
+
+def test_copies_are_measured_with_the_strides_of_both_sides() -> None:
+    plain, turned = (torch.empty_strided((4, 8), strides, device="meta") for strides in ((8, 1), (1, 4)))
+    stopwatch: Any = CopyStopwatch()
+
+    def extra_ms(expected: list[Any], *strides: tuple[int, ...]) -> float:
+        with simulated_cuda("sm_90"):
+            return measurement.copy_extra_ms(expected, strides, stopwatch)
+
+    assert extra_ms([plain], (8, 1)) == 0.0
+    assert extra_ms([plain], (1, 4)) == 1.5
+    assert extra_ms([turned], (1, 4)) == 0.0
+    assert extra_ms([turned], (8, 1)) == -1.5
+    assert extra_ms([plain, turned], (1, 4), (8, 1)) == 0.0

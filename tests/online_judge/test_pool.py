@@ -2,25 +2,30 @@
 
 import contextlib
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
-from adaexplore.core.errors import ConfigError
+from adaexplore.core.errors import ConfigError, JudgeError
 from online_judge.processes.fork_client import ForkClient, ForkServerLost
 from online_judge.processes.gpu_lease import GpuLeases
 from online_judge.processes.pool import Pool, ReadyProcess, StartFailed
 from online_judge.protocol.channel import Channel, ChannelClosed
+from online_judge.sandbox import linux
 from online_judge.sandbox.process_spec import ProcessSpec
 from online_judge.settings import Settings
 
 from .live import wait_until
+from .test_leases import child, state_of_child
 
 NEVER = threading.Event()
+NO_PROCESS = 2**30
+"""Above all process ids: what is below it can be stopped without harm, unlike what is below 0."""
 REPORT = {
     "exit": None,
     "signal": None,
@@ -32,7 +37,7 @@ REPORT = {
 }
 
 
-class FakeNursery:
+class FakeForkClient:
     """Starts a thread for each process: it says that it is armed and waits for the end."""
 
     def __init__(self) -> None:
@@ -40,6 +45,9 @@ class FakeNursery:
         self.stillborn = 0  # so many of the next processes die before they are armed
         self.may_arm = threading.Event()
         self.may_arm.set()
+        self.supervisor = NO_PROCESS  # process id of the next ones
+        self.refusal: JudgeError | None = None  # of the sandbox around the next ones
+        self.noted: list[str] = []
         self.started: list[str] = []
         self.living: set[str] = set()
         self.lifelines: dict[str, Channel] = {}
@@ -56,10 +64,12 @@ class FakeNursery:
         thread = threading.Thread(target=self._play, args=(spec.folder, *ends, stillborn))
         self._threads.append(thread)
         thread.start()
-        return 0
+        return self.supervisor
 
     def note_sandbox(self, sandbox: dict[str, object], role: str) -> None:
-        """Nothing stands around a thread."""
+        self.noted.append(role)
+        if self.refusal is not None:
+            raise self.refusal
 
     def die(self, folder: Path) -> None:
         """End a process from outside, as the kernel would."""
@@ -87,8 +97,8 @@ class FakeNursery:
 
 
 @pytest.fixture
-def fork_client() -> Iterator[FakeNursery]:
-    fake = FakeNursery()
+def fork_client() -> Iterator[FakeForkClient]:
+    fake = FakeForkClient()
     yield fake
     fake.may_arm.set()
     fake.join()
@@ -96,7 +106,7 @@ def fork_client() -> Iterator[FakeNursery]:
 
 
 @pytest.fixture
-def make(fork_client: FakeNursery, tmp_path: Path) -> Iterator[Callable[..., Pool]]:
+def make(fork_client: FakeForkClient, tmp_path: Path) -> Iterator[Callable[..., Pool]]:
     with contextlib.ExitStack() as stack:
         numbers = iter(range(10**6))
 
@@ -105,8 +115,8 @@ def make(fork_client: FakeNursery, tmp_path: Path) -> Iterator[Callable[..., Poo
             folder.mkdir()
             return ProcessSpec(str(folder), "cpu", "", "sm_90", "paper")
 
-        def pool(target: int, leases: GpuLeases | None = None) -> Pool:
-            made = Pool(cast(ForkClient, fork_client), fresh, target, leases)
+        def pool(target: int, leases: GpuLeases | None = None, role: Any = "candidate") -> Pool:
+            made = Pool(cast(ForkClient, fork_client), fresh, target, leases, role)
             stack.callback(made.close)
             return made
 
@@ -119,11 +129,11 @@ def taken(pool: Pool) -> ReadyProcess:
     return process
 
 
-def release(process: ReadyProcess, fork_client: FakeNursery) -> None:
+def release(process: ReadyProcess, fork_client: FakeForkClient) -> None:
     process.discard(cast(ForkClient, fork_client))
 
 
-def test_nothing_starts_before_somebody_asks(make: Callable[..., Pool], fork_client: FakeNursery) -> None:
+def test_nothing_starts_before_somebody_asks(make: Callable[..., Pool], fork_client: FakeForkClient) -> None:
     pool = make(2)
     assert pool.ready == 0
     assert fork_client.started == []
@@ -132,7 +142,7 @@ def test_nothing_starts_before_somebody_asks(make: Callable[..., Pool], fork_cli
 
 
 def test_taken_candidate_process_is_replaced_by_a_thread(
-    make: Callable[..., Pool], fork_client: FakeNursery
+    make: Callable[..., Pool], fork_client: FakeForkClient
 ) -> None:
     pool = make(2)
     pool.fill()
@@ -151,13 +161,16 @@ def test_taken_candidate_process_is_replaced_by_a_thread(
 
 
 def test_empty_pool_serves_as_many_as_ask_at_once(
-    make: Callable[..., Pool], fork_client: FakeNursery
+    make: Callable[..., Pool], fork_client: FakeForkClient
 ) -> None:
     pool = make(0)
+    fork_client.may_arm.clear()
     processes: list[ReadyProcess] = []
     threads = [threading.Thread(target=lambda: processes.append(taken(pool))) for _ in range(5)]
     for thread in threads:
         thread.start()
+    wait_until(lambda: len(fork_client.started) == 5)
+    fork_client.may_arm.set()
     for thread in threads:
         thread.join(10)
     assert len({process.folder for process in processes}) == 5
@@ -166,7 +179,7 @@ def test_empty_pool_serves_as_many_as_ask_at_once(
 
 
 def test_candidate_process_that_died_while_it_waited_is_not_handed_out(
-    make: Callable[..., Pool], fork_client: FakeNursery
+    make: Callable[..., Pool], fork_client: FakeForkClient
 ) -> None:
     pool = make(1)
     pool.fill()
@@ -180,7 +193,32 @@ def test_candidate_process_that_died_while_it_waited_is_not_handed_out(
     release(process, fork_client)
 
 
-def test_lost_fork_server_is_asked_again(make: Callable[..., Pool], fork_client: FakeNursery) -> None:
+def test_stopped_process_is_not_handed_out(make: Callable[..., Pool], fork_client: FakeForkClient) -> None:
+    pool = make(1)
+    with child() as fork_client.supervisor:
+        pool.fill()
+        wait_until(lambda: pool.ready == 1)
+        (sleeping,) = linux.children(fork_client.supervisor)
+        os.kill(sleeping, signal.SIGSTOP)
+        wait_until(lambda: pool.ready == 0)
+        stopped, fork_client.supervisor = fork_client.started[0], NO_PROCESS
+        one = taken(pool)
+        assert str(one.folder) != stopped
+        release(one, fork_client)
+
+
+@pytest.mark.parametrize("role", ["candidate", "evaluator"])
+def test_sandbox_that_does_not_suffice_reaches_the_taker(
+    make: Callable[..., Pool], fork_client: FakeForkClient, tmp_path: Path, role: str
+) -> None:
+    fork_client.refusal = JudgeError("the sandbox is too weak")
+    with pytest.raises(JudgeError, match="too weak"):
+        make(0, role=role).take(NEVER)
+    assert fork_client.noted == [role]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lost_fork_server_is_asked_again(make: Callable[..., Pool], fork_client: FakeForkClient) -> None:
     fork_client.lost = 1
     process = taken(make(0))
     assert fork_client.lost == 0
@@ -189,7 +227,11 @@ def test_lost_fork_server_is_asked_again(make: Callable[..., Pool], fork_client:
 
 @pytest.mark.parametrize(("trouble", "error"), [("lost", ForkServerLost), ("stillborn", StartFailed)])
 def test_trouble_that_stays_reaches_the_taker_and_the_next_one_tries_again(
-    make: Callable[..., Pool], fork_client: FakeNursery, tmp_path: Path, trouble: str, error: type[Exception]
+    make: Callable[..., Pool],
+    fork_client: FakeForkClient,
+    tmp_path: Path,
+    trouble: str,
+    error: type[Exception],
 ) -> None:
     pool = make(0)
     setattr(fork_client, trouble, 2)
@@ -199,16 +241,19 @@ def test_trouble_that_stays_reaches_the_taker_and_the_next_one_tries_again(
     release(taken(pool), fork_client)
 
 
-def test_old_trouble_is_not_told_to_a_new_taker(make: Callable[..., Pool], fork_client: FakeNursery) -> None:
+def test_old_trouble_is_not_told_to_a_new_taker(
+    make: Callable[..., Pool], fork_client: FakeForkClient
+) -> None:
     pool = make(1)
     fork_client.lost = 2
+    before = threading.active_count()
     pool.fill()
-    wait_until(lambda: fork_client.lost == 0)
+    wait_until(lambda: fork_client.lost == 0 and threading.active_count() <= before)  # the trouble is known
     release(taken(pool), fork_client)
 
 
 def test_last_words_of_a_candidate_process_that_could_not_arm_are_told(
-    make: Callable[..., Pool], fork_client: FakeNursery
+    make: Callable[..., Pool], fork_client: FakeForkClient
 ) -> None:
     pool = make(0)
     fork_client.stillborn = 2
@@ -216,7 +261,7 @@ def test_last_words_of_a_candidate_process_that_could_not_arm_are_told(
         pool.take(NEVER)
 
 
-def test_cancelled_taker_gets_nothing(make: Callable[..., Pool], fork_client: FakeNursery) -> None:
+def test_cancelled_taker_gets_nothing(make: Callable[..., Pool], fork_client: FakeForkClient) -> None:
     pool = make(0)
     fork_client.may_arm.clear()
     cancelled = threading.Event()
@@ -231,7 +276,7 @@ def test_cancelled_taker_gets_nothing(make: Callable[..., Pool], fork_client: Fa
 
 
 def test_closing_ends_those_that_wait_and_those_on_their_way(
-    make: Callable[..., Pool], fork_client: FakeNursery, tmp_path: Path
+    make: Callable[..., Pool], fork_client: FakeForkClient, tmp_path: Path
 ) -> None:
     pool = make(1)
     pool.fill()
@@ -248,7 +293,7 @@ def test_closing_ends_those_that_wait_and_those_on_their_way(
 
 
 def test_nothing_is_armed_while_something_is_timed(
-    make: Callable[..., Pool], fork_client: FakeNursery, tmp_path: Path
+    make: Callable[..., Pool], fork_client: FakeForkClient, tmp_path: Path
 ) -> None:
     leases = GpuLeases(tmp_path / "gpu.lock")
     pool = make(1, leases)
@@ -261,8 +306,27 @@ def test_nothing_is_armed_while_something_is_timed(
         assert waited_s < 5.0
 
 
+def test_process_that_starts_is_stopped_while_something_is_timed(
+    make: Callable[..., Pool], fork_client: FakeForkClient, tmp_path: Path
+) -> None:
+    leases = GpuLeases(tmp_path / "gpu.lock")
+    pool = make(1, leases)
+
+    def is_stopped() -> bool:
+        with leases.take("exclusive"):
+            return state_of_child(fork_client.supervisor) == "T"
+
+    with child() as fork_client.supervisor:
+        fork_client.may_arm.clear()
+        pool.fill()
+        wait_until(is_stopped)
+        fork_client.may_arm.set()
+        wait_until(lambda: pool.ready == 1)
+        assert not is_stopped()
+
+
 def test_candidate_process_of_a_job_with_a_spec_of_its_own_bypasses_the_pool(
-    make: Callable[..., Pool], fork_client: FakeNursery, tmp_path: Path
+    make: Callable[..., Pool], fork_client: FakeForkClient, tmp_path: Path
 ) -> None:
     pool = make(0)
     folder = tmp_path / "own"

@@ -1,16 +1,25 @@
-"""How long a race goes on, and what its sides add up to, without a GPU."""
+"""Interleaved timing without a GPU: a scripted candidate, CPU tensors and a clock that both sides move."""
 
+import json
 import random
-from types import SimpleNamespace
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import pytest
 import torch
 
-from online_judge.common.timing import Block
+from online_judge.common import cuda_driver
+from online_judge.common.timing import Block, BlockRun
+from online_judge.common.trees import take_apart
 from online_judge.cpu.simulation import simulated_cuda
-from online_judge.evaluator.dialogue import BlockRefused, CandidateGone
-from online_judge.evaluator.timing import interleaved as race_module
+from online_judge.evaluator.dialogue import CandidateGone
+from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.interleaved import (
     MAX_ROUNDS,
@@ -19,51 +28,244 @@ from online_judge.evaluator.timing.interleaved import (
     InterleavedTiming,
     Outcome,
     Side,
-    _Audit,
 )
+from online_judge.evaluator.timing.setup import TimingSetup
+from online_judge.protocol.orders import DONE, GO, Prepare
 from online_judge.protocol.orders import Block as BlockOrder
+from online_judge.protocol.shared_tensors import MappedTensors
+from online_judge.verdict.flags import Flag
 from online_judge.verdict.observations import flags_of_all
 
+from .scripted import scripted
 
-def marked(*calls_ms: float) -> Observed:
+GAP_MS, OPEN_MS = 0.05, 0.2
+CORES = (5, 7)
+READY = b'{"ready": true}'
+TEMPLATE = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        {body}
+
+def get_inputs():
+    return [torch.randn({size})]
+
+def get_init_inputs():
+    return []
+"""
+RELU = TEMPLATE.format(body="return torch.relu(x)", size=1024)
+ONES = TEMPLATE.format(body="return torch.ones_like(x)", size=1024)
+DOUBLED = TEMPLATE.format(body="return x.mul_(2.0)", size=1024)
+DROPOUT = TEMPLATE.format(body="return nn.functional.dropout(x, 0.5, True)", size=1024)
+SIZE = 500_000
+SPARSE = TEMPLATE.format(
+    body=f"y = torch.zeros({SIZE})\n        y[(x.abs() * 1e6).long() % {SIZE}] = 1.0\n        return y",
+    size=2,
+)
+
+
+@dataclass
+class Clock:
+    now_s: float = 0.0
+
+    def wait(self, ms: float) -> None:
+        self.now_s += ms / 1e3
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr(time, "perf_counter", lambda: made.now_s)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def one_thread() -> Iterator[None]:
+    """Else the threads of both sides wait for each other wherever cores are scarce."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(autouse=True)
+def driver_of_cpu_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    blocks: list[torch.Tensor] = []
+
+    def allocate(nbytes: int) -> int:
+        blocks.append(torch.zeros(nbytes, dtype=torch.uint8))
+        return len(blocks)
+
+    monkeypatch.setattr(cuda_driver, "allocate", allocate)
+    monkeypatch.setattr(cuda_driver, "free", lambda address: None)
+    monkeypatch.setattr(cuda_driver, "export", lambda address: bytes([address]))
+    monkeypatch.setattr(cuda_driver, "open_exported", lambda handle: handle[0])
+    monkeypatch.setattr(cuda_driver, "as_bytes", lambda address, nbytes: blocks[address - 1][:nbytes])
+
+
+def times_of(calls_ms: Sequence[float]) -> Block:
     starts, ends, now = [], [], 0.0
-    for call in calls_ms:
+    for call_ms in calls_ms:
         starts.append(now)
-        ends.append(now + call)
-        now += call + 0.1
-    return Observed(now, Block(tuple(starts), tuple(ends), 0.0))
+        ends.append(now + call_ms)
+        now += call_ms + GAP_MS
+    return Block(tuple(starts), tuple(ends), 0.0)
 
 
-def both(rounds: int, calls: int, call_ms: float, noise: float = 0.0) -> Outcome:
-    rng = random.Random(1)
-    outcome = Outcome()
-    for _ in range(rounds):
-        times = [call_ms * (1 + noise * rng.random()) for _ in range(calls)]
-        outcome.candidate.add(marked(*times), BlockOrder(calls))
-        outcome.reference.add(marked(*[call_ms] * calls), BlockOrder(calls))
-    return outcome
+def wall_of(calls_ms: Sequence[float]) -> float:
+    return sum(calls_ms) + GAP_MS * (len(calls_ms) - 1) + OPEN_MS
+
+
+@dataclass(frozen=True)
+class Mark:
+    at_ms: float
+
+    def elapsed_time(self, end: "Mark") -> float:
+        return end.at_ms - self.at_ms
+
+
+@dataclass
+class FakeStopwatch:
+    """Runs the reference; each call moves the clock by ``call_ms``."""
+
+    clock: Clock
+    call_ms: float
+    meanwhile: Callable[[], None] = lambda: None
+    flush_ms: float = 0.001
+
+    def warm_up(self, call: Any, arguments: Any, least_s: float) -> tuple[int, float]:
+        call(*arguments[0])
+        return 1, self.call_ms
+
+    def cover(self, call_ms: float) -> int:
+        return 1
+
+    def block(self, call: Any, arguments: Any, places: Any, **options: Any) -> BlockRun:
+        calls_ms = [self.call_ms] * len(places)
+
+        def go() -> float:
+            self.meanwhile()
+            for given, put in zip(arguments, places, strict=True):
+                if options["reseed"]:
+                    options["reseed"]()
+                for place, leaf in zip(put, take_apart(call(*given)).leaves, strict=True):
+                    place.copy_(leaf)
+            self.clock.wait(wall_of(calls_ms))
+            return 0.0
+
+        times = times_of(calls_ms)
+        marks = [(Mark(start), Mark(end)) for start, end in zip(times.starts, times.ends, strict=True)]
+        return BlockRun(go, marks if options["marked"] else [])
+
+
+Forward = Callable[[torch.Tensor], torch.Tensor | None]
+
+
+@dataclass
+class Candidate:
+    """Answers a race as an honest candidate process; a test spoils some of it.
+
+    Attributes:
+        clock: moved by each block.
+        forward: gives the outputs; None where it leaves their memory as it is.
+        call_ms: what each call takes, by block in turn.
+        hidden_ms: what calls take besides, by kind of block; not claimed.
+        refused: why blocks of a kind cannot be run.
+        warmed: answer to the order to warm up.
+        blocks: that were run.
+        told: whose time it was, in order.
+    """
+
+    clock: Clock
+    forward: Forward = torch.relu
+    call_ms: Sequence[float] = (1.0,)
+    hidden_ms: dict[str, float] = field(default_factory=dict)
+    refused: dict[str, str] = field(default_factory=dict)
+    warmed: dict[str, Any] = field(default_factory=dict)
+    blocks: list[BlockOrder] = field(default_factory=list)
+    told: list[tuple[str, str]] = field(default_factory=list)
+    order: Prepare | None = None
+    inputs: Any = None
+    outputs: Any = None
+
+    def __call__(self, order: Any, fds: list[int]) -> list[bytes]:
+        if isinstance(order, Prepare):
+            self.order = order
+            self.inputs = MappedTensors(order.inputs, fds).tree()
+            self.outputs = MappedTensors(order.outputs, fds).tree()
+            self.warm_up()
+            best_ms = max(self.call_ms)
+            self.clock.wait(3 * best_ms)
+            return [json.dumps({"calls": 3, "best_ms": best_ms} | self.warmed).encode()]
+        if isinstance(order, BlockOrder):
+            if order.kind in self.refused:
+                return [json.dumps({"ready": False, "why": self.refused[order.kind]}).encode()]
+            self.blocks.append(order)
+            return [READY]
+        assert order == GO
+        return [DONE, json.dumps(self.run(self.blocks[-1]).to_json()).encode()]
+
+    @property
+    def rounds(self) -> Counter[str]:
+        return Counter(order.kind for order in self.blocks)
+
+    def warm_up(self) -> None:
+        """Leave everything as it is."""
+
+    def run(self, order: BlockOrder) -> Block:
+        for number in range(order.calls):
+            self.fill_in(number)
+        calls_ms = [self.call_ms[len(self.blocks) % len(self.call_ms)]] * order.calls
+        self.clock.wait(wall_of(calls_ms) + order.calls * self.hidden_ms.get(order.kind, 0.0))
+        return times_of(calls_ms if order.kind == "marked" else [])
+
+    def fill_in(self, number: int) -> None:
+        output = self.forward(*self.inputs[number])
+        if output is not None:
+            self.outputs[number][0].copy_(output)
 
 
 def race(
-    trials: int = 100, reference: Any = None, setup: Any = None, dialogue: Any = None
-) -> InterleavedTiming:
-    problem: Any = SimpleNamespace(reference=reference)
-    setup = setup or SimpleNamespace(output_bytes=4)
-    return InterleavedTiming(dialogue, problem, setup, "race", random.Random(1), trials, 1e-3)
+    candidate: Candidate,
+    source: str = RELU,
+    *,
+    trials: int = 100,
+    reference_ms: float = 1.0,
+    meanwhile: Callable[[], None] = lambda: None,
+    kept: bool = True,
+) -> Outcome:
+    """Run a race to its end; outputs that are not ``kept`` are compared at once and never later."""
+    with simulated_cuda("sm_90"), torch.no_grad(), scripted(candidate) as held:
+        candidate.told = held.clock
+        problem = Problem(Reference(source, "key", Seeds(b"key"), "fp32", cuda=False))
+        expected = problem.reference.outputs(problem.reference.inputs("expected"), "expected").leaves
+        stopwatch: Any = FakeStopwatch(candidate.clock, reference_ms, meanwhile)
+        call, rng = problem.timed_call("eager"), random.Random(1)
+        setup = TimingSetup(problem.reference, "race", call, stopwatch, expected, rng, shared=True)
+        bytes_of_a_call = setup.output_bytes
+        setup.output_bytes = bytes_of_a_call if kept else 2**40
+        subject = InterleavedTiming(held.dialogue, problem, setup, "race", rng, trials, 0.05, CORES)
+        setup.output_bytes = bytes_of_a_call
+        outcome = subject.run()
+        if kept:
+            subject.audit(outcome)
+        return outcome
 
 
-def ids(outcome: Outcome) -> list[str]:
-    return [flag.id for flag in flags_of_all(outcome.observations, "/job")]
+def flags_of(outcome: Outcome) -> list[Flag]:
+    return flags_of_all(outcome.observations, "/job")
 
 
-def enough(outcome: Outcome, rounds: int, claimed_ms: float = 1.0, trials: int = 100) -> bool:
-    return race(trials)._enough(outcome, rounds, claimed_ms)
+def flags(outcome: Outcome) -> set[str]:
+    return {flag.id for flag in flags_of(outcome)}
 
 
 def test_samples_are_all_marked_calls() -> None:
     side = Side()
-    side.add(marked(1.0, 2.0), BlockOrder(2))
-    side.add(marked(3.0, 10.0), BlockOrder(2))
+    side.add(Observed(3.3, times_of([1.0, 2.0])), BlockOrder(2))
+    side.add(Observed(13.3, times_of([3.0, 10.0])), BlockOrder(2))
     side.add(Observed(8.0, Block((), (), 0.0)), BlockOrder(4, kind="plain"))
     side.add(Observed(6.0, Block((), (), 0.0)), BlockOrder(4, kind="graph"), 2)
     assert side.samples == pytest.approx([1.0, 2.0, 3.0, 10.0])
@@ -75,159 +277,230 @@ def test_samples_are_all_marked_calls() -> None:
 def test_gpu_time_is_that_of_both_sides_calls() -> None:
     outcome = Outcome()
     for side, call_ms in ((outcome.candidate, 1.0), (outcome.reference, 3.0)):
-        side.add(marked(call_ms, call_ms), BlockOrder(2))
+        side.add(Observed(9.0, times_of([call_ms, call_ms])), BlockOrder(2))
         side.add(Observed(99.0, Block((), (), 0.0)), BlockOrder(4, kind="plain"))
     assert outcome.gpu_s == pytest.approx((2 + 6 + 4 + 12) / 1e3)
 
 
-def test_race_has_its_rounds_and_samples_first() -> None:
-    assert not enough(both(MIN_ROUNDS - 1, 128, 1.0), MIN_ROUNDS - 1)
-    assert enough(both(MIN_ROUNDS, 128, 1.0), MIN_ROUNDS)
-    few = (MIN_SAMPLES - 1) // MIN_ROUNDS
-    assert not enough(both(MIN_ROUNDS, few, 1.0), MIN_ROUNDS, trials=1)
-    assert enough(both(MIN_ROUNDS, few + 1, 1.0), MIN_ROUNDS, trials=1)
+def test_honest_candidate_has_its_times_and_no_flag(clock: Clock) -> None:
+    candidate = Candidate(clock, call_ms=[2.0])
+    outcome = race(candidate, reference_ms=5.0)
+    assert flags(outcome) == set()
+    assert (outcome.candidate.gpu_ms, outcome.reference.gpu_ms) == pytest.approx((2.0, 5.0))
+    assert (outcome.candidate.e2e_ms, outcome.reference.e2e_ms) == pytest.approx((2.0, 5.0), abs=0.1)
+    assert len(outcome.candidate.samples) == sum(
+        order.calls for order in candidate.blocks if order.kind == "marked"
+    )
+    assert len(outcome.candidate.calls) == len(outcome.reference.calls) == candidate.rounds["marked"]
+    assert (candidate.rounds["plain"], candidate.rounds["graph"]) == (2, 0)
+    assert candidate.order is not None
+    assert candidate.order.cores == CORES
 
 
-def test_noise_asks_for_the_requested_number_and_calm_does_not() -> None:
-    noisy, calm = both(6, 10, 4.0, noise=0.2), both(6, 10, 4.0)
-    assert not enough(noisy, 6, trials=100)
-    assert enough(noisy, 6, trials=60)
-    assert enough(calm, 6, trials=100)
-    assert enough(both(MAX_ROUNDS, 1, 4.0, noise=0.5), MAX_ROUNDS, trials=1000)
+def test_each_side_works_on_its_own_time(clock: Clock) -> None:
+    class Watching(Candidate):
+        def run(self, order: BlockOrder) -> Block:
+            assert self.told[-2:] == [("reference", "timing"), ("candidate", "timing")]
+            return super().run(order)
+
+    def meanwhile() -> None:
+        whose.add(candidate.told[-1])
+
+    whose: set[tuple[str, str]] = set()
+    candidate = Watching(clock)
+    race(candidate, meanwhile=meanwhile)
+    assert whose == {candidate.told[0]} == {("reference", "timing")}
 
 
-def test_calls_of_seconds_have_three_rounds() -> None:
-    assert not enough(both(2, 1, 1000.0), 2, claimed_ms=1000.0)
-    assert enough(both(3, 1, 1000.0), 3, claimed_ms=1000.0)
+def test_warm_up_counts_as_work_of_the_gpu(clock: Clock) -> None:
+    candidate = Candidate(clock)
+    outcome = race(candidate)
+    plain = sum(order.calls for order in candidate.blocks if order.kind == "plain")
+    assert (outcome.candidate.unmarked, outcome.reference.unmarked) == (3 + plain, 1 + plain)
 
 
-def test_warm_up_that_is_claimed_to_be_slow_does_not_shorten_a_race() -> None:
-    assert not enough(both(3, 1, 1.0), 3, claimed_ms=1e6)
+NOISY = [4.2, 4.9, 4.3, 4.8, 4.5]  # five calls a block
 
 
-class Refusing:
-    """Says of every block that it cannot be run."""
+@pytest.mark.parametrize(
+    ("call_ms", "trials", "rounds"),
+    [
+        ([1.0], 1, MIN_ROUNDS),
+        ([20.0], 1, MIN_SAMPLES),  # one call a block
+        ([4.5], 60, 6),  # calm: until 120 ms are measured
+        (NOISY, 60, 12),
+        (NOISY, 1000, MAX_ROUNDS),
+        ([1000.0], 100, MIN_ROUNDS - 2),
+    ],
+)
+def test_rounds_end_when_samples_suffice(
+    clock: Clock, call_ms: list[float], trials: int, rounds: int
+) -> None:
+    candidate = Candidate(clock, call_ms=call_ms)
+    race(candidate, trials=trials)
+    assert candidate.rounds["marked"] == rounds
+    assert candidate.rounds["plain"] == (1 if call_ms == [1000.0] else 2)
 
-    def ready_block(self, order: BlockOrder) -> Any:
-        raise BlockRefused("CUDA error: capturing stream has unjoined work")
 
-
-@pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch) -> InterleavedTiming:
-    monkeypatch.setattr(race_module.torch.cuda, "synchronize", lambda: None)
-    pool = SimpleNamespace(refresh=lambda whole: None, copy_of=lambda place: [])
-    setup = SimpleNamespace(pool=pool, poison=lambda: None, output_bytes=4)
-    return race(reference=SimpleNamespace(writes_inputs=False), setup=setup, dialogue=Refusing())
-
-
-@pytest.mark.parametrize("kind", ["marked", "plain"])
-def test_candidate_process_that_will_not_be_timed_is_out(refused: InterleavedTiming, kind: Any) -> None:
-    with pytest.raises(CandidateGone, match="refused"):
-        refused._round(Outcome(), 1, BlockOrder(4, kind=kind), 2)
-
-
-def test_work_that_nobody_waits_for_is_a_side_stream(refused: InterleavedTiming) -> None:
-    outcome = Outcome()
-    refused._replay(outcome, 1, 4, 2)
-    assert ids(outcome) == ["side_stream"]
+def test_claim_of_a_slow_warm_up_does_not_shorten_a_race(clock: Clock) -> None:
+    candidate = Candidate(clock, warmed={"best_ms": 1e6})
+    race(candidate)
+    assert MIN_ROUNDS <= candidate.rounds["marked"] < MIN_SAMPLES  # more than one call a block
 
 
 @pytest.mark.parametrize("best", [None, "1", 1, True, 0.0, -1.0, float("nan"), float("inf"), 1e12, [1.0]])
-def test_warm_up_times_that_cannot_be_are_not_taken(best: Any) -> None:
-    dialogue = SimpleNamespace(ask=lambda *order: {"best_ms": best})
-    reference = SimpleNamespace(call_seed=lambda name: 1, stochastic=False)
-    setup = SimpleNamespace(
-        outputs="parcel", pool=SimpleNamespace(parcel="parcel"), shared_tensors=[], output_bytes=4
-    )
+def test_warm_up_times_that_cannot_be_are_not_taken(clock: Clock, best: Any) -> None:
+    with pytest.raises(CandidateGone, match="it answered with"):
+        race(Candidate(clock, warmed={"best_ms": best}))
+
+
+@pytest.mark.parametrize("calls", [None, 0, -1, 3.0, "3"])
+def test_warm_up_calls_that_cannot_be_are_not_taken(clock: Clock, calls: Any) -> None:
     with pytest.raises(CandidateGone, match="times that cannot be"):
-        race(reference=reference, setup=setup, dialogue=dialogue)._warm_candidate_up()
+        race(Candidate(clock, warmed={"calls": calls}))
 
 
-@pytest.mark.parametrize(("output_bytes", "kept"), [(2**20, True), (8 * 2**30, False)])
-def test_outputs_that_are_too_large_are_not_kept(output_bytes: int, kept: bool) -> None:
-    output = torch.ones(3)
-    held = race(setup=SimpleNamespace(output_bytes=output_bytes))._kept(output)
-    assert torch.equal(held, output)
-    assert (held.data_ptr() != output.data_ptr()) == kept
+def test_claimed_warm_up_calls_fit_into_its_time(clock: Clock) -> None:
+    honest = race(Candidate(clock))
+    boasting = race(Candidate(clock, warmed={"calls": 10**9}))
+    assert boasting.candidate.unmarked <= honest.candidate.unmarked + 1
 
 
-def test_audit_compares_what_was_kept_and_forgets_it() -> None:
-    outcome, subject = Outcome(), race()
-    subject._audits = [
-        _Audit(0, None, [torch.ones(4)], [torch.ones(4)]),
-        _Audit(1, 7, [torch.ones(4)], [torch.tensor([1.0, 1.0, 1.0, 2.0])]),
-    ]
-    subject.audit(outcome)
-    subject.audit(outcome)
-    (flag,) = flags_of_all(outcome.observations, "/job")
-    assert flag.id == "timed_output_wrong"
-    assert flag.evidence.startswith("1 of 4 elements of timed call 7 of round 1 are wrong")
+@pytest.mark.parametrize("kind", ["marked", "plain"])
+def test_candidate_that_will_not_be_timed_is_out(clock: Clock, kind: str) -> None:
+    with pytest.raises(CandidateGone, match="refused"):
+        race(Candidate(clock, refused={kind: "busy"}))
 
 
-SIZE = 500_000
+# the replay as a graph
 
 
-class Lazy:
-    """Both sides of a race whose outputs are nearly all zeros, and a candidate that gives zeros."""
-
-    output_bytes = 4 * SIZE
-
-    def __init__(self, cheat: str) -> None:
-        self._cheat = cheat
-        self.number = 0
-        self._received, self._own = torch.zeros(2, SIZE), torch.zeros(2, SIZE)
-        self.received_rows, self.own_rows = [self._received], [self._own]
-        self.pool = SimpleNamespace(
-            refresh=lambda whole: None,
-            copy_of=lambda place: [],
-            is_unchanged=lambda *which: True,
-            put_back=lambda copies: None,
-        )
-
-    def ready_block(self, order: BlockOrder) -> None:
-        pass
-
-    def clock(self, *which: str) -> None:
-        pass
-
-    def poison(self, calls: int) -> None:
-        self._received[:calls] = float("nan")
-
-    def run_block(self) -> tuple[float, dict[str, Any]]:
-        honest = self._cheat == "none" or (self._cheat == "after the first block" and self.number == 0)
-        for call in range(2):
-            self._received[call] = self._output(call) if honest else torch.zeros(SIZE)
-        return 3.0, {"starts": [0.0, 2.0], "ends": [1.0, 3.0], "tail": 0.0}
-
-    def reference_block(self, sets: Any, flushes: int, *, marked: bool = True) -> Observed:
-        for row, call in enumerate(sets):
-            self._own[row] = self._output(call)
-        if self._cheat == "filled in after the answer":
-            for call in range(2):
-                self._received[call] = self._output(call)
-        return marked_block()
-
-    def _output(self, call: int) -> torch.Tensor:
-        generator = torch.Generator().manual_seed(10 * self.number + call)
-        output = torch.zeros(SIZE)
-        output[torch.randint(SIZE, (2,), generator=generator)] = 1.0
-        return output
+@pytest.mark.parametrize("kind", ["marked", "plain"])
+def test_calls_longer_on_the_wall_are_replayed(clock: Clock, kind: str) -> None:
+    candidate = Candidate(clock, hidden_ms={kind: 2.0, "graph": 1.0})
+    outcome = race(candidate)
+    assert candidate.rounds["graph"] == 3
+    assert outcome.candidate.graph == pytest.approx([2.0] * 3, abs=0.1)
+    assert outcome.reference.graph == pytest.approx([1.0] * 3, abs=0.1)
+    assert flags(outcome) == set()
 
 
-def marked_block() -> Observed:
-    return Observed(3.0, Block((0.0, 2.0), (1.0, 3.0), 0.0))
+def test_outputs_of_a_replay_are_compared(clock: Clock) -> None:
+    candidate = Candidate(clock, hidden_ms={"plain": 2.0})
+    candidate.forward = lambda x: torch.relu(x) if candidate.blocks[-1].kind != "graph" else x
+    assert flags(race(candidate)) == {"timed_output_wrong"}
 
 
-@pytest.mark.parametrize("large", [False, True])
+def test_random_outputs_are_not_replayed(clock: Clock) -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        assert candidate.order is not None
+        assert candidate.order.reseed
+        torch.manual_seed(candidate.order.seed)
+        return torch.nn.functional.dropout(x, 0.5, True)
+
+    candidate = Candidate(clock, forward, hidden_ms={"plain": 2.0})
+    assert flags(race(candidate, DROPOUT)) == set()
+    assert candidate.rounds["graph"] == 0
+
+
+@pytest.mark.parametrize(
+    ("why", "found"),
+    [
+        ("CUDA error: capturing stream has Unjoined work", {"side_stream"}),
+        ("operation not permitted when stream is capturing", set()),
+    ],
+)
+def test_work_that_no_capture_joins_is_a_side_stream(clock: Clock, why: str, found: set[str]) -> None:
+    outcome = race(Candidate(clock, hidden_ms={"plain": 2.0}, refused={"graph": why}))
+    assert flags(outcome) == found
+    assert outcome.candidate.graph == []
+
+
+# what the candidate finds in its inputs and outputs
+
+
+def test_outputs_of_an_earlier_round_do_not_count(clock: Clock) -> None:
+    """The right answer is always the same, and the candidate writes it once."""
+    candidate = Candidate(clock)
+    candidate.forward = lambda x: torch.ones_like(x) if len(candidate.blocks) == 1 else None
+    outcome = race(candidate, ONES)
+    assert flags(outcome) == {"timed_output_wrong"}
+    assert re.match(
+        r"1024 of 1024 elements of timed call \d+ of round 1 are wrong", flags_of(outcome)[1].evidence
+    )
+
+
+def test_reference_sees_inputs_as_the_candidate_did(clock: Clock) -> None:
+    assert flags(race(Candidate(clock, forward=lambda x: x.mul_(2.0)), DOUBLED)) == set()
+    emptied = Candidate(clock, forward=lambda x: x.zero_())
+    assert flags(race(emptied, DOUBLED)) == {"timed_output_wrong"}
+
+
+def test_changed_inputs_are_noted_and_put_back(clock: Clock) -> None:
+    assert flags(race(Candidate(clock, forward=lambda x: x.zero_()))) == {
+        "inputs_written",
+        "timed_output_wrong",
+    }
+
+
+def test_nothing_of_the_warm_up_is_left_in_the_inputs(clock: Clock) -> None:
+    class Marking(Candidate):
+        def warm_up(self) -> None:
+            for (x,) in self.inputs:
+                x.fill_(7.0)
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        assert not bool((x == 7.0).any())
+        return torch.relu(x)
+
+    race(Marking(clock, forward))
+
+
+def test_inputs_written_in_place_are_drawn_anew(clock: Clock) -> None:
+    """Else they double in each round."""
+    largest: list[float] = []
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        largest.append(float(x.abs().max()))
+        return x.mul_(2.0)
+
+    race(Candidate(clock, forward=forward), DOUBLED)
+    assert max(largest) < 6.0
+
+
+def test_no_round_has_the_inputs_of_another(clock: Clock) -> None:
+    sums: list[tuple[float, ...]] = []
+
+    class Summing(Candidate):
+        def run(self, order: BlockOrder) -> Block:
+            sums.append(tuple(float(x.sum()) for (x,) in self.inputs[: order.calls]))
+            return super().run(order)
+
+    race(Summing(clock))
+    assert all(set(one).isdisjoint(other) for one, other in pairwise(sums))
+
+
+# work that is left out where no sample finds it
+
+
+@pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("cheat", ["none", "always", "after the first block", "filled in after the answer"])
-def test_work_that_is_left_out_of_timed_calls_is_seen_where_no_sample_finds_it(
-    monkeypatch: pytest.MonkeyPatch, cheat: str, large: bool
-) -> None:
-    monkeypatch.setattr(race_module, "_KEPT_BYTES", 0 if large else 2**40)
-    sides, outcome = Lazy(cheat), Outcome()
+def test_work_that_is_left_out_of_timed_calls_is_seen(clock: Clock, cheat: str, kept: bool) -> None:
     with simulated_cuda("sm_90"):
-        subject = race(reference=SimpleNamespace(writes_inputs=False), setup=sides, dialogue=sides)
-        for sides.number in range(5):
-            subject._round(outcome, sides.number, BlockOrder(2), 2)
-        subject.audit(outcome)
-    assert set(ids(outcome)) == (set() if cheat == "none" else {"timed_output_wrong"})
+        model = Reference(SPARSE, "key", Seeds(b"key"), "fp32", cuda=False).call("eager", [])
+    candidate = Candidate(clock, call_ms=[12.0])
+
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        honest = cheat == "none" or (cheat == "after the first block" and len(candidate.blocks) == 1)
+        return model(x) if honest else torch.zeros(SIZE)
+
+    def meanwhile() -> None:
+        if cheat == "filled in after the answer":
+            candidate.forward = model
+            for number in range(candidate.blocks[-1].calls):
+                candidate.fill_in(number)
+            candidate.forward = forward
+
+    candidate.forward = forward
+    outcome = race(candidate, SPARSE, trials=1, meanwhile=meanwhile, kept=kept)
+    assert flags(outcome) == (set() if cheat == "none" else {"timed_output_wrong"})

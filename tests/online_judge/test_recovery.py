@@ -63,6 +63,7 @@ def test_candidate_process_killed_twice_is_a_crash(frail_judge: LiveJudge) -> No
     thread.join(60)
     assert answers[0]["metadata"]["status"] == "crash"
     assert "by signal 9" in answers[0]["metadata"]["feedback"]
+    assert "died" not in answers[0]["metadata"]  # the judge's own note
     assert answers[0]["success"] is True
 
 

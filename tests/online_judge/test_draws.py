@@ -1,0 +1,95 @@
+"""Draws of other weights, with a scripted candidate."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from online_judge.evaluator.correctness.draws import Draws
+from online_judge.evaluator.dialogue import CandidateFailed
+from online_judge.protocol.endings import FarOff
+
+from .linear import Candidate, relu, trials_with
+from .sources import REFERENCE
+
+WAVES = REFERENCE.replace("torch.relu(self.linear(x))", "torch.sin(250 * self.linear(x))")
+
+
+def stale(candidate: Candidate, source: str = REFERENCE, *, loose: bool, loads: bool = True) -> bool:
+    """Make all draws; the reference must be as it was before, whatever comes of them."""
+    with trials_with(candidate, source) as (trials, problem):
+        before = problem.reference.outputs(problem.reference.inputs("one"), "one")
+        try:
+            return bool(Draws(trials, problem, "job", loose=loose, loads=loads).run())
+        finally:
+            after = problem.reference.outputs(problem.reference.inputs("one"), "one")
+            assert torch.equal(before.leaves[0], after.leaves[0])
+
+
+@pytest.mark.parametrize("loose", [True, False])
+def test_candidate_that_follows_the_weights_is_not_stale(loose: bool) -> None:
+    candidate = Candidate()
+    assert not stale(candidate, loose=loose)
+    assert candidate.calls == (3 if loose else 1)
+
+
+def test_candidate_has_its_own_weights_back() -> None:
+    candidate = Candidate()
+    with trials_with(candidate, REFERENCE) as (trials, problem):
+        Draws(trials, problem, "job", loose=True, loads=True).run()
+        assert torch.equal(candidate.weights["linear.weight"], problem.reference.weights["linear.weight"])
+
+
+def test_outputs_that_are_not_finite_at_other_weights_are_wrong() -> None:
+    candidate = Candidate()
+    candidate.compute = lambda *given: relu(*given) * (1.0 if candidate.calls == 1 else float("nan"))
+    with pytest.raises(CandidateFailed):
+        stale(candidate, loose=True)
+
+
+def test_kept_copy_of_the_weights_is_stale() -> None:
+    assert stale(Candidate(follows=False), loose=False)
+
+
+@pytest.mark.parametrize("call", [1, 2, 3])
+def test_failure_leaves_the_reference_as_it_was(call: int) -> None:
+    with pytest.raises(CandidateFailed):
+        stale(Candidate(fails_at=call), loose=True)
+
+
+def test_candidate_without_weights_is_called_only_where_the_tolerance_is_loose() -> None:
+    strict, loose = Candidate(), Candidate()
+    assert not stale(strict, loose=False, loads=False)
+    assert not stale(loose, loose=True, loads=False)
+    assert (strict.calls, loose.calls) == (0, 3)
+
+
+def test_small_error_at_another_scale_shows_nothing() -> None:
+    """Beyond the tolerance, which is not made for that scale, but within half of the spread."""
+    candidate = Candidate()
+    candidate.compute = lambda *given: relu(*given) + (0.15 if candidate.calls == 2 else 0.0)
+    assert not stale(candidate, loose=True)
+    candidate = Candidate()
+    candidate.compute = lambda *given: relu(*given) + (0.15 if candidate.calls == 1 else 0.0)
+    assert stale(candidate, loose=True)
+
+
+def test_far_off_outputs_are_wrong_at_any_scale() -> None:
+    candidate = Candidate()
+    candidate.compute = lambda *given: relu(*given) if candidate.calls == 1 else relu(*given).flip(0)
+    with pytest.raises(CandidateFailed) as failed:
+        stale(candidate, loose=True)
+    assert isinstance(failed.value.ending, FarOff)
+
+
+def test_what_half_precision_costs_is_not_far_off() -> None:
+    def low(t: Any) -> Any:
+        return ((t.contiguous().view(torch.int32) >> 16) << 16).view(torch.float32)
+
+    def waves(x: Any, weight: Any, bias: Any) -> Any:
+        if candidate.calls > 1:
+            x, weight = low(x), low(weight)
+        return torch.sin(250 * torch.nn.functional.linear(x, weight, bias))
+
+    candidate = Candidate(waves)
+    assert not stale(candidate, WAVES, loose=True)

@@ -1,0 +1,195 @@
+"""An evaluator as its slot sees it, with a thread in place of its process."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from online_judge.processes.fork_client import ForkClient
+from online_judge.processes.gpu_lease import GpuLeases
+from online_judge.processes.pool import ReadyProcess
+from online_judge.processes.process_handle import ProcessHandle
+from online_judge.protocol import channel
+from online_judge.protocol.channel import Channel, ChannelClosed
+from online_judge.sandbox import linux
+from online_judge.slots.evaluator_handle import EvaluatorHandle
+
+from .live import wait_until
+from .test_leases import child, state_of_child
+from .test_pool import NO_PROCESS, REPORT
+
+Answer = Callable[[dict[str, Any]], list[bytes]]
+
+
+class Evaluator:
+    """A handle on a thread that answers each message; its supervisor has a child that sleeps."""
+
+    def __init__(self, folder: Path, leases: GpuLeases, supervisor: int) -> None:
+        folder.mkdir()
+        self.folder = folder
+        self.supervisor = supervisor
+        self.answer: Answer = honest
+        self.heard: list[dict[str, Any]] = []
+        self.left = threading.Event()
+        ours, theirs = channel.pair()
+        lifeline, self._end_of_lifeline = channel.pair()
+        self.process = Channel(theirs)
+        ready = ReadyProcess(ProcessHandle(lifeline, NO_PROCESS), ours, folder, {}, lifeline, supervisor)
+        self.handle = EvaluatorHandle(ready, cast(ForkClient, None), leases)
+        self._threads = [
+            threading.Thread(target=work, daemon=True) for work in (self._serve, self._supervise)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _serve(self) -> None:
+        try:
+            while True:
+                self.heard.append(self.process.receive_json()[0])
+                for message in self.answer(self.heard[-1]):
+                    self.process.send(message)
+        except ChannelClosed:
+            self.process.close()
+            self.left.set()
+
+    def _supervise(self) -> None:
+        """Report the end of the process when that is asked for."""
+        lifeline = Channel(self._end_of_lifeline)
+        try:
+            lifeline.receive()
+        except ChannelClosed:
+            lifeline.send_json(REPORT)
+            lifeline.close()
+
+    def close(self) -> None:
+        self.handle.end()
+        for thread in self._threads:
+            thread.join(20)
+            assert not thread.is_alive()
+
+
+def honest(message: dict[str, Any]) -> list[bytes]:
+    if message == {"op": "release"}:
+        return [b'{"released": true}']
+    return [b'{"clock": "candidate", "stage": "load"}', b'{"result": {"kind": "verdict"}}'] if message else []
+
+
+def leave(message: dict[str, Any]) -> list[bytes]:
+    raise ChannelClosed
+
+
+@pytest.fixture
+def leases(tmp_path: Path) -> GpuLeases:
+    return GpuLeases(tmp_path / "gpu.lock")
+
+
+@pytest.fixture
+def evaluator(tmp_path: Path, leases: GpuLeases) -> Iterator[Evaluator]:
+    with child() as supervisor:
+        made = Evaluator(tmp_path / "evaluator", leases, supervisor)
+        yield made
+        made.close()
+
+
+def state(evaluator: Evaluator) -> str:
+    return state_of_child(evaluator.supervisor)
+
+
+def heard(evaluator: Evaluator, seconds: float = 10.0) -> dict[str, Any] | None:
+    """Wait for what it says, leases left out."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if (message := evaluator.handle.hear(0.05)) is not None:
+            return message
+    return None
+
+
+def test_order_is_answered(evaluator: Evaluator) -> None:
+    evaluator.handle.order({"op": "evaluate"}, [])
+    assert heard(evaluator) == {"clock": "candidate", "stage": "load"}
+    assert heard(evaluator) == {"result": {"kind": "verdict"}}
+    assert evaluator.handle.hear(0) is None
+    assert evaluator.heard == [{"op": "evaluate"}]
+
+
+def test_resting_evaluator_is_stopped_until_it_is_woken(evaluator: Evaluator) -> None:
+    evaluator.handle.rest()
+    assert evaluator.heard == [{"op": "release"}]
+    wait_until(lambda: evaluator.handle.stopped)
+    assert state(evaluator) == "T"
+    assert evaluator.handle.wake()
+    wait_until(lambda: state(evaluator) == "S")
+    assert not evaluator.handle.ended
+
+
+def test_evaluator_that_speaks_unasked_gets_no_order(evaluator: Evaluator) -> None:
+    assert evaluator.handle.wake()
+    evaluator.process.send_json({"result": {"kind": "verdict", "verdict": "forged"}})
+    assert not evaluator.handle.wake()
+
+
+@pytest.mark.parametrize("end", [lambda handle: handle.end(), lambda handle: handle.rest()])
+def test_ended_evaluator_leaves_nothing(
+    evaluator: Evaluator, leases: GpuLeases, end: Callable[[EvaluatorHandle], None]
+) -> None:
+    evaluator.answer = lambda message: []
+    evaluator.process.send_json({"lease": "take", "kind": "exclusive"})
+    assert heard(evaluator, 0.2) is None
+    wait_until(lambda: evaluator.heard)
+    evaluator.answer = leave
+    end(evaluator.handle)
+    assert evaluator.handle.ended
+    assert not evaluator.folder.exists()
+    with leases.take("exclusive") as waited_s:
+        assert waited_s < 5
+    assert not evaluator.handle.wake()
+    evaluator.handle.rest()
+    with pytest.raises(ChannelClosed):
+        evaluator.handle.hear(0)
+
+
+def test_lease_is_granted_and_no_answer_to_an_order(evaluator: Evaluator) -> None:
+    evaluator.answer = lambda message: []
+    evaluator.process.send_json({"lease": "take", "kind": "shared"})
+    assert heard(evaluator, 0.2) is None
+    wait_until(lambda: evaluator.heard)
+    assert evaluator.heard[0].keys() == {"granted"}
+
+
+def test_late_result_is_heard_after_all(evaluator: Evaluator) -> None:
+    evaluator.handle.order({"op": "evaluate"}, [])
+    assert evaluator.handle.settle() == {"kind": "verdict"}
+    assert not evaluator.handle.ended
+
+
+@pytest.mark.parametrize("answer", [leave, lambda message: [b"{"]])
+def test_evaluator_without_a_result_is_ended(evaluator: Evaluator, answer: Answer) -> None:
+    evaluator.answer = answer
+    evaluator.handle.order({"op": "evaluate"}, [])
+    begin = time.monotonic()
+    assert evaluator.handle.settle() is None
+    assert time.monotonic() - begin < 5
+    assert evaluator.handle.ended
+
+
+def test_evaluator_that_left_is_ended_and_not_stopped(evaluator: Evaluator) -> None:
+    evaluator.answer = leave
+    evaluator.handle.order({"op": "evaluate"}, [])
+    assert evaluator.left.wait(10)
+    evaluator.handle.rest()
+    assert evaluator.handle.ended
+
+
+def test_stopped_evaluator_is_not_waited_for(evaluator: Evaluator) -> None:
+    (sleeping,) = linux.children(evaluator.supervisor)
+    os.kill(sleeping, signal.SIGSTOP)
+    wait_until(lambda: evaluator.handle.stopped)
+    begin = time.monotonic()
+    assert evaluator.handle.settle() is None
+    assert time.monotonic() - begin < 5
+    assert evaluator.handle.ended
