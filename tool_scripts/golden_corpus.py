@@ -18,6 +18,7 @@ import itertools
 import json
 import logging
 import math
+import os
 import re
 import sys
 import time
@@ -105,7 +106,7 @@ _SMALL = "\nbatch_size, in_features, out_features, depth, height, width = 4, 64,
 _DESIGNS = 3
 _TUNABLES = '\nTUNABLES = {"LANES": [32, 64]}\n'
 """Behind an offline design; one without ``LANES`` gets the judge's complaint about it."""
-_SLOTS = 2
+_SLOTS = {"cpu": 2, "cuda": 8}
 _HTTP_S = 1800.0
 _UNFINISHED = 75
 
@@ -184,8 +185,9 @@ def make(out: Path, todo: list[Unit], device: Device, tree: Path, deadline: floa
         stack.callback(sweep)
         file = stack.enter_context(out.open("a", encoding="utf-8"))
         stack.enter_context(contextlib.chdir(tree))
-        fixed = {"ADAEXPLORE_JUDGE_SECRET": "golden-corpus", "PYTHONPATH": str(tree)}
-        url = stack.enter_context(running_judge(device, _SLOTS, log, **fixed))
+        path = os.pathsep.join(filter(None, [str(tree), os.environ.get("PYTHONPATH")]))
+        fixed = {"ADAEXPLORE_JUDGE_SECRET": "golden-corpus", "PYTHONPATH": path}
+        url = stack.enter_context(running_judge(device, _SLOTS[device], log, **fixed))
         client = stack.enter_context(httpx.Client(base_url=url, timeout=_HTTP_S, trust_env=False))
 
         def line_of(unit: Unit) -> dict[str, Any] | None:
@@ -198,7 +200,7 @@ def make(out: Path, todo: list[Unit], device: Device, tree: Path, deadline: floa
             answer = {"http": response.status_code, "answer": response.json()}
             return {"key": unit.key, "device": device} | answer
 
-        pool = stack.enter_context(ThreadPoolExecutor(_SLOTS))
+        pool = stack.enter_context(ThreadPoolExecutor(_SLOTS[device]))
         for line in tqdm(pool.map(line_of, todo), total=len(todo), mininterval=5):
             if line is not None:
                 file.write(json.dumps(line, sort_keys=True) + "\n")
