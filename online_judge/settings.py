@@ -9,15 +9,16 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
 from adaexplore.core.errors import ConfigError
+from adaexplore.core.wire import DeviceKind
 from online_judge.common.tokens import Client, read_clients
 from online_judge.sandbox.read_back import LEVELS, Level
 
 log = logging.getLogger(__name__)
 
-JudgeDevice = Literal["auto", "cuda", "cpu"]
+JudgeDevice = Literal["auto", DeviceKind]
 AllocationMode = Literal["auto", "manual"]
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 12017
@@ -86,8 +87,8 @@ class Settings:
         """
         env = os.environ if environment is None else environment
         device = env.get("JUDGE_DEVICE", "auto").strip().lower()
-        if device not in ("auto", "cuda", "cpu"):
-            raise ConfigError(f"JUDGE_DEVICE is {device!r}; set it to auto, cuda or cpu")
+        if device not in get_args(JudgeDevice):
+            raise ConfigError(f"JUDGE_DEVICE is {device!r}; set it to {', '.join(get_args(JudgeDevice))}")
         target = env.get("COMPILE_TARGET", "sm_90").strip()
         if not re.fullmatch(r"sm_\d{2,3}[a-z]?", target):
             raise ConfigError(f"COMPILE_TARGET is {target!r}; set it to sm_NN, such as sm_90")

@@ -21,6 +21,9 @@ Tier = Literal["strict", "tf32", "half", "legacy"]
 BaselineKind = Literal["eager", "compile", "max-autotune"]
 """What the reference runs as when it is timed; the latter two are modes of ``torch.compile``."""
 
+DeviceKind = Literal["cuda", "cpu"]
+"""What a judge evaluates on: GPUs for ``cuda``; for any other kind the CPU, on which nothing is timed."""
+
 LEGACY_TOLERANCE = 5e-2
 
 
@@ -145,7 +148,7 @@ class ProblemReport(BaseModel):
 
     ok: bool
     reason: str = ""
-    device: Literal["cuda", "cpu"]
+    device: DeviceKind
     hardware: str
     traits: ProblemTraits | None = None
 

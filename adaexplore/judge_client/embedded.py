@@ -60,7 +60,7 @@ def embedded_judge(
             f"the embedded judge needs {', '.join(missing)}: pip install 'adaexplore[judge]', "
             "or set use_remote_eval: true and remote_eval_url"
         )
-    on_cpu = device == "cpu" or (device == "auto" and shutil.which("nvidia-smi") is None)
+    on_cpu = device != "cuda" and (device != "auto" or shutil.which("nvidia-smi") is None)
     environment = {key: value for key, value in os.environ.items() if not key.endswith(_SECRETS)}
     environment |= {
         "JUDGE_DEVICE": device,

@@ -8,14 +8,14 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from adaexplore.core.wire import LEGACY_TOLERANCE, BaselineKind, DtypeName, Tf32Policy, Tier
+from adaexplore.core.wire import LEGACY_TOLERANCE, BaselineKind, DeviceKind, DtypeName, Tf32Policy, Tier
 
 _LONGEST_SHOWN = 200
 
 Preset = Literal["paper", "default"]
 AgentType = Literal["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"]
 TestSource = Literal["KB", "SYN", "FIT", "MLSYS", "TBG", "TBT"]
-JudgeDevice = Literal["auto", "cuda", "cpu"]
+JudgeDevice = Literal["auto", DeviceKind]
 ServerType = Literal["openai", "azure", "claude", "anthropic", "command", "replay", "offline"]
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel
 
-from adaexplore.core.wire import QueueStatus
+from adaexplore.core.wire import DeviceKind, QueueStatus
 from online_judge.settings import Settings
 
 SERVICE = "AdaExplore judge"
@@ -99,7 +99,7 @@ class Health(BaseModel):
     status: Literal["healthy"]
     cuda_available: bool
     gpu_allocation_mode: Literal["auto", "manual"]
-    judge_device: Literal["cuda", "cpu"]
+    judge_device: DeviceKind
     hardware: str
     compile_target: str
     sandbox: dict[str, Any] | None

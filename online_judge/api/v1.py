@@ -57,7 +57,7 @@ async def health(request: Request) -> Health:
         status="healthy",
         cuda_available=machine.cuda_available,
         gpu_allocation_mode=judge.settings.allocation_mode,
-        judge_device="cuda" if machine.cuda_available or not machine.devices else "cpu",
+        judge_device=machine.kind,
         hardware=machine.hardware,
         compile_target=machine.compile_target,
         sandbox=judge.fork_client.in_force,

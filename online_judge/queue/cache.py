@@ -17,11 +17,10 @@ from adaexplore.core.wire import EvaluationRequest, JobKind, ProfileReport
 from online_judge.common import printable
 from online_judge.queue.metrics import Metrics
 from online_judge.queue.store import Store, quarantine
+from online_judge.verdict.endings import PROTOCOL
 
 log = logging.getLogger(__name__)
 
-PROTOCOL = 4
-"""Raised whenever the same question may get another verdict than before."""
 KEPT = 50_000
 
 Known = Verdict | ProfileReport

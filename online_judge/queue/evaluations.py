@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass
-from typing import Literal
 
 from adaexplore.core.errors import ProblemError
 from adaexplore.core.verdict import Status, Verdict
@@ -106,7 +105,7 @@ class Evaluations:
             return ProfileReport(status=status, profile=None, message=why)
         metadata = {
             "hardware": self.machine.hardware,
-            "device": self._device_kind,
+            "device": self.machine.kind,
             "compilation_error_name": _TOO_LARGE,
             "compilation_error": why,
             "feedback": f"load: {why}\nNext: {_SHORTER}",
@@ -147,14 +146,10 @@ class Evaluations:
         return ProblemReport(
             ok=not reason,
             reason=reason,
-            device=self._device_kind,
+            device=self.machine.kind,
             hardware=self.machine.hardware,
             traits=traits,
         )
-
-    @property
-    def _device_kind(self) -> Literal["cuda", "cpu"]:
-        return "cuda" if self.machine.cuda_available else "cpu"
 
     def _too_large(self, whose: str, source: str) -> str | None:
         limit = self.settings.max_source_bytes

@@ -10,11 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
+from adaexplore.core.wire import DeviceKind
 from online_judge.common.cores import run_on
 from online_judge.sandbox import confinement, mounts
 from online_judge.sandbox.confinement import Wanted
 
-DeviceKind = Literal["cuda", "cpu"]
 Role = Literal["candidate", "compiler", "evaluator"]
 
 CANDIDATE_FILE = "candidate.py"

@@ -14,7 +14,7 @@ from online_judge.sandbox.process_spec import ProcessSpec
 from online_judge.settings import Settings
 from online_judge.slots.devices import Device
 
-_SPARE_EVALUATORS = {"cpu": 1, "cuda": 2}
+_SPARE, _SPARE_ON_GPU = 1, 2
 """Evaluators of a device that wait for a reference that no evaluator of a slot knows yet."""
 _job_numbers = itertools.count(1)
 
@@ -30,10 +30,11 @@ class DeviceProcesses:
         self._device = device
         self._settings = settings
         target = settings.armed_players
+        cuda = device.kind == "cuda"
         if target is None:
-            target = 1 if device.kind == "cpu" else max(2, settings.max_concurrent_evals)
-        spare = min(target, _SPARE_EVALUATORS[device.kind])
-        disturbed = None if device.kind == "cpu" else leases
+            target = max(2, settings.max_concurrent_evals) if cuda else 1
+        spare = min(target, _SPARE_ON_GPU if cuda else _SPARE)
+        disturbed = leases if cuda else None
         self.candidates = Pool(fork_client, self._spec, target, disturbed)
         self._evaluators = Pool(fork_client, self._evaluator_spec, spare, disturbed, "evaluator")
 

@@ -379,7 +379,7 @@ class DeviceSlot:
     @property
     def _target(self) -> Target:
         cuda = self.device.kind == "cuda"
-        return Target(self.device.hardware, f"cuda:{self.device.id}" if cuda else "cpu", cuda)
+        return Target(self.device.hardware, f"cuda:{self.device.id}" if cuda else self.device.kind, cuda)
 
     def _raise_for_lost(self, lost: Lost | None) -> None:
         """Raise for an evaluator that was lost while no candidate was attached."""

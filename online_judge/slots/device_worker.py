@@ -57,7 +57,7 @@ class DeviceWorker:
 
 def _lock_file(fork_client: ForkClient, device: Device) -> Path:
     """One file per device: for a GPU one that other judges of this user find as well."""
-    if device.kind == "cpu":
-        return fork_client.home / "cpu.lock"
+    if device.kind != "cuda":
+        return fork_client.home / f"{device.kind}-{device.id}.lock"
     name = f"judge-{os.getuid()}-gpu-{device.visible_devices}.lock"
     return Path(tempfile.gettempdir(), name.replace("/", "_"))

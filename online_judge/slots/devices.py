@@ -8,9 +8,9 @@ import subprocess
 from dataclasses import dataclass
 
 from adaexplore.core.errors import ConfigError
+from adaexplore.core.wire import DeviceKind
 from online_judge.common.cores import ANY_CORE, Cores, share_out
 from online_judge.processes.fork_client import ForkClient
-from online_judge.sandbox.process_spec import DeviceKind
 from online_judge.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class Device:
 
     Attributes:
         id: number towards clients.
-        kind: ``cuda`` or ``cpu``.
+        kind: see :data:`~adaexplore.core.wire.DeviceKind`.
         visible_devices: value of ``CUDA_VISIBLE_DEVICES`` for processes that use it.
         hardware: its name.
         cores: of the CPU, for its processes.
@@ -53,6 +53,11 @@ class Machine:
     device_count: int
     devices: tuple[Device, ...]
     compile_target: str
+
+    @property
+    def kind(self) -> DeviceKind:
+        """The devices' kind; ``cuda`` where a GPU is asked for but missing."""
+        return self.devices[0].kind if self.devices else "cuda"
 
     @property
     def hardware(self) -> str:

@@ -8,16 +8,16 @@ from collections import OrderedDict
 from typing import Any
 
 from adaexplore.core.identity import text_digest
+from adaexplore.core.wire import DeviceKind
 from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.gpu_lease import EvaluatorLeases, GpuLeases
 from online_judge.processes.pool import ReadyProcess
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError, is_readable
 from online_judge.sandbox import linux
-from online_judge.sandbox.process_spec import DeviceKind
 from online_judge.slots.conversation import WHOLE_MESSAGE_S
 from online_judge.slots.device_processes import DeviceProcesses
 
-_KEPT = {"cpu": 4, "cuda": 2}
+_KEPT, _KEPT_ON_GPU = 4, 2
 """Evaluators of a slot, one a reference: each holds a CUDA context, about half a GB of the GPU's memory."""
 _PATIENCE_S = 10.0
 _MAX_MESSAGE_BYTES = 64 * 2**20
@@ -129,7 +129,7 @@ class Evaluators:
     ) -> None:
         """Have none yet."""
         self._forks = fork_client
-        self._most = _KEPT[kind]
+        self._most = _KEPT_ON_GPU if kind == "cuda" else _KEPT
         self._processes = processes
         self._leases = leases
         self._of: OrderedDict[str, EvaluatorHandle] = OrderedDict()  # by reference, the latest last

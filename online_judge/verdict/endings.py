@@ -21,6 +21,9 @@ from online_judge.protocol.endings import (
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.verdict import feedback
 
+PROTOCOL = 4
+"""Raised whenever the same question may get another verdict: known verdicts are asked for anew."""
+
 
 @dataclass(frozen=True)
 class Explained:

@@ -123,6 +123,7 @@ def test_what_is_a_minute_old_expires_alone(allowed: RateLimits) -> None:
     with pytest.raises(Interrupted):
         ask_at(62.0)
     ask_at(91.0)
+    ask_at(200.0)  # all of them at once
 
 
 def test_tokens_of_an_answer_that_took_longer_than_a_minute_count_from_then_on() -> None:

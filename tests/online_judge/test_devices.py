@@ -49,8 +49,10 @@ def test_cpu_is_one_device_that_is_no_gpu() -> None:
     ):
         assert (machine.cuda_available, machine.device_count) == (False, 0)
         assert [(device.id, device.kind) for device in machine.devices] == [(0, "cpu")]
+        assert machine.kind == "cpu"
         assert machine.hardware == "CPU (Triton interpreter, sm_80)"
 
 
 def test_cuda_that_is_asked_for_but_missing_leaves_no_device() -> None:
-    assert devices.find(ForkServer(0), Settings(judge_device="cuda")).devices == ()
+    machine = devices.find(ForkServer(0), Settings(judge_device="cuda"))
+    assert (machine.devices, machine.kind) == ((), "cuda")
