@@ -17,7 +17,7 @@ from online_judge.candidate import config_sweep
 from online_judge.candidate.config_sweep import ConfigSweep, ContextLost
 from online_judge.common import trees
 from online_judge.evaluator.config_sweep import Sweep
-from online_judge.evaluator.evaluation import Terms
+from online_judge.evaluator.job import Terms
 from online_judge.evaluator.leases import Hold
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
@@ -137,7 +137,6 @@ def swept(
 
     terms = Terms(
         request=EvaluationRequest(custom_model_src=sources[0]),
-        source=sources[0],
         build_dir=None,
         recorded_ms=None,
         hardware="",

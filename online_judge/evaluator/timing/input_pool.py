@@ -7,8 +7,9 @@ from typing import Any
 
 import torch
 
-from online_judge.common.trees import Slot, UnsupportedTree, map_leaves, put_together, take_apart
+from online_judge.common.trees import Slot, UnsupportedTree, put_together, take_apart
 from online_judge.evaluator import costs
+from online_judge.evaluator.correctness import oracles
 from online_judge.evaluator.reference import Reference, ReferenceFailed
 from online_judge.protocol.shared_tensors import Parcel, Place, SharedTensors, lay_out
 
@@ -35,9 +36,8 @@ class InputPool:
         """
         self._rng = rng
         self._generator = torch.Generator("cuda").manual_seed(rng.getrandbits(60))
-        draws = [
-            reference.inputs(f"{name}:{number}") for number in range(min(count, _DRAWS) if count > 1 else 2)
-        ]
+        number_of_draws = min(count, _DRAWS) if count > 1 else 2
+        draws = [reference.inputs(f"{name}:{number}") for number in range(number_of_draws)]
         try:
             trees = [take_apart(draw) for draw in draws]
         except UnsupportedTree as error:
@@ -53,7 +53,10 @@ class InputPool:
         ]
         everywhere = [tuple(place.moved(row * self.set_bytes) for place in places) for row in range(count)]
         per = len(places)
-        shape = [_shifted(trees[0].shape, per * row) for row in range(count)]
+        shape = [
+            put_together(trees[0].shape, tuple(Slot(per * row + leaf) for leaf in range(per)))
+            for row in range(count)
+        ]
         self.parcel: Parcel = self.shared.parcel(shape, tuple(place for row in everywhere for place in row))
         leaves = tuple(self.shared.view(place) for place in self.parcel.places)
         self.sets: list[list[Any]] = put_together(shape, leaves)
@@ -68,9 +71,8 @@ class InputPool:
         self._drawn.clear()
 
     def copy_of(self, number: int) -> list[Any]:
-        """Private tensors with the contents of one argument list."""
-        copied: list[Any] = map_leaves(self.sets[number], lambda leaf: leaf.clone())
-        return copied
+        """Return private tensors with the contents of one argument list."""
+        return oracles.copied(self.sets[number])
 
     def put_back(self, copies: dict[int, list[Any]]) -> None:
         """Undo changes of argument lists."""
@@ -79,7 +81,7 @@ class InputPool:
                 held.copy_(leaf)
 
     def is_unchanged(self, number: int, copy: list[Any]) -> bool:
-        """Whether an argument list still is what :meth:`copy_of` gave, to the bit."""
+        """Say whether an argument list still is what :meth:`copy_of` gave, to the bit."""
         now, then = take_apart(self.sets[number]).leaves, take_apart(copy).leaves
         return all(costs.same_bits(left, right) for left, right in zip(now, then, strict=True))
 
@@ -105,32 +107,18 @@ class InputPool:
         torch.cuda.synchronize()
 
 
-def rows(shared: SharedTensors, places: tuple[Place, ...], count: int, stride: int) -> list[Any]:
-    """Each of ``places``, repeated every ``stride`` bytes, as one tensor ``(count, elements)``."""
+def rows(shared: SharedTensors, places: tuple[Place, ...], count: int, stride: int) -> list[torch.Tensor]:
+    """Return each of ``places``, repeated every ``stride`` bytes, as one tensor ``(count, elements)``."""
     found = []
     for place in places:
-        elements = place.nbytes // place.dtype.itemsize
-        found.append(
-            shared.view(
-                Place(place.offset, (count, elements), (stride // place.dtype.itemsize, 1), place.dtype)
-            )
-        )
+        size = place.dtype.itemsize
+        row = Place(place.offset, (count, place.nbytes // size), (stride // size, 1), place.dtype)
+        found.append(shared.view(row))
     return found
 
 
-def _shifted(shape: Any, by: int) -> Any:
-    """A structure whose slots count from ``by``."""
-    if isinstance(shape, Slot):
-        return Slot(shape.index + by)
-    if isinstance(shape, list | tuple):
-        return type(shape)(_shifted(item, by) for item in shape)
-    if isinstance(shape, dict):
-        return {key: _shifted(item, by) for key, item in shape.items()}
-    return shape
-
-
-def _in_memory_order(leaf: Any, place: Place) -> Any:
-    """A tensor's elements, laid out as at ``place``, in the order of memory; itself where it lies so."""
+def _in_memory_order(leaf: torch.Tensor, place: Place) -> torch.Tensor:
+    """Return elements, laid out as at ``place``, in the order of memory; the tensor itself if it lies so."""
     elements = place.nbytes // place.dtype.itemsize
     if leaf.stride() == place.strides and leaf.numel() == elements:
         return torch.as_strided(leaf, (elements,), (1,), leaf.storage_offset())

@@ -116,11 +116,8 @@ class Outcome:
     @property
     def gpu_s(self) -> float:
         """Seconds that the GPU worked for calls of either side, timed or not; no flushes, no copies."""
-        total = 0.0
-        for side in (self.candidate, self.reference):
-            samples = side.samples
-            total += math.fsum(samples) + side.gpu_ms * side.unmarked
-        return total / 1e3
+        sides = (self.candidate, self.reference)
+        return sum(math.fsum(side.samples) + side.gpu_ms * side.unmarked for side in sides) / 1e3
 
 
 @dataclass(frozen=True)
@@ -147,18 +144,7 @@ class InterleavedTiming:
         tolerance: float,
         cores: tuple[int, ...] = (),
     ) -> None:
-        """Prepare.
-
-        Args:
-            dialogue: with the candidate process.
-            problem: the reference and what is known of it.
-            setup: shared with the candidate process.
-            name: of the hidden inputs.
-            rng: of the evaluator's hidden choices.
-            trials: the number of timed calls that is enough.
-            tolerance: of timed outputs.
-            cores: of the CPU that the candidate process is to run on.
-        """
+        """``rng`` makes hidden choices; ``trials`` timed calls are enough, on these ``cores`` of the CPU."""
         self._dialogue = dialogue
         self._reference = problem.reference
         self._setup = setup
@@ -171,12 +157,7 @@ class InterleavedTiming:
         self._large = 2 * _AUDITS * setup.output_bytes > _KEPT_BYTES
 
     def run(self) -> Outcome:
-        """Time both sides; the device is held exclusively.
-
-        Raises:
-            CandidateFailed, CandidateGone: as :class:`Dialogue` does.
-            ReferenceFailed: the reference fails.
-        """
+        """Time both sides; the device is held exclusively."""
         outcome = Outcome()
         since = time.monotonic()
 
@@ -236,7 +217,7 @@ class InterleavedTiming:
                 return
 
     def _warm_candidate_up(self) -> tuple[int, float]:
-        """How many calls that took, and the fastest one's wall milliseconds, as the candidate claims them."""
+        """Return how many calls that took, and the claimed wall milliseconds of the fastest one."""
         assert self._setup.outputs is not None
         order = Prepare(
             inputs=self._setup.pool.parcel,
@@ -269,7 +250,7 @@ class InterleavedTiming:
         return busy_ms > ENOUGH_MS and spread < TARGET_SPREAD
 
     def _replay(self, outcome: Outcome, number: int, theirs: int, ours: int) -> None:
-        """Blocks that the host has no part in; where the calls cannot be captured there are none."""
+        """Run blocks that the host has no part in; where the calls cannot be captured there are none."""
         try:
             for extra in range(_GRAPH_ROUNDS):
                 self._round(outcome, number + extra, BlockOrder(theirs, kind="graph"), ours)
@@ -278,7 +259,7 @@ class InterleavedTiming:
                 outcome.observations.append(UnjoinedStream())
 
     def _round(self, outcome: Outcome, number: int, order: BlockOrder, ours: int) -> None:
-        """The candidate on fresh argument lists, then the reference on ``ours`` of them."""
+        """Run the candidate on fresh argument lists, then the reference on ``ours`` of them."""
         setup = self._setup
         sets = sorted(self._rng.sample(range(order.calls), ours))
         try:
@@ -325,11 +306,11 @@ class InterleavedTiming:
                 self._audits.append(audit)
 
     def _kept(self, output: torch.Tensor) -> torch.Tensor:
-        """An output as it is now; a large one's memory itself, which the next block writes again."""
+        """Return an output as it is now; a large one's memory itself, which the next block writes again."""
         return output if self._large else output.clone()
 
     def _hidden_places(self, calls: int) -> list[torch.Tensor]:
-        """Indices into each call's outputs, drawn anew for each round."""
+        """Draw indices into each call's outputs."""
         generator = torch.Generator("cuda").manual_seed(self._rng.getrandbits(60))
         found = []
         for held in self._setup.own_rows:

@@ -41,13 +41,13 @@ def measured(
     states: tuple[GpuState | None, GpuState | None],
     hardware: str,
 ) -> Timing:
-    """Numbers of an interleaved timing, and what is odd about them.
+    """Return the numbers of an interleaved timing, and what is odd about them.
 
     Args:
         outcome: of the timing.
         hold: of the device, for its length.
         problem: with the clean baseline and the cost of a call.
-        request: whose baseline, precision and trials.
+        request: whose clean baseline counts.
         recorded_ms: a recorded reference time that takes the place of the measured one.
         extra_ms: how much longer copying one call's outputs takes than copying the reference's.
         states: of the GPU before and after.
@@ -81,12 +81,7 @@ def measured(
         baseline_clean_ms=clean_ms,
         baseline_trials=len(reference.samples),
         rounds=len(candidate.calls),
-        use=DeviceUse(
-            held_s=hold.held_s,
-            waited_s=hold.waited_s,
-            gpu_s=outcome.gpu_s,
-            spent_s=dict(outcome.spent_s),
-        ),
+        use=DeviceUse(hold.held_s, hold.waited_s, outcome.gpu_s, dict(outcome.spent_s)),
         host=HostClock(
             wall_open_ms=statistics.median(seen.open_ms for seen in candidate.seen),
             baseline_open_ms=statistics.median(seen.open_ms for seen in reference.seen),
@@ -108,7 +103,7 @@ def measured(
 def copy_extra_ms(
     expected: Sequence[torch.Tensor], strides: Sequence[tuple[int, ...]], stopwatch: Stopwatch
 ) -> float:
-    """How much longer copying outputs of these strides takes than copying the expected ones; in ms."""
+    """Return by how many ms copying outputs of these strides takes longer than copying the expected ones."""
     extra = 0.0
     for leaf, stride in zip(expected, strides, strict=True):
         if not leaf.numel() or tuple(leaf.stride()) == stride:
@@ -131,7 +126,7 @@ def _copy_ms(source: torch.Tensor, to: torch.Tensor, stopwatch: Stopwatch) -> fl
 def _score(
     side: Side, clocks: Clocks, copy_ms: float, observations: list[Observation], *, quiet: bool
 ) -> float:
-    """A candidate's milliseconds: GPU time where the evaluator's own clock confirms it, else the wall's.
+    """Return a candidate's milliseconds: GPU time where the evaluator's clock confirms it, else wall time.
 
     Calls may take longer on the wall because the host is slow, or because work was hidden from the events.
     The replay of a graph leaves the host out: if it confirms the events, they count; if it does not, work
@@ -165,7 +160,7 @@ def _score(
 def _baseline(
     gpu_ms: float, clean_ms: float | None, alone_ms: float | None, observations: list[Observation]
 ) -> float:
-    """The baseline's time; where it is much slower than without the candidate around, the latter counts.
+    """Return the baseline's time; where it is much slower than without the candidate, the latter counts.
 
     Clocks and a host that change in between change both sides alike, so what differs from a time measured
     earlier is only noted, unless the baseline is faster again as soon as the candidate is stopped.
@@ -179,5 +174,5 @@ def _baseline(
 
 
 def is_slowed(gpu_ms: float, without_ms: float) -> bool:
-    """Whether a baseline beside a candidate is so much slower than without it that its time cannot count."""
+    """Say whether a baseline beside a candidate is too much slower than without it for its time to count."""
     return gpu_ms > (1 + DISTRUST) * without_ms

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
 
 import torch
 
+from online_judge.common import modules
 from online_judge.common.timing import Stopwatch, l2_bytes
 from online_judge.common.trees import Slot
 from online_judge.evaluator import costs
@@ -40,7 +41,7 @@ class TimingSetup:
         name: str,
         call: Call,
         stopwatch: Stopwatch,
-        expected: Sequence[Any],
+        expected: Sequence[torch.Tensor],
         rng: random.Random,
         *,
         shared: bool,
@@ -82,7 +83,7 @@ class TimingSetup:
             raise
 
     def _lay_out(self, places: tuple[Place, ...], *, shared: bool) -> None:
-        """Memory for the outputs of both sides, or of the reference alone."""
+        """Allocate outputs of both sides, or of the reference alone."""
         kept = self._kept = SharedTensors(self.count * self.output_bytes, cuda=True)
         if shared:
             self._received = SharedTensors(self.count * self.output_bytes, cuda=True)
@@ -101,27 +102,24 @@ class TimingSetup:
         ]
 
     def warm_up(self) -> tuple[int, float]:
-        """Warm the reference up: how many calls that took, wall milliseconds of the fastest."""
+        """Warm the reference up; return how many calls that took, and the fastest one's wall milliseconds."""
         self._reference.begin(self._name)
         with blaming("forward() fails while it is timed"):
             return self._stopwatch.warm_up(self._call, self.pool.sets, WARMUP_S)
 
     def flushes(self, fastest_ms: float, slowest_ms: float) -> int:
-        """How many L2 flushes precede each call: they empty the cache and cover the launches of short calls.
+        """Return how many L2 flushes precede each call, to empty the cache and cover launches of short calls.
 
-        Args:
-            fastest_ms: wall time of the faster side's call, launches included.
-            slowest_ms: that of the slower side.
+        Both times are of one call on the wall, launches included.
         """
         if fastest_ms >= _NO_COVER_MS:
             return 1 if self.pool.set_bytes * self.count < 3 * l2_bytes() else 0
         return self._stopwatch.cover(slowest_ms)
 
     def block_calls(self, call_ms: float, flushes: int) -> int:
-        """How many calls of that length make a block."""
-        return max(
-            1, min(int(BLOCK_MS / max(call_ms + flushes * self._stopwatch.flush_ms, 1e-3)), self.count)
-        )
+        """Return how many calls of that length make a block."""
+        each_ms = max(call_ms + flushes * self._stopwatch.flush_ms, 1e-3)
+        return max(1, min(int(BLOCK_MS / each_ms), self.count))
 
     def poison(self, calls: int) -> None:
         """Fill the places that a candidate process is to write in so many calls with NaN."""
@@ -129,11 +127,8 @@ class TimingSetup:
         self._received.fill(0xFF, calls * self.output_bytes)
 
     def reference_block(self, sets: Sequence[int], flushes: int, *, marked: bool = True) -> Observed:
-        """Run the reference on these argument lists; output ``i`` goes to row ``i`` of ``own_rows``.
-
-        Raises:
-            ReferenceFailed: it raises.
-        """
+        """Run the reference on these argument lists; output ``i`` goes to row ``i`` of ``own_rows``."""
+        reseed = partial(modules.seed_everything, self._reference.call_seed(self._name))
         self._reference.begin(self._name)
         with blaming("forward() fails while it is timed"):
             run = self._stopwatch.block(
@@ -142,7 +137,7 @@ class TimingSetup:
                 self._own[: len(sets)],
                 flushes=flushes,
                 marked=marked,
-                reseed=self._reference.reseed(self._name) if self._reference.stochastic else None,
+                reseed=reseed if self._reference.stochastic else None,
             )
             begin = time.perf_counter()
             run.go()
@@ -150,11 +145,7 @@ class TimingSetup:
         return Observed(wall_ms, run.times())
 
     def alone_ms(self) -> float:
-        """The reference's median GPU milliseconds while nobody else uses the device.
-
-        Raises:
-            ReferenceFailed: it raises.
-        """
+        """Return the reference's median GPU milliseconds while nobody else uses the device."""
         _, best_ms = self.warm_up()
         flushes = self.flushes(best_ms, best_ms)
         sets = range(self.block_calls(best_ms, flushes))
@@ -166,7 +157,7 @@ class TimingSetup:
         return speedup.summarise(samples).median
 
     def copy_ms(self) -> float:
-        """Wall milliseconds of copying one call's outputs, laid out as the reference's, in a row of such."""
+        """Return wall milliseconds of copying the outputs of a call, laid out as the reference's."""
         count = min(self.count, _COPIES)
         pairs = [
             (held[row].view(leaf.shape), _laid_out_as(leaf, own[row]))
@@ -188,20 +179,18 @@ class TimingSetup:
         self.shared_tensors.clear()
 
 
-def _laid_out_as(leaf: Any, memory: Any) -> Any:
-    """A tensor of the shape of ``leaf``, and with its strides where ``memory`` has room for them."""
+def _laid_out_as(leaf: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of the shape of ``leaf``, and with its strides where they fit into ``memory``."""
     last = sum((size - 1) * stride for size, stride in zip(leaf.shape, leaf.stride(), strict=True))
     if not 0 <= last < memory.numel():
         return memory.view(leaf.shape)
     return memory.as_strided(leaf.shape, leaf.stride(), memory.storage_offset())
 
 
-def clean_ms(reference: Reference, call: Call, stopwatch: Stopwatch, expected: Sequence[Any]) -> float:
-    """The reference's median GPU milliseconds with no candidate around; the device is held exclusively.
-
-    Raises:
-        ReferenceFailed, DriverError: as :class:`TimingSetup`.
-    """
+def clean_ms(
+    reference: Reference, call: Call, stopwatch: Stopwatch, expected: Sequence[torch.Tensor]
+) -> float:
+    """Return the reference's median GPU milliseconds with no candidate around and the device held alone."""
     rng = random.Random(reference.seeds.of("clean"))
     setup = TimingSetup(reference, "clean", call, stopwatch, expected, rng, shared=False)
     try:
