@@ -10,16 +10,13 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from adaexplore.core.verdict import Status
-from online_judge.common.timing import Stopwatch
-from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone, Dialogue
-from online_judge.evaluator.job import CandidateJob, Terms
-from online_judge.evaluator.leases import Leases
-from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
+from online_judge.evaluator.job import CandidateJob
 from online_judge.evaluator.reference import enough_memory
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.protocol.endings import Raised
@@ -49,28 +46,20 @@ _PARTS: dict[type, str] = {Equip: "compile", Enter: "compile", Rate: "time"}
 class Sweep(CandidateJob):
     """Sweeps one candidate; the source of its terms is the declared configuration."""
 
-    def __init__(
-        self, dialogue: Dialogue, problem: Problem, terms: Terms, wanted: SweepTerms, leases: Leases
-    ) -> None:
-        """``wanted`` are the configurations."""
-        super().__init__(dialogue, problem, terms, leases)
-        self._wanted = wanted
-        self._found = Swept()
+    _wanted: SweepTerms
+    _found: Swept
 
-    def run(self, stopwatch: Callable[[], Stopwatch]) -> Swept:
-        """Sweep; ends early where the candidate process is gone or the budget is spent.
-
-        ``stopwatch`` gives the evaluator's own, for the clean baseline.
+    def run(self, wanted: SweepTerms) -> Swept:
+        """Compare the ``wanted`` configurations until the budget is spent or the candidate process is gone.
 
         Raises:
-            ReferenceFailed: the reference fails.
-            NotEnoughMemory: there is too little memory.
+            ReferenceFailed: the reference fails; NotEnoughMemory where that is the reason.
         """
+        self._wanted, self._found = wanted, Swept()
         with enough_memory("a sweep"):
             try:
-                if self._cuda:  # before any candidate of the problem is loaded
-                    clock = self._dialogue.clock
-                    self._problem.measure_clean(self._request, self._leases, stopwatch, clock)
+                if self._cuda:
+                    self._measure_clean()
                 self._found.wrong = not self._enter()
                 if not self._found.wrong:
                     self._halve()

@@ -22,24 +22,13 @@ from online_judge.evaluator.timing import gpu_state
 from online_judge.evaluator.timing.interleaved import InterleavedTiming, Outcome
 from online_judge.evaluator.timing.measurement import copy_extra_ms, is_slowed, measured
 from online_judge.evaluator.timing.setup import TimingSetup
-from online_judge.evaluator.trials import Called, WrongValues
+from online_judge.evaluator.trials import Called, Strides, WrongValues
+from online_judge.protocol import observations as noted
 from online_judge.protocol import precision
 from online_judge.protocol.endings import BelowTier, Ending, Passed
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.kernels import KernelShare, Launches
 from online_judge.protocol.measurement import Timing
-from online_judge.protocol.observations import (
-    InputsChanged,
-    LoadedWeightsUnused,
-    LowerPrecision,
-    Observation,
-    OutputAliasesInput,
-    OutputReused,
-    ProcessChanges,
-    TimedOutputLate,
-    TimedOutputWrong,
-    VariantFailed,
-)
 from online_judge.protocol.orders import Observe
 from online_judge.protocol.precision import Graded
 from online_judge.protocol.result import EvaluationResult, ProblemFacts
@@ -59,12 +48,11 @@ class Evaluation(CandidateJob):
         leases: Leases,
         stopwatch: Callable[[], Stopwatch],
     ) -> None:
-        """``stopwatch`` gives the evaluator's own, on a GPU."""
-        super().__init__(dialogue, problem, terms, leases)
-        self._stopwatch = stopwatch
+        """Find nothing yet."""
+        super().__init__(dialogue, problem, terms, leases, stopwatch)
         self._passed = 0
         self._grades: list[Graded] = []
-        self._observations: list[Observation] = []
+        self._observations: list[noted.Observation] = []
         self._facts: ProblemFacts | None = None
         self._launches = Launches({}, 0, 0)
         self._share: KernelShare | None = None
@@ -74,8 +62,7 @@ class Evaluation(CandidateJob):
         """Evaluate it.
 
         Raises:
-            ReferenceFailed: the reference fails; says nothing about the candidate.
-            NotEnoughMemory: there is too little memory, perhaps because others use the device too.
+            ReferenceFailed: the reference fails, or NotEnoughMemory; says nothing about the candidate.
             CandidateGone: the candidate process died.
         """
         timing: Timing | None = None
@@ -105,7 +92,7 @@ class Evaluation(CandidateJob):
     def _run(self) -> Timing | None:
         timed = self._cuda and self._request.measure_performance
         if timed:
-            self._problem.measure_clean(self._request, self._leases, self._stopwatch, self._dialogue.clock)
+            self._measure_clean()
         changed = self._load()
         with self._holding(exclusive=False):
             last = self._check(changed)
@@ -139,7 +126,7 @@ class Evaluation(CandidateJob):
                     raise repetition.diagnosed(self._trials, self._name(trial), wrong) from wrong
                 self._trials.construct(load=False)
                 loads = False
-                self._observations.append(LoadedWeightsUnused())
+                self._observations.append(noted.LoadedWeightsUnused())
                 called = self._trial(trial)
             self._passed += 1
             self._grades += called.grades
@@ -168,9 +155,9 @@ class Evaluation(CandidateJob):
             self._observations.append(differing)
         self._launches = Launches.from_claim(seen.get("launches"))
         if seen.get("aliases") is True and not self._reference.aliases:
-            self._observations.append(OutputAliasesInput())
+            self._observations.append(noted.OutputAliasesInput())
         if seen.get("reused") is True:
-            self._observations.append(OutputReused())
+            self._observations.append(noted.OutputReused())
 
     def _try_variants(self, usual: Called) -> None:
         """Call it on inputs of other distributions, where failing is suspicious and no more.
@@ -193,10 +180,10 @@ class Evaluation(CandidateJob):
             except CandidateFailed as failed:
                 if not failed.is_final:  # else it raised, and its candidate process has ended
                     self._trials.free()
-                if not isinstance(failed, WrongValues) or variants.steady(
-                    self._reference, spare, name, expected.leaves, self._request.tolerance
+                if not isinstance(failed, WrongValues) or self._problem.is_steady(
+                    spare, name, expected, self._request.tolerance
                 ):
-                    self._observations.append(VariantFailed(variant=variant.name, ending=failed.ending))
+                    self._observations.append(noted.VariantFailed(variant=variant.name, ending=failed.ending))
                 if failed.is_final:
                     raise
 
@@ -213,9 +200,9 @@ class Evaluation(CandidateJob):
     def _observe(self) -> None:
         """Note what the candidate did to its process."""
         seen = self._dialogue.ask(Stage.FORWARD, Observe())
-        self._observations.append(ProcessChanges.from_claim(seen))
+        self._observations.append(noted.ProcessChanges.from_claim(seen))
 
-    def _change(self, called: Called, trial: int) -> InputsChanged:
+    def _change(self, called: Called, trial: int) -> noted.InputsChanged:
         """Find out whether the reference gives another result for the changed inputs."""
         assert called.changed is not None
         after = self._problem.outputs_if_finite(called.changed, self._name(trial))
@@ -223,7 +210,7 @@ class Evaluation(CandidateJob):
             comparison.equals(got, want, self._request.tolerance)
             for got, want in zip(after.leaves, called.expected.leaves, strict=True)
         )
-        return InputsChanged(result_changes=not same)
+        return noted.InputsChanged(result_changes=not same)
 
     def _require_tier(self) -> None:
         """Check the precision that the request asks for, and that of the task."""
@@ -232,12 +219,12 @@ class Evaluation(CandidateJob):
         if self._request.dtype_str == "fp32" and self._request.tf32 != "off":
             expected = "tf32"
         if not precision.meets(reached, expected):
-            self._observations.append(LowerPrecision(reached=reached, expected=expected))
+            self._observations.append(noted.LowerPrecision(reached=reached, expected=expected))
         if not precision.meets(reached, self._request.tier):
             grade = precision.least_precise(self._grades)
             raise CandidateFailed(BelowTier(grade=grade, needed=self._request.tier, tf32=self._request.tf32))
 
-    def _measure(self, expected: list[torch.Tensor], strides: tuple[tuple[int, ...], ...]) -> Timing:
+    def _measure(self, expected: list[torch.Tensor], strides: Strides) -> Timing:
         """Time it interleaved with the reference, with the device held alone.
 
         ``expected`` are outputs without data, ``strides`` those of the candidate's outputs.
@@ -256,7 +243,7 @@ class Evaluation(CandidateJob):
             gpu_state.snapshot(device)  # the first one takes longer
         trials, tolerance = self._request.num_perf_trials, self._request.tolerance
         cores = self._terms.timing_cores
-        timing = InterleavedTiming(self._dialogue, self._problem, setup, name, rng, trials, tolerance, cores)
+        timing = InterleavedTiming(self._dialogue, setup, rng, trials, tolerance, cores)
         with self._holding(exclusive=True) as hold:
             quiet = stopwatch.wait_for_quiet()
             before = gpu_state.snapshot(device)
@@ -269,7 +256,10 @@ class Evaluation(CandidateJob):
             extra = copy_extra_ms(expected, strides, stopwatch)
             timing.audit(outcome)
             setup.pool.close()  # the profile needs space for its inputs
-            if any(isinstance(each, TimedOutputWrong | TimedOutputLate) for each in outcome.observations):
+            if any(
+                isinstance(each, noted.TimedOutputWrong | noted.TimedOutputLate)
+                for each in outcome.observations
+            ):
                 self._check_again()
             self._observe()
             # afterwards: CUPTI stays loaded and makes each launch slower

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 
+import torch
+
 from adaexplore.core.wire import EvaluationRequest
+from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
 from online_judge.evaluator.leases import Hold, Leases
 from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.timing import setup
 from online_judge.evaluator.trials import Trials
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Load
+
+_TRIAL = "facts"
 
 
 @dataclass(frozen=True)
@@ -43,8 +50,15 @@ class Terms:
 class CandidateJob:
     """Something done once with one candidate; to be freed when the candidate process is gone."""
 
-    def __init__(self, dialogue: Dialogue, problem: Problem, terms: Terms, leases: Leases) -> None:
-        """Ask nothing of the candidate process yet."""
+    def __init__(
+        self,
+        dialogue: Dialogue,
+        problem: Problem,
+        terms: Terms,
+        leases: Leases,
+        stopwatch: Callable[[], Stopwatch],
+    ) -> None:
+        """Ask nothing of the candidate process yet; ``stopwatch`` gives the evaluator's own, on a GPU."""
         self._dialogue = dialogue
         self._problem = problem
         self._reference = problem.reference
@@ -52,6 +66,7 @@ class CandidateJob:
         self._terms = terms
         self._request = terms.request
         self._leases = leases
+        self._stopwatch = stopwatch
         self._kept = ExitStack()
         """Gives back what has to outlive the candidate process."""
         guard = partial(self._holding, exclusive=False)
@@ -70,6 +85,23 @@ class CandidateJob:
         """Hold the device for the length of the block; waiting for it is nobody's time."""
         self._dialogue.clock("none", "")
         return self._leases.hold(exclusive=exclusive)
+
+    def _measure_clean(self) -> None:
+        """Time the baseline once with nobody else around, before any candidate of the problem is loaded."""
+        if self._problem.clean_ms(self._request) is not None:
+            return
+        reference = self._reference
+        with self._holding(exclusive=False):
+            self._dialogue.clock("reference", Stage.TIMING.value)
+            call = self._problem.timed_call(self._request.baseline)
+            tree = reference.outputs(reference.inputs(_TRIAL), _TRIAL)
+            expected = [torch.empty(leaf.shape, dtype=leaf.dtype, device="meta") for leaf in tree.leaves]
+            del tree
+        self._dialogue.clock("none", "")
+        with self._leases.timing_memory(), self._leases.hold(exclusive=True):
+            self._dialogue.clock("reference", Stage.TIMING.value)
+            ms = setup.clean_ms(reference, call, self._stopwatch(), expected)
+        self._problem.know_clean(self._request, ms)
 
     def _load(self) -> bool:
         """Have the candidate loaded, constructed and tuned; True where loading the weights changed its own.

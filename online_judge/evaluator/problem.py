@@ -10,13 +10,9 @@ import torch
 
 from adaexplore.core.wire import BaselineKind, EvaluationRequest
 from online_judge.common import trees
-from online_judge.common.timing import Stopwatch
-from online_judge.evaluator.correctness import degeneracy, oracles
+from online_judge.evaluator.correctness import comparison, degeneracy, oracles, variants
 from online_judge.evaluator.costs import Cost
-from online_judge.evaluator.leases import Leases
 from online_judge.evaluator.reference import Reference, ReferenceFailed
-from online_judge.evaluator.timing import setup
-from online_judge.protocol.findings import Stage
 from online_judge.protocol.result import ProblemFacts
 
 _TRIAL = "facts"
@@ -58,6 +54,19 @@ class Problem:
         except ReferenceFailed:
             return None
 
+    def is_steady(self, inputs: list[Any], name: str, outputs: trees.Tree, tolerance: float) -> bool:
+        """Say whether ``outputs`` stay within a tolerance when ``inputs`` are rounded as TF32 rounds.
+
+        Where they do not, a wrong output may be lower precision, magnified by a steep function, and says
+        nothing about a candidate. Half of the tolerance is left to rounding within the reference.
+        """
+        rounded = [trees.map_leaves(value, variants.rounded) for value in inputs]
+        found = self.reference.outputs(rounded, name)
+        return all(
+            comparison.equals(one, other, 0.5 * tolerance)
+            for one, other in zip(found.leaves, outputs.leaves, strict=True)
+        )
+
     def looseness(self, tolerance: float) -> float:
         """Return the tolerance of a typical element in standard deviations of the output; the loosest's."""
         return max(
@@ -86,30 +95,8 @@ class Problem:
         return self._clean_ms.get((request.tf32, request.baseline))
 
     def know_clean(self, request: EvaluationRequest, ms: float) -> None:
-        """Take over what another evaluator of the device has measured."""
+        """Take over what was measured, perhaps by another evaluator of the device."""
         self._clean_ms[request.tf32, request.baseline] = ms
-
-    def measure_clean(
-        self,
-        request: EvaluationRequest,
-        leases: Leases,
-        stopwatch: Callable[[], Stopwatch],
-        clock: Callable[[str, str], None],
-    ) -> None:
-        """Measure :meth:`clean_ms` once, before any candidate of this problem is loaded."""
-        if self.clean_ms(request) is not None:
-            return
-        clock("none", "")
-        with leases.hold(exclusive=False):
-            clock("reference", Stage.TIMING.value)
-            call = self.timed_call(request.baseline)
-            tree = self.reference.outputs(self.reference.inputs(_TRIAL), _TRIAL)
-            expected = [torch.empty(leaf.shape, dtype=leaf.dtype, device="meta") for leaf in tree.leaves]
-            del tree
-        clock("none", "")
-        with leases.timing_memory(), leases.hold(exclusive=True):
-            clock("reference", Stage.TIMING.value)
-            self.know_clean(request, setup.clean_ms(self.reference, call, stopwatch(), expected))
 
 
 def _middle_and_spread(leaf: torch.Tensor) -> tuple[float, float]:

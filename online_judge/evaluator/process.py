@@ -1,18 +1,17 @@
 """The long-lived process of one device slot: owns the problem, and alone finds the facts of verdicts.
 
 It runs the reference, never the candidate. Its control channel carries JSON: first its own
-``{"ready": {}}`` for any problem, then orders of the gateway, all for one reference:
+``{"ready": {}}`` for any problem, then orders of the gateway, all for one reference. While it obeys one it
+sends ``{"clock": whose, "stage": str}``, which say whose time is running (``reference``, ``candidate``,
+``tuning`` or ``none``), asks for leases of the device, see
+:class:`online_judge.processes.gpu_lease.EvaluatorLeases`, and at last answers ``{"result": {"kind": ...}}``,
+``judge_failed`` where the judge's own code raised:
 
 - ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "seeds": hex, "job": str, "recorded_ms":
   float | null, "clean_ms": float | null, "facts": {"hardware": str}, "alone": bool}`` with the candidate's
-  socket; answered by any number of ``{"clock": whose, "stage": str}`` (``reference``, ``candidate``,
-  ``tuning`` or ``none``), which say whose time is running, and one ``{"result": {...}}``: of kind
-  ``evaluated`` with an :class:`online_judge.protocol.result.EvaluationResult`, of kind ``judge_failed``
-  where the judge's own code raised. Meanwhile it asks for leases of the device, see
-  :class:`online_judge.processes.gpu_lease.EvaluatorLeases`;
-- ``{"op": "sweep", ..., "sweep": {...}}`` (see :class:`online_judge.protocol.config_sweep.SweepTerms`) and
-  ``{"op": "profile", ...}``: the same for other questions about a candidate;
-- ``{"op": "problem", "request": {...}, "seeds": hex, "alone": bool}``: the same without a candidate process;
+  socket; ``sweep``, with another field of the form of
+  :class:`online_judge.protocol.config_sweep.SweepTerms`, and ``profile`` ask other questions about it;
+- ``{"op": "problem", "request": {...}, "seeds": hex, "alone": bool}``: no candidate process;
 - ``{"op": "release"}``: the candidate process is gone, its memory can go; answered by ``{"released": true}``.
 
 It runs in the candidate's sandbox, in a folder of its own: the reference in it is a client's code. What
@@ -45,7 +44,7 @@ from online_judge.common.cores import Cores
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator import rehearsal, size_check
 from online_judge.evaluator.config_sweep import Sweep
-from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone, Dialogue
+from online_judge.evaluator.dialogue import CandidateGone, Dialogue
 from online_judge.evaluator.evaluation import Evaluation
 from online_judge.evaluator.examination import examine
 from online_judge.evaluator.job import CandidateJob, Terms
@@ -61,8 +60,7 @@ from online_judge.evaluator.reference import (
 )
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.config_sweep import SweepTerms
-from online_judge.protocol.endings import Ending, Passed, Raised
-from online_judge.protocol.result import ProfileResult
+from online_judge.protocol.endings import Ending, Raised
 from online_judge.sandbox.process_spec import ProcessSpec
 
 log = logging.getLogger(__name__)
@@ -152,34 +150,25 @@ class Evaluator:
                     alone=order["alone"],
                     job=order["job"] + source_identity(request.custom_model_src)[:16],
                 )
+                kind = {"evaluate": Evaluation, "sweep": Sweep, "profile": Profiling}[order["op"]]
                 dialogue = Dialogue(candidate, self._clock)
-                if order["op"] == "sweep":
-                    wanted = SweepTerms.from_json(order["sweep"])
-                    sweep = self._job = Sweep(dialogue, problem, terms, wanted, self._leases)
-                    return {"kind": "swept", "swept": sweep.run(self._stopwatch).to_json()}
-                if order["op"] == "profile":
-                    return self._profile(Profiling(dialogue, problem, terms, self._leases), order["alone"])
-                evaluation = Evaluation(dialogue, problem, terms, self._leases, self._stopwatch)
-                self._job = evaluation
-                result = evaluation.run()
+                job = self._job = kind(dialogue, problem, terms, self._leases, self._stopwatch)
+                if isinstance(job, Sweep):
+                    swept = job.run(SweepTerms.from_json(order["sweep"]))
+                    return {"kind": "swept", "swept": swept.to_json()}
+                if isinstance(job, Profiling):
+                    profile = job.run()
+                    if _ran_out(profile.ending) and not order["alone"]:
+                        return {"kind": "not_enough_memory"}
+                    return {"kind": "profile", "profile": profile.to_json()}
+                assert isinstance(job, Evaluation)
+                result = job.run()
         finally:
             candidate.close()
         if self._cuda and _lacked_memory(result.ending) and not order["alone"]:
             return {"kind": "not_enough_memory"}
         clean_ms = problem.clean_ms(request)
         return {"kind": "evaluated", "evaluation": result.to_json(), "clean_ms": clean_ms}
-
-    def _profile(self, profiling: Profiling, alone: bool) -> dict[str, Any]:
-        self._job = profiling
-        try:
-            result = ProfileResult(ending=Passed(), profile=profiling.run())
-        except CandidateFailed as failed:
-            ending = failed.ending
-            ran_out = isinstance(ending, Raised) and ending.failure.status is Status.OUT_OF_MEMORY
-            if ran_out and not alone:
-                return {"kind": "not_enough_memory"}
-            result = ProfileResult(ending=ending)
-        return {"kind": "profile", "profile": result.to_json()}
 
     def _check_problem(self, order: dict[str, Any]) -> dict[str, Any]:
         request = ProblemRequest.model_validate(order["request"])
@@ -211,7 +200,7 @@ class Evaluator:
                 del self._problems[next(iter(self._problems))]
             guard = partial(self._leases.hold, exclusive=False)
             seeds = Seeds(bytes.fromhex(order["seeds"]))
-            reference = Reference(source, key, seeds, request.dtype_str, cuda=self._cuda, guard=guard)
+            reference = Reference(source, seeds, request.dtype_str, cuda=self._cuda, guard=guard)
             problem = Problem(reference)
         self._problems[known] = problem
         return problem
@@ -249,14 +238,15 @@ class Evaluator:
         return False
 
 
+def _ran_out(ending: Ending) -> bool:
+    return isinstance(ending, Raised) and ending.failure.status is Status.OUT_OF_MEMORY
+
+
 def _lacked_memory(ending: Ending) -> bool:
     """Say whether too little memory may be the cause of a failure."""
-    if not isinstance(ending, Raised):
-        return False
-    failure = ending.failure
-    if failure.status in (Status.LAUNCH, Status.CONSTRUCT):
-        return memory_errors.explains_text(failure.message)
-    return failure.status is Status.OUT_OF_MEMORY
+    if isinstance(ending, Raised) and ending.failure.status in (Status.LAUNCH, Status.CONSTRUCT):
+        return memory_errors.explains_text(ending.failure.message)
+    return _ran_out(ending)
 
 
 def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:

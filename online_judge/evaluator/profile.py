@@ -12,12 +12,14 @@ from adaexplore.core.wire import EvaluationRequest
 from online_judge.common import gpu_peaks
 from online_judge.common.gpu_peaks import Peak
 from online_judge.evaluator.costs import Cost
-from online_judge.evaluator.dialogue import CandidateGone
+from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.job import CandidateJob
 from online_judge.evaluator.reference import enough_memory
+from online_judge.protocol.endings import Passed
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.kernels import MAX_NAMED, KernelShare, KernelTime, Resources, plain_name
 from online_judge.protocol.orders import Inspect
+from online_judge.protocol.result import ProfileResult
 from online_judge.protocol.shared_tensors import pack
 
 _TRIAL = "profile"
@@ -37,13 +39,18 @@ _FEWEST_BLOCKS = 16
 class Profiling(CandidateJob):
     """Profiles one candidate."""
 
-    def run(self) -> Profile | None:
-        """Profile it; None where the profiler does not work or sees nothing.
+    def run(self) -> ProfileResult:
+        """Profile it.
 
         Raises:
-            CandidateFailed, CandidateGone, ReferenceFailed: as :class:`Trials`.
-            NotEnoughMemory: there is too little memory.
+            CandidateGone, ReferenceFailed: as :class:`Trials`, and NotEnoughMemory.
         """
+        try:
+            return ProfileResult(ending=Passed(), profile=self._run())
+        except CandidateFailed as failed:
+            return ProfileResult(ending=failed.ending)
+
+    def _run(self) -> Profile | None:
         with enough_memory("a profile"):
             self._load()
             with self._holding(exclusive=False):
@@ -65,12 +72,8 @@ def profile_of(
 ) -> Profile | None:
     """Set what a candidate process claims of its calls against the least that the problem costs.
 
-    Args:
-        claim: ``shares`` (see :class:`KernelShare`) of several calls, ``resources`` by kernel, ``wall_ms``.
-        cost: of a call.
-        hardware: name of the GPU.
-        device: its ``torch.cuda.get_device_properties``.
-        request: for the precision.
+    The claim has ``shares`` (see :class:`KernelShare`) of several calls, ``resources`` by kernel and
+    ``wall_ms``; ``device`` are ``torch.cuda.get_device_properties``.
 
     Raises:
         CandidateGone: the claim cannot be read.
@@ -149,11 +152,8 @@ def occupancy(registers: int, shared_bytes: int, warps: int, properties: Any) ->
     warps, by registers (given to warps of 32 threads in portions of 256, to four warps at a time) and by
     shared memory (in portions of 128 bytes, and 1 KiB more a block since compute capability 8.0).
 
-    Args:
-        registers: a thread.
-        shared_bytes: a thread block.
-        warps: a thread block.
-        properties: ``torch.cuda.get_device_properties``; None is returned where they lack what is needed.
+    Registers are those of a thread, bytes and warps those of a thread block. None where ``properties``, of
+    ``torch.cuda.get_device_properties``, lack what is needed.
     """
 
     def value(name: str) -> int:

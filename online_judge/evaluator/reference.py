@@ -16,7 +16,7 @@ import torch
 from adaexplore.core.wire import BaselineKind, DtypeName, Tier
 from online_judge.common import cuda_driver, memory_errors, modules, texts, trees
 from online_judge.evaluator import costs
-from online_judge.evaluator.correctness import emulation, oracles, weights
+from online_judge.evaluator.correctness import emulation, oracles, variants
 from online_judge.evaluator.correctness.tiers import OracleKind
 
 _REASON_CHARS = 300
@@ -64,15 +64,13 @@ class Reference:
     def __init__(
         self,
         source: str,
-        key: str,
         seeds: Seeds,
         dtype: DtypeName,
         *,
         cuda: bool,
         guard: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
     ) -> None:
-        """Load and construct ``source``, whose hash is ``key``; ``guard`` holds the device meanwhile."""
-        self.key = key
+        """Load and construct ``source``; ``guard`` holds the device while the module is moved there."""
         self.seeds = seeds
         self.dtype = dtype
         self.cuda = cuda
@@ -188,9 +186,9 @@ class Reference:
             (tied ones, slices of one buffer) have the values that the model holds.
         """
         seed = self.seeds.of("weights", name)
-        parameters = dict(self._model.named_parameters(remove_duplicate=False))
-        device = torch.device("cuda" if self.cuda else "cpu")
-        fresh = weights.rearranged(self.weights, parameters, device, seed, scale)
+        parameters = {held for held, _ in self._model.named_parameters(remove_duplicate=False)}
+        device = "cuda" if self.cuda else "cpu"
+        fresh = variants.other_weights(self.weights, parameters, device, seed, scale)
         self._put(fresh)
         for other, held in self._model.state_dict().items():
             if not torch.equal(held, fresh[other].to(held.dtype)):

@@ -101,7 +101,7 @@ def rehearse(*, cuda: bool) -> EvaluationResult:
     )
     with modules.torch_defaults():
         modules.apply_precision(request.tf32)
-        reference = Reference(_REFERENCE, "rehearsal", Seeds(b"rehearsal"), "fp32", cuda=cuda)
+        reference = Reference(_REFERENCE, Seeds(b"rehearsal"), "fp32", cuda=cuda)
         problem, terms = Problem(reference), Terms(request, job="rehearsal")
         evaluation = Evaluation(_RightCandidate(reference), problem, terms, _FreeDevice(), Stopwatch)
         try:

@@ -56,12 +56,9 @@ def warm_up() -> None:
 
 
 def check(source: str, elements: int, work: float) -> None:
-    """Return if the reference is small enough; all trouble but size is left for the real run.
+    """Return if one call does at most ``work`` operations and has at most so many ``elements``.
 
-    Args:
-        source: of the reference.
-        elements: that inputs, weights and outputs of one call may have.
-        work: operations that it may do.
+    These are in inputs, weights and outputs. All trouble but size is left for the real run.
 
     Raises:
         ReferenceFailed: it is too large, needs too much memory or time to find out, or ends its process.

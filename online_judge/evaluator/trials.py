@@ -30,24 +30,22 @@ _PADDING = 4
 _MAX_TEXT = 200
 
 
+Strides = tuple[tuple[int, ...], ...]
+
+
 @dataclass(frozen=True)
 class Called:
     """One call that gave what the reference gives.
 
-    Attributes:
-        answer: what the candidate process reported besides.
-        expected: the reference's outputs.
-        changed: None, or the inputs as the call left them where it changed them.
-        grades: precision of each output where it was asked for.
-        strides: of each output, as the candidate process claims.
-        outputs: copies of the outputs where they were asked for.
+    ``answer`` and the strides of each output are claims of the candidate process; ``changed`` are the inputs
+    as the call left them where it changed them; grades and copied outputs are there if asked for.
     """
 
     answer: dict[str, Any]
     expected: trees.Tree
     changed: list[Any] | None = None
     grades: tuple[Graded, ...] = ()
-    strides: tuple[tuple[int, ...], ...] = ()
+    strides: Strides = ()
     outputs: tuple[torch.Tensor, ...] = ()
 
 
@@ -98,10 +96,7 @@ class Trials:
     ) -> bool:
         """Have the candidate built; True where loading the weights changed those that it constructed.
 
-        Args:
-            load: whether the weights are loaded after construction.
-            weights: others than the reference's own.
-            seed: another than that of the reference's own construction.
+        Weights and seed are by default those of the reference; ``load`` says whether the weights are loaded.
         """
         with self._guard():
             self._dialogue.clock("reference", Stage.CONSTRUCT.value)
@@ -129,8 +124,8 @@ class Trials:
         with self._guard():
             self.use_reference_time()
             sent, parcel = self._share(self._reference.inputs(name))
-            unused, none = self._share([])
-        order = Forward(parcel, none, self._reference.call_seed(name))
+            unused, nothing = self._share([])
+        order = Forward(parcel, nothing, self._reference.call_seed(name))
         self._dialogue.ask(Stage.FORWARD, order, [sent, unused], tuning=True)
         self.free()
 
@@ -150,8 +145,8 @@ class Trials:
 
         Args:
             name: of the call, which decides its seed.
-            inputs: for both sides, by default those that the reference draws under ``name``, which a graded
-                call needs; the reference may change them.
+            inputs: by default those that the reference draws under ``name``, which a graded call needs; the
+                reference may change them.
             mode: what the candidate process is to observe.
             graded: whether the precision is to be found out.
             kept: whether the outputs are wanted.
@@ -160,7 +155,7 @@ class Trials:
             expected: the reference's outputs where they are known from an equal call.
 
         Raises:
-            CandidateFailed: it fails; :class:`WrongValues` where its outputs have wrong values.
+            WrongValues: its outputs have wrong values.
         """
         self.use_reference_time()
         if inputs is None:
@@ -177,9 +172,15 @@ class Trials:
         order = Forward(parcel, place_for, self._reference.call_seed(name), mode)
         answer = self._dialogue.ask(Stage.FORWARD, order, [sent, received])
         self.use_reference_time()
-        strides = self._check_form(answer, expected)
+        strides = _check_form(answer, expected, cuda=self._cuda)
         got = [received.view(place) for place in places]
-        self._check_values(got, expected, scale, rival)
+        wrong = self._wrong_values(got, expected.leaves, scale)
+        if wrong is None and rival is not None and _nearer(got, rival.leaves, expected.leaves):
+            wrong = OtherWeights()
+        if wrong is not None:
+            outputs = tuple(leaf.clone() for leaf in got)
+            self.free()
+            raise WrongValues(wrong, outputs, expected)
         changed = None
         if not self._reference.writes_inputs and not _same(parcel, sent, inputs):
             views = tuple(sent.view(place) for place in parcel.places)
@@ -192,49 +193,15 @@ class Trials:
         self.free()
         return Called(answer, expected, changed, grades, strides, outputs)
 
-    def _check_values(
-        self,
-        got: Sequence[torch.Tensor],
-        expected: trees.Tree,
-        scale: Sequence[float],
-        rival: trees.Tree | None,
-    ) -> None:
-        """Raise where an output is wrong."""
-        for index, (leaf, want) in enumerate(zip(got, expected.leaves, strict=True)):
-            factor = scale[index] if scale else 1.0
-            found = comparison.difference(leaf, want.to(leaf.device), self._tolerance, unit=factor)
+    def _wrong_values(
+        self, got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], scale: Sequence[float]
+    ) -> WrongOutputs | None:
+        for index, (leaf, want) in enumerate(zip(got, expected, strict=True)):
+            unit = scale[index] if scale else 1.0
+            found = comparison.difference(leaf, want.to(leaf.device), self._tolerance, unit=unit)
             if found is not None:
-                wrong = WrongValue(difference=found, output=index if len(got) > 1 else None)
-                raise self._wrong(wrong, got, expected)
-        if rival is not None and _nearer(got, rival.leaves, expected.leaves):
-            raise self._wrong(OtherWeights(), got, expected)
-
-    def _wrong(self, wrong: WrongOutputs, got: Sequence[torch.Tensor], expected: trees.Tree) -> WrongValues:
-        """Return the failure, with the outputs copied; what was shared is given back."""
-        outputs = tuple(leaf.clone() for leaf in got)
-        self.free()
-        return WrongValues(wrong, outputs, expected)
-
-    def _check_form(self, answer: dict[str, Any], expected: trees.Tree) -> tuple[tuple[int, ...], ...]:
-        """Compare structure, shapes and dtypes as the candidate claims them; its data must confirm them."""
-        claimed = answer.get("leaves")
-        structure = expected.signature()
-        if answer.get("structure") != structure or not isinstance(claimed, list):
-            raise _wrong_form("structure", _short(structure), answer.get("structure"))
-        claimed += [None] * len(expected.leaves)  # what it does not claim is wrong
-        pairs = list(zip(claimed, expected.leaves, strict=False))
-        for index, (claim, want) in enumerate(pairs):
-            got = claim[0] if isinstance(claim, list) and len(claim) == 4 else None
-            if got != list(want.shape):
-                output = index if len(pairs) > 1 else None
-                raise _wrong_form("shape", str(list(want.shape)), got, output)
-        for index, (claim, want) in enumerate(pairs):
-            if claim[1] != str(want.dtype):
-                raise _wrong_form("dtype", str(want.dtype), claim[1], index if len(pairs) > 1 else None)
-        for claim, want in pairs:
-            if self._cuda and claim[2] != want.device.type:
-                raise _wrong_form("device", want.device.type, claim[2])
-        return tuple(_strides(claim[3], want) for claim, want in pairs)
+                return WrongValue(difference=found, output=index if len(got) > 1 else None)
+        return None
 
     def _share(self, value: object, maker: str = "get_inputs()") -> tuple[SharedTensors, Parcel]:
         try:
@@ -245,13 +212,36 @@ class Trials:
         return shared, parcel
 
 
+def _check_form(answer: dict[str, Any], expected: trees.Tree, *, cuda: bool) -> Strides:
+    """Compare structure, shapes, dtypes as claimed, which the data must confirm; return the strides."""
+    claimed = answer.get("leaves")
+    structure = expected.signature()
+    if answer.get("structure") != structure or not isinstance(claimed, list):
+        raise _wrong_form("structure", structure, answer.get("structure"))
+    claimed += [None] * len(expected.leaves)  # what it does not claim is wrong
+    pairs = list(zip(claimed, expected.leaves, strict=False))
+    several = len(pairs) > 1
+    for index, (claim, want) in enumerate(pairs):
+        got = claim[0] if isinstance(claim, list) and len(claim) == 4 else None
+        if got != list(want.shape):
+            raise _wrong_form("shape", list(want.shape), got, index if several else None)
+    for index, (claim, want) in enumerate(pairs):
+        if claim[1] != str(want.dtype):
+            raise _wrong_form("dtype", want.dtype, claim[1], index if several else None)
+    for claim, want in pairs:
+        if cuda and claim[2] != want.device.type:
+            raise _wrong_form("device", want.device.type, claim[2])
+    return tuple(_strides(claim[3], want) for claim, want in pairs)
+
+
 def _wrong_form(
     part: Literal["structure", "shape", "dtype", "device"],
-    expected: str,
+    expected: object,
     got: object,
     output: int | None = None,
 ) -> CandidateFailed:
-    return CandidateFailed(WrongForm(part=part, expected=expected, got=_short(got), output=output))
+    wrong = WrongForm(part=part, expected=_short(expected), got=_short(got), output=output)
+    return CandidateFailed(wrong)
 
 
 def _nearer(

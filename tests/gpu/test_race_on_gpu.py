@@ -45,7 +45,7 @@ def module(forward: str, inputs: str, name: str = "Model", top: str = "", init: 
 
 
 def reference_of(inputs: str, forward: str = "return args[0] * 2") -> Reference:
-    return Reference(module(forward, inputs), "key", Seeds(b"key"), "fp32", cuda=True)
+    return Reference(module(forward, inputs), Seeds(b"key"), "fp32", cuda=True)
 
 
 @pytest.fixture(scope="module")

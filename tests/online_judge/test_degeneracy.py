@@ -21,7 +21,7 @@ def get_init_inputs():
 
 def reference(result: str, inputs: str = "torch.randn(8, 64)") -> Reference:
     source = TEMPLATE.format(result=result, inputs=inputs)
-    return Reference(source, "key", Seeds(b"key"), "fp32", cuda=False)
+    return Reference(source, Seeds(b"key"), "fp32", cuda=False)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ Rounding = Callable[[Any], Any]
 
 def grades(rounding: Rounding, source: str = CHAIN, dtype: Any = "fp32") -> tuple[Graded, ...]:
     """Grade a candidate that rounds the operands of each product of the chain."""
-    problem = Problem(Reference(source, "key", Seeds(b"chain"), dtype, cuda=False))
+    problem = Problem(Reference(source, Seeds(b"chain"), dtype, cuda=False))
     reference = problem.reference
     inputs = reference.inputs("trial")
     expected = reference.outputs([inputs[0].clone()], "trial")
@@ -82,7 +82,7 @@ def test_the_reference_has_an_error_of_its_own() -> None:
 def test_strict_limit_fits_the_sums_and_the_oracle(body: str, size: int, ulps: int) -> None:
     source = PLAIN.replace("return x\n", f"return {body}\n").replace("x = x * layer.weight.mean(0)", "pass")
     source = source.replace("torch.rand(64, 128)", f"torch.rand(64, {size})")
-    problem = Problem(Reference(source, "key", Seeds(b"sum"), "fp32", cuda=False))
+    problem = Problem(Reference(source, Seeds(b"sum"), "fp32", cuda=False))
     inputs = problem.reference.inputs("trial")
     expected = problem.reference.outputs([inputs[0].clone()], "trial")
     (grade,) = Grading(problem, inputs, "trial", expected).grade(expected.leaves)
@@ -119,7 +119,7 @@ def test_products_that_hardly_count_leave_the_constants() -> None:
         "for layer in self.layers:\n            x = layer(x)",
         "x = (x[:, :, None] * x[:, None]).sum(2) + 1e-5 * self.layers[0](x)",
     )
-    problem = Problem(Reference(source, "key", Seeds(b"chain"), "fp32", cuda=False))
+    problem = Problem(Reference(source, Seeds(b"chain"), "fp32", cuda=False))
     inputs = problem.reference.inputs("trial")
     expected = problem.reference.outputs([inputs[0].clone()], "trial")
     cut = emulation.truncated(inputs[0])
@@ -136,7 +136,7 @@ def test_products_that_hardly_count_leave_the_constants() -> None:
 )
 def test_looseness_is_relative_to_spread_or_size(output: str, loose: bool) -> None:
     source = CHAIN.replace("return x\n", f"return {output}\n").replace("x = layer(x)", "pass")
-    assert Problem(Reference(source, "key", Seeds(b"l"), "fp32", cuda=False)).is_loose(0.05) is loose
+    assert Problem(Reference(source, Seeds(b"l"), "fp32", cuda=False)).is_loose(0.05) is loose
 
 
 def test_half_precision_tasks_are_not_emulated() -> None:

@@ -38,8 +38,8 @@ def leave(answer: dict[str, Any], inputs: MappedTensors, outputs: MappedTensors)
 def called(source: str = REFERENCE, spoil: Spoil = leave, **options: Any) -> Called:
     """One call of a candidate that computes with the reference, then spoils what it tells and leaves."""
     seeds = Seeds(b"key")
-    problem = Problem(Reference(source, "key", seeds, "fp32", cuda=False))
-    truth = Reference(source, "key", seeds, "fp32", cuda=False)
+    problem = Problem(Reference(source, seeds, "fp32", cuda=False))
+    truth = Reference(source, seeds, "fp32", cuda=False)
 
     def reply(order: Any, fds: list[int]) -> list[bytes]:
         assert isinstance(order, Forward)
@@ -218,7 +218,7 @@ def test_memory_is_given_back_call_by_call(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_construction_and_weights_are_what_the_candidate_process_says_plainly() -> None:
-    problem = Problem(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
+    problem = Problem(Reference(REFERENCE, Seeds(b"key"), "fp32", cuda=False))
     answers = iter([{"changed": True}, {"changed": 1}, {}, {"loaded": True}, {"loaded": "yes"}])
     with scripted(lambda order, fds: [json.dumps(next(answers)).encode()]) as candidate:
         one = Trials(candidate.dialogue, problem, 0.05, nullcontext)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
+import numpy
 import torch
 
 from online_judge.evaluator.correctness import patterns
@@ -18,16 +18,11 @@ MAX_EXAMPLES = 5
 def difference(
     got: torch.Tensor, want: torch.Tensor, tolerance: float, *, unit: float = 1.0
 ) -> Difference | None:
-    """None when ``got`` is ``want`` within ``|got - want| <= tolerance * (unit + |want|)``.
+    """Return None when ``got`` is ``want`` within ``|got - want| <= tolerance * (unit + |want|)``.
 
     Both have the same shape and dtype. Integers and booleans must be equal. NaN and infinities
     must be exactly where the expected output has them; elements that deviate there are ``nonfinite``.
-
-    Args:
-        got: the output.
-        want: what was expected.
-        tolerance: relative, and absolute in units of ``unit``.
-        unit: how much larger the output is than that of the problem's own inputs, for variants of these.
+    ``unit`` is how much larger the output is than that of the problem's own inputs, for variants of these.
     """
     left, right = got.reshape(-1), want.reshape(-1)
     exact = not (want.is_floating_point() or want.is_complex())
@@ -57,7 +52,7 @@ def difference(
 
 
 def equals(got: torch.Tensor, want: torch.Tensor, tolerance: float, *, unit: float = 1.0) -> bool:
-    """Whether :func:`difference` finds none; ``got`` may be a single element, which stands for all."""
+    """Say whether :func:`difference` finds none; ``got`` may be a single element, which counts for all."""
     right = want.reshape(-1)
     left = got.expand(right.numel()) if got.dim() == 0 else got.reshape(-1)
     for start in range(0, right.numel(), _CHUNK):
@@ -69,13 +64,10 @@ def equals(got: torch.Tensor, want: torch.Tensor, tolerance: float, *, unit: flo
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of two tensors, compared.
+    """A part of two tensors, compared: which elements are wrong, and absolute differences of finite ones.
 
-    Attributes:
-        bad: which elements are wrong.
-        error: absolute differences, 0 where either is not finite.
-        odd: which elements are not finite where they should be, or should not be and are.
-        both: which are finite on both sides; like ``odd``, None for integers and booleans.
+    Elements that are ``odd`` are finite on one side alone or infinite in other ways, those that are ``both``
+    are finite on both sides; None for integers and booleans.
     """
 
     bad: torch.Tensor
@@ -99,7 +91,7 @@ def _compare(a: torch.Tensor, b: torch.Tensor, tolerance: float, unit: float) ->
 def _some_wrong(
     left: torch.Tensor, right: torch.Tensor, tolerance: float, unit: float, wrong: int
 ) -> torch.Tensor:
-    """Flat indices of wrong elements in rising order: all, or a random part where there are many."""
+    """Return flat indices of wrong elements in rising order: all, or a random part where there are many."""
     generator = torch.Generator().manual_seed(0)
     found: list[torch.Tensor] = []
     for start in range(0, right.numel(), _CHUNK):
@@ -114,15 +106,9 @@ def _some_wrong(
 
 
 def _unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    index: list[int] = []
-    for size in reversed(shape):
-        index.append(flat % size)
-        flat //= size
-    return tuple(reversed(index))
+    return tuple(int(index) for index in numpy.unravel_index(flat, shape))
 
 
 def _show(value: torch.Tensor) -> str:
     number = value.item()
-    if isinstance(number, float):
-        return f"{number:.6g}" if math.isfinite(number) else str(number)
-    return str(number)
+    return f"{number:.6g}" if isinstance(number, float) else str(number)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 
@@ -17,22 +16,18 @@ _OTHER = "degeneracy, other inputs"
 
 
 def check(reference: Reference, tolerance: float) -> list[str]:
-    """Trivial answers that would pass ``|got - want| <= tolerance + tolerance * |want|``.
+    """Return trivial answers that would pass ``|got - want| <= tolerance + tolerance * |want|``.
 
-    Returns:
-        Of these: ``constant`` (the answer to other inputs), ``zeros``, ``mean`` (each output filled
-        with the mean of the answer to other inputs), ``first-row`` (each output repeats its first
-        row), ``input`` (an input as it is). All outputs must pass; empty for a sound problem.
-
-    Raises:
-        ReferenceFailed: the reference raises.
+    These are ``constant`` (the answer to other inputs), ``zeros``, ``mean`` (each output filled with the mean
+    of the answer to other inputs), ``first-row`` (each output repeats its first row), ``input`` (an input as
+    it is). All outputs must pass; empty for a sound problem.
     """
     inputs = reference.inputs(_TRIAL)
     given = [leaf.clone() for leaf in costs.leaves_of(inputs)]
     wanted = reference.outputs(inputs, _TRIAL).leaves
     del inputs
     other = reference.outputs(reference.inputs(_OTHER), _TRIAL).leaves
-    answers: dict[str, Callable[[int, Any], Sequence[Any]]] = {
+    answers: dict[str, Callable[[int, torch.Tensor], Sequence[torch.Tensor]]] = {
         "constant": lambda index, want: other[index : index + 1],
         "zeros": lambda index, want: [torch.zeros((), dtype=want.dtype, device=want.device)],
         "mean": lambda index, want: [_typical(leaf) for leaf in other[index : index + 1]],
@@ -50,11 +45,7 @@ def check(reference: Reference, tolerance: float) -> list[str]:
 
 
 def constant_inputs(reference: Reference) -> bool:
-    """Whether ``get_inputs`` gives the same contents under different seeds.
-
-    Raises:
-        ReferenceFailed: ``get_inputs`` raises.
-    """
+    """Say whether ``get_inputs`` gives the same contents under different seeds."""
     first, second = (trees.take_apart(reference.inputs(trial)) for trial in (_TRIAL, _OTHER))
     return first.signature() == second.signature() and all(
         one.shape == other.shape and comparison.equals(one, other, 0.0)
@@ -62,13 +53,13 @@ def constant_inputs(reference: Reference) -> bool:
     )
 
 
-def _passes(answer: Any, want: Any, tolerance: float) -> bool:
+def _passes(answer: torch.Tensor, want: torch.Tensor, tolerance: float) -> bool:
     fits = answer.dtype == want.dtype and (answer.dim() == 0 or answer.shape == want.shape)
     return bool(fits) and comparison.equals(answer, want, tolerance)
 
 
-def _typical(leaf: Any) -> Any:
-    """The mean of the finite elements in the output's dtype; the first element of whole numbers."""
+def _typical(leaf: torch.Tensor) -> torch.Tensor:
+    """Return the mean of the finite elements in the output's dtype; the first element of whole numbers."""
     if not leaf.is_floating_point():
         return leaf.reshape(-1)[0] if leaf.numel() else leaf.new_zeros(())
     finite = torch.isfinite(leaf)
@@ -76,5 +67,5 @@ def _typical(leaf: Any) -> Any:
     return (total / finite.sum().clamp(min=1)).to(leaf.dtype)
 
 
-def _first_row(want: Any) -> list[Any]:
+def _first_row(want: torch.Tensor) -> list[torch.Tensor]:
     return [want[:1].expand_as(want)] if want.dim() > 1 and want.shape[0] > 1 else []

@@ -69,12 +69,7 @@ class Draws:
         self._loads = loads and bool(problem.reference.weights)
 
     def run(self) -> list[StaleWeights]:
-        """Make all draws.
-
-        Raises:
-            CandidateFailed: an output is wrong under weights that the candidate constructs itself, or what a
-                call raises.
-        """
+        """Make all draws; raises where outputs are wrong under weights that the candidate made itself."""
         found: list[StaleWeights] = []
         for weights, inputs in _SCALES if self._loose else _SCALES[:1]:
             name = f"{self._job}:weights" if weights == 1.0 else f"{self._job}:weights:{weights:g}"

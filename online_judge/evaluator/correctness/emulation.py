@@ -15,25 +15,12 @@ from online_judge.common import modules, trees
 from online_judge.evaluator.correctness import oracles
 
 _DROPPED_BITS = 13  # of float32's 23 bits of mantissa; TF32 keeps 10
-_OPERANDS: dict[str, tuple[int, int]] = {
-    "mm": (0, 1),
-    "bmm": (0, 1),
-    "mv": (0, 1),
-    "dot": (0, 1),
-    "addmm": (1, 2),
-    "addmv": (1, 2),
-    "addbmm": (1, 2),
-    "baddbmm": (1, 2),
-    "addmm_": (1, 2),
-    "addmv_": (1, 2),
-    "addbmm_": (1, 2),
-    "baddbmm_": (1, 2),
-    "_addmm_activation": (1, 2),
-    "convolution": (0, 1),
+# positions of both operands among the arguments of an aten operation
+_OPERANDS = {
+    **dict.fromkeys(("mm", "bmm", "mv", "dot", "convolution"), (0, 1)),
+    **dict.fromkeys(("addmm", "addmv", "addbmm", "baddbmm", "_addmm_activation"), (1, 2)),
+    **dict.fromkeys(("addmm_", "addmv_", "addbmm_", "baddbmm_"), (1, 2)),
 }
-"""Positions of both operands among the arguments of an aten operation."""
-
-Rounding = Callable[[torch.Tensor], torch.Tensor]
 
 
 def truncated(operand: torch.Tensor) -> torch.Tensor:
@@ -47,26 +34,21 @@ def rounded_to_bf16(operand: torch.Tensor) -> torch.Tensor:
     return operand.to(torch.bfloat16).to(torch.float32)
 
 
-ROUNDINGS: dict[Tier, Rounding] = {"tf32": truncated, "half": rounded_to_bf16}
+ROUNDINGS: dict[Tier, Callable[[torch.Tensor], torch.Tensor]] = {"tf32": truncated, "half": rounded_to_bf16}
 
 
-def outputs(model: Any, inputs: list[Any], tier: Tier, seed: int) -> trees.Tree | None:
-    """Call ``model`` once, its products in float32 with operands rounded as a kernel of ``tier`` does.
+def outputs(model: torch.nn.Module, inputs: list[Any], tier: Tier, seed: int) -> trees.Tree | None:
+    """Call ``model`` once on ``inputs``, which stay, its products in float32 with rounded operands.
 
-    Args:
-        model: its buffers may change.
-        inputs: stay as they are.
-        tier: ``tf32`` truncates operands to 10 bits of mantissa, ``half`` rounds them to bfloat16.
-        seed: set before the call.
-
-    Returns:
-        None where the call makes no product, or fails in this form (too little memory, for example).
+    Tier ``tf32`` truncates operands to 10 bits of mantissa, ``half`` rounds them to bfloat16. ``seed`` is set
+    before the call; buffers may change. None where the call makes no product, or fails in this form (too
+    little memory, for example).
     """
     try:
         with torch.no_grad(), oracles.highest_precision(), _plain_kernels(), _Products(tier) as products:
             modules.seed_everything(seed)
             tree = trees.take_apart(model(*oracles.copied(inputs)))
-    except (RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError, AssertionError):
+    except oracles.REFUSALS:
         return None
     return tree if products.seen else None
 
@@ -90,8 +72,7 @@ class _Products(TorchDispatchMode):  # type: ignore[misc]
             given[place] = self._rounding(given[place])
         if name != "convolution":
             return func(*given, **(kwargs or {}))
-        # one product, and slow without these
-        with _enabled(torch.backends.cudnn, True), _enabled(torch.backends.mkldnn, True):
+        with _libraries(True):  # one product, and slow without these
             return func(*given, **(kwargs or {}))
 
 
@@ -101,22 +82,21 @@ def _plain_kernels() -> Iterator[None]:
     fast_path = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
-        with (
-            sdpa_kernel(SDPBackend.MATH),
-            _enabled(torch.backends.cudnn, False),
-            _enabled(torch.backends.mkldnn, False),
-        ):
+        with sdpa_kernel(SDPBackend.MATH), _libraries(False):
             yield
     finally:
         torch.backends.mha.set_fastpath_enabled(fast_path)
 
 
 @contextlib.contextmanager
-def _enabled(backend: Any, value: bool) -> Iterator[None]:
-    """Switch a backend on or off within the block."""
-    before = backend.enabled
-    backend.enabled = value
+def _libraries(value: bool) -> Iterator[None]:
+    """Switch cuDNN and oneDNN on or off within the block."""
+    backends = (torch.backends.cudnn, torch.backends.mkldnn)
+    before = [backend.enabled for backend in backends]
     try:
+        for backend in backends:
+            backend.enabled = value
         yield
     finally:
-        backend.enabled = before
+        for backend, enabled in zip(backends, before, strict=True):
+            backend.enabled = enabled

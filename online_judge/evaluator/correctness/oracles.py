@@ -14,49 +14,55 @@ from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import deviation
 from online_judge.evaluator.correctness.tiers import OracleKind
 
-_DTYPES: dict[OracleKind, Any] = {"fp64": torch.float64, "fp32": torch.float32}
+REFUSALS = (RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError, AssertionError)
+"""What a module raises that does not work in another precision than its own, which is no failure."""
+_DTYPES: dict[OracleKind, torch.dtype] = {"fp64": torch.float64, "fp32": torch.float32}
+_MATMUL = ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
 # beside weights and inputs, in units of these and the outputs: what a forward call holds on its way
-_WORKING_ROOM = 3
+_WORKING_SPACE = 3
 # two runs that differ by more than this share of the spread were drawn differently, not rounded
 _DRAWN = 1e-3
 
 
-def run(model: Any, inputs: list[Any], kind: OracleKind, seed: int, *, cuda: bool) -> trees.Tree | None:
-    """Outputs of a copy of ``model`` on copies of ``inputs``, both in the precision of ``kind``.
+def run(
+    model: torch.nn.Module, inputs: list[Any], kind: OracleKind, seed: int, *, cuda: bool
+) -> trees.Tree | None:
+    """Call a copy of ``model`` on copies of ``inputs``, both in the precision of ``kind``.
 
     None where it refuses that precision, or memory does not suffice.
     """
     dtype = _DTYPES[kind]
     if cuda and not _fits(model, inputs, dtype):
         return None
+    before = torch.get_default_dtype()
     try:
-        with torch.no_grad(), highest_precision(), _default_dtype(dtype):
+        torch.set_default_dtype(dtype)
+        with torch.no_grad(), highest_precision():
             wide = _widened(copy.deepcopy(model), dtype)
-            given = copied([trees.map_leaves(value, lambda leaf: cast(leaf, dtype)) for value in inputs])
+            given = [
+                trees.map_leaves(value, lambda leaf: modules.cast_floating(leaf, dtype))
+                for value in copied(inputs)
+            ]
             modules.seed_everything(seed)
             tree = trees.take_apart(wide(*given))
             if cuda:
                 torch.cuda.synchronize()
-    except (RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError, AssertionError):
-        return None  # it runs in its own precision: what it says to another one is no failure
+    except REFUSALS:
+        return None
     finally:
+        torch.set_default_dtype(before)
         if cuda:
             torch.cuda.empty_cache()
     return tree
 
 
 def copied(inputs: list[Any]) -> list[Any]:
-    """The same inputs in memory of their own."""
+    """Return the same inputs in memory of their own."""
     return [trees.map_leaves(value, lambda leaf: leaf.detach().clone()) for value in inputs]
 
 
-def cast(leaf: Any, dtype: Any) -> Any:
-    """Floating tensors in ``dtype``; others as they are."""
-    return modules.cast_floating(leaf, dtype)
-
-
 def differ(first: trees.Tree, second: trees.Tree) -> bool:
-    """Whether two runs of one module on one input differ by more than rounding."""
+    """Say whether two runs of one module on one input differ by more than rounding."""
     if first.signature() != second.signature():
         return True
     for one, other in zip(first.leaves, second.leaves, strict=True):
@@ -70,13 +76,12 @@ def differ(first: trees.Tree, second: trees.Tree) -> bool:
 
 @contextlib.contextmanager
 def highest_precision() -> Iterator[None]:
-    """No TF32 and no reduced-precision sums within."""
+    """Allow no TF32 and no reduced-precision sums within."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    names = ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
-    before = {name: getattr(matmul, name) for name in names}
+    before = {name: getattr(matmul, name) for name in _MATMUL}
     convolutions = cudnn.allow_tf32
     try:
-        for name in names:
+        for name in _MATMUL:
             setattr(matmul, name, False)
         cudnn.allow_tf32 = False
         yield
@@ -88,7 +93,7 @@ def highest_precision() -> Iterator[None]:
 
 @contextlib.contextmanager
 def tf32_allowed() -> Iterator[None]:
-    """TF32 in matrix products and convolutions within."""
+    """Allow TF32 in matrix products and convolutions within."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
     before = matmul.allow_tf32, cudnn.allow_tf32
     matmul.allow_tf32 = cudnn.allow_tf32 = True
@@ -98,31 +103,21 @@ def tf32_allowed() -> Iterator[None]:
         matmul.allow_tf32, cudnn.allow_tf32 = before
 
 
-def _widened(model: Any, dtype: Any) -> Any:
-    """``model`` in ``dtype``, and the plain tensors that its modules hold as attributes."""
+def _widened(model: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
+    """Return ``model`` in ``dtype``, with the plain tensors that its modules hold as attributes."""
     for module in model.modules():
         for name, value in list(vars(module).items()):
             if isinstance(value, torch.Tensor):
-                setattr(module, name, cast(value, dtype))
+                setattr(module, name, modules.cast_floating(value, dtype))
     return model.to(dtype)
 
 
-def _fits(model: Any, inputs: list[Any], dtype: Any) -> bool:
-    """Whether the GPU has memory for a widened copy and its intermediate results."""
+def _fits(model: torch.nn.Module, inputs: list[Any], dtype: torch.dtype) -> bool:
+    """Say whether the GPU has memory for a widened copy and its intermediate results."""
     held = [*model.parameters(), *model.buffers(), *costs.leaves_of(inputs)]
     need = sum(
         int(leaf.numel()) * int(dtype.itemsize if leaf.is_floating_point() else leaf.element_size())
         for leaf in held
     )
     torch.cuda.empty_cache()
-    return need * (1 + _WORKING_ROOM) <= int(torch.cuda.mem_get_info()[0])
-
-
-@contextlib.contextmanager
-def _default_dtype(dtype: Any) -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
+    return need * (1 + _WORKING_SPACE) <= int(torch.cuda.mem_get_info()[0])

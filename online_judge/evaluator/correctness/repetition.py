@@ -25,13 +25,8 @@ _WRONG_LIMIT = Limit(rms=1e-2, peak=float("inf"))
 def repeat(trials: Trials, name: str, first: Called) -> tuple[dict[str, Any], EqualCallsDiffer | None]:
     """Make the graded call ``name`` again, several times.
 
-    Outputs may differ from the first ones as far as the precision that these reach allows.
-
-    Returns:
-        What the candidate's process observed in the first repeated call, and whether bits differ.
-
-    Raises:
-        CandidateFailed: outputs differ by more, or what the call raises.
+    Outputs may differ from the first ones as far as the precision that these reach allows, else
+    CandidateFailed is raised. Returns what the first repeated call observed, and whether bits differ.
     """
     observed: dict[str, Any] = {}
     largest: float | None = None

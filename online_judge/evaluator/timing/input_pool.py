@@ -51,15 +51,9 @@ class InputPool:
             [_in_memory_order(tree.leaves[leaf], place) for tree in trees]
             for leaf, place in enumerate(places)
         ]
-        everywhere = [tuple(place.moved(row * self.set_bytes) for place in places) for row in range(count)]
-        per = len(places)
-        shape = [
-            put_together(trees[0].shape, tuple(Slot(per * row + leaf) for leaf in range(per)))
-            for row in range(count)
-        ]
-        self.parcel: Parcel = self.shared.parcel(shape, tuple(place for row in everywhere for place in row))
+        self.parcel = repeated(self.shared, trees[0].shape, places, count, self.set_bytes)
         leaves = tuple(self.shared.view(place) for place in self.parcel.places)
-        self.sets: list[list[Any]] = put_together(shape, leaves)
+        self.sets: list[list[Any]] = put_together(self.parcel.shape, leaves)
         self._mix(1.0)
 
     def refresh(self, *, whole: bool = False) -> None:
@@ -115,6 +109,16 @@ def rows(shared: SharedTensors, places: tuple[Place, ...], count: int, stride: i
         row = Place(place.offset, (count, place.nbytes // size), (stride // size, 1), place.dtype)
         found.append(shared.view(row))
     return found
+
+
+def repeated(shared: SharedTensors, shape: Any, places: tuple[Place, ...], count: int, stride: int) -> Parcel:
+    """Describe ``count`` trees of one shape, one every ``stride`` bytes."""
+    per = len(places)
+    shapes = [
+        put_together(shape, tuple(Slot(per * row + leaf) for leaf in range(per))) for row in range(count)
+    ]
+    everywhere = tuple(place.moved(row * stride) for row in range(count) for place in places)
+    return shared.parcel(shapes, everywhere)
 
 
 def _in_memory_order(leaf: torch.Tensor, place: Place) -> torch.Tensor:

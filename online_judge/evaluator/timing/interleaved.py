@@ -22,18 +22,11 @@ from online_judge.common.timing import Block
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison
 from online_judge.evaluator.dialogue import BlockRefused, CandidateGone, Dialogue
-from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.timing import clock_check, speedup
 from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.setup import SLOW_MS, WARMUP_S, TimingSetup
+from online_judge.protocol import observations as noted
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.observations import (
-    InputsChanged,
-    Observation,
-    TimedOutputLate,
-    TimedOutputWrong,
-    UnjoinedStream,
-)
 from online_judge.protocol.orders import Block as BlockOrder
 from online_judge.protocol.orders import Prepare
 
@@ -107,7 +100,7 @@ class Outcome:
 
     candidate: Side = field(default_factory=Side)
     reference: Side = field(default_factory=Side)
-    observations: list[Observation] = field(default_factory=list)
+    observations: list[noted.Observation] = field(default_factory=list)
     copy_ms: float = 0.0
     quiet: bool = True
     alone_ms: float | None = None
@@ -136,9 +129,7 @@ class InterleavedTiming:
     def __init__(
         self,
         dialogue: Dialogue,
-        problem: Problem,
         setup: TimingSetup,
-        name: str,
         rng: random.Random,
         trials: int,
         tolerance: float,
@@ -146,9 +137,8 @@ class InterleavedTiming:
     ) -> None:
         """``rng`` makes hidden choices; ``trials`` timed calls are enough, on these ``cores`` of the CPU."""
         self._dialogue = dialogue
-        self._reference = problem.reference
+        self._reference = setup.reference
         self._setup = setup
-        self._name = name
         self._rng = rng
         self._trials = max(trials, MIN_SAMPLES)
         self._tolerance = tolerance
@@ -206,7 +196,7 @@ class InterleavedTiming:
         for got, want in zip(kept.got, kept.want, strict=True):
             found = comparison.difference(got, want, self._tolerance)
             if found is not None:
-                wrong = TimedOutputWrong(
+                wrong = noted.TimedOutputWrong(
                     round=kept.round,
                     call=kept.call,
                     wrong=found.wrong,
@@ -218,17 +208,18 @@ class InterleavedTiming:
 
     def _warm_candidate_up(self) -> tuple[int, float]:
         """Return how many calls that took, and the claimed wall milliseconds of the fastest one."""
-        assert self._setup.outputs is not None
+        setup = self._setup
+        assert setup.outputs is not None
         order = Prepare(
-            inputs=self._setup.pool.parcel,
-            outputs=self._setup.outputs,
-            seed=self._reference.call_seed(self._name),
+            inputs=setup.pool.parcel,
+            outputs=setup.outputs,
+            seed=self._reference.call_seed(setup.name),
             reseed=self._reference.stochastic,
             least_s=WARMUP_S,
             cores=self._cores,
         )
         begin = time.perf_counter()
-        answer = self._dialogue.ask(Stage.TIMING, order, self._setup.shared_tensors)
+        answer = self._dialogue.ask(Stage.TIMING, order, setup.shared_tensors)
         took_ms = (time.perf_counter() - begin) * 1e3
         calls, best = answer.get("calls"), answer.get("best_ms")
         if not isinstance(best, float) or not isinstance(calls, int) or not 0 < best < 1e9 or calls < 1:
@@ -256,7 +247,7 @@ class InterleavedTiming:
                 self._round(outcome, number + extra, BlockOrder(theirs, kind="graph"), ours)
         except BlockRefused as refused:
             if "unjoined" in str(refused).lower():
-                outcome.observations.append(UnjoinedStream())
+                outcome.observations.append(noted.UnjoinedStream())
 
     def _round(self, outcome: Outcome, number: int, order: BlockOrder, ours: int) -> None:
         """Run the candidate on fresh argument lists, then the reference on ``ours`` of them."""
@@ -284,7 +275,7 @@ class InterleavedTiming:
         sums = [costs.checksum(output) for output in got_whole] if self._large else []
         self._dialogue.clock("reference", Stage.TIMING.value)
         if not written and not setup.pool.is_unchanged(guarded, copies[guarded]):
-            outcome.observations.append(InputsChanged(timed_call=guarded))
+            outcome.observations.append(noted.InputsChanged(timed_call=guarded))
         setup.pool.put_back(copies)  # the reference is to see what the candidate was given
         marked = order.kind == "marked"
         try:
@@ -301,7 +292,7 @@ class InterleavedTiming:
             if self._large:
                 self._compare(outcome, audit)
                 if [costs.checksum(output) for output in got_whole] != sums:
-                    outcome.observations.append(TimedOutputLate(round=number, call=whole))
+                    outcome.observations.append(noted.TimedOutputLate(round=number, call=whole))
             else:
                 self._audits.append(audit)
 

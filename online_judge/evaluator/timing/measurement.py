@@ -16,14 +16,8 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.timing import clock_check, speedup
 from online_judge.evaluator.timing.clock_check import Clocks
 from online_judge.evaluator.timing.interleaved import Outcome, Side
+from online_judge.protocol import observations as noted
 from online_judge.protocol.measurement import DeviceUse, GpuState, HostClock, Timing
-from online_judge.protocol.observations import (
-    BaselineMoved,
-    ClocksDisagree,
-    DeviceWorksOn,
-    Observation,
-    UnevenCalls,
-)
 
 DRIFT = 0.03
 DISTRUST = 0.15
@@ -43,15 +37,9 @@ def measured(
 ) -> Timing:
     """Return the numbers of an interleaved timing, and what is odd about them.
 
-    Args:
-        outcome: of the timing.
-        hold: of the device, for its length.
-        problem: with the clean baseline and the cost of a call.
-        request: whose clean baseline counts.
-        recorded_ms: a recorded reference time that takes the place of the measured one.
-        extra_ms: how much longer copying one call's outputs takes than copying the reference's.
-        states: of the GPU before and after.
-        hardware: name of the GPU.
+    ``hold`` is that of the device for its length, ``recorded_ms`` takes the place of the measured baseline,
+    ``extra_ms`` is how much longer copying one call's outputs takes than copying the reference's, and
+    ``states`` are those of the GPU before and after.
     """
     candidate, reference = outcome.candidate, outcome.reference
     observations = list(outcome.observations)
@@ -124,7 +112,7 @@ def _copy_ms(source: torch.Tensor, to: torch.Tensor, stopwatch: Stopwatch) -> fl
 
 
 def _score(
-    side: Side, clocks: Clocks, copy_ms: float, observations: list[Observation], *, quiet: bool
+    side: Side, clocks: Clocks, copy_ms: float, observations: list[noted.Observation], *, quiet: bool
 ) -> float:
     """Return a candidate's milliseconds: GPU time where the evaluator's clock confirms it, else wall time.
 
@@ -133,9 +121,9 @@ def _score(
     was hidden; where the calls cannot be captured, or others were at work, nobody knows, and the wall counts.
     """
     if clocks.runs_on:
-        observations.append(DeviceWorksOn(tail_ms=clocks.tail_ms, claimed_ms=clocks.claimed_ms))
+        observations.append(noted.DeviceWorksOn(tail_ms=clocks.tail_ms, claimed_ms=clocks.claimed_ms))
     if side.mean_ms > clock_check.RATIO * side.gpu_ms:
-        observations.append(UnevenCalls(median_ms=side.gpu_ms, mean_ms=side.mean_ms))
+        observations.append(noted.UnevenCalls(median_ms=side.gpu_ms, mean_ms=side.mean_ms))
         return max(side.mean_ms, side.e2e_ms - copy_ms)
     if not clocks.disagree and not clock_check.launch_bound(side.gpu_ms, side.e2e_ms, copy_ms):
         return side.gpu_ms
@@ -144,7 +132,7 @@ def _score(
     longest_ms = side.e2e_ms if graph_ms is None else graph_ms
     counted_ms = side.gpu_ms if explained else max(longest_ms - copy_ms, side.gpu_ms)
     observations.append(
-        ClocksDisagree(
+        noted.ClocksDisagree(
             gpu_ms=side.gpu_ms,
             wall_ms=side.e2e_ms,
             graph_ms=graph_ms,
@@ -158,7 +146,7 @@ def _score(
 
 
 def _baseline(
-    gpu_ms: float, clean_ms: float | None, alone_ms: float | None, observations: list[Observation]
+    gpu_ms: float, clean_ms: float | None, alone_ms: float | None, observations: list[noted.Observation]
 ) -> float:
     """Return the baseline's time; where it is much slower than without the candidate, the latter counts.
 
@@ -169,7 +157,9 @@ def _baseline(
         return gpu_ms
     without_ms = clean_ms if alone_ms is None else alone_ms
     counts = without_ms if is_slowed(gpu_ms, without_ms) else gpu_ms
-    observations.append(BaselineMoved(gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=alone_ms, counted_ms=counts))
+    observations.append(
+        noted.BaselineMoved(gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=alone_ms, counted_ms=counts)
+    )
     return counts
 
 

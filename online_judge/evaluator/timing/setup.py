@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -14,9 +15,8 @@ from online_judge.common.timing import Stopwatch, l2_bytes
 from online_judge.common.trees import Slot
 from online_judge.evaluator import costs
 from online_judge.evaluator.reference import Reference, blaming
-from online_judge.evaluator.timing import speedup
 from online_judge.evaluator.timing.clock_check import Observed
-from online_judge.evaluator.timing.input_pool import InputPool, rows
+from online_judge.evaluator.timing.input_pool import InputPool, repeated, rows
 from online_judge.protocol.shared_tensors import Parcel, Place, SharedTensors, lay_out
 
 BLOCK_MS = 25.0
@@ -46,24 +46,18 @@ class TimingSetup:
         *,
         shared: bool,
     ) -> None:
-        """Draw inputs and allocate outputs.
+        """Draw hidden inputs under ``name`` with ``rng``, and allocate outputs of the form of ``expected``.
 
-        Args:
-            reference: whose inputs, seeds and state count.
-            name: of the hidden inputs.
-            call: the reference as it is to be timed.
-            stopwatch: the evaluator's own.
-            expected: outputs of the reference, for their shapes and strides.
-            rng: of the evaluator's hidden choices.
-            shared: whether a candidate process writes outputs too, into memory of its own.
+        ``call`` is the reference as it is to be timed; ``shared`` says whether a candidate process writes
+        outputs too, into memory of its own.
 
         Raises:
             ReferenceFailed: the inputs cannot be drawn.
             DriverError: there is too little memory.
         """
-        self._reference = reference
+        self.reference = reference
         self._expected = expected
-        self._name = name
+        self.name = name
         self._call = call
         self._stopwatch = stopwatch
         bytes_in = costs.nbytes(costs.leaves_of(reference.inputs(f"{name}:size")))
@@ -89,13 +83,8 @@ class TimingSetup:
             self._received = SharedTensors(self.count * self.output_bytes, cuda=True)
             self.shared_tensors.append(self._received)
             self.received_rows = rows(self._received, places, self.count, self.output_bytes)
-            everywhere = tuple(
-                place.moved(row * self.output_bytes) for row in range(self.count) for place in places
-            )
-            slots = [
-                [Slot(row * len(places) + leaf) for leaf in range(len(places))] for row in range(self.count)
-            ]
-            self.outputs = self._received.parcel(slots, everywhere)
+            shape = [Slot(leaf) for leaf in range(len(places))]
+            self.outputs = repeated(self._received, shape, places, self.count, self.output_bytes)
         self.own_rows = rows(kept, places, self.count, self.output_bytes)
         self._own = [
             [kept.view(place.moved(row * self.output_bytes)) for place in places] for row in range(self.count)
@@ -103,7 +92,7 @@ class TimingSetup:
 
     def warm_up(self) -> tuple[int, float]:
         """Warm the reference up; return how many calls that took, and the fastest one's wall milliseconds."""
-        self._reference.begin(self._name)
+        self.reference.begin(self.name)
         with blaming("forward() fails while it is timed"):
             return self._stopwatch.warm_up(self._call, self.pool.sets, WARMUP_S)
 
@@ -128,8 +117,8 @@ class TimingSetup:
 
     def reference_block(self, sets: Sequence[int], flushes: int, *, marked: bool = True) -> Observed:
         """Run the reference on these argument lists; output ``i`` goes to row ``i`` of ``own_rows``."""
-        reseed = partial(modules.seed_everything, self._reference.call_seed(self._name))
-        self._reference.begin(self._name)
+        reseed = partial(modules.seed_everything, self.reference.call_seed(self.name))
+        self.reference.begin(self.name)
         with blaming("forward() fails while it is timed"):
             run = self._stopwatch.block(
                 self._call,
@@ -137,7 +126,7 @@ class TimingSetup:
                 self._own[: len(sets)],
                 flushes=flushes,
                 marked=marked,
-                reseed=reseed if self._reference.stochastic else None,
+                reseed=reseed if self.reference.stochastic else None,
             )
             begin = time.perf_counter()
             run.go()
@@ -154,7 +143,7 @@ class TimingSetup:
             samples += self.reference_block(sets, flushes).block.calls
             if number >= 1 and best_ms > SLOW_MS:
                 break
-        return speedup.summarise(samples).median
+        return statistics.median(samples)
 
     def copy_ms(self) -> float:
         """Return wall milliseconds of copying the outputs of a call, laid out as the reference's."""
