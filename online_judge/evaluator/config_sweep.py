@@ -130,7 +130,6 @@ class Sweep(CandidateJob):
         return equip, (inputs, weights)
 
     def _halve(self) -> None:
-        """Rank all that are ready."""
         ready, ms = self._found.ready, self._found.ms
         standing = sorted(ready, key=lambda number: ready[number])
         out: list[int] = []

@@ -60,7 +60,6 @@ def versions(tensors: Iterable[torch.Tensor]) -> list[int]:
 
 
 def storage_of(tensor: torch.Tensor) -> int:
-    """Return the address of a tensor's memory."""
     return int(tensor.untyped_storage().data_ptr())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 
@@ -13,10 +12,8 @@ from adaexplore.core.wire import Tier
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.correctness import comparison, oracles, repetition, variants
 from online_judge.evaluator.correctness.draws import Draws
-from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone, Dialogue
-from online_judge.evaluator.job import CandidateJob, Terms
-from online_judge.evaluator.leases import Leases
-from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
+from online_judge.evaluator.job import CandidateJob
 from online_judge.evaluator.reference import enough_memory
 from online_judge.evaluator.timing import gpu_state
 from online_judge.evaluator.timing.interleaved import InterleavedTiming, Outcome
@@ -38,25 +35,13 @@ _CHECKS_AGAIN = 8
 
 
 class Evaluation(CandidateJob):
-    """Evaluates one candidate."""
+    """Evaluates one candidate; what it finds is complete at the end of :meth:`run`."""
 
-    def __init__(
-        self,
-        dialogue: Dialogue,
-        problem: Problem,
-        terms: Terms,
-        leases: Leases,
-        stopwatch: Callable[[], Stopwatch],
-    ) -> None:
-        """Find nothing yet."""
-        super().__init__(dialogue, problem, terms, leases, stopwatch)
-        self._passed = 0
-        self._grades: list[Graded] = []
-        self._observations: list[noted.Observation] = []
-        self._facts: ProblemFacts | None = None
-        self._launches = Launches({}, 0, 0)
-        self._share: KernelShare | None = None
-        self._passed_without_kernels: bool | None = None
+    _passed = 0
+    _facts: ProblemFacts | None = None
+    _launches = Launches({}, 0, 0)
+    _share: KernelShare | None = None
+    _passed_without_kernels: bool | None = None
 
     def run(self) -> EvaluationResult:
         """Evaluate it.
@@ -65,6 +50,8 @@ class Evaluation(CandidateJob):
             ReferenceFailed: the reference fails, or NotEnoughMemory; says nothing about the candidate.
             CandidateGone: the candidate process died.
         """
+        self._grades: list[Graded] = []
+        self._observations: list[noted.Observation] = []
         timing: Timing | None = None
         ending: Ending = Passed()
         with ExitStack() as held:
@@ -149,7 +136,6 @@ class Evaluation(CandidateJob):
         return self._trials.call(self._name(trial), graded=trial < _GRADED_TRIALS, kept=trial == 0)
 
     def _repeat(self, first: Called) -> None:
-        """Make the first trial again: equal calls must agree."""
         seen, differing = repetition.repeat(self._trials, self._name(0), first)
         if differing is not None:
             self._observations.append(differing)
@@ -198,7 +184,6 @@ class Evaluation(CandidateJob):
             self._passed_without_kernels = False
 
     def _observe(self) -> None:
-        """Note what the candidate did to its process."""
         seen = self._dialogue.ask(Stage.FORWARD, Observe())
         self._observations.append(noted.ProcessChanges.from_claim(seen))
 
@@ -213,7 +198,6 @@ class Evaluation(CandidateJob):
         return noted.InputsChanged(result_changes=not same)
 
     def _require_tier(self) -> None:
-        """Check the precision that the request asks for, and that of the task."""
         reached = precision.worst(grade.tier for grade in self._grades)
         expected: Tier = "strict"
         if self._request.dtype_str == "fp32" and self._request.tf32 != "off":

@@ -75,10 +75,7 @@ _IDLE_BYTES = 2 * 2**30
 
 
 class Evaluator:
-    """Serves one control channel."""
-
     def __init__(self, control: Channel, spec: ProcessSpec) -> None:
-        """Touch no device yet."""
         self._control = control
         self._spec = spec
         self._cuda = spec.device == "cuda"
@@ -131,7 +128,6 @@ class Evaluator:
             return {"kind": "judge_failed", "error": text, "broken": self._context_lost()}
 
     def _judge(self, order: dict[str, Any], candidate_fd: int) -> dict[str, Any]:
-        """Do a job with a candidate."""
         request = EvaluationRequest.model_validate(order["request"])
         candidate = Channel.from_fd(candidate_fd, _ANSWER_BYTES, max_fds=0)  # it has none to give
         self._clock("reference", "")
@@ -185,7 +181,6 @@ class Evaluator:
         return {"kind": "ok"}
 
     def _problem(self, order: dict[str, Any], request: EvaluationRequest | ProblemRequest) -> Problem:
-        """Return the problem, loaded now or kept from an earlier order."""
         source = request.original_model_src
         key = text_digest(source)
         if not self._cuda and key not in self._small_enough:
@@ -217,7 +212,6 @@ class Evaluator:
         self._control.send_json({"clock": whose, "stage": stage})
 
     def _release(self) -> None:
-        """Free what was shared with the last candidate process."""
         if self._job is not None:
             self._job.free()
             self._job = None

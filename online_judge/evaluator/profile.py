@@ -37,8 +37,6 @@ _FEWEST_BLOCKS = 16
 
 
 class Profiling(CandidateJob):
-    """Profiles one candidate."""
-
     def run(self) -> ProfileResult:
         """Profile it.
 

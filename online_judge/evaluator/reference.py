@@ -16,7 +16,7 @@ import torch
 from adaexplore.core.wire import BaselineKind, DtypeName, Tier
 from online_judge.common import cuda_driver, memory_errors, modules, texts, trees
 from online_judge.evaluator import costs
-from online_judge.evaluator.correctness import emulation, oracles, variants
+from online_judge.evaluator.correctness import oracles, variants
 from online_judge.evaluator.correctness.tiers import OracleKind
 
 _REASON_CHARS = 300
@@ -38,11 +38,9 @@ class Seeds:
     """Hidden seeds of one problem and request; who knows one cannot derive another."""
 
     def __init__(self, key: bytes) -> None:
-        """Derive from ``key``."""
         self._key = key
 
     def of(self, *names: str | int) -> int:
-        """Return the 63-bit seed of this name."""
         text = ":".join(map(str, names)).encode()
         return int.from_bytes(hmac.new(self._key, text, hashlib.sha256).digest()[:8], "big") >> 1
 
@@ -170,10 +168,10 @@ class Reference:
     def emulated(self, inputs: list[Any], trial: str | int, tier: Tier) -> trees.Tree | None:
         """Call the reference on ``inputs``, which stay, with operands of all products rounded for ``tier``.
 
-        None where that is impossible, see :func:`online_judge.evaluator.correctness.emulation.outputs`.
+        None where that is impossible, see :func:`online_judge.evaluator.correctness.oracles.emulated`.
         """
         modules.restore_buffers(self._model, self._buffers)
-        tree = emulation.outputs(self._model, inputs, tier, self.call_seed(trial))
+        tree = oracles.emulated(self._model, inputs, tier, self.call_seed(trial))
         if self.cuda:
             torch.cuda.empty_cache()
         return tree
@@ -210,7 +208,6 @@ class Reference:
         return fresh, seed
 
     def restore_weights(self) -> None:
-        """Undo :meth:`reweigh` and :meth:`redraw`."""
         self._put(self.weights)
 
     def call(self, kind: BaselineKind, inputs: list[Any]) -> Callable[..., Any]:

@@ -64,7 +64,6 @@ class _RightCandidate(Dialogue):
         *,
         tuning: bool = False,
     ) -> dict[str, Any]:
-        """Call the reference where a call is asked for."""
         if isinstance(order, Reweigh):
             return {"loaded": True}
         if not isinstance(order, Forward):

@@ -82,7 +82,6 @@ class Trials:
         self._cuda = problem.reference.cuda
 
     def use_reference_time(self) -> None:
-        """Let what follows be the reference's work."""
         self._dialogue.clock("reference", Stage.FORWARD.value)
 
     def free(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy
@@ -30,8 +31,7 @@ def difference(
     wrong = nonfinite = finite = 0
     largest = summed = 0.0
     first: list[int] = []
-    for start in range(0, total, _CHUNK):
-        part = _compare(left[start : start + _CHUNK], right[start : start + _CHUNK], tolerance, unit)
+    for start, part in _compared(left, right, tolerance, unit):
         nonfinite += int(part.odd.sum()) if part.odd is not None else 0
         finite += int(part.both.sum()) if part.both is not None else 0
         wrong += int(part.bad.sum())
@@ -51,29 +51,33 @@ def difference(
     return Difference(examples, wrong, nonfinite, total, largest, average, pattern)
 
 
-def equals(got: torch.Tensor, want: torch.Tensor, tolerance: float, *, unit: float = 1.0) -> bool:
+def equals(got: torch.Tensor, want: torch.Tensor, tolerance: float) -> bool:
     """Say whether :func:`difference` finds none; ``got`` may be a single element, which counts for all."""
     right = want.reshape(-1)
     left = got.expand(right.numel()) if got.dim() == 0 else got.reshape(-1)
-    for start in range(0, right.numel(), _CHUNK):
-        part = _compare(left[start : start + _CHUNK], right[start : start + _CHUNK], tolerance, unit)
-        if bool(part.bad.any()):
-            return False
-    return True
+    return not any(bool(part.bad.any()) for _, part in _compared(left, right, tolerance, 1.0))
 
 
 @dataclass(frozen=True)
 class _Part:
     """A part of two tensors, compared: which elements are wrong, and absolute differences of finite ones.
 
-    Elements that are ``odd`` are finite on one side alone or infinite in other ways, those that are ``both``
-    are finite on both sides; None for integers and booleans.
+    Elements that are ``odd`` are not finite where they should be, or should not be and are; those that are
+    ``both`` are finite on both sides. None for integers and booleans.
     """
 
     bad: torch.Tensor
     error: torch.Tensor
     odd: torch.Tensor | None = None
     both: torch.Tensor | None = None
+
+
+def _compared(
+    left: torch.Tensor, right: torch.Tensor, tolerance: float, unit: float
+) -> Iterator[tuple[int, _Part]]:
+    """Compare part by part; gives the index of each part's first element too."""
+    for start in range(0, right.numel(), _CHUNK):
+        yield start, _compare(left[start : start + _CHUNK], right[start : start + _CHUNK], tolerance, unit)
 
 
 def _compare(a: torch.Tensor, b: torch.Tensor, tolerance: float, unit: float) -> _Part:
@@ -94,8 +98,7 @@ def _some_wrong(
     """Return flat indices of wrong elements in rising order: all, or a random part where there are many."""
     generator = torch.Generator().manual_seed(0)
     found: list[torch.Tensor] = []
-    for start in range(0, right.numel(), _CHUNK):
-        part = _compare(left[start : start + _CHUNK], right[start : start + _CHUNK], tolerance, unit)
+    for start, part in _compared(left, right, tolerance, unit):
         hits = part.bad.nonzero().reshape(-1) + start
         share = -(-_SAMPLE * hits.numel() // wrong)
         if hits.numel() > share:

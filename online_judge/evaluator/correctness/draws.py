@@ -29,8 +29,6 @@ _BEYOND_HALF = 4.0
 
 @dataclass(frozen=True)
 class _Draw:
-    """One draw, by its name and the factors of weights and inputs."""
-
     name: str
     weights: float
     inputs: float

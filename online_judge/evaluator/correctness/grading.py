@@ -60,7 +60,6 @@ class Grading:
         return [tiers.reached(*each) for each in zip(errors, self._eager, self._limits, strict=True)]
 
     def _allow(self, tier: Tier) -> None:
-        """Find the limits of a looser tier."""
         emulated = self._reference.emulated(self._inputs, self._trial, tier) if self._emulable else None
         rounded = None if emulated is None else self._errors(emulated.leaves)
         lossy = self._lossy() if tier == "tf32" or rounded is None else None
@@ -77,7 +76,6 @@ class Grading:
             limits[tier] = tiers.constant_limit(tier, strict, eager, own)
 
     def _lossy(self) -> list[Error] | None:
-        """Return errors of PyTorch itself with TF32 on, where it has that."""
         if not self._emulable or not self._reference.cuda:
             return None
         with oracles.tf32_allowed():

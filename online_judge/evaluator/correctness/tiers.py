@@ -14,7 +14,7 @@ small variation cannot hide them. What an error is compared with:
   that is a common factor of the output, no noise.
 
 Tiers ``tf32`` and ``half`` allow 1.3 times the error of the reference with the operands of its products
-rounded, see :mod:`online_judge.evaluator.correctness.emulation`; the constants here apply where that is
+rounded, see :mod:`online_judge.evaluator.correctness.oracles`; the constants here apply where that is
 impossible.
 
 Operands in float16 reach ``tf32``: they have the same mantissa, within the range of float16.

@@ -42,8 +42,6 @@ class _Look:
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to change inputs."""
-
     name: Name
     _change: Callable[[torch.Tensor, _Look, float], torch.Tensor]
 

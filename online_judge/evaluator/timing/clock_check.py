@@ -33,7 +33,6 @@ class Observed:
 
     @property
     def open_ms(self) -> float:
-        """Wall time outside the claimed span."""
         return self.wall_ms - self.block.span
 
 

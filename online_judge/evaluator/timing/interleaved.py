@@ -55,12 +55,10 @@ class Side:
 
     @property
     def samples(self) -> list[float]:
-        """All marked calls of all rounds."""
         return [call for part in self.calls for call in part]
 
     @property
     def gpu_ms(self) -> float:
-        """Median of a marked call."""
         return statistics.median(self.samples)
 
     @property
@@ -74,7 +72,6 @@ class Side:
         return statistics.median(self.plain)
 
     def add(self, seen: Observed, order: BlockOrder, calls: int | None = None) -> None:
-        """One more block of so many calls."""
         count = order.calls if calls is None else calls
         if order.kind == "marked":
             self.seen.append(seen)
@@ -209,7 +206,6 @@ class InterleavedTiming:
     def _warm_candidate_up(self) -> tuple[int, float]:
         """Return how many calls that took, and the claimed wall milliseconds of the fastest one."""
         setup = self._setup
-        assert setup.outputs is not None
         order = Prepare(
             inputs=setup.pool.parcel,
             outputs=setup.outputs,
@@ -301,7 +297,6 @@ class InterleavedTiming:
         return output if self._large else output.clone()
 
     def _hidden_places(self, calls: int) -> list[torch.Tensor]:
-        """Draw indices into each call's outputs."""
         generator = torch.Generator("cuda").manual_seed(self._rng.getrandbits(60))
         found = []
         for held in self._setup.own_rows:

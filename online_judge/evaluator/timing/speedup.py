@@ -15,7 +15,6 @@ TRIM = 0.05
 
 
 def summarise(samples_ms: Sequence[float]) -> Times:
-    """Return statistics of all samples of one side."""
     ordered = sorted(samples_ms)
     cut = int(len(ordered) * TRIM)
     kept = ordered[cut : len(ordered) - cut]
