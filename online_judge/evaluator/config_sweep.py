@@ -205,7 +205,9 @@ class Sweep(CandidateJob):
                 if not failed.is_final:  # nothing broke: its outputs are not those of the reference
                     self._trials.free()
                     return False
-                self._found.failed[number] = _reason(failed)
+                ending = failed.ending
+                status = ending.failure.status if isinstance(ending, Raised) else Status.LAUNCH
+                self._found.failed[number] = status.value
                 self._found.ranking = [each for each in self._found.ranking if each != number]
                 raise
         return True
@@ -232,11 +234,6 @@ class Sweep(CandidateJob):
     @property
     def _spent(self) -> bool:
         return self._found.spent_s >= self._wanted.budget_s
-
-
-def _reason(failed: CandidateFailed) -> str:
-    ending = failed.ending
-    return ending.failure.status.value if isinstance(ending, Raised) else Status.LAUNCH.value
 
 
 def _times(claim: object, numbers: Sequence[int]) -> dict[int, float]:

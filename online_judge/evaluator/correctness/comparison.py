@@ -43,7 +43,12 @@ def difference(
     if not wrong:
         return None
     examples = tuple(
-        Mismatch(_unravel(flat, tuple(want.shape)), _show(left[flat]), _show(right[flat])) for flat in first
+        Mismatch(
+            tuple(int(index) for index in numpy.unravel_index(flat, tuple(want.shape))),
+            _show(left[flat]),
+            _show(right[flat]),
+        )
+        for flat in first
     )
     average = summed / max(total if exact else finite, 1)
     places = _some_wrong(left, right, tolerance, unit, wrong)
@@ -106,10 +111,6 @@ def _some_wrong(
             hits = hits[drawn.to(hits.device)]
         found.append(hits)
     return torch.cat(found)
-
-
-def _unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(int(index) for index in numpy.unravel_index(flat, shape))
 
 
 def _show(value: torch.Tensor) -> str:
