@@ -86,7 +86,7 @@ class CompileProcess:
         return reference, self._dataless.without_values(inputs)
 
     def _load_reference(self, source: str, dtype: Any) -> tuple[Reference, list[Any]]:
-        reference = Reference(source, "", Seeds(b""), dtype, cuda=False)
+        reference = Reference(source, Seeds(b""), dtype, cuda=False)
         return reference, reference.inputs("compile")
 
     def _call(self, source: str, dtype: Any, reference: Reference, inputs: list[Any]) -> Failure | None:

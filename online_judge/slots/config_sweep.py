@@ -181,10 +181,8 @@ def _with(verdict: Verdict, tuned: dict[str, Any]) -> Verdict:
 
 
 def _with_note(verdict: Verdict, problem: str) -> Verdict:
-    """A verdict on a candidate whose ``TUNABLES`` cannot be used, which it is told in one line."""
-    line = feedback.clip(f"TUNABLES was not used: {problem}", 300)
-    told = str(verdict.metadata.get("feedback", ""))
-    text = f"{line}\n{feedback.clip(told, feedback.MAX_BYTES - len(line.encode()) - 1)}" if told else line
+    """Return a verdict on a candidate whose ``TUNABLES`` cannot be used."""
+    text = feedback.with_unused_tunables(str(verdict.metadata.get("feedback", "")), problem)
     return verdict.model_copy(
         update={"metadata": verdict.metadata | {"feedback": text, "tuned": {"problem": problem}}}
     )

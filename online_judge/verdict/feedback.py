@@ -18,6 +18,7 @@ _MESSAGE_BYTES = 850
 _HEAD_BYTES = 200
 _FRAME_BYTES = 150
 _LOG_CHARS = 300
+_NOTE_BYTES = 300
 _ROUNDED: dict[Tier, str] = {"tf32": "TF32", "half": "bfloat16"}
 
 _NEXT = {
@@ -229,3 +230,9 @@ def _feedback(lines: list[str], status: Status) -> dict[str, Any]:
 def _budget(status: Status) -> int:
     """Bytes of feedback beside the advice."""
     return MAX_BYTES - len(_NEXT.get(status, "").encode()) - 8
+
+
+def with_unused_tunables(text: str, problem: str) -> str:
+    """Put a line in front of a feedback: the candidate's ``TUNABLES`` cannot be used."""
+    line = clip(f"TUNABLES was not used: {problem}", _NOTE_BYTES)
+    return f"{line}\n{clip(text, MAX_BYTES - len(line.encode()) - 1)}" if text else line

@@ -103,7 +103,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Numbers of a race between a side and a reference that takes 0.3 ms."""
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace())
-    problem = Priced(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
+    problem = Priced(Reference(REFERENCE, Seeds(b"key"), "fp32", cuda=False))
 
     def run(
         candidate: Side,
