@@ -25,56 +25,37 @@ DEFAULT_PORT = 12017
 
 @dataclass(frozen=True)
 class Settings:
-    """The judge's settings; names follow the environment variables.
+    """The judge's settings; names follow the environment variables."""
 
-    Attributes:
-        judge_device: ``auto`` takes CUDA where there is any.
-        compile_target: what kernels are compiled for on the CPU path, such as ``sm_90``.
-        secret: key of the hidden seeds; a fixed one makes the judge repeat itself.
-        max_concurrent_evals: evaluations at a time on one device.
-        max_queue_size: waiting evaluations per device before 503.
-        runtime_timeout_s: cap on an evaluation's run time once it has a slot.
-        available_gpus: device indices to use; None means all.
-        allocation_mode: ``auto`` ignores a request's device, ``manual`` uses it.
-        build_dir: where CUDA extensions are built; a request may name a folder below it.
-        timing_root: folder of the recorded baselines, ``<gpu>/baseline_time_torch.json`` below it.
-        cpu_max_elements: largest sum of input, weight and output elements on the CPU path.
-        cpu_max_flops: largest work of one reference call on the CPU path.
-        token: what every request must bear; None answers loopback only, unless there are ``clients``.
-        clients: those with a token of their own, from the file ``JUDGE_TOKENS``.
-        max_body_bytes: largest body of a request.
-        max_source_bytes: largest candidate or reference; larger ones are answered at once.
-        state_file: where accepted jobs and known verdicts are kept; None means only in memory.
-        cache_v1: whether v1 answers with known verdicts; by default it measures again.
-        cache_v2: whether jobs of v2 do.
-        repeatable: whether equal requests meet equal hidden inputs; else each job has its own.
-        compile_slots: compile jobs at a time, on processes without a GPU; None means a quarter of the cores.
-        require_sandbox: the least that this machine must give; with less the judge does not start.
-        armed_players: candidate processes kept ready per device; None means 2 on a GPU and 1 on the CPU.
-    """
-
-    judge_device: JudgeDevice = "auto"
-    compile_target: str = "sm_90"
-    secret: bytes = b""
-    max_concurrent_evals: int = 1
-    max_queue_size: int = 100
-    runtime_timeout_s: int = 600
-    available_gpus: tuple[int, ...] | None = None
-    allocation_mode: AllocationMode = "auto"
-    build_dir: str | None = None
+    judge_device: JudgeDevice = "auto"  # ``auto`` takes CUDA where there is any
+    compile_target: str = "sm_90"  # what kernels are compiled for on the CPU path, such as ``sm_90``
+    secret: bytes = b""  # key of the hidden seeds; a fixed one makes the judge repeat itself
+    max_concurrent_evals: int = 1  # evaluations at a time on one device
+    max_queue_size: int = 100  # waiting evaluations per device before 503
+    runtime_timeout_s: int = 600  # cap on an evaluation's run time once it has a slot
+    available_gpus: tuple[int, ...] | None = None  # device indices to use; None means all
+    allocation_mode: AllocationMode = "auto"  # ``auto`` ignores a request's device, ``manual`` uses it
+    build_dir: str | None = None  # where CUDA extensions are built; a request may name a folder below it
+    # folder of the recorded baselines, ``<gpu>/baseline_time_torch.json`` below it
     timing_root: Path = Path("results/timing")
-    cpu_max_elements: int = 4_000_000
-    cpu_max_flops: float = 2e9
+    cpu_max_elements: int = 4_000_000  # largest sum of input, weight and output elements on the CPU path
+    cpu_max_flops: float = 2e9  # largest work of one reference call on the CPU path
+    # what every request must bear; None answers loopback only, unless there are ``clients``
     token: str | None = field(default=None, repr=False)
+    # those with a token of their own, from the file ``JUDGE_TOKENS``
     clients: tuple[Client, ...] = field(default=(), repr=False)
-    max_body_bytes: int = 8 * 2**20
-    max_source_bytes: int = 2**18
+    max_body_bytes: int = 8 * 2**20  # largest body of a request
+    max_source_bytes: int = 2**18  # largest candidate or reference; larger ones are answered at once
+    # where accepted jobs and known verdicts are kept; None means only in memory
     state_file: Path | None = None
-    cache_v1: bool = False
-    cache_v2: bool = True
+    cache_v1: bool = False  # whether v1 answers with known verdicts; by default it measures again
+    cache_v2: bool = True  # whether jobs of v2 do
+    # compile jobs at a time, on processes without a GPU; None means a quarter of the cores
     compile_slots: int | None = None
+    # candidate processes kept ready per device; None means 2 on a GPU and 1 on the CPU
     armed_players: int | None = None
-    repeatable: bool = False
+    repeatable: bool = False  # whether equal requests meet equal hidden inputs; else each job has its own
+    # the least that this machine must give; with less the judge does not start
     require_sandbox: Level = "none"
 
     @classmethod

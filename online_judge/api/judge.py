@@ -33,27 +33,16 @@ _TRITONBENCH = {"TBG", "TRITONBENCH_G", "TRITONBENCH-G", "TBT", "TRITONBENCH_T",
 
 @dataclass(frozen=True)
 class Judge:
-    """The parts that requests need.
+    """The parts that requests need."""
 
-    Attributes:
-        settings: of the judge.
-        fork_client: starts processes; knows versions and the sandbox.
-        machine: what the judge runs on.
-        workers: the owners of the devices.
-        evaluations: answers what a request means.
-        scheduler: the queue.
-        board: all jobs.
-        metrics: counters.
-    """
-
-    settings: Settings
-    fork_client: ForkClient
-    machine: devices.Machine
-    workers: list[DeviceWorker]
-    evaluations: Evaluations
-    scheduler: Scheduler
-    board: JobBoard
-    metrics: Metrics
+    settings: Settings  # of the judge
+    fork_client: ForkClient  # starts processes; knows versions and the sandbox
+    machine: devices.Machine  # what the judge runs on
+    workers: list[DeviceWorker]  # the owners of the devices
+    evaluations: Evaluations  # answers what a request means
+    scheduler: Scheduler  # the queue
+    board: JobBoard  # all jobs
+    metrics: Metrics  # counters
 
     def render_metrics(self) -> bytes:
         """Return the text of ``/metrics``."""

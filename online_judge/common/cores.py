@@ -18,15 +18,10 @@ _LEAST = 8  # cores per device from which two can be spared
 
 @dataclass(frozen=True)
 class Cores:
-    """The cores of one device's processes; both are empty where none are set apart.
+    """The cores of one device's processes; both are empty where none are set apart."""
 
-    Attributes:
-        timing: for the two processes that are timed; see :func:`time_on`.
-        others: for all others, and for these two at other times.
-    """
-
-    timing: tuple[int, ...] = ()
-    others: tuple[int, ...] = ()
+    timing: tuple[int, ...] = ()  # for the two processes that are timed; see :func:`time_on`
+    others: tuple[int, ...] = ()  # for all others, and for these two at other times
 
 
 ANY_CORE = Cores()

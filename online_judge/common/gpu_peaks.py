@@ -17,19 +17,13 @@ _TERA = 1e12
 
 @dataclass(frozen=True)
 class Peak:
-    """Upper limits of one GPU.
+    """Upper limits of one GPU."""
 
-    Attributes:
-        name: of the device.
-        bytes_per_s: memory bandwidth.
-        flops: operations a second by precision, dense, tensor cores included where they serve it.
-        l2_bytes: size of the L2 cache.
-    """
-
-    name: str
-    bytes_per_s: float
+    name: str  # of the device
+    bytes_per_s: float  # memory bandwidth
+    # operations a second by precision, dense, tensor cores included where they serve it
     flops: Mapping[Precision, float]
-    l2_bytes: int
+    l2_bytes: int  # size of the L2 cache
 
     def precision(self, dtype: DtypeName, tier: Tier) -> tuple[Precision, float]:
         """The fastest arithmetic that can reach the tier, and its rate.

@@ -37,17 +37,12 @@ Call = Callable[..., object]
 
 @dataclass(frozen=True)
 class Block:
-    """Times of one block in milliseconds.
+    """Times of one block in milliseconds."""
 
-    Attributes:
-        starts: of each call, counted from the first one's start; empty where the calls were not marked.
-        ends: likewise.
-        tail: from the end of the timed stream's work to the end of all work on the device.
-    """
-
+    # of each call, counted from the first one's start; empty where the calls were not marked
     starts: tuple[float, ...]
-    ends: tuple[float, ...]
-    tail: float
+    ends: tuple[float, ...]  # likewise
+    tail: float  # from the end of the timed stream's work to the end of all work on the device
 
     @property
     def calls(self) -> list[float]:

@@ -21,34 +21,21 @@ _WINDOW_S = 60.0
 
 @dataclass(frozen=True)
 class Client:
-    """One line of the tokens file.
+    """One line of the tokens file."""
 
-    Attributes:
-        name: unique in the file; empty for the client with ``ADAEXPLORE_JUDGE_TOKEN``.
-        token_hash: SHA-256 of its token, in hex.
-        max_queued: jobs of it that may wait; None for as many as the queue takes.
-        max_per_minute: requests of it in any 60 seconds; None for any number.
-    """
-
-    name: str = ""
-    token_hash: str = ""
-    max_queued: int | None = None
-    max_per_minute: int | None = None
+    name: str = ""  # unique in the file; empty for the client with ``ADAEXPLORE_JUDGE_TOKEN``
+    token_hash: str = ""  # SHA-256 of its token, in hex
+    max_queued: int | None = None  # jobs of it that may wait; None for as many as the queue takes
+    max_per_minute: int | None = None  # requests of it in any 60 seconds; None for any number
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks.
+    """Who asks."""
 
-    Attributes:
-        owner: whose jobs it sees and cancels; empty where the judge has no clients with names.
-        turn: under which name it takes turns in the queue.
-        max_queued: see :class:`Client`.
-    """
-
-    owner: str = ""
-    turn: str = ""
-    max_queued: int | None = None
+    owner: str = ""  # whose jobs it sees and cancels; empty where the judge has no clients with names
+    turn: str = ""  # under which name it takes turns in the queue
+    max_queued: int | None = None  # see :class:`Client`
 
 
 def read_clients(path: Path) -> tuple[Client, ...]:

@@ -11,18 +11,14 @@ DECLARED = 0
 
 @dataclass(frozen=True)
 class SweepTerms:
-    """What is swept.
+    """What is swept."""
 
-    Attributes:
-        sources: of the configurations, by number; the declared one has :data:`DECLARED`.
-        budget_s: seconds for all of it, waiting for the device left out.
-        careful: whether they are tried one by one, so that it is known which one breaks the process.
-        screened: whether the sweep ends at once where the declared one runs and its outputs are wrong.
-    """
-
+    # of the configurations, by number; the declared one has :data:`DECLARED`
     sources: tuple[tuple[int, str], ...]
-    budget_s: float
+    budget_s: float  # seconds for all of it, waiting for the device left out
+    # whether they are tried one by one, so that it is known which one breaks the process
     careful: bool = False
+    # whether the sweep ends at once where the declared one runs and its outputs are wrong
     screened: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -43,26 +39,18 @@ class SweepTerms:
 
 @dataclass
 class Swept:
-    """What a sweep found, as far as it came.
+    """What a sweep found, as far as it came."""
 
-    Attributes:
-        ready: configurations that ran, and the wall milliseconds of a call of each.
-        ms: milliseconds by the last rating of each.
-        ranking: those that were rated, the best first.
-        failed: why others did not run, or were wrong.
-        suspects: those of which one broke the process, where one did.
-        parts_s: seconds of the budget by part: ``compile`` (and call once), ``time``, ``check``.
-        finished: whether it came to its end.
-        wrong: whether that was because the declared one's outputs are wrong, with the reference's weights.
-    """
-
+    # configurations that ran, and the wall milliseconds of a call of each
     ready: dict[int, float] = field(default_factory=dict)
-    ms: dict[int, float] = field(default_factory=dict)
-    ranking: list[int] = field(default_factory=list)
-    failed: dict[int, str] = field(default_factory=dict)
-    suspects: list[int] = field(default_factory=list)
+    ms: dict[int, float] = field(default_factory=dict)  # milliseconds by the last rating of each
+    ranking: list[int] = field(default_factory=list)  # those that were rated, the best first
+    failed: dict[int, str] = field(default_factory=dict)  # why others did not run, or were wrong
+    suspects: list[int] = field(default_factory=list)  # those of which one broke the process, where one did
+    # seconds of the budget by part: ``compile`` (and call once), ``time``, ``check``
     parts_s: dict[str, float] = field(default_factory=dict)
-    finished: bool = False
+    finished: bool = False  # whether it came to its end
+    # whether that was because the declared one's outputs are wrong, with the reference's weights
     wrong: bool = False
 
     @property

@@ -60,21 +60,13 @@ class Frame:
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong and where.
+    """What went wrong and where."""
 
-    Attributes:
-        status: the outcome.
-        stage: where it happened.
-        name: ``module.Class`` of the deciding exception.
-        message: its text.
-        frames: the candidate's own frames, outermost first.
-    """
-
-    status: Status
-    stage: Stage
-    name: str
-    message: str
-    frames: tuple[Frame, ...] = ()
+    status: Status  # the outcome
+    stage: Stage  # where it happened
+    name: str  # ``module.Class`` of the deciding exception
+    message: str  # its text
+    frames: tuple[Frame, ...] = ()  # the candidate's own frames, outermost first
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that :meth:`from_claim` reads."""
@@ -118,24 +110,15 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Difference:
-    """How one output differs from what is expected.
+    """How one output differs from what is expected."""
 
-    Attributes:
-        examples: the first wrong elements.
-        wrong: how many elements are wrong, of ``total``.
-        nonfinite: how many of these are NaN or infinite where the reference is not, or the reverse.
-        largest: largest absolute difference of finite elements.
-        average: mean absolute difference of finite elements.
-        pattern: what the wrong elements have in common, in words; empty where nothing stands out.
-    """
-
-    examples: tuple[Mismatch, ...]
-    wrong: int
-    nonfinite: int
+    examples: tuple[Mismatch, ...]  # the first wrong elements
+    wrong: int  # how many elements are wrong, of ``total``
+    nonfinite: int  # how many of these are NaN or infinite where the reference is not, or the reverse
     total: int
-    largest: float
-    average: float
-    pattern: str = ""
+    largest: float  # largest absolute difference of finite elements
+    average: float  # mean absolute difference of finite elements
+    pattern: str = ""  # what the wrong elements have in common, in words; empty where nothing stands out
 
 
 def _items(value: object) -> list[Any]:

@@ -21,19 +21,14 @@ _UNSEEN: tuple[Unseen, ...] = ("extension", "compile", "graph")
 
 @dataclass(frozen=True)
 class Launches:
-    """What one call launched of the candidate's own Triton kernels.
+    """What one call launched of the candidate's own Triton kernels."""
 
-    Attributes:
-        counts: launches by ``name[x, y, z]``, kernel name and grid; at most ``MAX_NAMED`` of them.
-        total: launches of all of them.
-        defined: ``@triton.jit`` functions of the candidate that exist, device functions included.
-        unseen: why kernels of its own may run that Triton's launcher does not see: a compiled
-            ``extension``, a function under ``torch.compile``, the replay of a CUDA ``graph``.
-    """
-
+    # launches by ``name[x, y, z]``, kernel name and grid; at most ``MAX_NAMED`` of them
     counts: dict[str, int]
-    total: int
-    defined: int
+    total: int  # launches of all of them
+    defined: int  # ``@triton.jit`` functions of the candidate that exist, device functions included
+    # why kernels of its own may run that Triton's launcher does not see: a compiled ``extension``, a function
+    # under ``torch.compile``, the replay of a CUDA ``graph``
     unseen: tuple[Unseen, ...] = ()
 
     @property
@@ -70,21 +65,13 @@ class Launches:
 
 @dataclass(frozen=True)
 class Resources:
-    """What the compiler gave one kernel; None where it does not say.
+    """What the compiler gave one kernel; None where it does not say."""
 
-    Attributes:
-        registers: a thread.
-        spills: 4-byte registers a thread that lie in memory.
-        shared_bytes: of one program.
-        warps: of one program.
-        programs: in the largest grid that was launched.
-    """
-
-    registers: int | None
-    spills: int | None
-    shared_bytes: int | None
-    warps: int | None
-    programs: int = 0
+    registers: int | None  # a thread
+    spills: int | None  # 4-byte registers a thread that lie in memory
+    shared_bytes: int | None  # of one program
+    warps: int | None  # of one program
+    programs: int = 0  # in the largest grid that was launched
 
     def to_json(self) -> list[int | None]:
         """A JSON value that :meth:`from_claim` reads."""
@@ -110,19 +97,12 @@ class KernelTime:
 
 @dataclass(frozen=True)
 class KernelShare:
-    """One call's GPU time.
+    """One call's GPU time."""
 
-    Attributes:
-        own: share of the time in the candidate's own Triton kernels, 0 to 1.
-        total_ms: summed time of all kernels, copies and fills.
-        streams: distinct CUDA streams used.
-        kernels: the longest ones, longest first.
-    """
-
-    own: float
-    total_ms: float
-    streams: int
-    kernels: tuple[KernelTime, ...]
+    own: float  # share of the time in the candidate's own Triton kernels, 0 to 1
+    total_ms: float  # summed time of all kernels, copies and fills
+    streams: int  # distinct CUDA streams used
+    kernels: tuple[KernelTime, ...]  # the longest ones, longest first
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that :meth:`from_claim` reads."""

@@ -13,16 +13,11 @@ ForwardMode = Literal["plain", "repeated", "skipping", "profiled"]
 
 @dataclass(frozen=True)
 class Load:
-    """Import the candidate.
+    """Import the candidate."""
 
-    Attributes:
-        source: its text.
-        tf32: precision policy.
-        build_dir: where CUDA extensions are built; None is the candidate process's own folder.
-    """
-
-    source: bytes
-    tf32: Tf32Policy
+    source: bytes  # its text
+    tf32: Tf32Policy  # precision policy
+    # where CUDA extensions are built; None is the candidate process's own folder
     build_dir: str | None = None
 
 
@@ -68,23 +63,14 @@ class Observe:
 
 @dataclass(frozen=True)
 class Prepare:
-    """Map what timing needs and warm up.
+    """Map what timing needs and warm up."""
 
-    Attributes:
-        inputs: a list of argument lists, one a call of a block.
-        outputs: a list of output lists, one a call of a block.
-        seed: set before each block; before each call where ``reseed``.
-        reseed: whether outputs depend on the random state.
-        least_s: seconds of warm-up.
-        cores: of the CPU to run on until the next :class:`Observe`; empty for any.
-    """
-
-    inputs: Parcel
-    outputs: Parcel
-    seed: int
-    reseed: bool
-    least_s: float
-    cores: tuple[int, ...] = ()
+    inputs: Parcel  # a list of argument lists, one a call of a block
+    outputs: Parcel  # a list of output lists, one a call of a block
+    seed: int  # set before each block; before each call where ``reseed``
+    reseed: bool  # whether outputs depend on the random state
+    least_s: float  # seconds of warm-up
+    cores: tuple[int, ...] = ()  # of the CPU to run on until the next :class:`Observe`; empty for any
 
 
 BlockKind = Literal["marked", "plain", "graph"]
@@ -118,27 +104,16 @@ class Inspect:
 
 @dataclass(frozen=True)
 class Equip:
-    """Get ready to compare configurations of one candidate; takes the place of ``Load``.
+    """Get ready to compare configurations of one candidate; takes the place of ``Load``."""
 
-    Attributes:
-        inputs: an argument list, for all calls until the end, in the first shared memory.
-        weights: a flat dict, in the second one.
-        init_inputs: arguments of ``ModelNew``.
-        construct_seed: set before each construction.
-        call_seed: set before each call.
-        dtype: of weights and floating inputs.
-        tf32: precision policy.
-        build_dir: as in ``Load``.
-    """
-
-    inputs: Parcel
-    weights: Parcel
-    init_inputs: Any
-    construct_seed: int
-    call_seed: int
-    dtype: DtypeName
-    tf32: Tf32Policy
-    build_dir: str | None = None
+    inputs: Parcel  # an argument list, for all calls until the end, in the first shared memory
+    weights: Parcel  # a flat dict, in the second one
+    init_inputs: Any  # arguments of ``ModelNew``
+    construct_seed: int  # set before each construction
+    call_seed: int  # set before each call
+    dtype: DtypeName  # of weights and floating inputs
+    tf32: Tf32Policy  # precision policy
+    build_dir: str | None = None  # as in ``Load``
 
 
 @dataclass(frozen=True)

@@ -16,46 +16,30 @@ from online_judge.protocol.precision import Graded
 
 
 class ProblemFacts(Fact):
-    """What makes results on a problem say little.
+    """What makes results on a problem say little."""
 
-    Attributes:
-        trivial_answers: names of trivial answers that would pass.
-        constant_inputs: whether ``get_inputs`` gives the same values under every seed.
-        tolerance: of the request.
-        looseness: the tolerance in standard deviations of the output where it is loose, else None.
-    """
-
-    trivial_answers: tuple[str, ...] = ()
-    constant_inputs: bool = False
-    tolerance: float
+    trivial_answers: tuple[str, ...] = ()  # names of trivial answers that would pass
+    constant_inputs: bool = False  # whether ``get_inputs`` gives the same values under every seed
+    tolerance: float  # of the request
+    # the tolerance in standard deviations of the output where it is loose, else None
     looseness: float | None = None
 
 
 class EvaluationResult(Fact):
-    """All that an evaluation found.
+    """All that an evaluation found."""
 
-    Attributes:
-        ending: how it ended.
-        trials_passed: correctness trials.
-        grades: precision of each output of the graded trials.
-        observations: what the candidate did besides its outputs, in the order of their discovery.
-        problem: what was found about the problem; None where the candidate failed before.
-        launches: of one call.
-        share: of one call, where it was profiled.
-        passed_without_kernels: whether the outputs are right without the candidate's kernels; None where
-            that was not tried.
-        timing: None unless the candidate passed and was timed.
-    """
-
-    ending: Ending
-    trials_passed: int = 0
-    grades: tuple[Graded, ...] = ()
+    ending: Ending  # how it ended
+    trials_passed: int = 0  # correctness trials
+    grades: tuple[Graded, ...] = ()  # precision of each output of the graded trials
+    # what the candidate did besides its outputs, in the order of their discovery
     observations: tuple[Observation, ...] = ()
+    # what was found about the problem; None where the candidate failed before
     problem: ProblemFacts | None = None
-    launches: Launches = Field(default_factory=lambda: Launches({}, 0, 0))
-    share: KernelShare | None = None
+    launches: Launches = Field(default_factory=lambda: Launches({}, 0, 0))  # of one call
+    share: KernelShare | None = None  # of one call, where it was profiled
+    # whether the outputs are right without the candidate's kernels; None where that was not tried
     passed_without_kernels: bool | None = None
-    timing: Timing | None = None
+    timing: Timing | None = None  # None unless the candidate passed and was timed
 
     @model_validator(mode="after")
     def _timed_only_when_passed(self) -> Self:
@@ -65,12 +49,8 @@ class EvaluationResult(Fact):
 
 
 class ProfileResult(Fact):
-    """What a profile of a candidate found.
+    """What a profile of a candidate found."""
 
-    Attributes:
-        ending: ``passed`` where the candidate ran, which says nothing about its outputs.
-        profile: None where the candidate failed, or where the profiler does not work or saw nothing.
-    """
-
-    ending: Ending
+    ending: Ending  # ``passed`` where the candidate ran, which says nothing about its outputs
+    # None where the candidate failed, or where the profiler does not work or saw nothing
     profile: Profile | None = None

@@ -41,19 +41,12 @@ class Place:
 
 @dataclass(frozen=True)
 class Parcel:
-    """What the other process needs to see the tree; on the CPU a descriptor travels beside it.
+    """What the other process needs to see the tree; on the CPU a descriptor travels beside it."""
 
-    Attributes:
-        shape: structure with slots, see :mod:`online_judge.common.trees`.
-        places: one per slot.
-        nbytes: size of the shared memory.
-        handle: CUDA handle; None on the CPU.
-    """
-
-    shape: Any
-    places: tuple[Place, ...]
-    nbytes: int
-    handle: bytes | None
+    shape: Any  # structure with slots, see :mod:`online_judge.common.trees`
+    places: tuple[Place, ...]  # one per slot
+    nbytes: int  # size of the shared memory
+    handle: bytes | None  # CUDA handle; None on the CPU
 
 
 def lay_out(tensors: Sequence[Any], *, contiguous: bool = False) -> tuple[tuple[Place, ...], int]:

@@ -35,22 +35,14 @@ class Layers:
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a process may use.
+    """How much a process may use."""
 
-    Attributes:
-        memory_bytes: of all its processes together, its folder included.
-        processes: at a time, threads included.
-        file_bytes: of one file.
-        disk_bytes: of its folder.
-        open_files: descriptors of one process.
-        address_bytes: address space of one process beyond what it has at its start; None: unlimited.
-    """
-
-    memory_bytes: int
-    processes: int = 1024
-    file_bytes: int = 2**30
-    disk_bytes: int = 2 * 2**30
-    open_files: int = 4096
+    memory_bytes: int  # of all its processes together, its folder included
+    processes: int = 1024  # at a time, threads included
+    file_bytes: int = 2**30  # of one file
+    disk_bytes: int = 2 * 2**30  # of its folder
+    open_files: int = 4096  # descriptors of one process
+    # address space of one process beyond what it has at its start; None: unlimited
     address_bytes: int | None = None
 
 
@@ -69,34 +61,22 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a supervisor prepared for its process.
+    """What a supervisor prepared for its process."""
 
-    Attributes:
-        wanted: what was asked for.
-        group: its control group, as far as there is one.
-        uid: the user that it becomes; None: it stays the judge's.
-        user_namespace: whether it is in a user namespace.
-        own_pids: whether children of this process are in a process namespace of their own.
-    """
-
-    wanted: Wanted
-    group: Group | None
-    uid: int | None
-    user_namespace: bool
-    own_pids: bool
+    wanted: Wanted  # what was asked for
+    group: Group | None  # its control group, as far as there is one
+    uid: int | None  # the user that it becomes; None: it stays the judge's
+    user_namespace: bool  # whether it is in a user namespace
+    own_pids: bool  # whether children of this process are in a process namespace of their own
 
 
 @dataclass(frozen=True)
 class Entered:
-    """What a process knows of its own sandbox.
+    """What a process knows of its own sandbox."""
 
-    Attributes:
-        landlocked: the kernel took its Landlock rules.
-        alone: no other process of its user sees it; else it is to be closed to inspection once its
-            supervisor has read back what is in force.
-    """
-
-    landlocked: bool
+    landlocked: bool  # the kernel took its Landlock rules
+    # no other process of its user sees it; else it is to be closed to inspection once its supervisor has read
+    # back what is in force
     alone: bool
 
 

@@ -57,21 +57,13 @@ _FILE_VARIABLES = ("TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "CC", "CXX")
 
 @dataclass(frozen=True)
 class FileView:
-    """What of the file system a process sees.
+    """What of the file system a process sees."""
 
-    Attributes:
-        folder: its own, empty folder; the path stays what it is outside.
-        visible: what else it can read, in the system's own places.
-        hidden: what it cannot see although it lies below something visible.
-        devices: device nodes.
-        writable: folders of the machine in which it can write as well.
-    """
-
-    folder: str
-    visible: tuple[str, ...]
-    hidden: tuple[str, ...]
-    devices: tuple[str, ...]
-    writable: tuple[str, ...] = ()
+    folder: str  # its own, empty folder; the path stays what it is outside
+    visible: tuple[str, ...]  # what else it can read, in the system's own places
+    hidden: tuple[str, ...]  # what it cannot see although it lies below something visible
+    devices: tuple[str, ...]  # device nodes
+    writable: tuple[str, ...] = ()  # folders of the machine in which it can write as well
 
 
 def view(
@@ -341,21 +333,13 @@ def _set_attributes(fd: int, path: bytes, flags: int, attributes: int, users: in
 
 @dataclass(frozen=True)
 class Mount:
-    """One mount of a process.
+    """One mount of a process."""
 
-    Attributes:
-        root: what of its file system is mounted.
-        place: where.
-        options: of the mount.
-        kind: of the file system.
-        file_system_options: of the file system.
-    """
-
-    root: str
-    place: str
-    options: frozenset[str]
-    kind: str
-    file_system_options: frozenset[str]
+    root: str  # what of its file system is mounted
+    place: str  # where
+    options: frozenset[str]  # of the mount
+    kind: str  # of the file system
+    file_system_options: frozenset[str]  # of the file system
 
 
 def table(pid: int | str = "self") -> list[Mount]:

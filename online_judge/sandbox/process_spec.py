@@ -38,33 +38,20 @@ _PASSED_ON = (
 
 @dataclass(frozen=True)
 class ProcessSpec:
-    """What a process is started with; it holds nothing of the problem.
+    """What a process is started with; it holds nothing of the problem."""
 
-    Attributes:
-        folder: private folder; a candidate's source that is in it is found there by the process.
-        device: where the candidate runs.
-        visible_devices: value of ``CUDA_VISIBLE_DEVICES``; empty on the CPU path.
-        compile_target: what kernels are compiled for on the CPU path.
-        tf32: precision policy; empty until :func:`assign`.
-        build_dir: where CUDA extensions are built; None means inside ``folder``.
-        cores: of the CPU that it runs on but for timing; empty for any.
-        role: ``compiler``: kernels are only compiled; ``evaluator``: it runs references, no candidates.
-        timing_cores: of the CPU for an evaluator while it times; empty for any.
-        cpu_max_elements: of references, see :class:`online_judge.settings.Settings`.
-        cpu_max_flops: likewise.
-    """
-
-    folder: str
-    device: DeviceKind
-    visible_devices: str
-    compile_target: str
-    tf32: str = ""
-    build_dir: str | None = None
-    cores: tuple[int, ...] = ()
+    folder: str  # private folder; a candidate's source that is in it is found there by the process
+    device: DeviceKind  # where the candidate runs
+    visible_devices: str  # value of ``CUDA_VISIBLE_DEVICES``; empty on the CPU path
+    compile_target: str  # what kernels are compiled for on the CPU path
+    tf32: str = ""  # precision policy; empty until :func:`assign`
+    build_dir: str | None = None  # where CUDA extensions are built; None means inside ``folder``
+    cores: tuple[int, ...] = ()  # of the CPU that it runs on but for timing; empty for any
+    # ``compiler``: kernels are only compiled; ``evaluator``: it runs references, no candidates
     role: Role = "candidate"
-    timing_cores: tuple[int, ...] = ()
-    cpu_max_elements: int = 0
-    cpu_max_flops: float = 0.0
+    timing_cores: tuple[int, ...] = ()  # of the CPU for an evaluator while it times; empty for any
+    cpu_max_elements: int = 0  # of references, see :class:`online_judge.settings.Settings`
+    cpu_max_flops: float = 0.0  # likewise
 
     def to_json(self) -> dict[str, Any]:
         """A JSON object that :meth:`from_json` reads."""

@@ -27,38 +27,23 @@ _COUNTED = (Status.WRONG_VALUE, Status.NONFINITE, Status.NONDETERMINISTIC)
 
 @dataclass(frozen=True)
 class Target:
-    """What a candidate runs on.
+    """What a candidate runs on."""
 
-    Attributes:
-        hardware: name of the device.
-        device: its name towards clients, such as ``cuda:0``.
-        cuda: whether kernels run on a GPU.
-    """
-
-    hardware: str
-    device: str
-    cuda: bool
+    hardware: str  # name of the device
+    device: str  # its name towards clients, such as ``cuda:0``
+    cuda: bool  # whether kernels run on a GPU
 
 
 @dataclass(frozen=True)
 class ProcessEnd:
-    """How the candidate's process ended.
+    """How the candidate's process ended."""
 
-    Attributes:
-        folder: where it ran; its paths are shortened in texts.
-        how: in words that follow "the process ended".
-        printed: the end of what it printed.
-        out_of_memory: whether the kernel ended it for want of host memory.
-        orphans: processes that it left running.
-        sandbox: what was in force around it; None where that is unknown.
-    """
-
-    folder: str
-    how: str
-    printed: str
-    out_of_memory: bool = False
-    orphans: int = 0
-    sandbox: Mapping[str, Any] | None = None
+    folder: str  # where it ran; its paths are shortened in texts
+    how: str  # in words that follow "the process ended"
+    printed: str  # the end of what it printed
+    out_of_memory: bool = False  # whether the kernel ended it for want of host memory
+    orphans: int = 0  # processes that it left running
+    sandbox: Mapping[str, Any] | None = None  # what was in force around it; None where that is unknown
 
 
 def evaluated(
