@@ -26,7 +26,7 @@ _LOOK_S = 0.5
 
 
 class _Server(uvicorn.Server):
-    """A server that tells when it is ready and ends with its parent."""
+    """A server that announces when it is ready and ends with its parent."""
 
     def __init__(self, config: uvicorn.Config, port: int, announce: int | None, parent: int | None) -> None:
         super().__init__(config)
@@ -35,14 +35,12 @@ class _Server(uvicorn.Server):
         self._parent = parent
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then write the announcement."""
         await super().startup(sockets)
         if self.started and self._announce is not None:
             with open(self._announce, "w", encoding="utf-8") as pipe:
                 json.dump({"port": self._port, "pid": os.getpid()}, pipe)
 
     async def main_loop(self) -> None:
-        """Serve until told to stop, or until the parent is gone."""
         watch = asyncio.create_task(self._follow_parent())
         try:
             await super().main_loop()
@@ -59,7 +57,6 @@ class _Server(uvicorn.Server):
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command; gives its exit status."""
     linux.forbid_inspection()
     parent = os.getppid()
     parser = argparse.ArgumentParser(prog="python -m online_judge", description=__doc__)

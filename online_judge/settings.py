@@ -60,11 +60,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """Read and check the variables.
-
-        Raises:
-            ConfigError: a value is not usable; the message names the variable and what it takes.
-        """
+        """Read and check the variables; raises ConfigError with the variable and what it takes."""
         env = os.environ if environment is None else environment
         device = env.get("JUDGE_DEVICE", "auto").strip().lower()
         if device not in ("auto", "cuda", "cpu"):
@@ -176,7 +172,7 @@ def _positive(env: Mapping[str, str], name: str, default: int, least: int = 1) -
 
 
 def _gpu_list(text: str | None) -> tuple[int, ...] | None:
-    """Device indices of a comma list; parts that are no number are dropped, as clients expect."""
+    """Return the device indices of a comma list; drops parts that are no number, as clients expect."""
     if text is None or not text.strip():
         return None
     parts = [part.strip() for part in text.split(",")]

@@ -27,7 +27,6 @@ PAUSE_S = 30.0
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own."""
     if host == "localhost":
         return True
     try:
@@ -42,7 +41,6 @@ class AccessControl:
     """ASGI middleware in front of everything; its settings are the application's."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Guard ``app``."""
         self._app = app
         self._rates = Rates()
 

@@ -45,7 +45,6 @@ class Judge:
     metrics: Metrics  # counters
 
     def render_metrics(self) -> bytes:
-        """Return the text of ``/metrics``."""
         ready = {worker.device.id: worker.candidates.ready for worker in self.workers}
         self.metrics.show_load(self.scheduler.status(), self.scheduler.oldest_s(), self.board.count(), ready)
         return self.metrics.render()
@@ -53,9 +52,8 @@ class Judge:
     def require_supported(self, request: EvaluationRequest, where: str) -> None:
         """Refuse a request that this judge cannot evaluate; ``where`` is its place in the body.
 
-        Raises:
-            HTTPException: 501 for TritonBench, 503 without devices.
-            RequestValidationError: it names a build folder that it may not.
+        Raises HTTPException 501 for TritonBench and 503 without devices, RequestValidationError for a wrong
+        build folder.
         """
         if (request.test_source or "").upper() in _TRITONBENCH:
             raise not_implemented("TritonBench")
@@ -73,13 +71,11 @@ class Judge:
 
 
 def judge_of(request: Request) -> Judge:
-    """Return the judge of the application that got this request."""
     judge: Judge = request.app.state.judge
     return judge
 
 
 def not_implemented(what: str) -> HTTPException:
-    """Return the refusal of a kind of problem that this judge does not evaluate."""
     return HTTPException(501, f"{what} evaluation is not implemented in this judge; use KernelBench problems")
 
 

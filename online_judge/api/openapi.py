@@ -111,11 +111,9 @@ class Health(BaseModel):
 
 
 def refusals(*codes: int, malformed: int | None = None) -> dict[int | str, dict[str, Any]]:
-    """Document the errors that an endpoint can answer with.
+    """Document the errors that an endpoint can answer with, besides those of access.
 
-    Args:
-        codes: with a body of one line; those of access are added.
-        malformed: code of a malformed request; it may have a body of one line as well.
+    ``malformed`` is the code of a malformed request; in ``codes`` it may have a body of one line as well.
     """
     found: dict[int | str, dict[str, Any]] = {code: {"model": Refusal} for code in (*_OF_ACCESS, *codes)}
     for code, name in _HEADERS.items():

@@ -130,7 +130,6 @@ async def problem(body: ProblemRequest, request: Request) -> ProblemReport:
 @router.post("/evaluate_tbg_kernel", include_in_schema=False)
 @router.post("/evaluate_tbt_kernel", include_in_schema=False)
 async def refuse_other_problems(request: Request) -> None:
-    """Refuse what is not built yet."""
     raise not_implemented("FlashInfer" if "fit" in request.url.path else "TritonBench")
 
 
@@ -141,11 +140,7 @@ def _gpu_ids(judge: Judge) -> list[int]:
 async def _result(judge: Judge, request: Request, job: Job, timeout: int | None) -> Finding:
     """Submit a job and wait for it as long as its client does and its time in the queue allows.
 
-    Raises:
-        QueueFull, NoSuchDevice: it is refused.
-        ProblemError: the reference fails.
-        JudgeError: the evaluation fails.
-        HTTPException: nobody waits any more.
+    Raises QueueFull, NoSuchDevice, ProblemError or JudgeError of the job, HTTPException where nobody waits.
     """
     limit_s = judge.settings.runtime_timeout_s if timeout is None else timeout
     try:

@@ -28,14 +28,9 @@ ANY_CORE = Cores()
 
 
 def share_out(cores: Collection[int], devices: Sequence[int]) -> tuple[Cores, ...]:
-    """Set two cores apart for the timing on each device.
+    """Set two cores apart for the timing on each device; none with fewer than eight per device.
 
-    Args:
-        cores: that this process may use.
-        devices: numbers on the machine, so that judges of different devices choose different cores.
-
-    Returns:
-        For each device; without any cores where there are fewer than eight per device of the machine.
+    ``devices`` are numbers on the machine, so that judges of different devices choose different cores.
     """
     ordered = sorted(cores)
     if len(ordered) < _LEAST * (max(devices, default=0) + 1):

@@ -70,7 +70,6 @@ def allocate(nbytes: int) -> int:
 
 
 def free(address: int) -> None:
-    """Give an allocation back."""
     _call("cuMemFree_v2", address)
 
 
@@ -94,7 +93,6 @@ def open_exported(handle: bytes) -> int:
 
 
 def close_exported(address: int) -> None:
-    """Unmap what :func:`open_exported` mapped."""
     _call("cuIpcCloseMemHandle", address)
 
 

@@ -94,15 +94,10 @@ _NEWEST = (256, 8192)
 
 
 def peak(name: str, properties: Any = None) -> Peak | None:
-    """The limits of a GPU.
+    """Return the limits of a GPU named as by torch or NVML; None where they are not known.
 
-    Args:
-        name: as torch or NVML give it.
-        properties: ``torch.cuda.get_device_properties``, for GPUs that are not in the table; they
-            need memory clock, bus width, multiprocessors and clock (in kHz).
-
-    Returns:
-        None where the GPU is unknown and the properties do not tell.
+    ``properties`` of ``torch.cuda.get_device_properties`` serve for GPUs that are not in the table: memory
+    clock, bus width, multiprocessors, and clock in kHz.
     """
     known = next((row for row in _TABLE if re.search(row.pattern, name)), None)
     if known is not None:

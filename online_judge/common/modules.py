@@ -70,7 +70,7 @@ def cast_floating(tensor: Any, dtype: Any) -> Any:
 
 
 def buffers_of(model: Any) -> dict[str, Any]:
-    """Copies of a module's buffers, to put back with :func:`restore_buffers`."""
+    """Return copies of a module's buffers for :func:`restore_buffers`."""
     if not isinstance(model, torch.nn.Module):
         return {}
     return {name: buffer.detach().clone() for name, buffer in model.named_buffers()}

@@ -41,8 +41,7 @@ class Caller:
 def read_clients(path: Path) -> tuple[Client, ...]:
     """Read the tokens file: a client a line, ``NAME SHA256 [queued=N] [per_minute=N]``, ``#`` for comments.
 
-    Raises:
-        ConfigError: it cannot be read; the message names file and line.
+    Raises ConfigError with file and line.
     """
     try:
         lines = path.expanduser().read_text("utf-8").splitlines()
@@ -78,16 +77,10 @@ class Rates:
     """Count the requests of each client over the last 60 seconds."""
 
     def __init__(self) -> None:
-        """Know of no request yet."""
         self._asked: dict[str, deque[float]] = {}
 
     def wait_s(self, client: Client, now: float) -> float:
-        """Count a request and return 0; over the limit return the seconds to wait instead.
-
-        Args:
-            client: who asks.
-            now: seconds on a monotonic clock.
-        """
+        """Count a request and return 0; over the limit return the seconds to wait instead."""
         if client.max_per_minute is None:
             return 0.0
         asked = self._asked.setdefault(client.name, deque(maxlen=client.max_per_minute))

@@ -35,11 +35,7 @@ class Tree:
 
 
 def take_apart(value: Any) -> Tree:
-    """Separate tensors from structure.
-
-    Raises:
-        UnsupportedTree: something in it is no supported type; the message names the type.
-    """
+    """Separate tensors from structure; raises UnsupportedTree with the name of the unsupported type."""
     leaves: list[Any] = []
     return Tree(_separate(value, leaves, 0), tuple(leaves))
 
@@ -66,7 +62,6 @@ def _separate(part: Any, leaves: list[Any], depth: int) -> Any:
 
 
 def put_together(shape: Any, leaves: tuple[Any, ...]) -> Any:
-    """The value again, with ``leaves`` in place of the slots."""
     if isinstance(shape, Slot):
         return leaves[shape.index]
     if isinstance(shape, list | tuple):

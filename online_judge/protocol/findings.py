@@ -69,7 +69,6 @@ class Failure:
     frames: tuple[Frame, ...] = ()  # the candidate's own frames, outermost first
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that :meth:`from_claim` reads."""
         return {
             "status": self.status.value,
             "name": self.name,

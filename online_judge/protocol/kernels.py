@@ -33,16 +33,13 @@ class Launches:
 
     @property
     def extension(self) -> bool:
-        """Whether the candidate brings compiled code of its own."""
         return "extension" in self.unseen
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the kernels that were launched."""
         return tuple(dict.fromkeys(key.partition("[")[0] for key in self.counts))
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that :meth:`from_claim` reads."""
         counts = dict(list(self.counts.items())[:MAX_NAMED])
         return {
             "counts": counts,
@@ -74,7 +71,6 @@ class Resources:
     programs: int = 0  # in the largest grid that was launched
 
     def to_json(self) -> list[int | None]:
-        """A JSON value that :meth:`from_claim` reads."""
         return [self.registers, self.spills, self.shared_bytes, self.warps, self.programs]
 
     @classmethod
@@ -105,7 +101,6 @@ class KernelShare:
     kernels: tuple[KernelTime, ...]  # the longest ones, longest first
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that :meth:`from_claim` reads."""
         return {
             "own": self.own,
             "total_ms": self.total_ms,

@@ -36,7 +36,6 @@ class GpuState:
         return tuple(name for bit, name in _SLOWDOWNS.items() if self.reasons & bit)
 
     def to_json(self) -> dict[str, Any]:
-        """For verdicts and results."""
         return {**asdict(self), "slowdowns": list(self.slowdowns)}
 
 

@@ -29,7 +29,7 @@ class Error:
     spread: float = 1.0  # the unit of the others, in units of the output
 
     def in_units_of(self, other: Error) -> Error:
-        """Return the same error in units of another oracle's spread."""
+        """Return the same error in units of the spread of ``other``."""
         factor = self.spread / other.spread
         return replace(
             self,
@@ -53,7 +53,6 @@ class Limit:
     drift: float = math.inf  # of the common factor's deviation from 1
 
     def allows(self, found: Error) -> bool:
-        """Return whether an error is within the limit."""
         return (
             found.rms <= self.rms
             and found.peak <= self.peak
@@ -62,7 +61,6 @@ class Limit:
         )
 
     def times(self, factor: float) -> Limit:
-        """Return a limit that is ``factor`` times as wide."""
         return Limit(factor * self.rms, factor * self.peak, factor * self.noise, factor * self.drift)
 
 
@@ -110,5 +108,4 @@ def worst(tiers: Iterable[Tier]) -> Tier:
 
 
 def meets(tier: Tier, needed: Tier) -> bool:
-    """Whether ``tier`` is at least as strict as ``needed``."""
     return TIERS.index(tier) <= TIERS.index(needed)

@@ -35,7 +35,6 @@ class Place:
         return (last + 1) * int(self.dtype.itemsize)
 
     def moved(self, by: int) -> Place:
-        """The same ``by`` bytes further on."""
         return replace(self, offset=self.offset + by)
 
 
@@ -88,11 +87,10 @@ class SharedTensors:
             self._bytes = _map(fd, nbytes)
 
     def view(self, place: Place) -> Any:
-        """The tensor at ``place``."""
         return _view(self._bytes, place)
 
     def parcel(self, shape: Any, places: tuple[Place, ...]) -> Parcel:
-        """The description of a tree in this memory, for the other process."""
+        """Describe a tree in this memory for the other process."""
         return Parcel(shape, places, self.nbytes, self._handle)
 
     def fill(self, byte: int, nbytes: int | None = None) -> None:
@@ -132,7 +130,6 @@ class MappedTensors:
         self.leaves = tuple(_view(memory, place) for place in parcel.places)
 
     def tree(self) -> Any:
-        """The value that was sent, its tensors being views of the shared memory."""
         return trees.put_together(self.shape, self.leaves)
 
     def close(self) -> None:
@@ -152,11 +149,7 @@ class MappedTensors:
 
 
 def pack(value: Any, *, cuda: bool) -> tuple[SharedTensors, Parcel]:
-    """Copy a tree into fresh shared memory.
-
-    Raises:
-        UnsupportedTree: the value holds something that cannot be sent.
-    """
+    """Copy a tree into fresh shared memory; raises UnsupportedTree where a part of it cannot be sent."""
     tree = trees.take_apart(value)
     places, nbytes = lay_out(tree.leaves)
     shared = SharedTensors(nbytes, cuda=cuda)

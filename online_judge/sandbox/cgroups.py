@@ -29,7 +29,6 @@ class Group:
     """The control group of one process; every part of it may be missing."""
 
     def __init__(self, owner: int, memory_bytes: int, processes: int) -> None:
-        """Make it for the supervisor ``owner``, as far as this machine lets us."""
         self._parts: dict[str, tuple[str, Path]] = {}
         for parent in _parents():
             path = parent.path / f"{_PREFIX}{owner}"
@@ -49,20 +48,17 @@ class Group:
                 (path / "cgroup.procs").write_text(str(pid))
 
     def version(self, pid: int) -> str | None:
-        """``v1`` or ``v2`` if ``pid`` is in it."""
         return next((version for version, path in self._paths() if _holds(path, pid)), None)
 
     def memory_bytes(self, pid: int) -> int | None:
-        """The limit of memory that is in force for ``pid``."""
+        """Return the limit of memory that is in force for ``pid``."""
         return self._read("memory", {"v1": "memory.limit_in_bytes", "v2": "memory.max"}, pid)
 
     def processes(self, pid: int) -> int | None:
-        """The limit of processes that is in force for ``pid``."""
         return self._read("pids", {"v1": "pids.max", "v2": "pids.max"}, pid)
 
     @property
     def counts_tasks(self) -> bool:
-        """Return whether :meth:`tasks` can know."""
         return "pids" in self._parts
 
     def tasks(self) -> int | None:
@@ -84,14 +80,14 @@ class Group:
         return False
 
     def kill(self) -> None:
-        """Kill what is in it, where the kernel offers that (version 2)."""
+        """Kill all its processes where the kernel offers that (version 2)."""
         for version, path in self._paths():
             if version == "v2":
                 with contextlib.suppress(OSError):
                     (path / "cgroup.kill").write_text("1")
 
     def remove(self) -> None:
-        """Take it away once nothing is in it any more."""
+        """Remove it once it is empty."""
         deadline = time.monotonic() + _PATIENCE_S
         for _, path in self._paths():
             while not _removed(path) and time.monotonic() < deadline:
@@ -110,7 +106,7 @@ class Group:
 
 
 def sweep() -> None:
-    """Take away the groups of supervisors that are gone."""
+    """Remove the groups of dead supervisors."""
     for parent in {parent.path for parent in _parents()}:
         for path in parent.glob(f"{_PREFIX}*"):
             if not os.path.exists(f"/proc/{path.name.removeprefix(_PREFIX)}"):

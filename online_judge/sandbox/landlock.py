@@ -25,7 +25,7 @@ _SCOPES_SINCE = 6
 
 
 def version() -> int:
-    """The kernel's Landlock version; 0 where there is none."""
+    """Return the kernel's Landlock version; 0 where there is none."""
     try:
         return linux.call("syscall", _CREATE_RULESET, None, 0, _VERSION_QUESTION)
     except OSError:
@@ -33,17 +33,14 @@ def version() -> int:
 
 
 def refuses_tcp(known: int) -> bool:
-    """Whether Landlock of version ``known`` keeps a process from TCP."""
     return known >= _TCP_SINCE
 
 
 def restrict(readable: Iterable[str], writable: Iterable[str]) -> None:
     """Leave this process these paths and what is below them, no TCP, no signals to processes outside.
 
-    Needs :func:`online_judge.sandbox.linux.forbid_new_privileges` first. Skips paths that do not exist.
-
-    Raises:
-        OSError: the kernel has no Landlock.
+    Skips paths that do not exist; raises OSError without Landlock. Needs
+    :func:`online_judge.sandbox.linux.forbid_new_privileges` first.
     """
     known = version()
     handled = sum(rights for since, rights in _KNOWN_SINCE if known >= since)

@@ -37,11 +37,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name: str, *arguments: object) -> int:
-    """Call a function of the C library.
-
-    Raises:
-        OSError: it gave a negative number.
-    """
+    """Call a function of the C library; raises OSError where it returns a negative number."""
     result = int(getattr(_libc, name)(*arguments))
     if result < 0:
         code = ctypes.get_errno()
@@ -50,11 +46,7 @@ def call(name: str, *arguments: object) -> int:
 
 
 def machine() -> str:
-    """Return this machine's architecture.
-
-    Raises:
-        OSError: its numbers of system calls are not known here.
-    """
+    """Return this machine's architecture; raises OSError where its system call numbers are not known here."""
     name = os.uname().machine
     if name not in MACHINES:
         raise OSError(errno.ENOSYS, f"no system call numbers for {name}")
@@ -62,11 +54,7 @@ def machine() -> str:
 
 
 def number(numbers: tuple[int, int]) -> int:
-    """Return the one of ``numbers`` that is this machine's.
-
-    Raises:
-        OSError: as :func:`machine`.
-    """
+    """Return this machine's one of ``numbers``; raises as :func:`machine`."""
     return numbers[MACHINES.index(machine())]
 
 
@@ -80,7 +68,7 @@ def set_process_name(name: str) -> None:
 
 
 def process_name(pid: int) -> str:
-    """What a process is named; empty if there is none."""
+    """Return the name of a process; empty if there is none."""
     try:
         with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
             return file.read().strip()
@@ -89,12 +77,11 @@ def process_name(pid: int) -> str:
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there and no zombie."""
+    """Return whether a process is there and no zombie."""
     return _state(pid) not in ("", "Z", "X")
 
 
 def is_stopped(pid: int) -> bool:
-    """Return whether a process is stopped by a signal."""
     return _state(pid) == "T"
 
 
@@ -125,28 +112,17 @@ def forbid_inspection(*, forbid: bool = True) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Leave the shared namespaces that ``flags`` (``NEW_...``) name for new ones.
-
-    Raises:
-        OSError: this process may not.
-    """
+    """Leave the shared namespaces that ``flags`` (``NEW_...``) name for new ones; raises OSError."""
     call("unshare", flags)
 
 
 def join_new_keyring() -> None:
-    """Leave the session's keyring for a new, empty one.
-
-    Raises:
-        OSError: the kernel has no keyrings, or a container forbids them.
-    """
+    """Leave the session's keyring for a new, empty one; raises OSError where that is not possible."""
     call("syscall", number(KEYCTL), _JOIN_SESSION_KEYRING, None)
 
 
 def run_first(pid: int = 0) -> None:
-    """Let a process, by default this one, run before all ordinary ones where that is permitted.
-
-    Its forks are ordinary processes.
-    """
+    """Let a process but not its forks run before all ordinary ones where that is permitted."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(pid, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
@@ -223,7 +199,7 @@ def children(pid: int) -> list[int]:
 
 @contextlib.contextmanager
 def stopped_below(root: int) -> Iterator[None]:
-    """Within the block all processes below ``root`` are stopped."""
+    """Stop all processes below ``root`` within the block."""
     stopped = stop_below([root])
     try:
         yield
@@ -234,7 +210,7 @@ def stopped_below(root: int) -> Iterator[None]:
 def kill_descendants() -> None:
     """Kill everything below this subreaper and return when nothing is left.
 
-    All are stopped before any is killed, so that none ca fork out of the way.
+    All are stopped before any is killed, so that none can fork out of the way.
     """
     me = os.getpid()
     while True:
@@ -249,7 +225,7 @@ def kill_descendants() -> None:
 
 
 def reap_children() -> None:
-    """Wait until this process has no child; right where the kernel kills them, with their namespace."""
+    """Wait until this process has no child; for where the kernel kills them with their namespace."""
     with contextlib.suppress(ChildProcessError):
         while True:
             os.waitpid(-1, 0)
@@ -271,7 +247,6 @@ def close_descriptors(keep: Collection[int]) -> None:
 
 
 def address_space_bytes() -> int:
-    """Virtual memory of this process."""
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[0]) * resource.getpagesize()
 

@@ -112,13 +112,10 @@ def is_installed() -> bool:
 
 
 def move_in(view: FileView, uid: int, gid: int, disk_bytes: int) -> None:
-    """Make ``room`` this process's whole file system; it has a mount namespace of its own already.
+    """Make ``view`` this process's whole file system; it has a mount namespace of its own already.
 
-    Files in its folder are copied over. Until the last step everything happens beside the old file
-    system, which a failure leaves in place.
-
-    Raises:
-        OSError: some of it could not be mounted.
+    Copies the files in its folder. Until the last step everything happens beside the old file system, which
+    an OSError leaves in place.
     """
     _mount("", "/", "", _REC | _PRIVATE)
     kept = [path for path in Path(view.folder).iterdir() if path.is_file() and not path.is_symlink()]
@@ -201,7 +198,6 @@ class _Tree:
         self._hidden: list[str] = []
 
     def make(self, path: str) -> None:
-        """Have a directory there."""
         if not self._is_shown(path):
             os.makedirs(self._root + path, exist_ok=True)
 
@@ -369,5 +365,4 @@ def _unescaped(name: str) -> str:
 
 
 def is_within(path: str, folder: str) -> bool:
-    """Whether ``path`` is ``folder`` or lies in it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")

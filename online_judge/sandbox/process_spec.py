@@ -54,12 +54,10 @@ class ProcessSpec:
     cpu_max_flops: float = 0.0  # likewise
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that :meth:`from_json` reads."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """The spec that :meth:`to_json` wrote."""
         return cls(**data)
 
 
@@ -86,7 +84,6 @@ def fork_server_environment(environment: Mapping[str, str], home: Path) -> dict[
 
 
 def wanted(spec: ProcessSpec) -> Wanted:
-    """The sandbox of this process."""
     cuda = spec.device == "cuda"
     limits = confinement.CUDA_LIMITS if cuda else confinement.CPU_LIMITS
     view = mounts.view(spec.folder, cuda=cuda, environment=os.environ, build_dir=spec.build_dir)
@@ -127,10 +124,9 @@ def enter(spec: ProcessSpec) -> None:
 
 
 def assign(spec: ProcessSpec, *, tf32: str, build_dir: str | None = None) -> ProcessSpec:
-    """Apply what belongs to one job; gives the whole spec.
+    """Apply what belongs to one job; return the whole spec.
 
-    ``build_dir`` can be written only where the process was started with it; else extensions are
-    built in the process's own folder.
+    Extensions are built in the process's own folder if it was started without a ``build_dir``.
     """
     if tf32 == "off":
         os.environ["TRITON_F32_DEFAULT"] = "ieee"

@@ -34,13 +34,10 @@ _UNLIMITED: Final = 2**60
 
 
 def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, Any]:
-    """What is in force around the process ``pid``, asked of the kernel.
+    """Return what is in force around the process ``pid``, asked of the kernel.
 
-    Args:
-        plan: what was meant to be.
-        pid: the process, as this process numbers it.
-        landlocked: the kernel cannot be asked about Landlock from outside: the process's word, given
-            before anything of a candidate runs.
+    ``landlocked`` is the process's word, given before it runs anything of a candidate: the kernel does not
+    say.
     """
     status = _status(pid)
     limits = _limits(pid)
@@ -96,7 +93,6 @@ _WEAK: Final[Mapping[str, str]] = {
 
 
 def weaknesses(report: Mapping[str, Any]) -> tuple[str, ...]:
-    """What is not in force, in words."""
     weak = [words for key, words in _WEAK.items() if report.get(key) in (None, False)]
     if report.get("network") == "no tcp":
         weak.append("network other than TCP can be reached")
@@ -128,7 +124,7 @@ def _is_filtered(status: Mapping[str, str]) -> bool:
 
 
 def _limits(pid: int) -> dict[str, int]:
-    """The soft limits that are set."""
+    """Return the soft limits that are set."""
     found = {}
     for line in Path(f"/proc/{pid}/limits").read_text().splitlines()[1:]:
         name, soft = line[:25].strip(), line[25:46].strip()
@@ -138,7 +134,7 @@ def _limits(pid: int) -> dict[str, int]:
 
 
 def _namespace(pid: int, kind: str) -> bool:
-    """Whether ``pid`` has another namespace of this kind than this process."""
+    """Return whether ``pid`` has another namespace of this kind than this process."""
     try:
         return os.readlink(f"/proc/{pid}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}")
     except OSError:
@@ -151,7 +147,7 @@ def _interfaces(pid: int) -> set[str]:
 
 
 def _is_moved_in(plan: Plan, pid: int) -> bool:
-    """Whether the repository is out of sight and nothing can be written that is not the process's."""
+    """Return whether the repository is hidden and nothing can be written that is not the process's."""
     view = plan.wanted.view
     own = {view.folder, mounts.TEMPORARY, mounts.SHARED_MEMORY, "/proc", *view.writable}
     for each in mounts.table(pid):

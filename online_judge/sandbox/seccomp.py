@@ -83,10 +83,8 @@ Instruction = tuple[int, int, int, int]
 def install() -> None:
     """Filter the calls of this thread and of all that it forks, for good.
 
-    Needs :func:`online_judge.sandbox.linux.forbid_new_privileges` first.
-
-    Raises:
-        OSError: the kernel takes no filter, or this machine's architecture is not known here.
+    Needs :func:`online_judge.sandbox.linux.forbid_new_privileges` first. Raises OSError where the kernel
+    takes no filter or the architecture is not known here.
     """
     code = b"".join(struct.pack("HBBI", *step) for step in program(linux.machine()))
     held = ctypes.create_string_buffer(code, len(code))

@@ -49,7 +49,7 @@ class ProcessEnd:
 def evaluated(
     request: EvaluationRequest, target: Target, result: EvaluationResult, end: ProcessEnd
 ) -> Verdict:
-    """The verdict on a candidate of which the evaluator has found all that it looks for."""
+    """Return the verdict on a candidate of which the evaluator has found all that it looks for."""
     explained = explain(result.ending, end.folder)
     passed = isinstance(result.ending, Passed)
     found = static_notes.notes(request.custom_model_src)
@@ -88,7 +88,6 @@ def timed_out(
     stage: Stage,
     sandbox: Mapping[str, Any] | None,
 ) -> Verdict:
-    """The verdict on a candidate that was not done after ``limit_s`` seconds."""
     facts = _surroundings(request, target) | {"sandbox": sandbox}
     return _verdict(Status.TIMEOUT, facts | feedback.of_timeout(limit_s, stage))
 
@@ -96,7 +95,7 @@ def timed_out(
 def process_gone(
     request: EvaluationRequest, target: Target, *, stage: Stage, why: str, end: ProcessEnd
 ) -> Verdict:
-    """The verdict on a candidate whose process is gone, or broke the protocol: then ``why`` says how."""
+    """Return the verdict on a candidate whose process is gone or, as ``why`` says, broke the protocol."""
     facts = _surroundings(request, target) | {"sandbox": end.sandbox}
     if end.out_of_memory:
         return _verdict(Status.OUT_OF_MEMORY, facts | feedback.of_memory(stage) | _printed(end))
@@ -105,7 +104,6 @@ def process_gone(
 
 
 def evaluator_died_twice(request: EvaluationRequest, target: Target, stage: Stage) -> Verdict:
-    """The verdict on a candidate in whose time the judge's own processes died twice."""
     crash = feedback.of_crash("together with the judge's own processes, twice,", stage)
     return _verdict(Status.CRASH, _surroundings(request, target) | crash)
 
@@ -136,7 +134,6 @@ def _softened(flag: Flag, problem: ProblemFacts) -> Flag:
 
 
 def _surroundings(request: EvaluationRequest, target: Target) -> dict[str, Any]:
-    """Metadata that every verdict carries."""
     facts = {"hardware": target.hardware, "device": target.device}
     return facts | feedback.of_precision(request.tf32, cuda=target.cuda)
 

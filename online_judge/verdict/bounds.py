@@ -26,8 +26,7 @@ def check(
     Args:
         gpu_ms: median time of a call with a cold L2 cache.
         peak: limits of the GPU.
-        output_bytes: bytes that every call must write; without outputs that are views of inputs or
-            repeat elements (stride 0).
+        output_bytes: bytes that every call must write, without views of inputs and elements of stride 0.
         read_bytes: bytes of inputs and weights.
         flops: operations of the reference; a better algorithm may need fewer.
         dtype: of the problem.

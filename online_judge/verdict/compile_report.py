@@ -40,19 +40,12 @@ def compiled(failure: Failure | None, source: str, folder: str) -> CompileReport
 
 
 def timed_out(limit_s: int, stage: Stage) -> CompileReport:
-    """The report on a candidate that was not compiled after ``limit_s`` seconds."""
     message = f"not done after {limit_s} s during {stage.value}"
     return CompileReport(ok=False, status=Status.TIMEOUT.value, message=message)
 
 
 def process_gone(how: str, stage: Stage, *, out_of_memory: bool) -> CompileReport:
-    """The report on a candidate whose process is gone.
-
-    Args:
-        how: in words that follow "the process ended".
-        stage: of the candidate at that time.
-        out_of_memory: whether the kernel ended it for want of host memory.
-    """
+    """Return the report on a candidate that ended as ``how`` says after "the process ended"."""
     status = Status.OUT_OF_MEMORY if out_of_memory else Status.CRASH
     message = f"the process ended {how} during {stage.value}"
     return CompileReport(ok=False, status=status.value, message=message)

@@ -31,12 +31,7 @@ class Explained:
 
 
 def explain(ending: Ending, folder: str) -> Explained:
-    """Decide status and feedback of an ending.
-
-    Args:
-        ending: how the evaluation ended.
-        folder: of the candidate's process; paths in it are shortened.
-    """
+    """Decide status and feedback of an ending; paths in ``folder`` are shortened."""
     match ending:
         case Passed():
             return Explained(Status.PASSED, {})

@@ -68,7 +68,6 @@ def of_failure(failure: Failure, folder: str) -> dict[str, Any]:
 
 
 def of_crash(how: str, stage: Stage) -> dict[str, Any]:
-    """Metadata of a process that ended without an answer."""
     text = f"the process ended {how} during {stage.value}"
     return {"runtime_error_name": "crash", "runtime_error": text} | _feedback([text], Status.CRASH)
 
@@ -112,12 +111,9 @@ def of_far_off(error: float) -> dict[str, Any]:
 
 
 def of_tier(grade: Graded, needed: Tier, tf32: Tf32Policy) -> dict[str, Any]:
-    """Metadata of outputs that are within the tolerance but less precise than the tier that is needed.
+    """Metadata of outputs within the tolerance but less precise than the needed tier.
 
-    Args:
-        grade: of the least precise output.
-        needed: tier of the request.
-        tf32: policy of the request.
+    ``grade`` is of the least precise output, ``tf32`` the policy of the request.
     """
     error, limit = grade.error, grade.limits[needed]
     basis = ""
@@ -160,7 +156,6 @@ def _cause(grade: Graded, limit: Limit) -> str:
 
 
 def of_integrity(rejects: Sequence[Flag]) -> dict[str, Any]:
-    """Metadata of a candidate whose numbers cannot be believed."""
     lines = [f"{Status.INTEGRITY.value}: {flag.id}: {flag.evidence}" for flag in rejects]
     issue = ", ".join(flag.id for flag in rejects)
     return {"correctness_issue": clip(issue, 400), "correctness_issue_name": "integrity"} | _feedback(
@@ -176,7 +171,6 @@ def of_timeout(limit_s: int, stage: Stage) -> dict[str, Any]:
 
 
 def of_issue(status: Status, issue: str) -> dict[str, Any]:
-    """Metadata of outputs of the wrong structure, shape or dtype."""
     return {
         "correctness_issue": clip(issue, 400),
         "correctness_issue_name": "correctness_issue",

@@ -71,7 +71,6 @@ class Flag:
 
     @property
     def severity(self) -> Severity:
-        """What it does to a verdict."""
         return SEVERITIES[self.id]
 
 
@@ -83,7 +82,6 @@ class ProblemFlag:
     evidence: str
 
     def __post_init__(self) -> None:
-        """Refuse an id that clients do not know."""
         if self.id not in PROBLEM_FLAGS:
             raise ValueError(f"{self.id!r} is no flag of a problem; add it to PROBLEM_FLAGS")
 
@@ -98,7 +96,7 @@ def merged(flags: Iterable[Flag]) -> list[Flag]:
 
 
 def metadata(flags: Iterable[Flag]) -> dict[str, Any]:
-    """``integrity``, the ids, and ``integrity_evidence``; nothing where there are no flags."""
+    """Return ``integrity``, the ids, and ``integrity_evidence``; empty without flags."""
     found = merged(flags)
     if not found:
         return {}
@@ -112,7 +110,7 @@ def metadata(flags: Iterable[Flag]) -> dict[str, Any]:
 
 
 def problem_metadata(flags: Iterable[ProblemFlag]) -> dict[str, Any]:
-    """Return ``problem_flags``, the ids, and ``problem_flags_evidence``; nothing where there are no flags."""
+    """Return ``problem_flags``, the ids, and ``problem_flags_evidence``; empty without flags."""
     found = list(flags)
     if not found:
         return {}

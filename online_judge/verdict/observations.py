@@ -36,7 +36,7 @@ _IDLE = 0x01
 
 
 def flags_of_all(observations: Iterable[Observation], folder: str) -> list[Flag]:
-    """The flags of several observations, in their order; paths in ``folder`` are shortened."""
+    """Return the flags of several observations, in their order; paths in ``folder`` are shortened."""
     return [flag for observation in observations for flag in flags_of(observation, folder)]
 
 
@@ -100,7 +100,6 @@ def flags_of(observation: Observation, folder: str) -> list[Flag]:
 
 
 def of_process(changes: ProcessChanges) -> list[Flag]:
-    """The flags for what a candidate changed in its process."""
     found = []
     if changes.patched_count:
         hidden = changes.patched_count - len(changes.patched)
@@ -121,13 +120,9 @@ def of_orphans(count: int) -> Flag:
 def of_kernels(
     launches: Launches, share: KernelShare | None, *, passed_without_kernels: bool | None
 ) -> list[Flag]:
-    """The flags for what is known of a candidate's kernels.
+    """Return the flags for what is known of a candidate's kernels; facts that were not found are None.
 
-    Args:
-        launches: of one call.
-        share: of one call; None where it was not measured.
-        passed_without_kernels: whether the outputs were right without the own kernels, on inputs of which no
-            trivial answer is right; None where that was not tried.
+    ``passed_without_kernels`` was tried on inputs of which no trivial answer is right.
     """
     found = []
     ran = launches.total > 0 or (share is not None and share.own > 0)
@@ -164,7 +159,6 @@ def of_gpu_states(before: GpuState | None, after: GpuState | None) -> list[Flag]
 
 
 def of_problem(facts: ProblemFacts) -> list[ProblemFlag]:
-    """The flags for what makes results on a problem say little."""
     found = []
     if facts.trivial_answers:
         evidence = f"trivial answers pass: {', '.join(facts.trivial_answers)}"

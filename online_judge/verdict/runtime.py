@@ -20,14 +20,9 @@ def milliseconds(timing: Timing) -> float:
 def statistics(
     timing: Timing, request: EvaluationRequest, share: KernelShare | None, *, hardware: str, device: str
 ) -> dict[str, Any]:
-    """v1's statistics with more beside them; times in milliseconds.
+    """Return v1's statistics with more beside them; times in milliseconds.
 
-    Args:
-        timing: of the candidate.
-        request: whose baseline it was timed against.
-        share: GPU time of one call by kernel, where it was measured.
-        hardware: name of the GPU.
-        device: its name towards clients.
+    ``hardware`` names the GPU, ``device`` is its name towards clients.
     """
     stats: dict[str, Any] = asdict(timing.times) | {
         "hardware": hardware,
