@@ -18,6 +18,7 @@ _MESSAGE_BYTES = 850
 _HEAD_BYTES = 200
 _FRAME_BYTES = 150
 _LOG_CHARS = 300
+_REPEATED = "A second call with the same inputs gave another result"
 _ROUNDED: dict[Tier, str] = {"tf32": "TF32", "half": "bfloat16"}
 
 _NEXT = {
@@ -60,54 +61,47 @@ def of_failure(failure: Failure, folder: str) -> dict[str, Any]:
     if message:
         budget = _budget(failure.status) - sum(len(line.encode()) + 1 for line in lines)
         lines.append(clip(message, min(budget, _MESSAGE_BYTES), keep_end=marked))
-    compiled = failure.status.module_imported
     last = failure.frames[-1].code if failure.frames else ""
     text = "\n".join(part for part in (last[:160], clip(message, 400, keep_end=marked)) if part)
-    key = "runtime_error" if compiled else "compilation_error"
-    return {f"{key}_name": failure.name, key: text} | _feedback(lines, failure.status)
+    key = "runtime_error" if failure.status.module_imported else "compilation_error"
+    return _metadata(failure.status, lines, **{f"{key}_name": failure.name, key: text})
 
 
 def of_crash(how: str, stage: Stage) -> dict[str, Any]:
     text = f"the process ended {how} during {stage.value}"
-    return {"runtime_error_name": "crash", "runtime_error": text} | _feedback([text], Status.CRASH)
+    return _metadata(Status.CRASH, [text], runtime_error_name="crash", runtime_error=text)
 
 
 def of_memory(stage: Stage) -> dict[str, Any]:
     """Metadata of a process that the kernel ended for want of memory."""
     text = f"the process ran out of the host memory that it may have during {stage.value}"
-    return {"runtime_error_name": "MemoryError", "runtime_error": text} | _feedback(
-        [text], Status.OUT_OF_MEMORY
-    )
+    return _metadata(Status.OUT_OF_MEMORY, [text], runtime_error_name="MemoryError", runtime_error=text)
 
 
 def of_repeat(wrong: dict[str, Any]) -> dict[str, Any]:
     """Metadata of a candidate that was right once and wrong on the same inputs, as ``wrong`` says."""
-    status = Status.NONDETERMINISTIC
-    issue = "A second call with the same inputs gave another result"
     told = str(wrong.get("feedback", "")).rpartition("\nNext:")[0]
-    return wrong | {"correctness_issue": issue} | _feedback([f"{status.value}: {issue}", told], status)
+    head = f"{Status.NONDETERMINISTIC.value}: {_REPEATED}"
+    return wrong | _metadata(Status.NONDETERMINISTIC, [head, told], correctness_issue=_REPEATED)
 
 
 def of_unequal_calls(found: Error, limit: Limit) -> dict[str, Any]:
     """Metadata of a candidate whose equal calls differ by more than the precision that it reaches."""
-    status = Status.NONDETERMINISTIC
-    issue = "A second call with the same inputs gave another result"
     line = (
-        f"{status.value}: {issue}: they differ by {found.rms:.2g} (rms) and {found.peak:.2g} (at most) "
-        f"of the output's standard deviation; rounding explains {limit.rms:.2g}"
+        f"{Status.NONDETERMINISTIC.value}: {_REPEATED}: they differ by {found.rms:.2g} (rms) and "
+        f"{found.peak:.2g} (at most) of the output's standard deviation; rounding explains {limit.rms:.2g}"
     )
-    return {"correctness_issue": issue} | _feedback([line], status)
+    return _metadata(Status.NONDETERMINISTIC, [line], correctness_issue=_REPEATED)
 
 
 def of_far_off(error: float) -> dict[str, Any]:
     """Metadata of outputs far from the answer that a loose tolerance lets pass."""
-    status = Status.WRONG_VALUE
-    issue = "Output mismatch, hidden by the tolerance"
     line = (
-        f"{status.value}: with other weights or inputs of the same kind the error is {error:.2g} of the "
-        "output's standard deviation, more than rounding explains; elsewhere the tolerance hides it"
+        f"{Status.WRONG_VALUE.value}: with other weights or inputs of the same kind the error is {error:.2g} "
+        "of the output's standard deviation, more than rounding explains; elsewhere the tolerance hides it"
     )
-    return {"correctness_issue": issue} | _feedback([line], status)
+    issue = "Output mismatch, hidden by the tolerance"
+    return _metadata(Status.WRONG_VALUE, [line], correctness_issue=issue)
 
 
 def of_tier(grade: Graded, needed: Tier, tf32: Tf32Policy) -> dict[str, Any]:
@@ -157,24 +151,22 @@ def _cause(grade: Graded, limit: Limit) -> str:
 
 def of_integrity(rejects: Sequence[Flag]) -> dict[str, Any]:
     lines = [f"{Status.INTEGRITY.value}: {flag.id}: {flag.evidence}" for flag in rejects]
-    issue = ", ".join(flag.id for flag in rejects)
-    return {"correctness_issue": clip(issue, 400), "correctness_issue_name": "integrity"} | _feedback(
-        lines, Status.INTEGRITY
-    )
+    issue = clip(", ".join(flag.id for flag in rejects), 400)
+    return _metadata(Status.INTEGRITY, lines, correctness_issue=issue, correctness_issue_name="integrity")
 
 
 def of_timeout(limit_s: int, stage: Stage) -> dict[str, Any]:
     """Metadata of a candidate that took too long; ``error`` is v1's wording."""
+    line = f"timeout during {stage.value}: not done after {limit_s} s"
     error = f"Kernel execution timeout: exceeded {limit_s}s runtime limit"
-    lines = [f"timeout during {stage.value}: not done after {limit_s} s"]
-    return {"error": error, "stage": stage.value} | _feedback(lines, Status.TIMEOUT)
+    return _metadata(Status.TIMEOUT, [line], error=error, stage=stage.value)
 
 
 def of_issue(status: Status, issue: str) -> dict[str, Any]:
-    return {
-        "correctness_issue": clip(issue, 400),
-        "correctness_issue_name": "correctness_issue",
-    } | _feedback([f"{status.value}: {clip(issue, 800)}"], status)
+    line = f"{status.value}: {clip(issue, 800)}"
+    return _metadata(
+        status, [line], correctness_issue=clip(issue, 400), correctness_issue_name="correctness_issue"
+    )
 
 
 def of_difference(found: Difference, output: str) -> dict[str, Any]:
@@ -192,17 +184,17 @@ def of_difference(found: Difference, output: str) -> dict[str, Any]:
             "avg_difference": [f"{found.average:.6f}"],
             "correctness_issue": "Output mismatch",
         }
+    examples = [
+        f"  [{', '.join(map(str, each.index))}] got {each.got}, want {each.want}" for each in found.examples
+    ]
     lines = [
         f"{status.value}: {found.wrong} of {found.total} elements of {output} ({share:.4g} %) are wrong, "
         f"largest error {found.largest:.6g}, mean error {found.average:.6g}",
+        *([f"pattern: {found.pattern}"] if found.pattern else []),
+        "first wrong elements:",
+        *examples,
     ]
-    if found.pattern:
-        lines.append(f"pattern: {found.pattern}")
-    lines.append("first wrong elements:")
-    for example in found.examples:
-        index = ", ".join(map(str, example.index))
-        lines.append(f"  [{index}] got {example.got}, want {example.want}")
-    return keys | _feedback(lines, status)
+    return _metadata(status, lines, **keys)
 
 
 def first_line(metadata: Mapping[str, Any]) -> str:
@@ -215,9 +207,9 @@ def log_tail(text: str) -> str:
     return text.strip()[-_LOG_CHARS:]
 
 
-def _feedback(lines: list[str], status: Status) -> dict[str, Any]:
+def _metadata(status: Status, lines: list[str], **keys: Any) -> dict[str, Any]:
     body = clip("\n".join(lines), _budget(status))
-    return {"feedback": f"{body}\nNext: {_NEXT.get(status, '')}"}
+    return keys | {"feedback": f"{body}\nNext: {_NEXT.get(status, '')}"}
 
 
 def _budget(status: Status) -> int:

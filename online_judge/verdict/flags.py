@@ -97,26 +97,18 @@ def merged(flags: Iterable[Flag]) -> list[Flag]:
 
 def metadata(flags: Iterable[Flag]) -> dict[str, Any]:
     """Return ``integrity``, the ids, and ``integrity_evidence``; empty without flags."""
-    found = merged(flags)
-    if not found:
-        return {}
-    return {
-        "integrity": [flag.id for flag in found],
-        "integrity_evidence": [
-            {"id": flag.id, "severity": flag.severity.value, "evidence": flag.evidence[:_MAX_EVIDENCE]}
-            for flag in found
-        ],
-    }
+    evidence = [
+        {"id": flag.id, "severity": flag.severity.value, "evidence": flag.evidence[:_MAX_EVIDENCE]}
+        for flag in merged(flags)
+    ]
+    return _with_ids("integrity", evidence)
 
 
 def problem_metadata(flags: Iterable[ProblemFlag]) -> dict[str, Any]:
     """Return ``problem_flags``, the ids, and ``problem_flags_evidence``; empty without flags."""
-    found = list(flags)
-    if not found:
-        return {}
-    return {
-        "problem_flags": [flag.id for flag in found],
-        "problem_flags_evidence": [
-            {"id": flag.id, "evidence": flag.evidence[:_MAX_EVIDENCE]} for flag in found
-        ],
-    }
+    evidence = [{"id": flag.id, "evidence": flag.evidence[:_MAX_EVIDENCE]} for flag in flags]
+    return _with_ids("problem_flags", evidence)
+
+
+def _with_ids(key: str, evidence: list[dict[str, str]]) -> dict[str, Any]:
+    return {key: [each["id"] for each in evidence], f"{key}_evidence": evidence} if evidence else {}
