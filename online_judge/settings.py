@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
 from adaexplore.core.errors import ConfigError
 from online_judge.common.tokens import Client, read_clients
@@ -17,6 +17,7 @@ from online_judge.sandbox.read_back import LEVELS, Level
 
 log = logging.getLogger(__name__)
 
+Default = TypeVar("Default", int, None)
 JudgeDevice = Literal["auto", "cuda", "cpu"]
 AllocationMode = Literal["auto", "manual"]
 DEFAULT_HOST = "127.0.0.1"
@@ -36,27 +37,21 @@ class Settings:
     available_gpus: tuple[int, ...] | None = None  # device indices to use; None means all
     allocation_mode: AllocationMode = "auto"  # ``auto`` ignores a request's device, ``manual`` uses it
     build_dir: str | None = None  # where CUDA extensions are built; a request may name a folder below it
-    # folder of the recorded baselines, ``<gpu>/baseline_time_torch.json`` below it
-    timing_root: Path = Path("results/timing")
+    timing_root: Path = Path("results/timing")  # recorded baselines: ``<gpu>/baseline_time_torch.json``
     cpu_max_elements: int = 4_000_000  # largest sum of input, weight and output elements on the CPU path
     cpu_max_flops: float = 2e9  # largest work of one reference call on the CPU path
     # what every request must bear; None answers loopback only, unless there are ``clients``
     token: str | None = field(default=None, repr=False)
-    # those with a token of their own, from the file ``JUDGE_TOKENS``
-    clients: tuple[Client, ...] = field(default=(), repr=False)
+    clients: tuple[Client, ...] = field(default=(), repr=False)  # those of the file ``JUDGE_TOKENS``
     max_body_bytes: int = 8 * 2**20  # largest body of a request
     max_source_bytes: int = 2**18  # largest candidate or reference; larger ones are answered at once
-    # where accepted jobs and known verdicts are kept; None means only in memory
-    state_file: Path | None = None
+    state_file: Path | None = None  # where accepted jobs and known verdicts are kept; None: in memory
     cache_v1: bool = False  # whether v1 answers with known verdicts; by default it measures again
     cache_v2: bool = True  # whether jobs of v2 do
-    # compile jobs at a time, on processes without a GPU; None means a quarter of the cores
-    compile_slots: int | None = None
-    # candidate processes kept ready per device; None means 2 on a GPU and 1 on the CPU
-    armed_players: int | None = None
+    compile_slots: int | None = None  # compile jobs at a time; None means a quarter of the cores
+    armed_players: int | None = None  # candidate processes kept ready per device; None: 2, 1 on the CPU
     repeatable: bool = False  # whether equal requests meet equal hidden inputs; else each job has its own
-    # the least that this machine must give; with less the judge does not start
-    require_sandbox: Level = "none"
+    require_sandbox: Level = "none"  # the least that this machine must give for the judge to start
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -72,15 +67,13 @@ class Settings:
         if mode not in ("auto", "manual"):
             log.warning("GPU_ALLOCATION_MODE is %r, not auto or manual: auto is used", mode)
             mode = "auto"
-        secret = env.get("ADAEXPLORE_JUDGE_SECRET", "")
+        secret, tokens = env.get("ADAEXPLORE_JUDGE_SECRET", ""), env.get("JUDGE_TOKENS", "").strip()
         cache = env.get("RESULT_CACHE", "").strip()
         if cache not in ("", "0", "1"):
             raise ConfigError(f"RESULT_CACHE is {cache!r}; set it to 1 (also for v1) or 0 (never)")
         sandbox = env.get("JUDGE_REQUIRE_SANDBOX", "").strip().lower() or "none"
         if sandbox not in LEVELS:
             raise ConfigError(f"JUDGE_REQUIRE_SANDBOX is {sandbox!r}; set it to {', '.join(LEVELS)}")
-        compiling = env.get("COMPILE_SLOTS", "").strip()
-        ready = env.get("ARMED_PLAYERS", "").strip()
         return cls(
             judge_device=cast(JudgeDevice, device),
             compile_target=target,
@@ -88,14 +81,14 @@ class Settings:
             max_concurrent_evals=_positive(env, "MAX_CONCURRENT_EVALS", 1),
             max_queue_size=_positive(env, "MAX_QUEUE_SIZE", 100, least=0),
             runtime_timeout_s=_positive(env, "RUNTIME_TIMEOUT", 600),
-            available_gpus=_gpu_list(env.get("AVAILABLE_GPUS")),
+            available_gpus=_gpu_list(env.get("AVAILABLE_GPUS", "")),
             allocation_mode=cast(AllocationMode, mode),
             build_dir=_build_dir(env),
             timing_root=Path(env.get("TIMING_ROOT") or _default_timing_root()),
             cpu_max_elements=_positive(env, "CPU_MAX_ELEMENTS", 4_000_000),
             cpu_max_flops=float(_positive(env, "CPU_MAX_FLOPS", 2_000_000_000)),
             token=_token(env),
-            clients=_clients(env),
+            clients=read_clients(Path(tokens)) if tokens else (),
             max_body_bytes=_positive(env, "MAX_BODY_BYTES", 8 * 2**20),
             max_source_bytes=_positive(env, "MAX_SOURCE_BYTES", 2**18),
             state_file=_state_file(env),
@@ -103,8 +96,8 @@ class Settings:
             cache_v2=cache != "0",
             repeatable=bool(secret),
             require_sandbox=sandbox,
-            compile_slots=_positive(env, "COMPILE_SLOTS", 1) if compiling else None,
-            armed_players=_positive(env, "ARMED_PLAYERS", 0, least=0) if ready else None,
+            compile_slots=_positive(env, "COMPILE_SLOTS", None),
+            armed_players=_positive(env, "ARMED_PLAYERS", None, least=0),
         )
 
 
@@ -153,12 +146,7 @@ def _token(env: Mapping[str, str]) -> str | None:
     return token or None
 
 
-def _clients(env: Mapping[str, str]) -> tuple[Client, ...]:
-    text = env.get("JUDGE_TOKENS", "").strip()
-    return read_clients(Path(text)) if text else ()
-
-
-def _positive(env: Mapping[str, str], name: str, default: int, least: int = 1) -> int:
+def _positive(env: Mapping[str, str], name: str, default: Default, least: int = 1) -> int | Default:
     text = env.get(name, "").strip()
     if not text:
         return default
@@ -171,9 +159,9 @@ def _positive(env: Mapping[str, str], name: str, default: int, least: int = 1) -
     return value
 
 
-def _gpu_list(text: str | None) -> tuple[int, ...] | None:
+def _gpu_list(text: str) -> tuple[int, ...] | None:
     """Return the device indices of a comma list; drops parts that are no number, as clients expect."""
-    if text is None or not text.strip():
+    if not text.strip():
         return None
     parts = [part.strip() for part in text.split(",")]
     gpus = tuple(dict.fromkeys(int(part) for part in parts if part.isascii() and part.isdigit()))

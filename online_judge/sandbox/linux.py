@@ -70,27 +70,27 @@ def set_process_name(name: str) -> None:
 def process_name(pid: int) -> str:
     """Return the name of a process; empty if there is none."""
     try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
+        return Path(f"/proc/{pid}/comm").read_text("utf-8", "replace").strip()
     except OSError:
         return ""
 
 
 def is_running(pid: int) -> bool:
     """Return whether a process is there and no zombie."""
-    return _state(pid) not in ("", "Z", "X")
+    return _state_and_parent(pid)[0] not in ("", "Z", "X")
 
 
 def is_stopped(pid: int) -> bool:
-    return _state(pid) == "T"
+    return _state_and_parent(pid)[0] == "T"
 
 
-def _state(pid: int) -> str:
-    """Return the letter that the kernel shows for a process; empty where there is none."""
+def _state_and_parent(pid: int) -> tuple[str, int]:
+    """Return the letter that the kernel shows for a process, empty where there is none, and its parent."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
+        state, parent = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:2]
+    except (OSError, ValueError):
+        return "", 0
+    return state.decode(), int(parent)
 
 
 def become_subreaper() -> None:
@@ -147,27 +147,17 @@ def die_with_parent(signum: signal.Signals, parent: int) -> None:
 
 
 def process_tree() -> dict[int, list[int]]:
-    """Children of every process, by process id (zombies included)."""
+    """Return the children of every process, zombies included."""
     tree: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-        except OSError:
-            continue
-        tree.setdefault(int(fields[1]), []).append(int(entry))
+    for pid in [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]:
+        state, parent = _state_and_parent(pid)
+        if state:
+            tree.setdefault(parent, []).append(pid)
     return tree
 
 
-def descendants(root: int) -> list[int]:
-    """Process ids below ``root``, parents before children."""
-    return below([root])
-
-
-def below(roots: Collection[int]) -> list[int]:
-    """Process ids below any of ``roots``, which are left out; parents before children."""
+def descendants(*roots: int) -> list[int]:
+    """Return the process ids below ``roots``, which are left out; parents before children."""
     tree = process_tree()
     found = [pid for root in roots for pid in tree.get(root, ())]
     for pid in found:
@@ -178,7 +168,7 @@ def below(roots: Collection[int]) -> list[int]:
 def stop_below(roots: Collection[int]) -> set[int]:
     """Stop everything below ``roots``, what is forked meanwhile included; gives what was stopped."""
     stopped: set[int] = set()
-    while roots and (fresh := [pid for pid in below(roots) if pid not in stopped]):
+    while roots and (fresh := [pid for pid in descendants(*roots) if pid not in stopped]):
         _signal_all(fresh, signal.SIGSTOP)
         stopped.update(fresh)
     return stopped
@@ -212,10 +202,8 @@ def kill_descendants() -> None:
 
     All are stopped before any is killed, so that none can fork out of the way.
     """
-    me = os.getpid()
     while True:
-        stopped = stop_below([me])
-        _signal_all(stopped, signal.SIGKILL)
+        _signal_all(stop_below([os.getpid()]), signal.SIGKILL)
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -239,16 +227,14 @@ def _signal_all(pids: Collection[int], signum: signal.Signals) -> None:
 
 def close_descriptors(keep: Collection[int]) -> None:
     """Close every descriptor above stderr but ``keep``."""
-    for entry in os.listdir("/proc/self/fd"):
-        fd = int(entry)
+    for fd in map(int, os.listdir("/proc/self/fd")):
         if fd > 2 and fd not in keep:
             with contextlib.suppress(OSError):
                 os.close(fd)
 
 
 def address_space_bytes() -> int:
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def limit(kind: int, value: int) -> None:
