@@ -44,9 +44,9 @@ def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, Any]:
     group = plan.group
     own_network = _namespace(pid, "net") and _interfaces(pid) <= {"lo"}
     moved = _namespace(pid, "mnt") and _is_moved_in(plan, pid)
-    memory = group.memory_bytes(pid) if group is not None else None
+    memory = group.limit("memory", pid) if group is not None else None
     address = limits.get("Max address space")
-    in_group = group.processes(pid) if group is not None else None
+    in_group = group.limit("pids", pid) if group is not None else None
     version = landlock.version() if landlocked else 0
     uid = int(status["Uid"].split()[0])
     alone = plan.user_namespace or uid == plan.uid
