@@ -84,10 +84,7 @@ def open_exported(handle: bytes) -> int:
     """Map another process's allocation; gives its address here."""
     address = ctypes.c_uint64()
     _call(
-        "cuIpcOpenMemHandle_v2",
-        ctypes.byref(address),
-        _IpcHandle.from_buffer_copy(handle),
-        _LAZY_PEER_ACCESS,
+        "cuIpcOpenMemHandle_v2", ctypes.byref(address), _IpcHandle.from_buffer_copy(handle), _LAZY_PEER_ACCESS
     )
     return address.value
 

@@ -41,12 +41,7 @@ class Launches:
 
     def to_json(self) -> dict[str, Any]:
         counts = dict(list(self.counts.items())[:MAX_NAMED])
-        return {
-            "counts": counts,
-            "total": self.total,
-            "defined": self.defined,
-            "unseen": list(self.unseen),
-        }
+        return {"counts": counts, "total": self.total, "defined": self.defined, "unseen": list(self.unseen)}
 
     @classmethod
     def from_claim(cls, claim: object) -> Launches:

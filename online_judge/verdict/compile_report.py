@@ -30,12 +30,7 @@ def compiled(failure: Failure | None, source: str, folder: str) -> CompileReport
         kernel, line = _place(source, int(place[1]), place[2]) or (None, line)
     text = texts.clip(texts.scrub(message, folder).strip("\n"), _MAX_BYTES, keep_end=True)
     return CompileReport(
-        ok=False,
-        status=failure.status.value,
-        kernel=kernel,
-        line=line,
-        message=text,
-        error_name=failure.name,
+        ok=False, status=failure.status.value, kernel=kernel, line=line, message=text, error_name=failure.name
     )
 
 
