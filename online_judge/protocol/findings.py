@@ -22,25 +22,14 @@ class Stage(StrEnum):
     TIMING = "timing"
 
 
+_ON_DEVICE = {Status.COMPILE, Status.ILLEGAL_ACCESS, Status.OUT_OF_MEMORY, Status.NOT_CHECKED}
+_CALLED = _ON_DEVICE | {Status.LAUNCH, Status.WRONG_SHAPE}
 _CLAIMABLE = {
     Stage.LOAD: {Status.SYNTAX, Status.LOAD, Status.NOT_CHECKED},
-    Stage.CONSTRUCT: {
-        Status.CONSTRUCT,
-        Status.COMPILE,
-        Status.ILLEGAL_ACCESS,
-        Status.OUT_OF_MEMORY,
-        Status.NOT_CHECKED,
-    },
-    Stage.FORWARD: {
-        Status.COMPILE,
-        Status.LAUNCH,
-        Status.ILLEGAL_ACCESS,
-        Status.OUT_OF_MEMORY,
-        Status.NOT_CHECKED,
-        Status.WRONG_SHAPE,
-    },
+    Stage.CONSTRUCT: _ON_DEVICE | {Status.CONSTRUCT},
+    Stage.FORWARD: _CALLED,
+    Stage.TIMING: _CALLED,
 }
-_CLAIMABLE[Stage.TIMING] = _CLAIMABLE[Stage.FORWARD]
 _FALLBACK = {
     Stage.LOAD: Status.LOAD,
     Stage.CONSTRUCT: Status.CONSTRUCT,
@@ -89,9 +78,10 @@ class Failure:
         status = _FALLBACK[stage]
         if isinstance(named, str) and named in {status.value for status in _CLAIMABLE[stage]}:
             status = Status(named)
+        listed = data.get("frames")
         frames = [
             Frame(part[0], str(part[1])[:100], str(part[2])[:300])
-            for part in _items(data.get("frames"))
+            for part in (listed if isinstance(listed, list) else [])
             if isinstance(part, list) and len(part) == 3 and isinstance(part[0], int)
         ]
         name = str(data.get("name", ""))[:200]
@@ -118,10 +108,6 @@ class Difference:
     largest: float  # largest absolute difference of finite elements
     average: float  # mean absolute difference of finite elements
     pattern: str = ""  # what the wrong elements have in common, in words; empty where nothing stands out
-
-
-def _items(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _cut(text: str) -> str:

@@ -27,8 +27,7 @@ class Launches:
     counts: dict[str, int]
     total: int  # launches of all of them
     defined: int  # ``@triton.jit`` functions of the candidate that exist, device functions included
-    # why kernels of its own may run that Triton's launcher does not see: a compiled ``extension``, a function
-    # under ``torch.compile``, the replay of a CUDA ``graph``
+    # why own kernels may run unseen: a compiled ``extension``, ``torch.compile``, the replay of a CUDA graph
     unseen: tuple[Unseen, ...] = ()
 
     @property

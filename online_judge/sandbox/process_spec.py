@@ -87,7 +87,7 @@ def wanted(spec: ProcessSpec) -> Wanted:
     cuda = spec.device == "cuda"
     limits = confinement.CUDA_LIMITS if cuda else confinement.CPU_LIMITS
     view = mounts.view(spec.folder, cuda=cuda, environment=os.environ, build_dir=spec.build_dir)
-    return Wanted(view, confinement.Layers(), limits)
+    return Wanted(view, limits)
 
 
 def enter(spec: ProcessSpec) -> None:
