@@ -18,22 +18,10 @@ DeviceKind = Literal["cuda", "cpu"]
 Role = Literal["candidate", "compiler", "evaluator"]
 
 CANDIDATE_FILE = "candidate.py"
-_PASSED_ON = (
-    "PATH",
-    "LANG",
-    "LC_ALL",
-    "TZ",
-    "LD_LIBRARY_PATH",
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "CUDA_DEVICE_ORDER",
-    "NVIDIA_VISIBLE_DEVICES",
-    "NVIDIA_DRIVER_CAPABILITIES",
-    "TRITON_PTXAS_PATH",
-    "TRITON_LIBCUDA_PATH",
-    "CC",
-    "CXX",
-)
+_CUDA = ("CUDA_HOME", "CUDA_PATH", "CUDA_DEVICE_ORDER")
+_CONTAINER = ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
+_TOOLS = ("LD_LIBRARY_PATH", "TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "CC", "CXX")
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", *_CUDA, *_CONTAINER, *_TOOLS)
 
 
 @dataclass(frozen=True)
@@ -47,8 +35,7 @@ class ProcessSpec:
     tf32: str = ""  # precision policy; empty until :func:`assign`
     build_dir: str | None = None  # where CUDA extensions are built; None means inside ``folder``
     cores: tuple[int, ...] = ()  # of the CPU that it runs on but for timing; empty for any
-    # ``compiler``: kernels are only compiled; ``evaluator``: it runs references, no candidates
-    role: Role = "candidate"
+    role: Role = "candidate"  # a ``compiler`` only compiles kernels, an ``evaluator`` runs no candidates
     timing_cores: tuple[int, ...] = ()  # of the CPU for an evaluator while it times; empty for any
     cpu_max_elements: int = 0  # of references, see :class:`online_judge.settings.Settings`
     cpu_max_flops: float = 0.0  # likewise
@@ -63,24 +50,24 @@ class ProcessSpec:
 
 def fork_server_environment(environment: Mapping[str, str], home: Path) -> dict[str, str]:
     """What the fork server, and so every process below it, may know of the server's environment."""
-    root = str(Path(__file__).resolve().parents[2])
-    search_path = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
-    passed_on = {name: environment[name] for name in _PASSED_ON if name in environment}
-    return (
-        {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-        | passed_on
-        | {
-            "HOME": str(home),
-            "TMPDIR": str(home),
-            "PYTHONPATH": os.pathsep.join(search_path),
-            "PYTHONHASHSEED": "0",
-            "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # counting devices starts no CUDA, so forks can
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "MKL_NUM_THREADS": "1",
-        }
-    )
+    search_path = [mounts.REPOSITORY, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    return {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        **_passed_on(environment),
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "PYTHONPATH": os.pathsep.join(search_path),
+        "PYTHONHASHSEED": "0",
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # counting devices starts no CUDA, so forks can
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+
+
+def _passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: environment[name] for name in _PASSED_ON if name in environment}
 
 
 def wanted(spec: ProcessSpec) -> Wanted:
@@ -96,27 +83,22 @@ def enter(spec: ProcessSpec) -> None:
     Needs no privileges. What belongs to the job comes with :func:`assign`, at once where the spec has it.
     """
     run_on(spec.cores)
-    folder = Path(spec.folder)
     private = {
-        "HOME": folder / "home",
-        "TMPDIR": folder / "tmp",
-        "XDG_CACHE_HOME": folder / "cache",
-        "TRITON_CACHE_DIR": folder / "cache" / "triton",
-        "TORCHINDUCTOR_CACHE_DIR": folder / "cache" / "inductor",
-        "TORCH_EXTENSIONS_DIR": folder / "cache" / "extensions",
-        "CUDA_CACHE_PATH": folder / "cache" / "cuda",
+        "HOME": f"{spec.folder}/home",
+        "TMPDIR": f"{spec.folder}/tmp",
+        "XDG_CACHE_HOME": f"{spec.folder}/cache",
+        "TRITON_CACHE_DIR": f"{spec.folder}/cache/triton",
+        "TORCHINDUCTOR_CACHE_DIR": f"{spec.folder}/cache/inductor",
+        "TORCH_EXTENSIONS_DIR": f"{spec.folder}/cache/extensions",
+        "CUDA_CACHE_PATH": f"{spec.folder}/cache/cuda",
     }
     for path in private.values():
-        path.mkdir(parents=True, exist_ok=True)
-    keep = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        os.makedirs(path, exist_ok=True)
+    keep = _passed_on(os.environ) | private | {"USER": "candidate", "LOGNAME": "candidate"}
     os.environ.clear()
-    os.environ.update(keep)
-    os.environ.update({name: str(path) for name, path in private.items()})
-    os.environ.update({"USER": "candidate", "LOGNAME": "candidate"})
-    os.environ["OMP_NUM_THREADS"] = "1"
-    os.environ["CUDA_VISIBLE_DEVICES"] = spec.visible_devices
+    os.environ.update(keep | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": spec.visible_devices})
     tempfile.tempdir = None
-    os.chdir(folder)
+    os.chdir(spec.folder)
     if not mounts.is_installed():
         sys.path[:] = [entry for entry in sys.path if entry not in ("", mounts.REPOSITORY)]
     if spec.tf32:
