@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import Any
 
 import torch
 
@@ -50,7 +49,7 @@ def _make_context_current() -> None:
     torch.zeros(1, device="cuda")
 
 
-def _call(name: str, *arguments: Any) -> None:
+def _call(name: str, *arguments: object) -> None:
     _make_context_current()
     code = int(getattr(_library(), name)(*arguments))
     if code != 0:
@@ -82,10 +81,8 @@ def export(address: int) -> bytes:
 
 def open_exported(handle: bytes) -> int:
     """Map another process's allocation; gives its address here."""
-    address = ctypes.c_uint64()
-    _call(
-        "cuIpcOpenMemHandle_v2", ctypes.byref(address), _IpcHandle.from_buffer_copy(handle), _LAZY_PEER_ACCESS
-    )
+    address, exported = ctypes.c_uint64(), _IpcHandle.from_buffer_copy(handle)
+    _call("cuIpcOpenMemHandle_v2", ctypes.byref(address), exported, _LAZY_PEER_ACCESS)
     return address.value
 
 
@@ -102,15 +99,10 @@ class _Block:
     """Device memory as ``torch.as_tensor`` understands it, without a copy."""
 
     def __init__(self, address: int, nbytes: int) -> None:
-        self.__cuda_array_interface__ = {
-            "shape": (nbytes,),
-            "typestr": "|u1",
-            "data": (address, False),
-            "version": 3,
-            "strides": None,
-        }
+        memory = {"shape": (nbytes,), "typestr": "|u1", "data": (address, False), "strides": None}
+        self.__cuda_array_interface__ = memory | {"version": 3}
 
 
-def as_bytes(address: int, nbytes: int) -> Any:
+def as_bytes(address: int, nbytes: int) -> torch.Tensor:
     """A uint8 tensor over device memory; it does not own the memory."""
     return torch.as_tensor(_Block(address, nbytes), device="cuda")

@@ -24,7 +24,7 @@ class Place:
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    dtype: Any
+    dtype: torch.dtype
 
     @property
     def nbytes(self) -> int:
@@ -48,7 +48,7 @@ class Parcel:
     handle: bytes | None  # CUDA handle; None on the CPU
 
 
-def lay_out(tensors: Sequence[Any], *, contiguous: bool = False) -> tuple[tuple[Place, ...], int]:
+def lay_out(tensors: Sequence[torch.Tensor], *, contiguous: bool = False) -> tuple[tuple[Place, ...], int]:
     """Places for ``tensors``, strides kept where they are dense, and the bytes needed."""
     places: list[Place] = []
     end = 0
@@ -86,7 +86,7 @@ class SharedTensors:
             self.fds.append(fd)
             self._bytes = _map(fd, nbytes)
 
-    def view(self, place: Place) -> Any:
+    def view(self, place: Place) -> torch.Tensor:
         return _view(self._bytes, place)
 
     def parcel(self, shape: Any, places: tuple[Place, ...]) -> Parcel:
@@ -158,16 +158,16 @@ def pack(value: Any, *, cuda: bool) -> tuple[SharedTensors, Parcel]:
     return shared, shared.parcel(tree.shape, places)
 
 
-def _map(fd: int, nbytes: int) -> Any:
+def _map(fd: int, nbytes: int) -> torch.Tensor:
     return torch.frombuffer(mmap.mmap(fd, nbytes), dtype=torch.uint8)
 
 
-def _view(memory: Any, place: Place) -> Any:
+def _view(memory: torch.Tensor, place: Place) -> torch.Tensor:
     part = memory[place.offset : place.offset + place.nbytes].view(place.dtype)
     return torch.as_strided(part, place.shape, place.strides)
 
 
-def _is_dense(tensor: Any) -> bool:
+def _is_dense(tensor: torch.Tensor) -> bool:
     """Whether no two elements share memory and none is left out."""
     if tensor.numel() == 0:
         return False
