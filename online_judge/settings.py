@@ -102,7 +102,7 @@ class Settings:
 
 
 def bind_address(environment: Mapping[str, str] | None = None) -> tuple[str, int]:
-    """Host and port to listen on: ``HOST`` and ``PORT``, loopback and 12017 by default."""
+    """Return host and port to listen on: ``HOST`` and ``PORT``, loopback and 12017 by default."""
     env = os.environ if environment is None else environment
     port = _positive(env, "PORT", DEFAULT_PORT, least=0)
     if port > 65535:
@@ -111,7 +111,7 @@ def bind_address(environment: Mapping[str, str] | None = None) -> tuple[str, int
 
 
 def default_state_file(port: int, environment: Mapping[str, str] | None = None) -> Path:
-    """Where a judge on ``port`` keeps its state: below ``XDG_STATE_HOME``, else ``~/.cache``."""
+    """Return where a judge on ``port`` keeps its state: below ``XDG_STATE_HOME``, else ``~/.cache``."""
     env = os.environ if environment is None else environment
     root = env.get("XDG_STATE_HOME", "").strip()
     folder = Path(root) if root else Path.home() / ".cache"
@@ -171,6 +171,6 @@ def _gpu_list(text: str) -> tuple[int, ...] | None:
 
 
 def _default_timing_root() -> Path:
-    """``results/timing`` of the working folder, else of the folder that holds this package."""
+    """Return ``results/timing`` of the working folder, else of the folder that holds this package."""
     here = Path("results/timing")
     return here.absolute() if here.is_dir() else Path(__file__).parent.parent / "results" / "timing"

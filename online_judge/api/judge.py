@@ -33,8 +33,6 @@ _TRITONBENCH = {"TBG", "TRITONBENCH_G", "TRITONBENCH-G", "TBT", "TRITONBENCH_T",
 
 @dataclass(frozen=True)
 class Judge:
-    """The parts that requests need."""
-
     settings: Settings  # of the judge
     fork_client: ForkClient  # starts processes; knows versions and the sandbox
     machine: devices.Machine  # what the judge runs on

@@ -124,7 +124,7 @@ def refusals(*codes: int, malformed: int | None = None) -> dict[int | str, dict[
 
 
 def document(application: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document: as FastAPI makes it, with the errors and the access that are real."""
+    """Return FastAPI's document with the errors and the access that are real."""
     if application.openapi_schema is None:
         found = get_openapi(title=application.title, version=application.version, routes=application.routes)
         for path, methods in found["paths"].items():

@@ -57,7 +57,7 @@ def _call(name: str, *arguments: object) -> None:
 
 
 def allocate(nbytes: int) -> int:
-    """Address of a fresh allocation in torch's current context."""
+    """Return the address of a fresh allocation in torch's current context."""
     address = ctypes.c_uint64()
     size = -(-nbytes // BLOCK_BYTES) * BLOCK_BYTES
     try:
@@ -73,14 +73,14 @@ def free(address: int) -> None:
 
 
 def export(address: int) -> bytes:
-    """A handle with which another process can map the allocation at ``address``."""
+    """Return a handle with which another process can map the allocation at ``address``."""
     handle = _IpcHandle()
     _call("cuIpcGetMemHandle", ctypes.byref(handle), address)
     return bytes(handle)
 
 
 def open_exported(handle: bytes) -> int:
-    """Map another process's allocation; gives its address here."""
+    """Map another process's allocation; return its address here."""
     address, exported = ctypes.c_uint64(), _IpcHandle.from_buffer_copy(handle)
     _call("cuIpcOpenMemHandle_v2", ctypes.byref(address), exported, _LAZY_PEER_ACCESS)
     return address.value
@@ -91,7 +91,7 @@ def close_exported(address: int) -> None:
 
 
 def has_illegal_access() -> bool:
-    """Whether a kernel of this process touched memory that it may not; the context is lost then."""
+    """Return whether a kernel touched memory that it may not; the context is lost then."""
     return int(_library().cuCtxSynchronize()) in _ILLEGAL_ACCESS
 
 
@@ -104,5 +104,5 @@ class _Block:
 
 
 def as_bytes(address: int, nbytes: int) -> torch.Tensor:
-    """A uint8 tensor over device memory; it does not own the memory."""
+    """Return a uint8 tensor over device memory; it does not own the memory."""
     return torch.as_tensor(_Block(address, nbytes), device="cuda")

@@ -20,8 +20,6 @@ def tell(event: str, **facts: str | int | float | None) -> None:
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one JSON object."""
-
     def format(self, record: logging.LogRecord) -> str:
         begun = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line: dict[str, object] = {

@@ -17,8 +17,6 @@ _TERA = 1e12
 
 @dataclass(frozen=True)
 class Peak:
-    """Upper limits of one GPU."""
-
     name: str  # of the device
     bytes_per_s: float  # memory bandwidth
     # operations a second by precision, dense, tensor cores included where they serve it
@@ -26,7 +24,7 @@ class Peak:
     l2_bytes: int  # size of the L2 cache
 
     def precision(self, dtype: DtypeName, tier: Tier) -> tuple[Precision, float]:
-        """The fastest arithmetic that can reach the tier, and its rate.
+        """Return the fastest arithmetic that can reach the tier, and its rate.
 
         Products of three TF32 or six bfloat16 terms are as exact as float32; half precision reaches
         what TF32 reaches; at the legacy tolerance 8-bit numbers may do.

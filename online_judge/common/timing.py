@@ -82,15 +82,13 @@ def l2_bytes() -> int:
 
 
 class BlockRun:
-    """A block that is ready to run."""
-
     def __init__(self, go: Callable[[], float], marks: Sequence[tuple[Any, Any]]) -> None:
         self._go = go
         self._marks = marks
         self._tail = 0.0
 
     def go(self) -> None:
-        """Run it; returns when all of it is done on the device."""
+        """Run it; return when all of it is done on the device."""
         self._tail = self._go()
 
     def times(self) -> Block:
@@ -215,7 +213,7 @@ class Stopwatch:
         return max(1, math.ceil(cover_ms / max(self.flush_ms, 1e-3)))
 
     def flush(self) -> None:
-        """Empty the L2 cache; returns when that is done."""
+        """Empty the L2 cache; return when that is done."""
         self._zero(self._flush)
         self._synchronize()
 
@@ -228,7 +226,7 @@ class Stopwatch:
         return quiet == _QUIET_TIMES
 
     def _time_flush(self, count: int = 20) -> float:
-        """Milliseconds of one flush among ``count``, the first ones of which are left out."""
+        """Return the milliseconds of one flush among ``count``, the first ones left out."""
         begin, end = self._new_event(), self._new_event()
         for _ in range(5):
             self._zero(self._flush)

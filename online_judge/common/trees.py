@@ -31,7 +31,7 @@ class Tree:
     leaves: tuple[torch.Tensor, ...]
 
     def signature(self) -> Any:
-        """The structure as plain JSON data; lists and tuples are the same, slots are ``"T"``."""
+        """Return the structure as JSON data; lists and tuples are the same, slots are ``"T"``."""
         return _signature(self.shape)
 
 
@@ -42,7 +42,7 @@ def take_apart(value: Any) -> Tree:
 
 
 def _separate(part: Any, leaves: list[torch.Tensor], depth: int) -> Any:
-    """``part`` with slots for tensors, which go to ``leaves``; no closure, whose cycle would hold them."""
+    """Put slots in place of tensors, which go to ``leaves``; no closure, whose cycle would hold them."""
     if depth > _MAX_DEPTH:
         raise UnsupportedTree(f"the value is nested more than {_MAX_DEPTH} deep")
     if isinstance(part, torch.Tensor):

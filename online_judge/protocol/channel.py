@@ -16,8 +16,6 @@ MAX_FDS = 8
 
 
 class HasDescriptor(Protocol):
-    """What can be waited for."""
-
     def fileno(self) -> int: ...
 
 

@@ -40,7 +40,7 @@ _FALLBACK = {
 
 @dataclass(frozen=True)
 class Frame:
-    """One line of the candidate's own file on the way to the error."""
+    """A line of the candidate's own file on the way to the error."""
 
     line: int
     function: str
@@ -49,8 +49,6 @@ class Frame:
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong and where."""
-
     status: Status  # the outcome
     stage: Stage  # where it happened
     name: str  # ``module.Class`` of the deciding exception
@@ -67,12 +65,12 @@ class Failure:
 
     @property
     def is_claimable(self) -> bool:
-        """Whether a candidate's process may report this status in this stage."""
+        """Return whether a candidate's process may report this status in this stage."""
         return self.status in _CLAIMABLE[self.stage]
 
     @classmethod
     def from_claim(cls, stage: Stage, claim: object) -> Failure:
-        """What a candidate says of its failure in ``stage``; an impossible status becomes the stage's own."""
+        """Read what a candidate says of its failure; an impossible status becomes the stage's own."""
         data = printable.tree(claim) if isinstance(claim, dict) else {}
         named = data.get("status")
         status = _FALLBACK[stage]
@@ -90,8 +88,6 @@ class Failure:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One wrong element."""
-
     index: tuple[int, ...]
     got: str
     want: str
@@ -111,7 +107,6 @@ class Difference:
 
 
 def _cut(text: str) -> str:
-    """``text`` without its middle where it is very long."""
     if len(text) <= MAX_TEXT:
         return text
     return f"{text[: MAX_TEXT // 2]}\n[...]\n{text[-MAX_TEXT // 2 :]}"

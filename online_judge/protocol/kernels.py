@@ -44,7 +44,7 @@ class Launches:
 
     @classmethod
     def from_claim(cls, claim: object) -> Launches:
-        """What a candidate process says; whatever cannot be read counts as nothing launched."""
+        """Read what a candidate process says; whatever cannot be read counts as nothing launched."""
         data = claim if isinstance(claim, dict) else {}
         listed = data.get("counts")
         pairs = list(listed.items())[:MAX_NAMED] if isinstance(listed, dict) else []
@@ -69,7 +69,7 @@ class Resources:
 
     @classmethod
     def from_claim(cls, claim: object) -> Resources | None:
-        """What a candidate process says; None where it cannot be read."""
+        """Read what a candidate process says; None where it cannot be read."""
         if not isinstance(claim, list) or len(claim) != 5:
             return None
         told = [value if type(value) is int and 0 <= value <= _MAX_COUNT else None for value in claim]
@@ -78,8 +78,6 @@ class Resources:
 
 @dataclass(frozen=True)
 class KernelTime:
-    """All runs of one kernel in a call."""
-
     name: str
     ms: float
     count: int
@@ -104,7 +102,7 @@ class KernelShare:
 
     @classmethod
     def from_claim(cls, claim: object) -> KernelShare | None:
-        """What a candidate process says; None where it says nothing that can be read."""
+        """Read what a candidate process says; None where it cannot be read."""
         if not isinstance(claim, dict) or not _is_number(claim.get("own")):
             return None
         listed = claim.get("kernels")
@@ -119,12 +117,11 @@ class KernelShare:
 
 
 def plain_name(name: str) -> str:
-    """A kernel's name without the number that ``torch.compile`` gives it."""
+    """Return a kernel's name without the number that ``torch.compile`` gives it."""
     return _NUMBERED.sub("", name)
 
 
 def _number(value: object) -> int:
-    """A count that a candidate process names; 0 where it is none."""
     if isinstance(value, bool) or not isinstance(value, int):
         return 0
     return max(0, min(value, _MAX_COUNT))

@@ -21,8 +21,6 @@ _SLOWDOWNS = {
 
 @dataclass(frozen=True)
 class GpuState:
-    """One look at a GPU."""
-
     sm_mhz: int  # clock of the multiprocessors
     memory_mhz: int  # clock of the memory
     temperature_c: int  # of the chip
@@ -32,7 +30,6 @@ class GpuState:
 
     @property
     def slowdowns(self) -> tuple[str, ...]:
-        """Why the GPU runs slower than it was asked to."""
         return tuple(name for bit, name in _SLOWDOWNS.items() if self.reasons & bit)
 
     def to_json(self) -> dict[str, Any]:

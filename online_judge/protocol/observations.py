@@ -182,6 +182,5 @@ Observation = Annotated[
 
 
 def _texts(claim: object, most: int, chars: int) -> tuple[str, ...]:
-    """The first ``most`` items of a claimed list, as text of at most ``chars`` characters."""
     listed = claim if isinstance(claim, list) else []
     return tuple(printable.text(str(item)[:chars]) for item in listed[:most])

@@ -70,8 +70,6 @@ Limits = Mapping[Tier, Limit]
 
 @dataclass(frozen=True)
 class Graded:
-    """The precision of one output."""
-
     tier: Tier  # that it reaches
     error: Error  # against the oracle
     limits: Limits  # of the tiers down to ``tier``, or to ``half`` where it reaches none
@@ -79,7 +77,7 @@ class Graded:
 
     @property
     def repeat_limit(self) -> Limit:
-        """How far two calls on equal inputs may differ: each may be off by its tier's limit."""
+        """Return how far two calls on equal inputs may differ: each may be off by its tier's limit."""
         return self.limits[self.tier if self.tier in self.limits else "half"].times(2.0)
 
     def to_json(self) -> dict[str, Any]:
@@ -103,7 +101,7 @@ def least_precise(grades: Sequence[Graded]) -> Graded:
 
 
 def worst(tiers: Iterable[Tier]) -> Tier:
-    """The loosest of several tiers; ``strict`` of none."""
+    """Return the loosest of several tiers; ``strict`` of none."""
     return max(tiers, key=TIERS.index, default="strict")
 
 

@@ -26,8 +26,6 @@ class ProblemFacts(Fact):
 
 
 class EvaluationResult(Fact):
-    """All that an evaluation found."""
-
     ending: Ending  # how it ended
     trials_passed: int = 0  # correctness trials
     grades: tuple[Graded, ...] = ()  # precision of each output of the graded trials
@@ -49,8 +47,6 @@ class EvaluationResult(Fact):
 
 
 class ProfileResult(Fact):
-    """What a profile of a candidate found."""
-
     ending: Ending  # ``passed`` where the candidate ran, which says nothing about its outputs
     # None where the candidate failed, or where the profiler does not work or saw nothing
     profile: Profile | None = None

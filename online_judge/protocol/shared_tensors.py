@@ -28,7 +28,6 @@ class Place:
 
     @property
     def nbytes(self) -> int:
-        """Bytes from the first element to the last."""
         if 0 in self.shape:
             return 0
         last = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
@@ -49,7 +48,7 @@ class Parcel:
 
 
 def lay_out(tensors: Sequence[torch.Tensor], *, contiguous: bool = False) -> tuple[tuple[Place, ...], int]:
-    """Places for ``tensors``, strides kept where they are dense, and the bytes needed."""
+    """Return places for ``tensors``, strides kept where they are dense, and the bytes needed."""
     places: list[Place] = []
     end = 0
     for tensor in tensors:
@@ -66,7 +65,6 @@ class SharedTensors:
     """The owner's side: allocates, fills, exports and frees."""
 
     def __init__(self, nbytes: int, *, cuda: bool) -> None:
-        """Allocate ``nbytes`` on the current GPU or, for the CPU, in an unnamed file."""
         self.nbytes = nbytes
         self.fds: list[int] = []
         self._address = 0
@@ -168,7 +166,7 @@ def _view(memory: torch.Tensor, place: Place) -> torch.Tensor:
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
-    """Whether no two elements share memory and none is left out."""
+    """Return whether no two elements share memory and none is left out."""
     if tensor.numel() == 0:
         return False
     expected = 1

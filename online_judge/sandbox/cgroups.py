@@ -137,14 +137,14 @@ def _parents() -> dict[str, _Place]:
 
 
 def _below(mount_point: str, root: str, path: str) -> Path | None:
-    """Where the group ``path`` lies, seen through a mount of the group ``root``."""
+    """Return where the group ``path`` is, seen through a mount of the group ``root``."""
     relative = os.path.relpath(path, root)
     place = Path(mount_point) if relative == "." else Path(mount_point) / relative
     return place if not relative.startswith("..") and place.is_dir() else None
 
 
 def _v2_parents(own: Path) -> list[tuple[str, Path]]:
-    """Below the own group if it may delegate, else beside it: processes live in leaves only."""
+    """Look below the own group if it may delegate, else beside it: processes live in leaves only."""
     found = []
     for controller in _LIMIT_FILES:
         for place in (own, own.parent):

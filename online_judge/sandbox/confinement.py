@@ -25,8 +25,6 @@ Layer = Literal["network", "pids", "ipc", "mounts", "uid", "landlock", "cgroup",
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a process may use."""
-
     memory_bytes: int  # of all its processes together, its folder included
     processes: int = 1024  # at a time, threads included
     file_bytes: int = 2**30  # of one file
@@ -50,8 +48,6 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a supervisor prepared for its process."""
-
     wanted: Wanted  # what was asked for
     group: Group | None
     uid: int | None  # the user that it becomes; None: it stays the judge's
@@ -143,7 +139,7 @@ def _limit(limits: Limits, *, alone: bool) -> None:
 
 
 def _own_uid() -> int | None:
-    """A user id that nobody else has while this process lives; None without the right to change it."""
+    """Return a user id that nobody else has while this process lives; None without the right to change it."""
     if os.getuid() != 0:
         return None
     with contextlib.suppress(OSError, ValueError):

@@ -85,7 +85,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def _state_and_parent(pid: int) -> tuple[str, int]:
-    """Return the letter that the kernel shows for a process, empty where there is none, and its parent."""
+    """Return the letter that the kernel shows for a process, empty where it is gone, and its parent."""
     try:
         state, parent = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:2]
     except (OSError, ValueError):
@@ -175,7 +175,6 @@ def stop_below(roots: Collection[int]) -> set[int]:
 
 
 def go_on(pids: Collection[int]) -> None:
-    """Undo :func:`stop_below`."""
     _signal_all(pids, signal.SIGCONT)
 
 

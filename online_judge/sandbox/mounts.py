@@ -57,7 +57,7 @@ class FileView:
 def view(
     folder: str, *, cuda: bool, environment: Mapping[str, str], build_dir: str | None = None
 ) -> FileView:
-    """What a process sees: the system, this Python and its packages; nothing of this repository.
+    """Show the system, this Python and its packages; nothing of this repository.
 
     ``build_dir`` is a real path: a symbolic link in it is an error when it is mounted.
     """
@@ -195,7 +195,7 @@ class _Tree:
             self._hidden.append(path)
 
     def show(self, path: str) -> None:
-        """Bind it, with the symbolic links that lead there; what does not exist is passed over."""
+        """Bind it, with the symbolic links that lead there, where it exists."""
         if not os.path.exists(path):
             return
         done, rest = "/", [part for part in reversed(path.split("/")) if part]
@@ -236,7 +236,7 @@ class _Tree:
 
 
 def _borrow(path: str, uid: int, gid: int) -> int:
-    """A detached mount of ``path`` in which its owner's files belong to ``uid``; gives its descriptor.
+    """Return a detached mount of ``path`` in which its owner's files belong to ``uid``.
 
     Other candidates may write in the same folder: a symbolic link on the way is an error.
     """
@@ -262,7 +262,7 @@ def _borrow(path: str, uid: int, gid: int) -> int:
 
 
 def _user_namespace(uid_map: str, gid_map: str) -> int:
-    """A descriptor of a new user namespace with these maps."""
+    """Return a descriptor of a new user namespace with these maps."""
     ready_read, ready_write = os.pipe()
     hold_read, hold_write = os.pipe()
     child = os.fork()
@@ -303,8 +303,6 @@ def _set_attributes(fd: int, path: bytes, flags: int, attributes: int, users: in
 
 @dataclass(frozen=True)
 class Mount:
-    """One mount of a process."""
-
     root: str  # what of its file system is mounted
     place: str  # where
     options: frozenset[str]  # of the mount
@@ -313,7 +311,7 @@ class Mount:
 
 
 def table(pid: int | str = "self") -> list[Mount]:
-    """The mounts of a process, in the order of ``/proc/PID/mountinfo``.
+    """Return the mounts of a process in the order of ``/proc/PID/mountinfo``.
 
     Names may hold any character: the kernel escapes blanks and newlines, and nothing else separates.
     """

@@ -49,7 +49,7 @@ class ProcessSpec:
 
 
 def fork_server_environment(environment: Mapping[str, str], home: Path) -> dict[str, str]:
-    """What the fork server, and so every process below it, may know of the server's environment."""
+    """Return what the processes of the judge may know of the server's environment."""
     search_path = [mounts.REPOSITORY, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
     return {
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",

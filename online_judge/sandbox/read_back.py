@@ -124,7 +124,6 @@ def _is_filtered(status: Mapping[str, str]) -> bool:
 
 
 def _limits(pid: int) -> dict[str, int]:
-    """Return the soft limits that are set."""
     found = {}
     for line in Path(f"/proc/{pid}/limits").read_text().splitlines()[1:]:
         name, soft = line[:25].strip(), line[25:46].strip()

@@ -18,7 +18,7 @@ from online_judge.protocol.endings import Passed
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.result import EvaluationResult, ProblemFacts
 from online_judge.verdict import feedback, flags, observations, runtime, static_notes
-from online_judge.verdict.endings import explain
+from online_judge.verdict.feedback import explain
 from online_judge.verdict.flags import Flag, Severity
 
 _COUNTED = (Status.WRONG_VALUE, Status.NONFINITE, Status.NONDETERMINISTIC)
@@ -27,8 +27,6 @@ _COUNTED = (Status.WRONG_VALUE, Status.NONFINITE, Status.NONDETERMINISTIC)
 
 @dataclass(frozen=True)
 class Target:
-    """What a candidate runs on."""
-
     hardware: str  # name of the device
     device: str  # its name towards clients, such as ``cuda:0``
     cuda: bool  # whether kernels run on a GPU
@@ -36,8 +34,6 @@ class Target:
 
 @dataclass(frozen=True)
 class ProcessEnd:
-    """How the candidate's process ended."""
-
     folder: str  # where it ran; its paths are shortened in texts
     how: str  # in words that follow "the process ended"
     printed: str  # the end of what it printed
@@ -156,7 +152,7 @@ def _verdict(
     runtime_ms: float | None = None,
     runtime_stats: Mapping[str, Any] | None = None,
 ) -> Verdict:
-    """The verdict as it is on the wire, where an infinite number is null."""
+    """Make the verdict as it is on the wire, where an infinite number is null."""
     made = Verdict(
         status=status, metadata=metadata, runtime_ms=runtime_ms, runtime_stats=dict(runtime_stats or {})
     )

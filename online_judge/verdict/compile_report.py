@@ -15,7 +15,7 @@ _HEAD = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+([^\W\d]\w*)", re.MULTILINE
 
 
 def compiled(failure: Failure | None, source: str, folder: str) -> CompileReport:
-    """The report on ``source`` whose process, in ``folder``, reported this failure, or none.
+    """Report on ``source`` whose process, in ``folder``, had this failure, or none.
 
     Triton's messages begin with a place relative to the kernel's ``def`` and the text up to it; where that
     is found in the source, the line is the place itself, else the line that led there.
@@ -47,7 +47,7 @@ def process_gone(how: str, stage: Stage, *, out_of_memory: bool) -> CompileRepor
 
 
 def _place(source: str, number: int, excerpt: str) -> tuple[str, int] | None:
-    """The function whose line ``number``, from its ``def``, ends the excerpt; and where that line is."""
+    """Return the function whose line ``number``, from its ``def``, ends the excerpt, and its line there."""
     lines = source.splitlines()
     shown = excerpt.rstrip("\n").rpartition("\n")[2].strip()
     for head in _HEAD.finditer(source):

@@ -1,14 +1,19 @@
-"""Feedback for the model that wrote a kernel: short, about its own code, the same words every time."""
+"""Status of each ending of an evaluation, and feedback for the model that wrote the kernel.
+
+Feedback is short, about the kernel's own code, and in the same words every time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import Tf32Policy, Tier
 from online_judge.common.texts import clip as clip  # for the config sweep as well
 from online_judge.common.texts import scrub
+from online_judge.protocol import endings
 from online_judge.protocol.findings import Difference, Failure, Stage
 from online_judge.protocol.precision import Error, Graded, Limit
 from online_judge.verdict.flags import Flag
@@ -42,8 +47,54 @@ _NEXT = {
 }
 
 
+@dataclass(frozen=True)
+class Explained:
+    """The status of an ending; v1's keys and the feedback for it are in the metadata."""
+
+    status: Status
+    metadata: dict[str, Any]
+
+
+def explain(ending: endings.Ending, folder: str) -> Explained:
+    """Decide status and feedback of an ending; paths in ``folder`` are shortened."""
+    match ending:
+        case endings.Passed():
+            return Explained(Status.PASSED, {})
+        case endings.Raised(failure=failure):
+            return Explained(failure.status, of_failure(failure, folder))
+        case endings.WrongForm(part="device"):
+            message = f"an output is on {ending.got}, expected on {ending.expected}"
+            failure = Failure(Status.LAUNCH, Stage.FORWARD, "DeviceMismatch", message)
+            return Explained(failure.status, of_failure(failure, folder))
+        case endings.WrongForm():
+            status = Status.WRONG_DTYPE if ending.part == "dtype" else Status.WRONG_SHAPE
+            return Explained(status, of_issue(status, _form_issue(ending)))
+        case endings.WrongValue(difference=difference, output=output):
+            status = Status.NONFINITE if difference.nonfinite else Status.WRONG_VALUE
+            name = "the output" if output is None else f"output {output}"
+            return Explained(status, of_difference(difference, name))
+        case endings.OtherWeights():
+            issue = "the output is that of other weights than the module has now"
+            return Explained(Status.WRONG_VALUE, of_issue(Status.WRONG_VALUE, issue))
+        case endings.WrongAgain(wrong=wrong):
+            return Explained(Status.NONDETERMINISTIC, of_repeat(explain(wrong, folder).metadata))
+        case endings.UnequalCalls(error=error, limit=limit):
+            return Explained(Status.NONDETERMINISTIC, of_unequal_calls(error, limit))
+        case endings.FarOff(error=far_off):
+            return Explained(Status.WRONG_VALUE, of_far_off(far_off))
+        case endings.BelowTier(grade=grade, needed=needed, tf32=tf32):
+            return Explained(Status.WRONG_VALUE, of_tier(grade, needed, tf32))
+
+
+def _form_issue(wrong: endings.WrongForm) -> str:
+    if wrong.part == "structure":
+        return f"Output structure mismatch: expected {wrong.expected}, got {wrong.got} (T is a tensor)"
+    name = "Output" if wrong.output is None else f"Output {wrong.output}"
+    return f"{name} {wrong.part} mismatch: expected {wrong.expected}, got {wrong.got}"
+
+
 def of_precision(tf32: Tf32Policy, *, cuda: bool) -> dict[str, Any]:
-    """The note on verdicts whose two sides ran in different precisions."""
+    """Note that the two sides ran in different precisions."""
     return {"notes": ["tf32_asymmetric"]} if cuda and tf32 == "paper" else {}
 
 
@@ -136,7 +187,6 @@ def of_tier(grade: Graded, needed: Tier, tf32: Tf32Policy) -> dict[str, Any]:
 
 
 def _cause(grade: Graded, limit: Limit) -> str:
-    """What most often makes outputs this imprecise."""
     if grade.error.rms <= limit.rms and grade.error.noise <= limit.noise:
         return "few elements are far off, the others are precise: look at borders, masks and cancellation"
     if grade.tier == "tf32":
@@ -203,7 +253,6 @@ def first_line(metadata: Mapping[str, Any]) -> str:
 
 
 def log_tail(text: str) -> str:
-    """The end of what a candidate printed, short enough for a prompt."""
     return text.strip()[-_LOG_CHARS:]
 
 
@@ -213,5 +262,5 @@ def _metadata(status: Status, lines: list[str], **keys: Any) -> dict[str, Any]:
 
 
 def _budget(status: Status) -> int:
-    """Bytes of feedback beside the advice."""
+    """Return the bytes of feedback beside the advice."""
     return MAX_BYTES - len(_NEXT.get(status, "").encode()) - 8

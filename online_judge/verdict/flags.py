@@ -87,7 +87,7 @@ class ProblemFlag:
 
 
 def merged(flags: Iterable[Flag]) -> list[Flag]:
-    """One flag an id, the first one's evidence, the gravest first."""
+    """Return one flag an id, the first one's evidence, the gravest first."""
     order = list(Severity)
     first: dict[str, Flag] = {}
     for flag in flags:

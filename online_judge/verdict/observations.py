@@ -8,7 +8,7 @@ from online_judge.protocol import observations as seen
 from online_judge.protocol.kernels import KernelShare, Launches
 from online_judge.protocol.measurement import GpuState
 from online_judge.protocol.result import ProblemFacts
-from online_judge.verdict import endings, feedback
+from online_judge.verdict import feedback
 from online_judge.verdict.flags import Flag, ProblemFlag
 
 _LIBRARY_SHARE = 0.5
@@ -23,7 +23,7 @@ def flags_of_all(observations: Iterable[seen.Observation], folder: str) -> list[
 
 
 def flags_of(observation: seen.Observation, folder: str) -> list[Flag]:
-    """The flags of one observation; only changes of the process may give none or several."""
+    """Return the flags of one observation; only changes of the process may give none or several."""
     match observation:
         case seen.ProcessChanges():
             return of_process(observation)
@@ -34,7 +34,7 @@ def flags_of(observation: seen.Observation, folder: str) -> list[Flag]:
             return [Flag("stale_weights", "outputs do not follow weights that are changed in place")]
         case seen.StaleWeights(wrong=wrong):
             assert wrong is not None
-            return [Flag("stale_weights", feedback.first_line(endings.explain(wrong, folder).metadata))]
+            return [Flag("stale_weights", feedback.first_line(feedback.explain(wrong, folder).metadata))]
         case seen.InputsChanged(timed_call=None, result_changes=True):
             evidence = "a call changed its inputs so that the reference's result differs"
             return [Flag("inputs_changed", evidence)]
@@ -51,7 +51,7 @@ def flags_of(observation: seen.Observation, folder: str) -> list[Flag]:
             evidence = f"two equal calls differ by {rms:.2g} of the output's standard deviation"
             return [Flag("nondeterministic", evidence)]
         case seen.VariantFailed(variant=variant, ending=ending):
-            evidence = feedback.first_line(endings.explain(ending, folder).metadata)
+            evidence = feedback.first_line(feedback.explain(ending, folder).metadata)
             return [Flag(f"fails_{variant}_inputs", evidence)]
         case seen.LowerPrecision(reached=reached, expected=expected):
             return [Flag("low_precision", f"reaches {reached}, the task's is {expected}")]
@@ -95,7 +95,7 @@ def of_process(changes: seen.ProcessChanges) -> list[Flag]:
 
 
 def of_orphans(count: int) -> Flag:
-    """The flag for processes that were still running when the candidate's process was ended."""
+    """Return the flag for processes that still ran when the candidate's process was ended."""
     return Flag("background_threads", f"{count} processes were left running")
 
 
@@ -126,7 +126,7 @@ def of_kernels(
 
 
 def of_gpu_states(before: GpuState | None, after: GpuState | None) -> list[Flag]:
-    """The flag for clocks that went down between two looks, the second taken while the GPU is still busy."""
+    """Flag clocks that went down between two looks, the second taken while the GPU is still busy."""
     if after is None:
         return []
     clocks = f"SM {after.sm_mhz} MHz, {after.temperature_c} C, {after.power_w:.0f} W"
