@@ -40,8 +40,7 @@ class Settings:
     timing_root: Path = Path("results/timing")  # recorded baselines: ``<gpu>/baseline_time_torch.json``
     cpu_max_elements: int = 4_000_000  # largest sum of input, weight and output elements on the CPU path
     cpu_max_flops: float = 2e9  # largest work of one reference call on the CPU path
-    # what every request must bear; None answers loopback only, unless there are ``clients``
-    token: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)  # without it and ``clients`` loopback only
     clients: tuple[Client, ...] = field(default=(), repr=False)  # those of the file ``JUDGE_TOKENS``
     max_body_bytes: int = 8 * 2**20  # largest body of a request
     max_source_bytes: int = 2**18  # largest candidate or reference; larger ones are answered at once

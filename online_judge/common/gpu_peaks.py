@@ -19,8 +19,7 @@ _TERA = 1e12
 class Peak:
     name: str  # of the device
     bytes_per_s: float  # memory bandwidth
-    # operations a second by precision, dense, tensor cores included where they serve it
-    flops: Mapping[Precision, float]
+    flops: Mapping[Precision, float]  # operations a second, dense, with tensor cores where they serve
     l2_bytes: int  # size of the L2 cache
 
     def precision(self, dtype: DtypeName, tier: Tier) -> tuple[Precision, float]:

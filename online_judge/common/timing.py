@@ -39,8 +39,7 @@ Call = Callable[..., object]
 class Block:
     """Times of one block in milliseconds."""
 
-    # of each call, counted from the first one's start; empty where the calls were not marked
-    starts: tuple[float, ...]
+    starts: tuple[float, ...]  # of each call after the first one's start; empty where not marked
     ends: tuple[float, ...]  # likewise
     tail: float  # from the end of the timed stream's work to the end of all work on the device
 

@@ -29,8 +29,7 @@ class Swept(Message):
     ranking: list[int] = field(default_factory=list)  # those that were rated, the best first
     failed: dict[int, str] = field(default_factory=dict)  # why others did not run, or were wrong
     suspects: list[int] = field(default_factory=list)  # those of which one broke the process
-    # seconds of the budget by part: ``compile`` (and call once), ``time``, ``check``
-    parts_s: dict[str, float] = field(default_factory=dict)
+    parts_s: dict[str, float] = field(default_factory=dict)  # by part: ``compile``, ``time``, ``check``
     finished: bool = False
     wrong: bool = False  # it ended early: the declared one is wrong with the reference's weights
 

@@ -38,8 +38,7 @@ class WrongForm(Fact):
     part: Literal["structure", "shape", "dtype", "device"]  # what differs
     expected: str  # its value for the reference
     got: str  # its value for the candidate, at most 200 characters and a mark
-    # index of the output; None where there is only one, or where the structure differs
-    output: int | None = None
+    output: int | None = None  # index; None where there is only one, or where the structure differs
 
 
 class WrongValue(Fact):
@@ -87,8 +86,8 @@ class BelowTier(Fact):
 
     kind: Literal["below_tier"] = "below_tier"
     grade: Graded  # of the least precise output
-    needed: Tier  # tier of the request
-    tf32: Tf32Policy  # policy of the request
+    needed: Tier
+    tf32: Tf32Policy
 
     @model_validator(mode="after")
     def _limit_is_known(self) -> Self:

@@ -23,8 +23,7 @@ _UNSEEN: tuple[Unseen, ...] = ("extension", "compile", "graph")
 class Launches:
     """What one call launched of the candidate's own Triton kernels."""
 
-    # launches by ``name[x, y, z]``, kernel name and grid; at most ``MAX_NAMED`` of them
-    counts: dict[str, int]
+    counts: dict[str, int]  # by kernel name and grid, ``name[x, y, z]``; at most ``MAX_NAMED``
     total: int  # launches of all of them
     defined: int  # ``@triton.jit`` functions of the candidate that exist, device functions included
     # why own kernels may run unseen: a compiled ``extension``, ``torch.compile``, the replay of a CUDA graph

@@ -87,8 +87,7 @@ class Timing(Fact):
     recorded: bool  # whether that is a recorded time and not a measured one
     baseline_gpu_ms: float  # median of the baseline by events
     baseline_e2e_ms: float  # of the baseline on the wall
-    # of the baseline before any candidate was loaded; None where it was not measured
-    baseline_clean_ms: float | None
+    baseline_clean_ms: float | None  # before any candidate was loaded; None: not measured
     baseline_trials: int  # timed calls of the baseline
     rounds: int  # of the interleaved timing
     use: DeviceUse  # of the device
@@ -99,5 +98,4 @@ class Timing(Fact):
     output_bytes: int  # bytes that every call must write
     read_bytes: int  # bytes of inputs and weights
     flops: float  # operations of the reference
-    # what is odd about the times and the timed outputs, in the order of their discovery
-    observations: tuple[Observation, ...] = ()
+    observations: tuple[Observation, ...] = ()  # what is odd about times and timed outputs, as discovered

@@ -15,20 +15,16 @@ ForwardMode = Literal["plain", "repeated", "skipping", "profiled"]
 class Load:
     """Import the candidate."""
 
-    source: bytes  # its text
-    tf32: Tf32Policy  # precision policy
-    # where CUDA extensions are built; None is the candidate process's own folder
-    build_dir: str | None = None
+    source: bytes
+    tf32: Tf32Policy
+    build_dir: str | None = None  # where CUDA extensions are built; None: the process's own folder
 
 
 @dataclass(frozen=True)
 class Construct:
-    """Build ``ModelNew``; the weights, a flat dict, come in shared memory.
+    """Build ``ModelNew``; the weights, a flat dict, come in shared memory."""
 
-    With ``load`` they are copied into the module where every name and shape is the same.
-    """
-
-    load: bool
+    load: bool  # whether to copy the weights into the module where every name and shape is the same
     init_inputs: Any
     weights: Parcel
     seed: int
@@ -78,12 +74,11 @@ BlockKind = Literal["marked", "plain", "graph"]
 
 @dataclass(frozen=True)
 class Block:
-    """Call with the first ``calls`` argument lists, one after another, in three steps.
+    """Call with the first ``calls`` argument lists in turn.
 
-    The candidate answers ``{"ready": bool}`` when all is prepared; to ``GO`` it answers with ``DONE`` when
-    the block is done on the device; then come its times. ``marked`` calls are timed one by one, with
-    ``flushes`` L2 flushes before each; ``plain`` ones are not; a ``graph`` is captured the first time, and
-    replayed.
+    The candidate answers ``{"ready": bool}`` when all is prepared, ``DONE`` to ``GO`` when the block is done
+    on the device, then its times. ``marked`` calls are timed one by one after ``flushes`` L2 flushes each;
+    ``plain`` ones are not; a ``graph`` is captured the first time, and replayed.
     """
 
     calls: int
@@ -93,13 +88,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Inspect:
-    """Tell where a call spends its time and what its kernels occupy; the same inputs for all calls.
+    """Report where a call spends its time and what its kernels occupy."""
 
-    The inputs, a list, come in shared memory; the call's seed is set before each.
-    """
-
-    inputs: Parcel
-    seed: int
+    inputs: Parcel  # an argument list for all calls
+    seed: int  # set before each call
 
 
 @dataclass(frozen=True)
@@ -108,20 +100,20 @@ class Equip:
 
     inputs: Parcel  # an argument list, for all calls until the end, in the first shared memory
     weights: Parcel  # a flat dict, in the second one
-    init_inputs: Any  # arguments of ``ModelNew``
+    init_inputs: Any
     construct_seed: int  # set before each construction
     call_seed: int  # set before each call
     dtype: DtypeName  # of weights and floating inputs
-    tf32: Tf32Policy  # precision policy
+    tf32: Tf32Policy
     build_dir: str | None = None  # as in ``Load``
 
 
 @dataclass(frozen=True)
 class Enter:
-    """Load, construct and call configurations, by number; the answer tells how long a second call took.
+    """Load, construct and call configurations, by number; answer how long a second call took.
 
-    With several threads first calls run side by side for ``limit_s``; what is not done then, or long after
-    most others, is left out.
+    With several threads first calls run side by side for ``limit_s``; what is late then, or long after most
+    others, is left out.
     """
 
     sources: tuple[tuple[int, bytes], ...]

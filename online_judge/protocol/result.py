@@ -21,22 +21,18 @@ class ProblemFacts(Fact):
     trivial_answers: tuple[str, ...] = ()  # names of trivial answers that would pass
     constant_inputs: bool = False  # whether ``get_inputs`` gives the same values under every seed
     tolerance: float  # of the request
-    # the tolerance in standard deviations of the output where it is loose, else None
-    looseness: float | None = None
+    looseness: float | None = None  # a loose tolerance in standard deviations of the output
 
 
 class EvaluationResult(Fact):
     ending: Ending  # how it ended
     trials_passed: int = 0  # correctness trials
     grades: tuple[Graded, ...] = ()  # precision of each output of the graded trials
-    # what the candidate did besides its outputs, in the order of their discovery
-    observations: tuple[Observation, ...] = ()
-    # what was found about the problem; None where the candidate failed before
-    problem: ProblemFacts | None = None
+    observations: tuple[Observation, ...] = ()  # in the order of their discovery
+    problem: ProblemFacts | None = None  # None where the candidate failed before
     launches: Launches = Field(default_factory=lambda: Launches({}, 0, 0))  # of one call
     share: KernelShare | None = None  # of one call, where it was profiled
-    # whether the outputs are right without the candidate's kernels; None where that was not tried
-    passed_without_kernels: bool | None = None
+    passed_without_kernels: bool | None = None  # without the candidate's kernels; None: not tried
     timing: Timing | None = None  # None unless the candidate passed and was timed
 
     @model_validator(mode="after")
@@ -48,5 +44,4 @@ class EvaluationResult(Fact):
 
 class ProfileResult(Fact):
     ending: Ending  # ``passed`` where the candidate ran, which says nothing about its outputs
-    # None where the candidate failed, or where the profiler does not work or saw nothing
-    profile: Profile | None = None
+    profile: Profile | None = None  # None also where the profiler does not work or saw nothing

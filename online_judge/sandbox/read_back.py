@@ -1,19 +1,7 @@
 """What of the sandbox is in force around a process, as its supervisor reads it back from the kernel.
 
-The report is a flat JSON object that rides along with every verdict:
-
-- ``network``: true: nothing but a loopback that is down; ``"no tcp"``: Landlock refuses TCP alone;
-- ``pids``: a process namespace of its own, which dies as a whole; ``hidden``: no other process in ``/proc``;
-- ``ipc``: System V objects and message queues of its own;
-- ``filesystem``: ``"mount"``: only what it needs exists; ``"landlock"``: only that can be opened;
-- ``landlock``: the kernel's version of it; ``uid``: a user of its own; ``cgroup``: ``"v1"`` or ``"v2"``;
-- ``no_new_privileges`` and ``no_capabilities``; ``seccomp``: the kernel filters its system calls, by a
-  filter that the supervisor itself does not have;
-- ``level``: all of it in one word, see :func:`level`;
-- ``memory_bytes``, ``disk_bytes``, ``file_bytes``, ``processes``, ``open_files``: limits; ``memory_of``:
-  ``"tree"`` if the limit holds for all processes together, ``"process"`` if for each.
-
-False or null: not in force.
+The report is a flat JSON object that every verdict carries; ``docs/integrity.md`` explains its keys. What is
+false or null is not in force.
 """
 
 from __future__ import annotations
