@@ -13,16 +13,21 @@ from typing import Any
 from adaexplore.core.verdict import INTERPRETER, Status, Verdict
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.common.texts import scrub
-from online_judge.protocol import precision
 from online_judge.protocol.endings import Passed
 from online_judge.protocol.findings import Stage
+from online_judge.protocol.precision import least_precise
 from online_judge.protocol.result import EvaluationResult, ProblemFacts
 from online_judge.verdict import feedback, flags, observations, runtime, static_notes
 from online_judge.verdict.feedback import explain
 from online_judge.verdict.flags import Flag, Severity
 
+_LOG_CHARS = 300  # of what a candidate printed, short enough for a prompt
 _COUNTED = (Status.WRONG_VALUE, Status.NONFINITE, Status.NONDETERMINISTIC)
 """Statuses for which the number of passed trials is given even if it is 0."""
+
+
+Report = Mapping[str, Any]
+"""See :mod:`online_judge.sandbox.read_back`."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class ProcessEnd:
     printed: str  # the end of what it printed
     out_of_memory: bool = False  # whether the kernel ended it for want of host memory
     orphans: int = 0  # processes that it left running
-    sandbox: Mapping[str, Any] | None = None  # what was in force around it; None where that is unknown
+    sandbox: Report | None = None  # what was in force around it; None where that is unknown
 
 
 def evaluated(
@@ -77,12 +82,7 @@ def evaluated(
 
 
 def timed_out(
-    request: EvaluationRequest,
-    target: Target,
-    *,
-    limit_s: int,
-    stage: Stage,
-    sandbox: Mapping[str, Any] | None,
+    request: EvaluationRequest, target: Target, *, limit_s: int, stage: Stage, sandbox: Report | None
 ) -> Verdict:
     facts = _surroundings(request, target) | {"sandbox": sandbox}
     return _verdict(Status.TIMEOUT, facts | feedback.of_timeout(limit_s, stage))
@@ -109,24 +109,15 @@ def _flags_of_passed(
 ) -> list[Flag]:
     """Flags that only a candidate whose outputs are right can have."""
     found: list[Flag] = []
-    if result.timing is not None:
-        timed = runtime.flags_of(result.timing, request, folder)
-        found += [_softened(flag, problem) for flag in timed]
+    for flag in runtime.flags_of(result.timing, request, folder) if result.timing is not None else ():
+        # a bound is no proof where a trivial answer, written once and kept, passes
+        soft = flag.id == "below_bandwidth_bound" and problem.trivial_answers
+        found.append(Flag("below_soft_bound", flag.evidence) if soft else flag)
     if request.backend == "triton":
-        trivial = bool(problem.trivial_answers) or problem.constant_inputs
-        found += observations.of_kernels(
-            result.launches,
-            result.share,
-            passed_without_kernels=None if trivial else result.passed_without_kernels,
-        )
+        trivial = problem.trivial_answers or problem.constant_inputs
+        decoys = None if trivial else result.passed_without_kernels
+        found += observations.of_kernels(result.launches, result.share, passed_without_kernels=decoys)
     return found
-
-
-def _softened(flag: Flag, problem: ProblemFacts) -> Flag:
-    """A bound is no proof where a trivial answer, written once and kept, passes."""
-    if flag.id == "below_bandwidth_bound" and problem.trivial_answers:
-        return Flag("below_soft_bound", flag.evidence)
-    return flag
 
 
 def _surroundings(request: EvaluationRequest, target: Target) -> dict[str, Any]:
@@ -137,12 +128,12 @@ def _surroundings(request: EvaluationRequest, target: Target) -> dict[str, Any]:
 def _precision(result: EvaluationResult) -> dict[str, Any]:
     if not result.grades:
         return {}
-    tier = precision.worst(grade.tier for grade in result.grades)
-    return {"tier": tier, "precision": precision.least_precise(result.grades).to_json()}
+    least = least_precise(result.grades)
+    return {"tier": least.tier, "precision": least.to_json()}
 
 
 def _printed(end: ProcessEnd) -> dict[str, Any]:
-    text = feedback.log_tail(scrub(end.printed, end.folder))
+    text = scrub(end.printed, end.folder).strip()[-_LOG_CHARS:]
     return {"stdout": text} if text else {}
 
 
@@ -150,10 +141,8 @@ def _verdict(
     status: Status,
     metadata: dict[str, Any],
     runtime_ms: float | None = None,
-    runtime_stats: Mapping[str, Any] | None = None,
+    stats: dict[str, Any] | None = None,
 ) -> Verdict:
     """Make the verdict as it is on the wire, where an infinite number is null."""
-    made = Verdict(
-        status=status, metadata=metadata, runtime_ms=runtime_ms, runtime_stats=dict(runtime_stats or {})
-    )
+    made = Verdict(status=status, metadata=metadata, runtime_ms=runtime_ms, runtime_stats=stats or {})
     return Verdict.model_validate(made.model_dump(mode="json"))

@@ -22,7 +22,6 @@ MAX_BYTES = 1500
 _MESSAGE_BYTES = 850
 _HEAD_BYTES = 200
 _FRAME_BYTES = 150
-_LOG_CHARS = 300
 _REPEATED = "A second call with the same inputs gave another result"
 _ROUNDED: dict[Tier, str] = {"tf32": "TF32", "half": "bfloat16"}
 
@@ -250,10 +249,6 @@ def of_difference(found: Difference, output: str) -> dict[str, Any]:
 def first_line(metadata: Mapping[str, Any]) -> str:
     """Return the first line of a verdict's feedback, for the evidence of a flag."""
     return str(metadata.get("feedback", "wrong")).splitlines()[0]
-
-
-def log_tail(text: str) -> str:
-    return text.strip()[-_LOG_CHARS:]
 
 
 def _metadata(status: Status, lines: list[str], **keys: Any) -> dict[str, Any]:
