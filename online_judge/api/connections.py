@@ -18,8 +18,6 @@ HEAD_S = 10.0
 def allow_many_files() -> None:
     """Raise the soft limit of open files to the hard limit: each connection takes one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == hard:
-        return
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (OSError, ValueError) as error:

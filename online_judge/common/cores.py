@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 _TIMED = 2  # one for the threads that launch timed calls, one for the other threads of their processes
@@ -42,22 +42,17 @@ def share_out(cores: Collection[int], devices: Sequence[int]) -> tuple[Cores, ..
 
 def run_on(cores: Collection[int]) -> None:
     """Keep all threads of this process to ``cores``; leave them where they are if these are empty."""
-    _keep(dict.fromkeys(_threads(), cores))
+    _keep_threads(cores, cores)
 
 
 def time_on(cores: Sequence[int]) -> None:
     """Keep the calling thread to the first of ``cores`` and all others to the rest; without cores to none."""
-    first, rest = cores[:1], cores[1:] or cores
+    _keep_threads(cores[:1], cores[1:] or cores)
+
+
+def _keep_threads(mine: Collection[int], others: Collection[int]) -> None:
     me = threading.get_native_id()
-    _keep({thread: first if thread == me else rest for thread in _threads()})
-
-
-def _threads() -> list[int]:
-    return [int(thread) for thread in os.listdir("/proc/self/task")]
-
-
-def _keep(places: Mapping[int, Collection[int]]) -> None:
-    for thread, cores in places.items():
-        if cores:
+    for thread in map(int, os.listdir("/proc/self/task")):
+        if cores := mine if thread == me else others:
             with contextlib.suppress(OSError):  # it has exited, or the core is not there any more
                 os.sched_setaffinity(thread, cores)

@@ -28,10 +28,8 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
         }
         event = getattr(record, "event", None)
-        if event is None:
-            line["message"] = record.getMessage()
-        else:
-            line |= {"event": event, **getattr(record, "facts", {})}
+        facts = {"event": event, **getattr(record, "facts", {})}
+        line |= {"message": record.getMessage()} if event is None else facts
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line)

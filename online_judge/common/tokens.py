@@ -53,11 +53,9 @@ def read_clients(path: Path) -> tuple[Client, ...]:
         if not words:
             continue
         try:
-            client = _client(words)
-            _refuse_twins(client, clients)
+            clients.append(_client(words, clients))
         except ValueError as error:
             raise ConfigError(f"JUDGE_TOKENS {path}:{number}: {error}") from None
-        clients.append(client)
     if not clients:
         raise ConfigError(f"JUDGE_TOKENS {path}: no client; write NAME SHA256, one client a line")
     return tuple(clients)
@@ -66,11 +64,8 @@ def read_clients(path: Path) -> tuple[Client, ...]:
 def find_client(clients: Iterable[Client], token: bytes) -> Client | None:
     """Return the client with this token; takes as long for a wrong token as for a right one."""
     given = hashlib.sha256(token).hexdigest()
-    found = None
-    for client in clients:
-        if hmac.compare_digest(client.token_hash, given):
-            found = client
-    return found
+    found = [client for client in clients if hmac.compare_digest(client.token_hash, given)]
+    return found[0] if found else None
 
 
 class Rates:
@@ -90,7 +85,7 @@ class Rates:
         return 0.0
 
 
-def _client(words: list[str]) -> Client:
+def _client(words: list[str], others: Iterable[Client]) -> Client:
     name, token_hash, *rest = [*words, ""] if len(words) == 1 else words
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name: use up to 64 letters, digits, '.', '_' and '-'")
@@ -104,12 +99,10 @@ def _client(words: list[str]) -> Client:
         if not (value.isascii() and value.isdecimal() and 1 <= int(value[:10]) <= _MAX_LIMIT):
             raise ValueError(f"{word!r}: use a whole number from 1 to {_MAX_LIMIT}")
         limits[key] = int(value)
-    return Client(name, token_hash.lower(), limits.get("queued"), limits.get("per_minute"))
-
-
-def _refuse_twins(client: Client, others: Iterable[Client]) -> None:
+    client = Client(name, token_hash.lower(), limits.get("queued"), limits.get("per_minute"))
     for other in others:
         if client.name == other.name:
             raise ValueError(f"client {client.name} is there twice")
         if client.token_hash == other.token_hash:
             raise ValueError(f"clients {other.name} and {client.name} have the same token")
+    return client
