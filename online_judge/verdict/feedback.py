@@ -109,7 +109,7 @@ def of_failure(failure: Failure, folder: str) -> dict[str, Any]:
     ]
     marked = failure.status is Status.COMPILE  # Triton's message ends with the line, the caret and the reason
     if message:
-        budget = _budget(failure.status) - sum(len(line.encode()) + 1 for line in lines)
+        budget = _budget(_NEXT.get(failure.status, "")) - sum(len(line.encode()) + 1 for line in lines)
         lines.append(clip(message, min(budget, _MESSAGE_BYTES), keep_end=marked))
     last = failure.frames[-1].code if failure.frames else ""
     text = "\n".join(part for part in (last[:160], clip(message, 400, keep_end=marked)) if part)
@@ -160,29 +160,23 @@ def of_tier(grade: Graded, needed: Tier, tf32: Tf32Policy) -> dict[str, Any]:
     ``grade`` is of the least precise output, ``tf32`` the policy of the request.
     """
     error, limit = grade.error, grade.limits[needed]
-    basis = ""
-    if grade.emulated and needed in _ROUNDED:
-        basis = f", 1.3 times the error of the reference with {_ROUNDED[needed]} operands"
+    based = grade.emulated and needed in _ROUNDED
+    basis = f", 1.3 times the error of the reference with {_ROUNDED[needed]} operands" if based else ""
     line = (
         f"{Status.WRONG_VALUE.value}: the outputs are less precise than tier {needed}: "
         f"error {error.rms:.2g} (rms), {error.noise:.2g} (less a common factor), {error.peak:.2g} (largest); "
         f"the limit is {limit.rms:.2g} (rms), {min(limit.noise, limit.rms):.2g} (less a common factor), "
         f"{limit.peak:.2g} (largest){basis}; all in standard deviations of the output"
     )
-    lines = [line, f"likely cause: {_cause(grade, limit)}"]
-    advice = "Keep operands in the precision of the inputs and accumulate in float32."
+    how = "operands in the precision of the inputs"
     if needed == "strict":
-        advice = (
-            "Keep operands in the precision of the inputs, use input_precision='ieee' in tl.dot, "
-            "and accumulate in float32."
-        )
+        how = "operands in the precision of the inputs, use input_precision='ieee' in tl.dot,"
     elif tf32 != "off":
-        advice = "Keep operands of tl.dot in float32 (TF32 is precise enough) and accumulate in float32."
-    body = clip("\n".join(lines), MAX_BYTES - len(advice) - 8)
-    return {
-        "correctness_issue": f"Precision {grade.tier}, needed {needed}",
-        "feedback": f"{body}\nNext: {advice}",
-    }
+        how = "operands of tl.dot in float32 (TF32 is precise enough)"
+    lines = [line, f"likely cause: {_cause(grade, limit)}"]
+    advice = f"Keep {how} and accumulate in float32."
+    issue = f"Precision {grade.tier}, needed {needed}"
+    return _metadata(Status.WRONG_VALUE, lines, advice, correctness_issue=issue)
 
 
 def _cause(grade: Graded, limit: Limit) -> str:
@@ -213,9 +207,8 @@ def of_timeout(limit_s: int, stage: Stage) -> dict[str, Any]:
 
 def of_issue(status: Status, issue: str) -> dict[str, Any]:
     line = f"{status.value}: {clip(issue, 800)}"
-    return _metadata(
-        status, [line], correctness_issue=clip(issue, 400), correctness_issue_name="correctness_issue"
-    )
+    keys = {"correctness_issue": clip(issue, 400), "correctness_issue_name": "correctness_issue"}
+    return _metadata(status, [line], **keys)
 
 
 def of_difference(found: Difference, output: str) -> dict[str, Any]:
@@ -223,16 +216,11 @@ def of_difference(found: Difference, output: str) -> dict[str, Any]:
     share = 100.0 * found.wrong / max(found.total, 1)
     status = Status.NONFINITE if found.nonfinite else Status.WRONG_VALUE
     if found.nonfinite:
-        keys: dict[str, Any] = {
-            "correctness_issue": "Output is not finite exactly where the reference is",
-            "correctness_issue_name": "correctness_issue",
-        }
+        issue = "Output is not finite exactly where the reference is"
+        keys: dict[str, Any] = {"correctness_issue": issue, "correctness_issue_name": "correctness_issue"}
     else:
-        keys = {
-            "max_difference": [f"{found.largest:.6f}"],
-            "avg_difference": [f"{found.average:.6f}"],
-            "correctness_issue": "Output mismatch",
-        }
+        keys = {"max_difference": [f"{found.largest:.6f}"], "avg_difference": [f"{found.average:.6f}"]}
+        keys["correctness_issue"] = "Output mismatch"
     examples = [
         f"  [{', '.join(map(str, each.index))}] got {each.got}, want {each.want}" for each in found.examples
     ]
@@ -251,11 +239,12 @@ def first_line(metadata: Mapping[str, Any]) -> str:
     return str(metadata.get("feedback", "wrong")).splitlines()[0]
 
 
-def _metadata(status: Status, lines: list[str], **keys: Any) -> dict[str, Any]:
-    body = clip("\n".join(lines), _budget(status))
-    return keys | {"feedback": f"{body}\nNext: {_NEXT.get(status, '')}"}
+def _metadata(status: Status, lines: list[str], advice: str = "", **keys: Any) -> dict[str, Any]:
+    advice = advice or _NEXT.get(status, "")
+    body = clip("\n".join(lines), _budget(advice))
+    return keys | {"feedback": f"{body}\nNext: {advice}"}
 
 
-def _budget(status: Status) -> int:
+def _budget(advice: str) -> int:
     """Return the bytes of feedback beside the advice."""
-    return MAX_BYTES - len(_NEXT.get(status, "").encode()) - 8
+    return MAX_BYTES - len(advice.encode()) - 8
