@@ -135,10 +135,7 @@ def document(application: FastAPI) -> dict[str, Any]:
             found["components"]["schemas"].pop(name, None)
         found["components"]["securitySchemes"] = {_BEARER: {"type": "http", "scheme": "bearer"}}
         application.openapi_schema = found
-    anyone: list[dict[str, Any]] = [] if _needs_token(application) else [{}]
-    return application.openapi_schema | {"security": [{_BEARER: []}, *anyone]}
-
-
-def _needs_token(application: FastAPI) -> bool:
     settings: Settings | None = getattr(application.state, "settings", None)  # there from the start on
-    return settings is not None and (settings.token is not None or bool(settings.clients))
+    closed = settings is not None and (settings.token is not None or settings.clients)
+    security: list[dict[str, Any]] = [{_BEARER: []}] if closed else [{_BEARER: []}, {}]
+    return application.openapi_schema | {"security": security}

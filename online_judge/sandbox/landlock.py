@@ -18,7 +18,7 @@ _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _KNOWN_SINCE = ((1, (1 << 13) - 1), (2, 1 << 13), (3, _TRUNCATE), (5, _IOCTL))
-_TCP, _TCP_SINCE = 0b11, 4
+_TCP, TCP_SINCE = 0b11, 4
 _SIGNALS_AND_SOCKETS, _SCOPES_SINCE = 0b11, 6
 
 
@@ -30,10 +30,6 @@ def version() -> int:
         return 0
 
 
-def refuses_tcp(known: int) -> bool:
-    return known >= _TCP_SINCE
-
-
 def restrict(readable: Iterable[str], writable: Iterable[str]) -> None:
     """Leave this process these paths and what is below them, no TCP, no signals to processes outside.
 
@@ -42,9 +38,8 @@ def restrict(readable: Iterable[str], writable: Iterable[str]) -> None:
     """
     known = version()
     handled = sum(rights for since, rights in _KNOWN_SINCE if known >= since)
-    tcp = _TCP if known >= _TCP_SINCE else 0
     scopes = _SIGNALS_AND_SOCKETS if known >= _SCOPES_SINCE else 0
-    attributes = struct.pack("QQQ", handled, tcp, scopes)
+    attributes = struct.pack("QQQ", handled, _TCP if known >= TCP_SINCE else 0, scopes)
     ruleset = linux.call("syscall", _CREATE_RULESET, attributes, len(attributes), 0)
     try:
         for path in readable:

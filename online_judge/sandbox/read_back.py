@@ -39,7 +39,7 @@ def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, Any]:
     uid = int(status["Uid"].split()[0])
     alone = plan.user_namespace or uid == plan.uid
     report = {
-        "network": own_network or ("no tcp" if landlock.refuses_tcp(version) else False),
+        "network": own_network or ("no tcp" if version >= landlock.TCP_SINCE else False),
         "pids": len(status["NSpid"].split()) > len(_status(os.getpid())["NSpid"].split()),
         "hidden": moved and _hides_processes(pid),
         "ipc": _namespace(pid, "ipc"),

@@ -4,10 +4,9 @@ It refuses calls that a kernel in Triton or PyTorch never makes and that reach f
 keyrings, io_uring, BPF, tracing, other processes' memory, namespaces, mounts, unusual sockets. All other
 calls stay allowed, so that CUDA, compilers, threads and forks work as before.
 
-The program is written here because the packages on PyPI either need a ``libseccomp.so`` of the system
-(pyseccomp) or are sandboxes of their own that start a command (sandlock). The filter is installed with
-``SPEC_ALLOW``: without it some kernels also switch off speculative stores, and a candidate's host code
-would run slower than the reference's.
+Packages on PyPI need the system's ``libseccomp.so`` (pyseccomp) or start a command (sandlock). Without
+``SPEC_ALLOW`` some kernels also switch off speculative stores, and a candidate's host code would run slower
+than the reference's.
 """
 
 from __future__ import annotations

@@ -78,7 +78,12 @@ def flags_of(observation: seen.Observation, folder: str) -> list[Flag]:
         case seen.ClocksDisagree():
             return [_of_clocks(observation)]
         case seen.BaselineMoved():
-            return [_of_baseline(observation)]
+            after = observation.after_ms
+            alone = f"{observation.clean_ms:.4g} ms alone"
+            alone += "" if after is None else f" before, {after:.4g} ms after it"
+            beside = f"{observation.gpu_ms:.4g} ms beside the candidate"
+            evidence = f"{beside}, {alone}; {observation.counted_ms:.4g} ms count"
+            return [Flag("baseline_drift", evidence)]
 
 
 def of_process(changes: seen.ProcessChanges) -> list[Flag]:
@@ -166,13 +171,6 @@ def _of_clocks(found: seen.ClocksDisagree) -> Flag:
         return Flag("launch_bound", evidence)
     id_ = "clock_mismatch" if found.quiet else "launch_bound"
     return Flag(id_, f"{evidence}, {found.copy_ms:.4g} ms of it for copies")
-
-
-def _of_baseline(found: seen.BaselineMoved) -> Flag:
-    after = "" if found.after_ms is None else f" before, {found.after_ms:.4g} ms after it"
-    alone = f"{found.clean_ms:.4g} ms alone{after}"
-    evidence = f"{found.gpu_ms:.4g} ms beside the candidate, {alone}; {found.counted_ms:.4g} ms count"
-    return Flag("baseline_drift", evidence)
 
 
 def _timed(found: seen.TimedOutputWrong | seen.TimedOutputLate) -> str:
