@@ -33,14 +33,14 @@ _TRITONBENCH = {"TBG", "TRITONBENCH_G", "TRITONBENCH-G", "TBT", "TRITONBENCH_T",
 
 @dataclass(frozen=True)
 class Judge:
-    settings: Settings  # of the judge
-    fork_client: ForkClient  # starts processes; knows versions and the sandbox
-    machine: devices.Machine  # what the judge runs on
-    workers: list[DeviceWorker]  # the owners of the devices
-    evaluations: Evaluations  # answers what a request means
-    scheduler: Scheduler  # the queue
-    board: JobBoard  # all jobs
-    metrics: Metrics  # counters
+    settings: Settings
+    fork_client: ForkClient
+    machine: devices.Machine
+    workers: list[DeviceWorker]
+    evaluations: Evaluations
+    scheduler: Scheduler
+    board: JobBoard
+    metrics: Metrics
 
     def render_metrics(self) -> bytes:
         ready = {worker.device.id: worker.candidates.ready for worker in self.workers}
@@ -96,13 +96,9 @@ async def running_judge(settings: Settings) -> AsyncIterator[Judge]:
             compilers = compile_slots(fork_client, settings, machine.compile_target, cores)
         metrics = Metrics()
         evaluations = Evaluations(settings, machine, fork_client.versions, metrics)
-        scheduler = Scheduler(
-            slots,
-            settings.max_queue_size,
-            evaluations.run,
-            pinned=settings.allocation_mode == "manual",
-            compile_slots=compilers,
-        )
+        pinned = settings.allocation_mode == "manual"
+        most = settings.max_queue_size
+        scheduler = Scheduler(slots, most, evaluations.run, pinned=pinned, compile_slots=compilers)
         board = JobBoard(scheduler, evaluations, Journal(store), ResultCache(store, metrics), metrics)
         log.info("judging on %s, %d slots", machine.hardware, len(slots))
         scheduler.start()

@@ -81,7 +81,9 @@ def l2_bytes() -> int:
 
 
 class BlockRun:
-    def __init__(self, go: Callable[[], float], marks: Sequence[tuple[Any, Any]]) -> None:
+    def __init__(
+        self, go: Callable[[], float], marks: Sequence[tuple[torch.cuda.Event, torch.cuda.Event]]
+    ) -> None:
         self._go = go
         self._marks = marks
         self._tail = 0.0
@@ -142,7 +144,7 @@ class Stopwatch:
         self,
         call: Call,
         arguments: Sequence[Sequence[Any]],
-        places: Sequence[Sequence[Any]],
+        places: Sequence[Sequence[torch.Tensor]],
         *,
         flushes: int = 0,
         marked: bool = True,
@@ -183,7 +185,7 @@ class Stopwatch:
         return BlockRun(go, marks)
 
     def graph(
-        self, call: Call, arguments: Sequence[Sequence[Any]], places: Sequence[Sequence[Any]]
+        self, call: Call, arguments: Sequence[Sequence[Any]], places: Sequence[Sequence[torch.Tensor]]
     ) -> BlockRun:
         """Capture the same calls and copies as one CUDA graph; raises RuntimeError where that fails."""
         graph = torch.cuda.CUDAGraph()
@@ -200,7 +202,7 @@ class Stopwatch:
 
         return BlockRun(go, [])
 
-    def _keep(self, result: Any, places: Sequence[Any]) -> None:
+    def _keep(self, result: object, places: Sequence[torch.Tensor]) -> None:
         """Copy outputs to where they belong; those of another form stay away, which the evaluator sees."""
         for place, leaf in zip(places, self._take_apart(result).leaves, strict=False):
             if place.shape == leaf.shape and place.dtype == leaf.dtype:
@@ -243,5 +245,5 @@ class Stopwatch:
             stream_id=stream.stream_id, device_index=stream.device_index, device_type=stream.device_type
         )
 
-    def _new_event(self) -> Any:
+    def _new_event(self) -> torch.cuda.Event:
         return self._event(enable_timing=True, blocking=False, interprocess=False)

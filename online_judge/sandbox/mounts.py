@@ -137,9 +137,9 @@ def _build(view: FileView, root: str, uid: int, gid: int, disk_bytes: int, guest
         os.symlink(f"/proc/self/fd{target}", root + link)
     for path in (view.folder, TEMPORARY, SHARED_MEMORY, "/proc", *guests):
         tree.make(path)
-    people = f"root:x:0:0::/:/bin/sh\nplayer:x:{uid}:{gid}::{view.folder}:/bin/sh\n"
+    people = f"root:x:0:0::/:/bin/sh\ncandidate:x:{uid}:{gid}::{view.folder}:/bin/sh\n"
     Path(root + "/etc/passwd").write_bytes(people.encode())
-    Path(root + "/etc/group").write_bytes(f"root:x:0:\nplayer:x:{gid}:\n".encode())
+    Path(root + "/etc/group").write_bytes(f"root:x:0:\ncandidate:x:{gid}:\n".encode())
     _set_attributes(-100, os.fsencode(root), _RECURSIVE, _ATTRIBUTE_RDONLY)
     try:
         _mount("proc", root + "/proc", "proc", _NOSUID | _NODEV | _NOEXEC, "hidepid=2")
