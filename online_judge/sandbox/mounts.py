@@ -9,6 +9,7 @@ import glob
 import os
 import re
 import shutil
+import socket
 import struct
 import sys
 import sysconfig
@@ -263,27 +264,24 @@ def _borrow(path: str, uid: int, gid: int) -> int:
 
 def _user_namespace(uid_map: str, gid_map: str) -> int:
     """Return a descriptor of a new user namespace with these maps."""
-    ready_read, ready_write = os.pipe()
-    hold_read, hold_write = os.pipe()
+    ours, theirs = socket.socketpair()
     child = os.fork()
     if child == 0:
-        os.close(hold_write)
+        ours.close()
         try:
             linux.unshare(linux.NEW_USER)
-            os.write(ready_write, os.readlink("/proc/self").encode())  # its number in the old /proc
-            os.read(hold_read, 1)
+            theirs.send(os.readlink("/proc/self").encode())  # its number in the old /proc
+            theirs.recv(1)
         finally:
             os._exit(0)
-    os.close(ready_write)
-    os.close(hold_read)
+    theirs.close()
     try:
-        folder = Path("/proc", os.read(ready_read, 32).decode())
+        folder = Path("/proc", ours.recv(32).decode())
         (folder / "uid_map").write_bytes(uid_map.encode())
         (folder / "gid_map").write_bytes(gid_map.encode())
         return os.open(folder / "ns/user", os.O_RDONLY | os.O_CLOEXEC)
     finally:
-        os.close(ready_read)
-        os.close(hold_write)
+        ours.close()
         os.waitpid(child, 0)
 
 
