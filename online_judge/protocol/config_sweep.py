@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from online_judge.protocol.facts import Message
+from online_judge.protocol.findings import Message
 
 DECLARED = 0
 """Number of the configuration as written."""

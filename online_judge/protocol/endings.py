@@ -7,8 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from adaexplore.core.wire import Tf32Policy, Tier
-from online_judge.protocol.facts import Fact
-from online_judge.protocol.findings import Difference, Failure
+from online_judge.protocol.findings import Difference, Fact, Failure
 from online_judge.protocol.precision import Error, Graded, Limit
 
 

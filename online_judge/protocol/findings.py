@@ -1,16 +1,45 @@
-"""What can be wrong with a candidate, as data; a candidate's claims are checked and cut to size here."""
+"""Bases of typed messages, and what can be wrong with a candidate; its claims are checked and cut to size."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from adaexplore.core.verdict import Status
 from online_judge.common import printable
 
 MAX_TEXT = 8000
 MAX_FRAMES = 8
+
+
+class Fact(BaseModel):
+    """One immutable fact; numbers may be infinite, unknown fields are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+    def to_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """Read what an evaluator sent, strictly: its process is not trusted; raises ValueError."""
+        return cls.model_validate_json(json.dumps(data), strict=True)
+
+
+class Message:
+    """Lets a dataclass travel as a JSON object."""
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = TypeAdapter(type(self)).dump_python(self, mode="json")
+        return found
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        return TypeAdapter(cls).validate_python(data)
 
 
 class Stage(StrEnum):

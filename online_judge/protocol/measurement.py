@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from online_judge.common.gpu_peaks import Peak
-from online_judge.protocol.facts import Fact
+from online_judge.protocol.findings import Fact
 from online_judge.protocol.observations import Observation
 
 # bits of NVML's clocks event reasons; idle, application clocks and sync boost slow nothing down unasked

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from adaexplore.core.profile import Profile
 from online_judge.protocol.endings import Ending, Passed
-from online_judge.protocol.facts import Fact
+from online_judge.protocol.findings import Fact
 from online_judge.protocol.kernels import KernelShare, Launches
 from online_judge.protocol.measurement import Timing
 from online_judge.protocol.observations import Observation
