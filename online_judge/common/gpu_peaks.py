@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from adaexplore.core.wire import DtypeName, Tier
 
 Precision = Literal["fp64", "fp32", "tf32", "half", "fp8"]
 
+_PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 _MIB = 2**20
-_TERA = 1e12
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,7 @@ def peak(name: str, properties: Any = None) -> Peak | None:
     """
     known = next((row for row in _TABLE if re.search(row.pattern, name)), None)
     if known is not None:
-        fp64, fp32, tf32, half, fp8 = (value * _TERA for value in known.teraflops)
-        flops: dict[Precision, float] = {"fp64": fp64, "fp32": fp32, "tf32": tf32, "half": half, "fp8": fp8}
+        flops = {kind: 1e12 * rate for kind, rate in zip(_PRECISIONS, known.teraflops, strict=True)}
         l2_bytes = max(known.l2_mib * _MIB, int(getattr(properties, "L2_cache_size", 0) or 0))
         return Peak(name, known.terabytes * 1e12, flops, l2_bytes)
     return _derived(name, properties)
@@ -115,11 +114,6 @@ def _derived(name: str, properties: Any) -> Peak | None:
     if bandwidth <= 0 or cycles <= 0:
         return None
     single, half = _PER_CLOCK.get((value("major"), value("minor")), _NEWEST)
-    flops: dict[Precision, float] = {
-        "fp64": cycles * single,
-        "fp32": cycles * single,
-        "tf32": cycles * half / 2,
-        "half": cycles * half,
-        "fp8": cycles * half * 2,
-    }
+    rates = zip(_PRECISIONS, (single, single, half / 2, half, 2 * half), strict=True)
+    flops = {kind: cycles * rate for kind, rate in rates}
     return Peak(name, bandwidth, flops, value("L2_cache_size") or 64 * _MIB)
