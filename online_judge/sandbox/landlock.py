@@ -34,7 +34,7 @@ def restrict(readable: Iterable[str], writable: Iterable[str]) -> None:
     """Leave this process these paths and what is below them, no TCP, no signals to processes outside.
 
     Skips paths that do not exist; raises OSError without Landlock. Needs
-    :func:`online_judge.sandbox.linux.forbid_new_privileges` first.
+    :func:`online_judge.sandbox.linux.drop_privileges` first.
     """
     known = version()
     handled = sum(rights for since, rights in _KNOWN_SINCE if known >= since)

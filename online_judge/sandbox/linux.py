@@ -98,11 +98,6 @@ def become_subreaper() -> None:
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def forbid_new_privileges() -> None:
-    """Let no exec below this process gain privileges."""
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
-
-
 def forbid_inspection(*, forbid: bool = True) -> None:
     """Keep processes without privileges away from this one's memory, environment and descriptors.
 
@@ -127,13 +122,13 @@ def run_first(pid: int = 0) -> None:
         os.sched_setscheduler(pid, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
-def drop_capabilities() -> None:
-    """Give up all privileges, for good together with :func:`forbid_new_privileges`."""
+def drop_privileges() -> None:
+    """Give up all privileges, and let no exec below this process gain any."""
     with contextlib.suppress(OSError):  # no right to, or past the last one
         for number in range(64):
             _prctl(_PR_CAPBSET_DROP, number)
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
-    call("capset", header, (ctypes.c_uint32 * 6)())
+    call("capset", (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)())
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def die_with_parent(signum: signal.Signals, parent: int) -> None:

@@ -55,9 +55,7 @@ class FileView:
     writable: tuple[str, ...] = ()  # folders of the machine in which it can write as well
 
 
-def view(
-    folder: str, *, cuda: bool, environment: Mapping[str, str], build_dir: str | None = None
-) -> FileView:
+def view(folder: str, *, cuda: bool, build_dir: str | None = None) -> FileView:
     """Show the system, this Python and its packages; nothing of this repository.
 
     ``build_dir`` is a real path: a symbolic link in it is an error when it is mounted.
@@ -67,8 +65,8 @@ def view(
     python = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
     paths = [*python, *sys.path]
     for name in _PATH_VARIABLES:
-        paths += environment.get(name, "").split(os.pathsep)
-    paths += _toolchains(environment)
+        paths += os.environ.get(name, "").split(os.pathsep)
+    paths += _toolchains()
     wanted = [os.path.abspath(path) for path in paths if os.path.isabs(path)]
     visible = [path for path in wanted if not any(is_within(inner, path) for inner in (*secret, REPOSITORY))]
     if is_installed():
@@ -81,10 +79,10 @@ def view(
     return FileView(folder, shown, secret, (*_NODES, *gpus), tuple(writable))
 
 
-def _toolchains(environment: Mapping[str, str]) -> list[str]:
+def _toolchains() -> list[str]:
     """Folders that compilers belong to, such as /opt/gcc for /opt/gcc/bin/gcc, which Triton calls by name."""
-    named = [environment.get("CC"), environment.get("CXX"), *_COMPILERS]
-    found = [shutil.which(name, path=environment.get("PATH")) for name in named if name]
+    named = [os.environ.get("CC"), os.environ.get("CXX"), *_COMPILERS]
+    found = [shutil.which(name) for name in named if name]
     folders = [Path(each).parent for path in found if path for each in (path, os.path.realpath(path))]
     return [str(folder.parent) for folder in folders if folder.name == "bin" and len(folder.parts) > 2]
 

@@ -73,7 +73,7 @@ def _passed_on(environment: Mapping[str, str]) -> dict[str, str]:
 def wanted(spec: ProcessSpec) -> Wanted:
     cuda = spec.device == "cuda"
     limits = confinement.CUDA_LIMITS if cuda else confinement.CPU_LIMITS
-    view = mounts.view(spec.folder, cuda=cuda, environment=os.environ, build_dir=spec.build_dir)
+    view = mounts.view(spec.folder, cuda=cuda, build_dir=spec.build_dir)
     return Wanted(view, limits)
 
 

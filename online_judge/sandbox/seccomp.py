@@ -82,7 +82,7 @@ _ALLOW: Final[Instruction] = (_RETURN, 0, 0, 0x7FFF0000)
 def install() -> None:
     """Filter the calls of this thread and of all that it forks, for good.
 
-    Needs :func:`online_judge.sandbox.linux.forbid_new_privileges` first. Raises OSError where the kernel
+    Needs :func:`online_judge.sandbox.linux.drop_privileges` first. Raises OSError where the kernel
     takes no filter or the architecture is not known here.
     """
     code = b"".join(struct.pack("HBBI", *step) for step in program(linux.machine()))
