@@ -8,15 +8,11 @@ import socket
 import struct
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, BinaryIO
 
 _HEADER = struct.Struct(">I")
 MAX_FRAME_BYTES = 256 * 2**20
 MAX_FDS = 8
-
-
-class HasDescriptor(Protocol):
-    def fileno(self) -> int: ...
 
 
 class ChannelClosed(Exception):
@@ -118,7 +114,7 @@ class Channel:
         return json_object(body), fds
 
 
-def is_readable(timeout_s: float, *sources: HasDescriptor) -> bool:
+def is_readable(timeout_s: float, *sources: Channel | socket.socket | BinaryIO) -> bool:
     """Wait until one of ``sources`` can be read or is closed at the other end; False after ``timeout_s``.
 
     ``select`` takes no descriptor above 1023, and each connection of the gateway has one.
