@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, TypeVar, cast
+from typing import Literal, cast
 
 from adaexplore.core.errors import ConfigError
 from online_judge.common.tokens import Client, read_clients
@@ -17,7 +17,6 @@ from online_judge.sandbox.read_back import LEVELS, Level
 
 log = logging.getLogger(__name__)
 
-Default = TypeVar("Default", int, None)
 JudgeDevice = Literal["auto", "cuda", "cpu"]
 AllocationMode = Literal["auto", "manual"]
 DEFAULT_HOST = "127.0.0.1"
@@ -66,6 +65,7 @@ class Settings:
         if mode not in ("auto", "manual"):
             log.warning("GPU_ALLOCATION_MODE is %r, not auto or manual: auto is used", mode)
             mode = "auto"
+        ready = env.get("ARMED_PLAYERS", "").strip()
         secret, tokens = env.get("ADAEXPLORE_JUDGE_SECRET", ""), env.get("JUDGE_TOKENS", "").strip()
         cache = env.get("RESULT_CACHE", "").strip()
         if cache not in ("", "0", "1"):
@@ -95,8 +95,8 @@ class Settings:
             cache_v2=cache != "0",
             repeatable=bool(secret),
             require_sandbox=sandbox,
-            compile_slots=_positive(env, "COMPILE_SLOTS", None),
-            armed_players=_positive(env, "ARMED_PLAYERS", None, least=0),
+            compile_slots=_positive(env, "COMPILE_SLOTS", 0) or None,
+            armed_players=_positive(env, "ARMED_PLAYERS", 0, least=0) if ready else None,
         )
 
 
@@ -145,7 +145,7 @@ def _token(env: Mapping[str, str]) -> str | None:
     return token or None
 
 
-def _positive(env: Mapping[str, str], name: str, default: Default, least: int = 1) -> int | Default:
+def _positive(env: Mapping[str, str], name: str, default: int, least: int = 1) -> int:
     text = env.get(name, "").strip()
     if not text:
         return default

@@ -18,7 +18,7 @@ from online_judge.protocol.findings import Stage
 from online_judge.protocol.precision import least_precise
 from online_judge.protocol.result import EvaluationResult, ProblemFacts
 from online_judge.verdict import feedback, flags, observations, runtime, static_notes
-from online_judge.verdict.feedback import explain
+from online_judge.verdict.endings import explain
 from online_judge.verdict.flags import Flag, Severity
 
 _LOG_CHARS = 300  # of what a candidate printed, short enough for a prompt

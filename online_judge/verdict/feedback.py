@@ -1,19 +1,14 @@
-"""Status of each ending of an evaluation, and feedback for the model that wrote the kernel.
-
-Feedback is short, about the kernel's own code, and in the same words every time.
-"""
+"""Feedback for the model that wrote a kernel: short, about its own code, the same words every time."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import Tf32Policy, Tier
 from online_judge.common.texts import clip as clip  # for the config sweep as well
 from online_judge.common.texts import scrub
-from online_judge.protocol import endings
 from online_judge.protocol.findings import Difference, Failure, Stage
 from online_judge.protocol.precision import Error, Graded, Limit
 from online_judge.verdict.flags import Flag
@@ -44,52 +39,6 @@ _NEXT = {
     Status.INTEGRITY: "Compute every output from the inputs of its own call, on the current stream.",
     Status.NOT_CHECKED: "This judge has no GPU and could not run it; nothing is known about the kernel.",
 }
-
-
-@dataclass(frozen=True)
-class Explained:
-    """The status of an ending; v1's keys and the feedback for it are in the metadata."""
-
-    status: Status
-    metadata: dict[str, Any]
-
-
-def explain(ending: endings.Ending, folder: str) -> Explained:
-    """Decide status and feedback of an ending; paths in ``folder`` are shortened."""
-    match ending:
-        case endings.Passed():
-            return Explained(Status.PASSED, {})
-        case endings.Raised(failure=failure):
-            return Explained(failure.status, of_failure(failure, folder))
-        case endings.WrongForm(part="device"):
-            message = f"an output is on {ending.got}, expected on {ending.expected}"
-            failure = Failure(Status.LAUNCH, Stage.FORWARD, "DeviceMismatch", message)
-            return Explained(failure.status, of_failure(failure, folder))
-        case endings.WrongForm():
-            status = Status.WRONG_DTYPE if ending.part == "dtype" else Status.WRONG_SHAPE
-            return Explained(status, of_issue(status, _form_issue(ending)))
-        case endings.WrongValue(difference=difference, output=output):
-            status = Status.NONFINITE if difference.nonfinite else Status.WRONG_VALUE
-            name = "the output" if output is None else f"output {output}"
-            return Explained(status, of_difference(difference, name))
-        case endings.OtherWeights():
-            issue = "the output is that of other weights than the module has now"
-            return Explained(Status.WRONG_VALUE, of_issue(Status.WRONG_VALUE, issue))
-        case endings.WrongAgain(wrong=wrong):
-            return Explained(Status.NONDETERMINISTIC, of_repeat(explain(wrong, folder).metadata))
-        case endings.UnequalCalls(error=error, limit=limit):
-            return Explained(Status.NONDETERMINISTIC, of_unequal_calls(error, limit))
-        case endings.FarOff(error=far_off):
-            return Explained(Status.WRONG_VALUE, of_far_off(far_off))
-        case endings.BelowTier(grade=grade, needed=needed, tf32=tf32):
-            return Explained(Status.WRONG_VALUE, of_tier(grade, needed, tf32))
-
-
-def _form_issue(wrong: endings.WrongForm) -> str:
-    if wrong.part == "structure":
-        return f"Output structure mismatch: expected {wrong.expected}, got {wrong.got} (T is a tensor)"
-    name = "Output" if wrong.output is None else f"Output {wrong.output}"
-    return f"{name} {wrong.part} mismatch: expected {wrong.expected}, got {wrong.got}"
 
 
 def of_precision(tf32: Tf32Policy, *, cuda: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from online_judge.protocol import observations as seen
 from online_judge.protocol.kernels import KernelShare, Launches
 from online_judge.protocol.measurement import GpuState
 from online_judge.protocol.result import ProblemFacts
-from online_judge.verdict import feedback
+from online_judge.verdict import endings, feedback
 from online_judge.verdict.flags import Flag, ProblemFlag
 
 _LIBRARY_SHARE = 0.5
@@ -34,7 +34,7 @@ def flags_of(observation: seen.Observation, folder: str) -> list[Flag]:
             return [Flag("stale_weights", "outputs do not follow weights that are changed in place")]
         case seen.StaleWeights(wrong=wrong):
             assert wrong is not None
-            return [Flag("stale_weights", feedback.first_line(feedback.explain(wrong, folder).metadata))]
+            return [Flag("stale_weights", feedback.first_line(endings.explain(wrong, folder).metadata))]
         case seen.InputsChanged(timed_call=None, result_changes=True):
             evidence = "a call changed its inputs so that the reference's result differs"
             return [Flag("inputs_changed", evidence)]
@@ -51,7 +51,7 @@ def flags_of(observation: seen.Observation, folder: str) -> list[Flag]:
             evidence = f"two equal calls differ by {rms:.2g} of the output's standard deviation"
             return [Flag("nondeterministic", evidence)]
         case seen.VariantFailed(variant=variant, ending=ending):
-            evidence = feedback.first_line(feedback.explain(ending, folder).metadata)
+            evidence = feedback.first_line(endings.explain(ending, folder).metadata)
             return [Flag(f"fails_{variant}_inputs", evidence)]
         case seen.LowerPrecision(reached=reached, expected=expected):
             return [Flag("low_precision", f"reaches {reached}, the task's is {expected}")]

@@ -6,7 +6,7 @@ from adaexplore.core.verdict import Status
 from adaexplore.core.wire import ProfileReport
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.result import ProfileResult
-from online_judge.verdict.feedback import explain
+from online_judge.verdict.endings import explain
 
 
 def profiled(result: ProfileResult, folder: str) -> ProfileReport:

@@ -16,7 +16,7 @@ from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import DONE, GO, Block, Construct, Observe
-from online_judge.verdict.feedback import explain
+from online_judge.verdict.endings import explain
 
 from .scripted import ANSWER_BYTES, Scripted, scripted
 

@@ -10,7 +10,7 @@ from online_judge.evaluator.correctness import repetition
 from online_judge.evaluator.correctness.repetition import REPEATS
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.trials import WrongValues
-from online_judge.verdict.feedback import explain
+from online_judge.verdict.endings import explain
 
 from .linear import Candidate, relu, trials_with
 from .sources import REFERENCE

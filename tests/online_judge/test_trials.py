@@ -18,7 +18,7 @@ from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.evaluator.trials import Called, Trials
 from online_judge.protocol.orders import Construct, Forward, Reweigh
 from online_judge.protocol.shared_tensors import MappedTensors
-from online_judge.verdict.feedback import explain
+from online_judge.verdict.endings import explain
 
 from .scripted import scripted
 from .sources import REFERENCE
