@@ -45,7 +45,7 @@ def _library() -> ctypes.CDLL:
 
 @cache
 def _make_context_current() -> None:
-    """The driver works on the thread's current context; torch's first allocation makes it that."""
+    """Let torch's first allocation make a context current, which the driver works on."""
     torch.zeros(1, device="cuda")
 
 

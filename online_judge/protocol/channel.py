@@ -137,5 +137,5 @@ def json_object(body: bytes) -> dict[str, Any]:
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
-    """Two connected sockets, closed on exec."""
+    """Return two connected sockets, closed on exec."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -89,7 +89,7 @@ def _toolchains() -> list[str]:
 
 @functools.cache
 def is_installed() -> bool:
-    """Whether this code lies among other packages, so that its folder cannot be hidden."""
+    """Return whether this code lies among other packages, so that its folder cannot be hidden."""
     return os.path.realpath(sysconfig.get_path("purelib")) == REPOSITORY
 
 

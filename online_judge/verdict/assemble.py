@@ -107,7 +107,7 @@ def evaluator_died_twice(request: EvaluationRequest, target: Target, stage: Stag
 def _flags_of_passed(
     request: EvaluationRequest, result: EvaluationResult, problem: ProblemFacts, folder: str
 ) -> list[Flag]:
-    """Flags that only a candidate whose outputs are right can have."""
+    """Return flags that only a candidate whose outputs are right can have."""
     found: list[Flag] = []
     for flag in runtime.flags_of(result.timing, request, folder) if result.timing is not None else ():
         # a bound is no proof where a trivial answer, written once and kept, passes

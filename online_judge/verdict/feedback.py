@@ -47,7 +47,7 @@ def of_precision(tf32: Tf32Policy, *, cuda: bool) -> dict[str, Any]:
 
 
 def of_failure(failure: Failure, folder: str) -> dict[str, Any]:
-    """Metadata of a failure: the v1 keys and ``feedback``; paths in ``folder`` are shortened."""
+    """Explain a failure with the v1 keys and ``feedback``; paths in ``folder`` are shortened."""
     message = scrub(failure.message, folder).strip("\n")
     place = f" in line {failure.frames[-1].line}" if failure.frames else ""
     head = f"{failure.status.value} during {failure.stage.value}{place}: {failure.name.rpartition('.')[2]}"
@@ -72,20 +72,20 @@ def of_crash(how: str, stage: Stage) -> dict[str, Any]:
 
 
 def of_memory(stage: Stage) -> dict[str, Any]:
-    """Metadata of a process that the kernel ended for want of memory."""
+    """Explain that the kernel ended the process for want of memory."""
     text = f"the process ran out of the host memory that it may have during {stage.value}"
     return _metadata(Status.OUT_OF_MEMORY, [text], runtime_error_name="MemoryError", runtime_error=text)
 
 
 def of_repeat(wrong: dict[str, Any]) -> dict[str, Any]:
-    """Metadata of a candidate that was right once and wrong on the same inputs, as ``wrong`` says."""
+    """Explain that a candidate was right once and wrong on the same inputs, as ``wrong`` says."""
     told = str(wrong.get("feedback", "")).rpartition("\nNext:")[0]
     head = f"{Status.NONDETERMINISTIC.value}: {_REPEATED}"
     return wrong | _metadata(Status.NONDETERMINISTIC, [head, told], correctness_issue=_REPEATED)
 
 
 def of_unequal_calls(found: Error, limit: Limit) -> dict[str, Any]:
-    """Metadata of a candidate whose equal calls differ by more than the precision that it reaches."""
+    """Explain that equal calls differ by more than the precision that they reach."""
     line = (
         f"{Status.NONDETERMINISTIC.value}: {_REPEATED}: they differ by {found.rms:.2g} (rms) and "
         f"{found.peak:.2g} (at most) of the output's standard deviation; rounding explains {limit.rms:.2g}"
@@ -94,7 +94,7 @@ def of_unequal_calls(found: Error, limit: Limit) -> dict[str, Any]:
 
 
 def of_far_off(error: float) -> dict[str, Any]:
-    """Metadata of outputs far from the answer that a loose tolerance lets pass."""
+    """Explain outputs far from the answer that a loose tolerance lets pass."""
     line = (
         f"{Status.WRONG_VALUE.value}: with other weights or inputs of the same kind the error is {error:.2g} "
         "of the output's standard deviation, more than rounding explains; elsewhere the tolerance hides it"
@@ -104,10 +104,7 @@ def of_far_off(error: float) -> dict[str, Any]:
 
 
 def of_tier(grade: Graded, needed: Tier, tf32: Tf32Policy) -> dict[str, Any]:
-    """Metadata of outputs within the tolerance but less precise than the needed tier.
-
-    ``grade`` is of the least precise output, ``tf32`` the policy of the request.
-    """
+    """Explain outputs within the tolerance; ``grade`` is of the least precise one."""
     error, limit = grade.error, grade.limits[needed]
     based = grade.emulated and needed in _ROUNDED
     basis = f", 1.3 times the error of the reference with {_ROUNDED[needed]} operands" if based else ""
@@ -148,7 +145,7 @@ def of_integrity(rejects: Sequence[Flag]) -> dict[str, Any]:
 
 
 def of_timeout(limit_s: int, stage: Stage) -> dict[str, Any]:
-    """Metadata of a candidate that took too long; ``error`` is v1's wording."""
+    """Explain that a candidate took too long; ``error`` is v1's wording."""
     line = f"timeout during {stage.value}: not done after {limit_s} s"
     error = f"Kernel execution timeout: exceeded {limit_s}s runtime limit"
     return _metadata(Status.TIMEOUT, [line], error=error, stage=stage.value)
@@ -161,7 +158,7 @@ def of_issue(status: Status, issue: str) -> dict[str, Any]:
 
 
 def of_difference(found: Difference, output: str) -> dict[str, Any]:
-    """Metadata of wrong values; ``output`` names the output, such as ``output 1``."""
+    """Explain wrong values; ``output`` names the output, such as ``output 1``."""
     share = 100.0 * found.wrong / max(found.total, 1)
     status = Status.NONFINITE if found.nonfinite else Status.WRONG_VALUE
     if found.nonfinite:
