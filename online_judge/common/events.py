@@ -20,10 +20,7 @@ def tell(event: str, **facts: str | int | float | None) -> None:
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one JSON object."""
-
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
         begun = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line: dict[str, object] = {
             "time": f"{begun}.{int(record.msecs):03d}Z",
@@ -31,10 +28,8 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
         }
         event = getattr(record, "event", None)
-        if event is None:
-            line["message"] = record.getMessage()
-        else:
-            line |= {"event": event, **getattr(record, "facts", {})}
+        facts = {"event": event, **getattr(record, "facts", {})}
+        line |= {"message": record.getMessage()} if event is None else facts
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line)

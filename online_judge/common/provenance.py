@@ -16,7 +16,7 @@ _INDUCTOR_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def is_candidates(file: str) -> bool:
-    """Whether code from ``file`` counts as the candidate's own, files that it generated included.
+    """Return whether code from ``file`` counts as the candidate's own, files that it generated included.
 
     Code without a file (``<string>``, ``<frozen os>``) and what ``torch.compile`` generated does not.
     """

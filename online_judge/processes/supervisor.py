@@ -83,7 +83,7 @@ def keep(
     plan = confinement.prepare(wanted)
     if plan.group is not None and plan.group.counts_tasks:  # its looks then cost next to nothing
         linux.run_first()
-    init = _fork_init(me) if wanted.layers.pids else None
+    init = _fork_init(me) if "pids" not in wanted.without else None
     log_read, log_write = os.pipe()
     if plan.uid is not None:
         os.fchown(log_write, plan.uid, plan.uid)  # so that it can open /dev/stdout

@@ -21,8 +21,8 @@ from online_judge.candidate.launches import LaunchMeter
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.common.gpu_peaks import peak
 from online_judge.evaluator.timing import gpu_state
-from online_judge.verdict.bounds import check
 from online_judge.verdict.observations import of_kernels
+from online_judge.verdict.runtime import check_bounds
 
 log = logging.getLogger(__name__)
 
@@ -225,8 +225,8 @@ def test_fastest_copy_is_within_the_bounds() -> None:
             times.append(start.elapsed_time(end))
         rate = (target.nbytes + read) / min(times) / 1e9
         log.info("%s: %.2f TB/s of %.2f", name, rate, limits.bytes_per_s / 1e12)
-        assert check(min(times), peak=limits, output_bytes=target.nbytes, read_bytes=read) == []
-        assert check(min(times) / 2, peak=limits, output_bytes=target.nbytes * 2, read_bytes=read)
+        assert check_bounds(min(times), peak=limits, output_bytes=target.nbytes, read_bytes=read) == []
+        assert check_bounds(min(times) / 2, peak=limits, output_bytes=target.nbytes * 2, read_bytes=read)
 
 
 def test_state_of_the_gpu_is_read_quickly() -> None:

@@ -20,7 +20,7 @@ from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.sandbox import linux, process_spec
-from online_judge.sandbox.confinement import Layers, Limits
+from online_judge.sandbox.confinement import Limits
 
 from .live import comm
 
@@ -43,7 +43,7 @@ class Outcome:
 def confined(body: str, **wish: Any) -> Outcome:
     """Run ``body`` in a process's sandbox.
 
-    ``wish`` may have ``layers`` and ``limits`` as those classes' fields, ``build_dir``, ``user`` for a
+    ``wish`` may have ``without`` and ``limits`` as fields of ``Wanted``, ``build_dir``, ``user`` for a
     judge that is no root, and ``key`` for the name of a key in the judge's session keyring. Lines that
     use ``channel`` send ``{"result": ...}`` themselves and go on; then the process that ``kill`` names
     is killed.
@@ -99,7 +99,7 @@ def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
     wanted = process_spec.wanted(spec)
     wanted = replace(
         wanted,
-        layers=Layers(**(asdict(wanted.layers) | wish.get("layers", {}))),
+        without=frozenset(wish.get("without", ())),
         limits=Limits(**(asdict(wanted.limits) | wish.get("limits", {}))),
     )
 
