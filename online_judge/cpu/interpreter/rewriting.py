@@ -17,12 +17,10 @@ SUPPORT = "__interpreter__"
 
 
 def rewrite(kernel: JITFunction, namespace: Mapping[str, Any]) -> Callable[..., Any]:
-    """Compile a Triton function's source to Python whose globals are ``namespace``.
+    """Compile a ``@triton.jit`` function's source to Python whose globals are ``namespace``.
 
-    Args:
-        kernel: the ``@triton.jit`` function.
-        namespace: everything that the body refers to; under :data:`SUPPORT` it holds an object with
-            the methods ``assigned``, ``both``, ``either``, ``negated`` and ``value_of``.
+    Under :data:`SUPPORT` the namespace has an object with the methods ``assigned``, ``both``, ``either``,
+    ``negated`` and ``value_of``.
     """
     definition = kernel.parse().body[0]
     definition.decorator_list = []
@@ -57,10 +55,6 @@ def _later(expression: ast.expr) -> ast.expr:
 
 
 class _Rewriter(ast.NodeTransformer):
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        self.generic_visit(node)
-        return node
-
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)
         node.value = _support("assigned", node.value)
