@@ -22,7 +22,7 @@ from online_judge.common import provenance
 from online_judge.cpu.compile_gate import CompiledLaunch
 from online_judge.cpu.launching import Launcher
 from online_judge.cpu.patching import Patches
-from online_judge.cpu.tensors import UNINITIALISED
+from online_judge.cpu.tensors import UNINITIALISED, poison
 from online_judge.protocol.kernels import MAX_NAME, MAX_NAMED, Launches, Resources, Unseen
 
 _TRITON_LIBRARIES = ("cuda_utils", "__triton_launcher")
@@ -172,10 +172,7 @@ class _PoisonedMemory(TorchFunctionMode):  # type: ignore[misc]
     ) -> Any:
         result = func(*args, **(kwargs or {}))
         if func in UNINITIALISED and isinstance(result, torch.Tensor):
-            if result.is_floating_point() or result.is_complex():
-                result.fill_(float("nan"))
-            elif result.dtype != torch.bool:
-                result.fill_(torch.iinfo(result.dtype).max)
+            poison(result)
         return result
 
 

@@ -11,8 +11,7 @@ import sys
 import threading
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import torch
 import torch.library
@@ -48,44 +47,36 @@ _MISSING = object()
 _TORCH = f"{os.path.dirname(torch.__file__)}/"
 
 
-@dataclass(frozen=True)
 class _Namespace:
-    """What was in a module or class: by name the value and, of a function, what it executes."""
+    """What is in a module or class: by name the value and, of a function, what it executes."""
 
-    label: str
-    owner: Any
-    values: dict[str, Any]
-    bodies: dict[str, tuple[Any, ...]]
-
-    @classmethod
-    def take(cls, label: str, owner: Any, *, everything: bool = False) -> Self:
-        values = {
+    def __init__(self, label: str, owner: Any, *, everything: bool = False) -> None:
+        self._label, self._owner = label, owner
+        self._values = {
             name: value
             for name, value in list(vars(owner).items())
             if everything or isinstance(value, _WATCHED_TYPES) or callable(value)
         }
-        bodies = {name: body for name, value in values.items() if (body := _body(value))}
-        return cls(label, owner, values, bodies)
+        self._bodies = {name: _body(value) for name, value in self._values.items()}
 
     def changes(self) -> Iterator[str]:
-        now = vars(self.owner)
-        for name, value in self.values.items():
+        now = vars(self._owner)
+        for name, value in self._values.items():
             current = now.get(name, _MISSING)
-            if current is value and _body(current) == self.bodies.get(name, ()):
-                continue
-            if not _wraps(current, value):
-                yield f"{self.label}.{name}"
+            same = current is value and _body(current) == self._bodies[name]
+            if not same and not _wraps(current, value):
+                yield f"{self._label}.{name}"
         for name in list(now):
-            if name not in self.values and self._shadows(name, now[name]):
-                yield f"{self.label}.{name}"
+            if name not in self._values and self._shadows(name, now[name]):
+                yield f"{self._label}.{name}"
 
     def _shadows(self, name: str, value: Any) -> bool:
         """Return True if a new name hides a function that was meant before."""
         if not callable(value):
             return False
-        if isinstance(self.owner, type):
-            return any(name in vars(base) for base in self.owner.__mro__[1:])
-        return self.owner is not builtins and hasattr(builtins, name) and not name.startswith("__")
+        if isinstance(self._owner, type):
+            return any(name in vars(base) for base in self._owner.__mro__[1:])
+        return self._owner is not builtins and hasattr(builtins, name) and not name.startswith("__")
 
 
 class Watchdog:
@@ -98,16 +89,16 @@ class Watchdog:
 
     def __init__(self) -> None:
         self._namespaces = [
-            _Namespace.take(label, owner)
+            _Namespace(label, owner)
             for label in _WATCHED
             if (owner := _named(label)) is not None and hasattr(owner, "__dict__")
         ]
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] in _JUDGE and isinstance(module, types.ModuleType):
-                self._namespaces.append(_Namespace.take(name, module, everything=True))
+                self._namespaces.append(_Namespace(name, module, everything=True))
                 for label, value in vars(module).items():
                     if isinstance(value, type) and value.__module__ == name:
-                        self._namespaces.append(_Namespace.take(f"{name}.{label}", value))
+                        self._namespaces.append(_Namespace(f"{name}.{label}", value))
         self._modules = dict(sys.modules)
         self._states = _states()
 

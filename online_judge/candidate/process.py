@@ -25,24 +25,9 @@ from online_judge.candidate.switches import GlobalFlags
 from online_judge.common import modules, timing, trees
 from online_judge.common.cores import run_on, time_on
 from online_judge.cpu import simulated_cuda
+from online_judge.protocol import orders
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.findings import Failure, Stage
-from online_judge.protocol.orders import (
-    DONE,
-    Block,
-    Choose,
-    Construct,
-    Enter,
-    Equip,
-    Forward,
-    Inspect,
-    Load,
-    Observe,
-    Order,
-    Prepare,
-    Rate,
-    Reweigh,
-)
 from online_judge.protocol.shared_tensors import MappedTensors
 from online_judge.sandbox import process_spec
 from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec
@@ -66,7 +51,7 @@ class CandidateProcess:
         self._model: Any = None
         self._buffers: dict[str, Any] = {}
         self._known: set[str] = set()
-        self._prepared: tuple[list[Any], list[Any], Prepare] | None = None
+        self._prepared: tuple[list[Any], list[Any], orders.Prepare] | None = None
         self._graph: timing.BlockRun | None = None
         self._config_sweep: ConfigSweep | None = None
         self._switched: list[str] = []
@@ -75,25 +60,25 @@ class CandidateProcess:
 
     def play(self) -> None:
         """Report that everything is ready, then obey until the channel closes or something fails."""
-        works: dict[type[Order], tuple[Stage, Callable[..., dict[str, Any] | Failure]]] = {
-            Load: (Stage.LOAD, self._load),
-            Construct: (Stage.CONSTRUCT, self._construct),
-            Reweigh: (Stage.FORWARD, self._reweigh),
-            Forward: (Stage.FORWARD, self._forward),
-            Observe: (Stage.FORWARD, self._observe),
-            Prepare: (Stage.TIMING, self._prepare),
-            Block: (Stage.TIMING, self._time),
-            Inspect: (Stage.TIMING, self._inspect),
-            Equip: (Stage.LOAD, self._equip),
-            Enter: (Stage.FORWARD, self._compete),
-            Rate: (Stage.FORWARD, self._compete),
-            Choose: (Stage.FORWARD, self._compete),
+        works: dict[type[orders.Order], tuple[Stage, Callable[..., dict[str, Any] | Failure]]] = {
+            orders.Load: (Stage.LOAD, self._load),
+            orders.Construct: (Stage.CONSTRUCT, self._construct),
+            orders.Reweigh: (Stage.FORWARD, self._reweigh),
+            orders.Forward: (Stage.FORWARD, self._forward),
+            orders.Observe: (Stage.FORWARD, self._observe),
+            orders.Prepare: (Stage.TIMING, self._prepare),
+            orders.Block: (Stage.TIMING, self._time),
+            orders.Inspect: (Stage.TIMING, self._inspect),
+            orders.Equip: (Stage.LOAD, self._equip),
+            orders.Enter: (Stage.FORWARD, self._compete),
+            orders.Rate: (Stage.FORWARD, self._compete),
+            orders.Choose: (Stage.FORWARD, self._compete),
         }
         self._channel.send_json({"ready": {}})
         done = True
         while done:
             body, fds = self._channel.receive()
-            order: Order = pickle.loads(body)
+            order: orders.Order = pickle.loads(body)
             stage, work = works[type(order)]
             done = self._attempt(stage, partial(work, order, fds))
 
@@ -110,7 +95,7 @@ class CandidateProcess:
         self._channel.send_json(outcome)
         return True
 
-    def _load(self, order: Load, fds: list[int]) -> dict[str, Any] | Failure:
+    def _load(self, order: orders.Load, fds: list[int]) -> dict[str, Any] | Failure:
         self._begin(order)
         self._watchdog = Watchdog()
         Path(self._file).write_bytes(order.source)
@@ -128,7 +113,7 @@ class CandidateProcess:
         self._keep_switches()
         return _OK
 
-    def _begin(self, order: Load | Equip) -> None:
+    def _begin(self, order: orders.Load | orders.Equip) -> None:
         """Apply what holds for the whole of this candidate, and note what it may change."""
         process_spec.assign(self._spec, tf32=order.tf32, build_dir=order.build_dir)
         modules.apply_precision(order.tf32)
@@ -140,7 +125,7 @@ class CandidateProcess:
         self._switched += self._switches.changes()
         self._switches.restore()
 
-    def _construct(self, order: Construct, fds: list[int]) -> dict[str, Any]:
+    def _construct(self, order: orders.Construct, fds: list[int]) -> dict[str, Any]:
         self._model = None
         modules.seed_everything(order.seed)
         changed = False
@@ -163,7 +148,7 @@ class CandidateProcess:
         buffers = modules.buffers_of(self._model)
         return {name: value for name, value in buffers.items() if name in self._known}
 
-    def _reweigh(self, order: Reweigh, fds: list[int]) -> dict[str, Any]:
+    def _reweigh(self, order: orders.Reweigh, fds: list[int]) -> dict[str, Any]:
         with MappedTensors(order.weights, fds) as window, torch.no_grad():
             model = self._model
             fresh = window.tree()
@@ -177,7 +162,7 @@ class CandidateProcess:
             self._synchronise()
         return {"loaded": loaded}
 
-    def _forward(self, order: Forward, fds: list[int]) -> dict[str, Any]:
+    def _forward(self, order: orders.Forward, fds: list[int]) -> dict[str, Any]:
         modules.restore_buffers(self._model, self._buffers)
         seen: dict[str, Any] = {}
         with MappedTensors(order.inputs, fds[:1]) as inputs, MappedTensors(order.outputs, fds[1:]) as outputs:
@@ -243,7 +228,7 @@ class CandidateProcess:
         self._synchronise()
         return result
 
-    def _observe(self, order: Observe, fds: list[int]) -> dict[str, Any]:
+    def _observe(self, order: orders.Observe, fds: list[int]) -> dict[str, Any]:
         run_on(self._spec.cores)
         return {
             "patched": self._watchdog.changes(),
@@ -251,7 +236,7 @@ class CandidateProcess:
             "background": self._lines or [],
         }
 
-    def _prepare(self, order: Prepare, fds: list[int]) -> dict[str, Any]:
+    def _prepare(self, order: orders.Prepare, fds: list[int]) -> dict[str, Any]:
         assert self._stopwatch is not None
         time_on(order.cores)
         sets = MappedTensors(order.inputs, fds[:1]).tree()
@@ -261,7 +246,7 @@ class CandidateProcess:
         calls, best_ms = self._stopwatch.warm_up(self._model, sets, order.least_s)
         return {"calls": calls, "best_ms": best_ms}
 
-    def _time(self, order: Block, fds: list[int]) -> dict[str, Any]:
+    def _time(self, order: orders.Block, fds: list[int]) -> dict[str, Any]:
         """Run a block when the evaluator sends GO; its clock runs from there to DONE."""
         try:
             run = self._ready_block(order)
@@ -272,10 +257,10 @@ class CandidateProcess:
         self._channel.send_json({"ready": True})
         self._channel.receive()
         run.go()
-        self._channel.send(DONE)
+        self._channel.send(orders.DONE)
         return run.times().to_json()
 
-    def _inspect(self, order: Inspect, fds: list[int]) -> dict[str, Any]:
+    def _inspect(self, order: orders.Inspect, fds: list[int]) -> dict[str, Any]:
         assert self._stopwatch is not None
         with MappedTensors(order.inputs, fds[:1]) as window:
             arguments = window.tree()
@@ -285,29 +270,31 @@ class CandidateProcess:
             del arguments, call
         return seen
 
-    def _equip(self, order: Equip, fds: list[int]) -> dict[str, Any]:
+    def _equip(self, order: orders.Equip, fds: list[int]) -> dict[str, Any]:
         assert self._stopwatch is not None
         self._begin(order)
         folder = Path(self._spec.folder)
         self._config_sweep = ConfigSweep(folder, order, fds, self._stopwatch, cuda=self._cuda)
         return _OK
 
-    def _compete(self, order: Enter | Rate | Choose, fds: list[int]) -> dict[str, Any] | Failure:
+    def _compete(
+        self, order: orders.Enter | orders.Rate | orders.Choose, fds: list[int]
+    ) -> dict[str, Any] | Failure:
         assert self._config_sweep is not None
         try:
             match order:
-                case Enter():
+                case orders.Enter():
                     return self._config_sweep.enter(order.sources, order.threads, order.limit_s)
-                case Rate():
+                case orders.Rate():
                     return self._config_sweep.rate(order.calls, order.rounds)
-                case Choose():
+                case orders.Choose():
                     self._model = self._config_sweep.chosen(order.number)
                     self._buffers = modules.buffers_of(self._model)
                     return _OK
         except ContextLost as lost:
             return lost.failure
 
-    def _ready_block(self, order: Block) -> timing.BlockRun:
+    def _ready_block(self, order: orders.Block) -> timing.BlockRun:
         assert self._stopwatch is not None
         assert self._prepared is not None
         sets, places, prepared = self._prepared

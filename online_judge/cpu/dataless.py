@@ -1,9 +1,8 @@
 """Tensors without data, for runs that compile kernels and execute none.
 
-Large tensors are on the meta device: they have a shape, strides and a dtype, and operations on them cost
-nothing. Small ones are real, so that a module may look at a scale or a kernel size, until something is
-written into them that is not known: the result of a kernel, or of a tensor without data. Who asks for a
-value that is not there gets :class:`NotCheckedError`.
+Large tensors are on the meta device: operations on them cost nothing. Small ones are real, so that a module
+may read a scale or a kernel size, until something unknown is written into them: the result of a kernel, or
+of a tensor without data. To ask for a value that is not there raises :class:`NotCheckedError`.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from functools import cache
 from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -91,7 +91,7 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
                 self._unknown[storage.data_ptr()] = storage  # kept, so that no other gets its address
 
     def __torch_dispatch__(
-        self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
+        self, func: OpOverload, types: object, args: Args = (), kwargs: Kwargs | None = None
     ) -> Any:
         """Make the call on real tensors if all are known and small, else on their shapes."""
         named = kwargs or {}
@@ -109,7 +109,7 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
         finally:
             self._inside -= 1
 
-    def _make(self, func: Any, args: Args, kwargs: Kwargs) -> Any:
+    def _make(self, func: OpOverload, args: Args, kwargs: Kwargs) -> Any:
         """Call a function that has no tensor to work on: what it makes is real if it is small."""
         if not _takes_device(func):
             return func(*args, **kwargs)
@@ -119,7 +119,9 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
             return shape
         return func(*args, **{**kwargs, "device": _real(kwargs.get("device"))})
 
-    def _on_shapes(self, func: Any, flat: list[Any], form: Any, tensors: list[torch.Tensor]) -> Any:
+    def _on_shapes(
+        self, func: OpOverload, flat: list[Any], form: _pytree.TreeSpec, tensors: list[torch.Tensor]
+    ) -> Any:
         if torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags:
             raise NotCheckedError(f"{func} {_MISSING}")
         shapes = {id(tensor): _shape_of(tensor) for tensor in tensors}
@@ -163,12 +165,12 @@ class DatalessDevices(SimulatedDevices):
             args, kwargs = _pytree.tree_map(lambda value: _autocast(value, dtype), (args, kwargs or {}))
         return super().__torch_function__(func, types, args, kwargs)
 
-    def _to_cpu(self, func: Any, args: Args, kwargs: Kwargs) -> Any:
+    def _to_cpu(self, func: Function, args: Args, kwargs: Kwargs) -> Any:
         return func(*args, **kwargs) if is_host(args[0]) else self._mark(args[0].clone())
 
 
 @cache
-def _takes_device(func: Any) -> bool:
+def _takes_device(func: OpOverload) -> bool:
     return bool(any(argument.name == "device" for argument in func._schema.arguments))
 
 
@@ -177,8 +179,7 @@ def _real(device: Any) -> Any:
 
 
 def _is_meta(tensor: torch.Tensor) -> bool:
-    place: torch.device = _BASE.device.__get__(tensor)
-    return bool(place.type == "meta")
+    return bool(_BASE.is_meta.__get__(tensor))
 
 
 def _shape_of(tensor: torch.Tensor) -> torch.Tensor:
@@ -188,7 +189,7 @@ def _shape_of(tensor: torch.Tensor) -> torch.Tensor:
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
 
 
-def _written(func: Any, call: tuple[Args, Kwargs]) -> list[torch.Tensor]:
+def _written(func: OpOverload, call: tuple[Args, Kwargs]) -> list[torch.Tensor]:
     """Return the tensors of a call that it writes into."""
     args, kwargs = call
     written = [
@@ -206,7 +207,7 @@ def _address(tensor: torch.Tensor) -> int:
     return int(aligned + tensor.storage_offset() * tensor.element_size()) if tensor.numel() else 0
 
 
-def _autocast(value: Any, dtype: Any) -> Any:
+def _autocast(value: Any, dtype: torch.dtype) -> Any:
     if isinstance(value, torch.Tensor) and value.dtype in (torch.float32, torch.float16, torch.bfloat16):
         return value.to(dtype)
     return value

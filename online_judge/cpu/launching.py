@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Self
@@ -38,15 +38,13 @@ class Launcher:
 
     def install(self, patches: Patches) -> None:
         """Put the launcher in place of Triton's until the patches are undone."""
+        call = self._interpreter.call
 
         def run(kernel: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> CompiledKernel:
             return self._launch(kernel, args, kwargs, grid, warmup)
 
-        def call(function: JITFunction, *args: Any, **kwargs: Any) -> Any:
-            return self._interpreter.call(function, args, kwargs)
-
         patches.set(JITFunction, "run", run)
-        patches.set(JITFunction, "__call__", call)
+        patches.set(JITFunction, "__call__", lambda function, *args, **kwargs: call(function, args, kwargs))
         patches.set(Autotuner, "_bench", _compile_only if self._dataless is None else _compiler_of_some())
         patches.set(Autotuner, "check_disk_cache", _no_disk_cache)
         patches.set(triton.testing, "do_bench", run_once)
@@ -55,7 +53,7 @@ class Launcher:
         patches.set(driver, "_default", driver.active)
 
     def _launch(
-        self, kernel: JITFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any], grid: Any, warmup: bool
+        self, kernel: JITFunction, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, warmup: bool
     ) -> CompiledKernel:
         """Compile one launch and, unless it is a warm-up, execute it."""
         for hook in kernel.pre_run_hooks:

@@ -15,15 +15,15 @@ _GIB = 1 << 30
 
 @dataclass(frozen=True)
 class GpuModel:
-    """What torch and Triton's driver say about the simulated GPU; sizes in bytes."""
+    """What torch and Triton's driver say about the simulated GPU, in torch's names; sizes in bytes."""
 
     capability: int
     name: str
     multi_processor_count: int
     total_memory: int
     shared_memory_per_block_optin: int
-    threads_per_multi_processor: int
-    l2_cache_size: int
+    max_threads_per_multi_processor: int
+    L2_cache_size: int
 
     @property
     def version(self) -> tuple[int, int]:

@@ -100,7 +100,9 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
             args = tuple(_redirect(arg) if isinstance(arg, torch.device) else arg for arg in args)
         result = func(*args, **named)
         if func in UNINITIALISED:
-            _poison(result)
+            poison(result)
+            if result.dtype == torch.bool:
+                result.fill_(True)
         host = self._marks and _only_host(args, named) if wanted is None else _is_cpu(wanted)
         return self._mark(result) if host and not any(result is arg for arg in args) else result
 
@@ -159,14 +161,12 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
         return result
 
 
-def _poison(tensor: torch.Tensor) -> None:
-    """Give memory that nobody has written one same content, which no computation survives unnoticed."""
+def poison(tensor: torch.Tensor) -> None:
+    """Fill new memory, but for booleans, with NaN or the largest integer, which shows in all results."""
     if tensor.is_floating_point() or tensor.is_complex():
         tensor.fill_(float("nan"))
     elif tensor.dtype != torch.bool:
         tensor.fill_(torch.iinfo(tensor.dtype).max)
-    else:
-        tensor.fill_(True)
 
 
 def _unchanged(func: Function, args: Args, kwargs: Kwargs) -> Any:

@@ -136,19 +136,14 @@ def _answers(model: GpuModel) -> dict[str, Any]:
     """Return the constant answers of ``torch.cuda``'s functions."""
     major, minor = model.version
     properties = SimpleNamespace(
-        name=model.name,
+        **{name: value for name, value in vars(model).items() if name != "capability"},
         major=major,
         minor=minor,
-        total_memory=model.total_memory,
-        multi_processor_count=model.multi_processor_count,
-        max_threads_per_multi_processor=model.threads_per_multi_processor,
         max_threads_per_block=1024,
         warp_size=32,
         regs_per_multiprocessor=65536,
         shared_memory_per_block=49152,
-        shared_memory_per_block_optin=model.shared_memory_per_block_optin,
         shared_memory_per_multiprocessor=model.shared_memory_per_block_optin + 1024,
-        L2_cache_size=model.l2_cache_size,
         is_integrated=0,
         is_multi_gpu_board=0,
         gcnArchName="",

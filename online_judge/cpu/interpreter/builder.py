@@ -125,10 +125,6 @@ class CpuBuilder(InterpreterBuilder):  # type: ignore[misc]
         """Maximum that ignores NaN."""
         return self.binary_op(lhs, rhs, np.fmax)
 
-    def create_idiv(self, lhs: Handle, rhs: Handle) -> Handle:
-        """Integer division that rounds towards zero."""
-        return Handle((lhs.data - np.fmod(lhs.data, rhs.data)) // rhs.data, lhs.dtype.scalar)
-
     def create_fma(self, x: Handle, y: Handle, z: Handle) -> Handle:
         """Fused multiply-add, rounded once."""
         scalar = z.dtype.scalar

@@ -6,7 +6,7 @@ import inspect
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import reduce
+from functools import partialmethod, reduce
 from typing import Any
 
 import numpy as np
@@ -69,10 +69,8 @@ class Interpreter:
             except (IllegalAccessError, NotCheckedError, DeviceAssertionError, MemoryError):
                 raise
             except Exception as error:
-                reason = f"{type(error).__name__}: {error}"
-                raise NotCheckedError(
-                    f"Triton's interpreter cannot run {launch.kernel.__name__}: {reason}"
-                ) from error
+                failed = f"Triton's interpreter cannot run {launch.kernel.__name__}"
+                raise NotCheckedError(f"{failed}: {type(error).__name__}: {error}") from error
 
     def call(self, function: JITFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """Execute a ``@triton.jit`` function that a running kernel calls; RuntimeError where none runs."""
@@ -107,10 +105,8 @@ class Interpreter:
                 handle.data = self._placed(int(handle.data[0]))
             return converted
         scalar = tl.str_to_ty(signature, None)
-        if hasattr(value, "data_ptr"):
-            data = self._placed(value.data_ptr())
-        else:
-            data = encode(np.array([value]), scalar)
+        is_pointer = hasattr(value, "data_ptr")
+        data = self._placed(value.data_ptr()) if is_pointer else encode(np.array([value]), scalar)
         return tl.tensor(TensorHandle(data, scalar), scalar)
 
     def _placed(self, pointer: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
@@ -140,7 +136,7 @@ class Interpreter:
                 special = self._support.language.items()
                 replacements += [(module, name, value) for name, value in special if hasattr(module, name)]
         for name, member in inspect.getmembers(tl.tensor, lambda member: isinstance(member, JITFunction)):
-            replacements.append((tl.tensor, name, _method(member)))
+            replacements.append((tl.tensor, name, partialmethod(member)))
         for name, member in inspect.getmembers(cuda_libdevice, tl.core.is_builtin):
             if hasattr(libdevice_stubs, name):
                 replacements.append((libdevice_stubs, name, self._eager(member)))
@@ -167,16 +163,13 @@ class _Support:
     def __init__(self, semantic: TritonSemantic) -> None:
         self._semantic = semantic
         self.language: dict[str, Any] = {
-            "range": _loop_range,
-            "static_range": _loop_range,
+            **dict.fromkeys(("range", "static_range"), _loop_range),
             "static_assert": _static_assert,
             "static_print": print,
-            "multiple_of": _hint,
-            "max_contiguous": _hint,
-            "max_constancy": _hint,
+            **dict.fromkeys(("multiple_of", "max_contiguous", "max_constancy"), _hint),
             "reduce": reductions.reduce,
             "associative_scan": reductions.associative_scan,
-            "debug_barrier": _nothing,
+            "debug_barrier": lambda *_, **__: None,
         }
         self.tensor: dict[str, Any] = {
             "__index__": lambda tensor: int(tensor.handle.data.reshape(-1)[0]),
@@ -233,17 +226,6 @@ def _static_assert(condition: Any, message: Any = "") -> None:
 
 def _hint(value: Any, *_: Any, **__: Any) -> Any:
     return value
-
-
-def _nothing(*_: Any, **__: Any) -> None:
-    return None
-
-
-def _method(function: JITFunction) -> Callable[..., Any]:
-    def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(tensor, *args, **kwargs)
-
-    return call
 
 
 def _pointer_handles(converted: Any) -> Iterator[TensorHandle]:
