@@ -38,13 +38,15 @@ class Launcher:
 
     def install(self, patches: Patches) -> None:
         """Put the launcher in place of Triton's until the patches are undone."""
-        call = self._interpreter.call
 
-        def run(kernel: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> CompiledKernel:
+        def call(function: JITFunction, /, *args: Any, **kwargs: Any) -> Any:
+            return self._interpreter.call(function, args, kwargs)
+
+        def run(kernel: JITFunction, /, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> CompiledKernel:
             return self._launch(kernel, args, kwargs, grid, warmup)
 
         patches.set(JITFunction, "run", run)
-        patches.set(JITFunction, "__call__", lambda function, *args, **kwargs: call(function, args, kwargs))
+        patches.set(JITFunction, "__call__", call)
         patches.set(Autotuner, "_bench", _compile_only if self._dataless is None else _compiler_of_some())
         patches.set(Autotuner, "check_disk_cache", _no_disk_cache)
         patches.set(triton.testing, "do_bench", run_once)
@@ -124,7 +126,7 @@ class CompiledKernel:
         return run
 
 
-def _compile_only(tuner: Autotuner, *args: Any, config: Config, **meta: Any) -> list[float]:
+def _compile_only(tuner: Autotuner, /, *args: Any, config: Config, **meta: Any) -> list[float]:
     """Replaces timing of one configuration: all that compile are equally fast, so the first wins."""
     conflicts = meta.keys() & config.kwargs.keys()
     if conflicts:
@@ -143,7 +145,7 @@ def _compiler_of_some() -> Callable[..., list[float]]:
     """Like :func:`_compile_only` for the first usable configurations of each tuning; more are not needed."""
     tunings: dict[int, tuple[Any, int]] = {}
 
-    def compile_some(tuner: Autotuner, *args: Any, config: Config, **meta: Any) -> list[float]:
+    def compile_some(tuner: Autotuner, /, *args: Any, config: Config, **meta: Any) -> list[float]:
         tuning, usable = tunings.get(id(tuner), (None, 0))
         if tuning is not tuner.nargs:  # a new object whenever tuning begins
             usable = 0
