@@ -52,11 +52,11 @@ class Background:
 
     def __init__(self) -> None:
         self._here = set(sys._current_frames())
-        self._settled: _Tasks | None = None
+        self.settled: _Tasks | None = None
 
     def settle(self) -> None:
         """Accept what runs now, after the second call."""
-        self._settled = _Tasks.take()
+        self.settled = _Tasks.take()
 
     def found(self) -> list[str]:
         """Return one line for each thing at work; ask directly after a call, before waiting for it."""
@@ -66,7 +66,7 @@ class Background:
             for ident, frame in sys._current_frames().items()
             if ident not in self._here and ident != threading.get_ident() and (place := _work(frame))
         ]
-        return lines + ([] if self._settled is None else _new_since(self._settled))
+        return lines + ([] if self.settled is None else _new_since(self.settled))
 
 
 def _new_since(settled: _Tasks) -> list[str]:

@@ -55,7 +55,6 @@ class CandidateProcess:
         self._graph: timing.BlockRun | None = None
         self._config_sweep: ConfigSweep | None = None
         self._switched: list[str] = []
-        self._settled = False
         self._lines: list[str] | None = None
 
     def play(self) -> None:
@@ -107,9 +106,7 @@ class CandidateProcess:
         self._class = getattr(module, "ModelNew", None)
         if self._class is None:
             is_empty = not order.source.strip()
-            raise AttributeError(
-                "the source is empty" if is_empty else "the source defines no class ModelNew"
-            )
+            raise AttributeError(f"the source {'is empty' if is_empty else 'defines no class ModelNew'}")
         self._keep_switches()
         return _OK
 
@@ -182,7 +179,8 @@ class CandidateProcess:
                     seen = {"share": share.to_json() if share is not None else None}
                 case _:
                     result = call()
-                    if self._lines is None and self._settled:  # neither the first call nor the second
+                    # neither the first call nor the second
+                    if self._lines is None and self._background.settled:
                         self._lines = self._background.found()
             tree = trees.take_apart(result)
             leaves = [
@@ -213,7 +211,6 @@ class CandidateProcess:
         outputs = trees.take_apart(first).leaves
         seen["aliases"] = share_memory(outputs, given)
         self._background.settle()
-        self._settled = True
         for leaf, value in zip(given, kept, strict=True):
             leaf.copy_(value)
         second = self._call(seed, arguments)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partialmethod, reduce
@@ -25,7 +24,6 @@ from online_judge.cpu.interpreter import reductions
 from online_judge.cpu.interpreter.builder import CpuBuilder
 from online_judge.cpu.interpreter.memory import LaunchMemory
 from online_judge.cpu.interpreter.number_formats import encode
-from online_judge.cpu.interpreter.reductions import plain
 from online_judge.cpu.interpreter.rewriting import SUPPORT, rewrite
 from online_judge.cpu.patching import Patches
 
@@ -62,8 +60,9 @@ class Interpreter:
                 for name, value in launch.arguments.items()
             }
             function = self._function(launch.kernel)
+            programs = ((x, y, z) for x in range(grid[0]) for y in range(grid[1]) for z in range(grid[2]))
             try:
-                for program in itertools.product(*map(range, grid)):
+                for program in programs:
                     self._builder.set_grid_idx(*program)
                     function(**arguments)
             except (IllegalAccessError, NotCheckedError, DeviceAssertionError, MemoryError):
@@ -98,7 +97,7 @@ class Interpreter:
 
     def _argument(self, value: Any, signature: Any) -> Any:
         if signature == "constexpr":
-            return plain(value)
+            return reductions.plain(value)
         if not isinstance(signature, str) or signature.startswith(("tensordesc", "nvTmaDesc")):
             converted = implicit_convert(value)
             for handle in _pointer_handles(converted):
@@ -181,7 +180,7 @@ class _Support:
 
     def assigned(self, value: Any) -> Any:
         """Make a number that is assigned to a variable a tensor."""
-        value = plain(value)
+        value = reductions.plain(value)
         return self._semantic.to_tensor(value) if isinstance(value, bool | int | float) else value
 
     def both(self, left: Any, right: Callable[[], Any]) -> Any:
@@ -210,7 +209,7 @@ class _Support:
 def _extreme(builtin: Any, elementwise: Any, values: tuple[Any, ...], named: dict[str, Any]) -> Any:
     """Python's ``min`` or ``max`` inside a kernel."""
     if not any(isinstance(value, tl.tensor) for value in values):
-        return builtin(*map(plain, values))
+        return builtin(*map(reductions.plain, values))
     return reduce(lambda left, right: elementwise(left, right, **named), values)
 
 
