@@ -16,9 +16,9 @@ import pytest
 import torch
 
 from online_judge.candidate.background import Background
-from online_judge.candidate.kernel_share import profile_share
 from online_judge.candidate.launches import LaunchMeter
 from online_judge.candidate.patch_audit import Watchdog
+from online_judge.candidate.profile import profile_share
 from online_judge.common.gpu_peaks import peak
 from online_judge.evaluator.timing import gpu_state
 from online_judge.verdict.observations import of_kernels
@@ -112,7 +112,7 @@ def two_streams(x):
 def load(tmp_path: Path) -> Iterator[Callable[[], tuple[LaunchMeter, Watchdog, ModuleType]]]:
     def loaded() -> tuple[LaunchMeter, Watchdog, ModuleType]:
         torch.zeros(1, device="cuda")
-        meter, watchdog = LaunchMeter(cuda=True), Watchdog.take()
+        meter, watchdog = LaunchMeter(cuda=True), Watchdog()
         file = tmp_path / "candidate.py"
         file.write_text(CANDIDATE)
         spec = importlib.util.spec_from_file_location("candidate", file)
@@ -195,7 +195,7 @@ def test_second_profile_is_quick(load: Callable[[], tuple[LaunchMeter, Watchdog,
 
 
 def test_torch_compile_is_no_kernel_of_the_candidates() -> None:
-    meter, watchdog = LaunchMeter(cuda=True), Watchdog.take()
+    meter, watchdog = LaunchMeter(cuda=True), Watchdog()
     x = inputs()
     compiled = torch.compile(lambda value: torch.relu(value) * 2 + 1)
     compiled(x)

@@ -12,7 +12,7 @@ import torch
 
 from adaexplore.core.wire import EvaluationRequest, Tier
 from online_judge.common.timing import Block
-from online_judge.cpu.simulation import simulated_cuda
+from online_judge.cpu import simulated_cuda
 from online_judge.evaluator.costs import Cost
 from online_judge.evaluator.leases import Hold
 from online_judge.evaluator.problem import Problem

@@ -16,7 +16,7 @@ import torch
 from online_judge.common import cuda_driver
 from online_judge.common.timing import Block, BlockRun
 from online_judge.common.trees import take_apart
-from online_judge.cpu.simulation import simulated_cuda
+from online_judge.cpu import simulated_cuda
 from online_judge.evaluator.dialogue import CandidateGone
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
