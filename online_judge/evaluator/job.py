@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
 from online_judge.evaluator.leases import Hold, Leases
 from online_judge.evaluator.problem import Problem
-from online_judge.evaluator.timing import setup
+from online_judge.evaluator.timing.setup import TimingSetup
 from online_judge.evaluator.trials import Trials
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Load
@@ -70,7 +71,7 @@ class CandidateJob:
         self._kept = ExitStack()
         """Gives back what has to outlive the candidate process."""
         guard = partial(self._holding, exclusive=False)
-        self._trials = Trials(dialogue, problem, terms.request.tolerance, guard)
+        self._trials = Trials(dialogue, problem, terms.request.tolerance, guard, self._give_way)
 
     def free(self) -> None:
         """Give back the memory shared with the candidate process, which must be gone."""
@@ -86,21 +87,30 @@ class CandidateJob:
         self._dialogue.clock("none", "")
         return self._leases.hold(exclusive=exclusive)
 
+    def _give_way(self) -> None:
+        """Let those go first who wait to have the device alone; their time is nobody's here."""
+        self._dialogue.clock("none", "")
+        self._leases.give_way()
+
     def _measure_clean(self) -> None:
         """Time the baseline once with nobody else around, before any candidate of the problem is loaded."""
         if self._problem.clean_ms(self._request) is not None:
             return
         reference = self._reference
-        with self._holding(exclusive=False):
-            self._dialogue.clock("reference", Stage.TIMING.value)
-            call = self._problem.timed_call(self._request.baseline)
-            tree = reference.outputs(reference.inputs(_TRIAL), _TRIAL)
-            expected = [torch.empty(leaf.shape, dtype=leaf.dtype, device="meta") for leaf in tree.leaves]
-            del tree
+        rng = random.Random(reference.seeds.of("clean"))
         self._dialogue.clock("none", "")
-        with self._leases.timing_memory(), self._leases.hold(exclusive=True):
-            self._dialogue.clock("reference", Stage.TIMING.value)
-            ms = setup.clean_ms(reference, call, self._stopwatch(), expected)
+        with self._leases.timing_memory(), ExitStack() as kept:
+            with self._holding(exclusive=False):
+                self._dialogue.clock("reference", Stage.TIMING.value)
+                call = self._problem.timed_call(self._request.baseline)
+                tree = reference.outputs(reference.inputs(_TRIAL), _TRIAL)
+                expected = [torch.empty(leaf.shape, dtype=leaf.dtype, device="meta") for leaf in tree.leaves]
+                del tree
+                setup = TimingSetup(reference, "clean", call, self._stopwatch(), expected, rng, shared=False)
+                kept.callback(setup.free)
+            with self._holding(exclusive=True):
+                self._dialogue.clock("reference", Stage.TIMING.value)
+                ms = setup.alone_ms()
         self._problem.know_clean(self._request, ms)
 
     def _load(self) -> bool:

@@ -58,6 +58,13 @@ class Leases:
                     run_on(self._cores.others)
                 self._held = None
 
+    def give_way(self) -> None:
+        """Return shared use of the device and take it again, after all who wait for exclusive use."""
+        if self._held is None or self._held.exclusive:
+            return
+        self._return()
+        self._take("shared")
+
     @contextmanager
     def timing_memory(self) -> Iterator[None]:
         """Be the only one that has memory for timing; to be asked for before the device itself."""
@@ -87,12 +94,19 @@ class Leases:
     @contextmanager
     def _lease(self, kind: str) -> Iterator[float]:
         """Have a lease of this kind for the length of the block; gives the seconds waited for it."""
-        self._control.send_json({"lease": "take", "kind": kind})
-        waited_s = float(self._control.receive_json()[0]["granted"])
+        waited_s = self._take(kind)
         try:
             yield waited_s
         finally:
-            self._control.send_json({"lease": "return"})
+            self._return()
+
+    def _take(self, kind: str) -> float:
+        self._control.send_json({"lease": "take", "kind": kind})
+        return float(self._control.receive_json()[0]["granted"])
+
+    def _return(self) -> None:
+        """Return what was taken last."""
+        self._control.send_json({"lease": "return"})
 
 
 @contextmanager

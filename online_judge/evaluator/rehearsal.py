@@ -6,8 +6,7 @@ an evaluation calls (H200), which the first candidate of a new reference would w
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -88,9 +87,11 @@ class _FreeDevice(Leases):
         self._held = None
         self._has_timing_memory = False
 
-    @contextlib.contextmanager
-    def _lease(self, kind: str) -> Iterator[float]:
-        yield 0.0
+    def _take(self, kind: str) -> float:
+        return 0.0
+
+    def _return(self) -> None:
+        pass
 
 
 def rehearse(*, cuda: bool) -> EvaluationResult:

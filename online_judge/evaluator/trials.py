@@ -71,9 +71,14 @@ class Trials:
         problem: Problem,
         tolerance: float,
         guard: Callable[[], AbstractContextManager[object]],
+        give_way: Callable[[], None],
     ) -> None:
-        """``guard`` holds the device, shared, for what is done on it here and now."""
+        """``guard`` holds the device, shared, for what is done on it here and now.
+
+        ``give_way`` lets others have it alone in between.
+        """
         self._guard = guard
+        self._give_way = give_way
         self._dialogue = dialogue
         self._problem = problem
         self._reference = problem.reference
@@ -156,6 +161,7 @@ class Trials:
         Raises:
             WrongValues: its outputs have wrong values.
         """
+        self._give_way()
         self.use_reference_time()
         if inputs is None:
             inputs = self._reference.inputs(name)

@@ -66,7 +66,7 @@ def trials_with(candidate: Candidate, source: str) -> Iterator[tuple[Trials, Pro
     """Give trials with a candidate that is constructed and has the problem's weights."""
     problem = Problem(Reference(source, Seeds(b"key"), "fp32", cuda=False))
     with scripted(candidate) as held:
-        made = Trials(held.dialogue, problem, 0.05, nullcontext)
+        made = Trials(held.dialogue, problem, 0.05, nullcontext, lambda: None)
         try:
             made.construct(load=True)
             candidate.orders.clear()

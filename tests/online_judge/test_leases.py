@@ -103,6 +103,47 @@ def test_shared_leases_are_there_together(leases: GpuLeases, evaluator: Evaluato
     other.die()
 
 
+def test_shared_user_gives_way_to_an_exclusive_one(leases: GpuLeases, evaluator: Evaluator) -> None:
+    other = Evaluator(leases)
+    events: list[str] = []
+
+    def use() -> None:
+        with other.leases.hold(exclusive=True):
+            events.append("exclusive")
+
+    thread = threading.Thread(target=use)
+    with evaluator.leases.hold(exclusive=False):
+        evaluator.leases.give_way()  # there is nobody
+        thread.start()
+        wait_until(lambda: other.desk.waited_s() > 0.1)
+        events.append("one call")
+        evaluator.leases.give_way()
+        events.append("next call")
+    thread.join(PATIENCE_S)
+    assert events == ["one call", "exclusive", "next call"]
+    other.die()
+
+
+def test_exclusive_user_does_not_give_way(leases: GpuLeases, evaluator: Evaluator) -> None:
+    other = Evaluator(leases)
+    events: list[str] = []
+
+    def use() -> None:
+        with other.leases.hold(exclusive=False):
+            events.append("other")
+
+    thread = threading.Thread(target=use)
+    with evaluator.leases.hold(exclusive=True):
+        thread.start()
+        wait_until(lambda: other.desk.waited_s() > 0.1)
+        evaluator.leases.give_way()
+        events.append("exclusive")
+    evaluator.leases.give_way()  # it has nothing
+    thread.join(PATIENCE_S)
+    assert events == ["exclusive", "other"]
+    other.die()
+
+
 def test_one_evaluator_at_a_time_has_timing_memory(leases: GpuLeases, evaluator: Evaluator) -> None:
     other = Evaluator(leases)
     got: list[str] = []

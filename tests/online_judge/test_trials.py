@@ -56,7 +56,7 @@ def called(source: str = REFERENCE, spoil: Spoil = leave, **options: Any) -> Cal
         return [json.dumps(answer).encode()]
 
     with scripted(reply) as candidate:
-        one = Trials(candidate.dialogue, problem, 0.05, nullcontext)
+        one = Trials(candidate.dialogue, problem, 0.05, nullcontext, lambda: None)
         try:
             found = one.call("one", problem.reference.inputs("one"), **options)
         finally:
@@ -221,7 +221,7 @@ def test_construction_and_weights_are_what_the_candidate_process_says_plainly() 
     problem = Problem(Reference(REFERENCE, Seeds(b"key"), "fp32", cuda=False))
     answers = iter([{"changed": True}, {"changed": 1}, {}, {"loaded": True}, {"loaded": "yes"}])
     with scripted(lambda order, fds: [json.dumps(next(answers)).encode()]) as candidate:
-        one = Trials(candidate.dialogue, problem, 0.05, nullcontext)
+        one = Trials(candidate.dialogue, problem, 0.05, nullcontext, lambda: None)
         assert [one.construct(load=True), one.construct(load=True), one.construct(load=False)] == [
             True,
             False,
@@ -240,6 +240,6 @@ def test_weights_that_cannot_be_sent_are_the_problems_fault() -> None:
     )
     problem = Problem(Reference(source, Seeds(b"key"), "fp32", cuda=False))
     with scripted(lambda order, fds: []) as candidate:
-        one = Trials(candidate.dialogue, problem, 0.05, nullcontext)
+        one = Trials(candidate.dialogue, problem, 0.05, nullcontext, lambda: None)
         with pytest.raises(ReferenceFailed, match=r"gives a tensor of layout torch\.sparse_coo"):
             one.construct(load=True)

@@ -281,15 +281,3 @@ def _laid_out_as(leaf: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
     if not 0 <= last < memory.numel():
         return memory.view(leaf.shape)
     return memory.as_strided(leaf.shape, leaf.stride(), memory.storage_offset())
-
-
-def clean_ms(
-    reference: Reference, call: Call, stopwatch: Stopwatch, expected: Sequence[torch.Tensor]
-) -> float:
-    """Return the reference's median GPU milliseconds with no candidate around and the device held alone."""
-    rng = random.Random(reference.seeds.of("clean"))
-    setup = TimingSetup(reference, "clean", call, stopwatch, expected, rng, shared=False)
-    try:
-        return setup.alone_ms()
-    finally:
-        setup.free()
