@@ -70,6 +70,7 @@ class EvaluationRequest(BaseModel):
     tune_s: float = Field(
         default=0.0, strict=True, ge=0, le=600
     )  # for a sweep of TUNABLES; 0 leaves them as declared
+    best_so_far: float | None = Field(default=None, strict=True, gt=0, allow_inf_nan=False)
 
 
 class EvaluationResponse(BaseModel):

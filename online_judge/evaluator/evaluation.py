@@ -227,7 +227,8 @@ class Evaluation(CandidateJob):
             gpu_state.snapshot(device)  # the first one takes longer
         trials, tolerance = self._request.num_perf_trials, self._request.tolerance
         cores = self._terms.timing_cores
-        timing = InterleavedTiming(self._dialogue, setup, rng, trials, tolerance, cores)
+        best = self._request.best_so_far if self._terms.recorded_ms is None else None
+        timing = InterleavedTiming(self._dialogue, setup, rng, trials, tolerance, cores, best or 0.0)
         with self._holding(exclusive=True) as hold:
             quiet = stopwatch.wait_for_quiet()
             before = gpu_state.snapshot(device)

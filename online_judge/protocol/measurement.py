@@ -95,6 +95,7 @@ class Timing(Fact):
     before: GpuState | None  # state of the GPU before the timing; None where it cannot be read
     after: GpuState | None  # the same afterwards
     peak: Peak | None  # rates that the GPU cannot exceed; None where they are not known
+    stopped_early: bool  # whether timing ended because the candidate is clearly slower than the best so far
     output_bytes: int  # bytes that every call must write
     read_bytes: int  # bytes of inputs and weights
     flops: float  # operations of the reference

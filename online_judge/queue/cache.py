@@ -119,7 +119,8 @@ class ResultCache:
     async def put(self, question: Question, found: Known) -> None:
         """Keep a verdict, unless chance had a part in it, or a profile; a newer one replaces an older."""
         if isinstance(found, Verdict):
-            whole, keep = found.correct, found.status not in _CHANCE
+            whole = found.correct
+            keep = found.status not in _CHANCE and not found.runtime_stats.get("stopped_early")
         else:
             whole = keep = found.profile is not None
         if not keep:

@@ -45,6 +45,8 @@ def statistics(
     }
     if timing.before is not None and timing.after is not None:
         stats["clocks"] = {"before": timing.before.to_json(), "after": timing.after.to_json()}
+    if timing.stopped_early:
+        stats["stopped_early"] = True
     if share is not None:
         stats["kernels"] = share.to_json()
     return stats

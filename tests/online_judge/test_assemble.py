@@ -103,6 +103,7 @@ def timing(**changes: Any) -> Timing:
         "baseline_clean_ms": 0.3,
         "baseline_trials": 280,
         "rounds": 6,
+        "stopped_early": False,
         "use": DeviceUse(1.5, 0.5, 0.25, {"warm": 0.125}),
         "host": HostClock(0.2, 0.2, 10.0, 0.01, None, 0.002),
         "before": None,
@@ -415,6 +416,11 @@ def test_untimed_verdict_of_a_gpu_claims_no_time_and_the_interpreters_says_so() 
     interpreted = assemble.evaluated(REQUEST, CPU, result(), END)
     assert interpreted.runtime_stats == {"fast_p": 1.0, "timing": "interpreter"}
     assert (interpreted.runtime_ms, interpreted.speedup) == (None, None)
+
+
+def test_timing_that_stopped_early_says_so() -> None:
+    verdict = assemble.evaluated(REQUEST, GPU, result(timing=timing(stopped_early=True)), END)
+    assert verdict.runtime_stats["stopped_early"] is True
 
 
 def test_statistics_have_the_keys_of_the_wire() -> None:

@@ -235,6 +235,7 @@ def race(
     reference_ms: float = 1.0,
     meanwhile: Callable[[], None] = lambda: None,
     kept: bool = True,
+    best_so_far: float = 0.0,
 ) -> Outcome:
     """Run a race to its end; outputs that are not ``kept`` are compared at once and never later."""
     with simulated_cuda("sm_90"), torch.no_grad(), scripted(candidate) as held:
@@ -246,7 +247,7 @@ def race(
         setup = TimingSetup(problem.reference, "race", call, stopwatch, expected, rng, shared=True)
         bytes_of_a_call = setup.output_bytes
         setup.output_bytes = bytes_of_a_call if kept else 2**40
-        subject = InterleavedTiming(held.dialogue, setup, rng, trials, 0.05, CORES)
+        subject = InterleavedTiming(held.dialogue, setup, rng, trials, 0.05, CORES, best_so_far)
         setup.output_bytes = bytes_of_a_call
         outcome = subject.run()
         if kept:
@@ -317,6 +318,30 @@ def test_warm_up_counts_as_work_of_the_gpu(clock: Clock) -> None:
     outcome = race(candidate)
     plain = sum(order.calls for order in candidate.blocks if order.kind == "plain")
     assert (outcome.candidate.unmarked, outcome.reference.unmarked) == (3 + plain, 1 + plain)
+
+
+@pytest.mark.parametrize(
+    ("call_ms", "best_so_far", "early"),
+    [
+        ([8.0], 1.3, False),  # 1.25 may be as good
+        ([8.0], 1.2, False),  # a new best
+        ([8.0], 1.4, True),
+        ([7.0, 9.0], 1.5, False),  # the first two rounds tell too little
+        ([7.0, 9.0], 1.7, True),
+        ([250.0], 0.04, False),
+        ([250.0], 0.1, True),
+    ],
+)
+def test_clearly_slower_candidate_is_not_timed_to_the_end(
+    clock: Clock, call_ms: list[float], best_so_far: float, early: bool
+) -> None:
+    whole, candidate = Candidate(clock, call_ms=call_ms), Candidate(clock, call_ms=call_ms)
+    assert not race(whole, reference_ms=10.0).stopped_early
+    outcome = race(candidate, reference_ms=10.0, best_so_far=best_so_far)
+    assert outcome.stopped_early is early
+    assert candidate.rounds["marked"] == (2 if early else whole.rounds["marked"])
+    assert candidate.rounds["plain"] == whole.rounds["plain"]
+    assert flags(outcome) == set()
 
 
 NOISY = [4.2, 4.9, 4.3, 4.8, 4.5]  # five calls a block

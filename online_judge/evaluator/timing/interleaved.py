@@ -39,6 +39,9 @@ _SAMPLED = 4096
 _AUDITS = 3
 _KEPT_BYTES = 4 * 2**30
 """Most of whole outputs that are kept until the GPU is free again; larger ones are compared at once."""
+_EARLY_ROUNDS = 2
+_CLEARLY = 1.1
+"""What the upper end of a speedup's interval is multiplied by before it counts as below another speedup."""
 _PLAIN_ROUNDS = 2
 _GRAPH_ROUNDS = 3
 
@@ -93,6 +96,7 @@ class Outcome:
         quiet: whether the GPU had been left by all others.
         alone_ms: the baseline's time afterwards, with the candidate stopped; None if it was not needed.
         spent_s: seconds by part: warm-up, marked, plain and graph rounds.
+        stopped_early: whether the rounds ended because the candidate is clearly slower than the best so far.
     """
 
     candidate: Side = field(default_factory=Side)
@@ -102,6 +106,7 @@ class Outcome:
     quiet: bool = True
     alone_ms: float | None = None
     spent_s: dict[str, float] = field(default_factory=dict)
+    stopped_early: bool = False
 
     @property
     def gpu_s(self) -> float:
@@ -131,8 +136,12 @@ class InterleavedTiming:
         trials: int,
         tolerance: float,
         cores: tuple[int, ...] = (),
+        best_so_far: float = 0.0,
     ) -> None:
-        """``rng`` makes hidden choices; ``trials`` timed calls are enough, on these ``cores`` of the CPU."""
+        """``rng`` makes hidden choices; ``trials`` timed calls are enough, on these ``cores`` of the CPU.
+
+        Fewer are where the speedup is clearly below ``best_so_far``.
+        """
         self._dialogue = dialogue
         self._reference = setup.reference
         self._setup = setup
@@ -140,6 +149,7 @@ class InterleavedTiming:
         self._trials = max(trials, MIN_SAMPLES)
         self._tolerance = tolerance
         self._cores = cores
+        self._best_so_far = best_so_far
         self._audits: list[_Audit] = []
         self._large = 2 * _AUDITS * setup.output_bytes > _KEPT_BYTES
 
@@ -163,6 +173,9 @@ class InterleavedTiming:
         ours = min(self._setup.block_calls(reference_ms, flushes), theirs)
         number = 0
         while not self._enough(outcome, number, slower_ms):
+            if number >= _EARLY_ROUNDS and self._is_clearly_slower(outcome):
+                outcome.stopped_early = True
+                break
             self._round(outcome, number, BlockOrder(theirs, flushes), ours)
             number += 1
             # the times of a block bind the candidate, what it said of its warm-up does not
@@ -235,6 +248,10 @@ class InterleavedTiming:
         busy_ms = math.fsum(outcome.candidate.samples)
         spread = speedup.spread(outcome.reference.calls, outcome.candidate.calls)
         return busy_ms > ENOUGH_MS and spread < TARGET_SPREAD
+
+    def _is_clearly_slower(self, outcome: Outcome) -> bool:
+        sides = outcome.reference.calls, outcome.candidate.calls
+        return speedup.interval(*sides, random.Random(0))[1] * _CLEARLY < self._best_so_far
 
     def _replay(self, outcome: Outcome, number: int, theirs: int, ours: int) -> None:
         """Run blocks that the host has no part in; where the calls cannot be captured there are none."""

@@ -69,6 +69,7 @@ def measured(
         baseline_clean_ms=clean_ms,
         baseline_trials=len(reference.samples),
         rounds=len(candidate.calls),
+        stopped_early=outcome.stopped_early,
         use=DeviceUse(hold.held_s, hold.waited_s, outcome.gpu_s, dict(outcome.spent_s)),
         host=HostClock(
             wall_open_ms=statistics.median(seen.open_ms for seen in candidate.seen),
