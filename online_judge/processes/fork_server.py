@@ -35,12 +35,12 @@ _PRELOADED = ("common", "protocol", "cpu", "candidate", "evaluator", "verdict")
 class ForkServer:
     """Answers fork orders on one channel until it closes; leaves no process behind.
 
-    Orders are JSON objects with an ``op``: ``process`` (descriptors: the process's socket, its supervisor's
-    lifeline), ``facts`` (descriptor: where the answer goes). Each is answered with the new process's id.
+    Orders are JSON objects with an ``op``: ``candidate`` (a process with its supervisor; descriptors: its
+    socket and the lifeline) and ``facts`` (descriptor: where they go). The answer is the new process's id.
     """
 
     def __init__(self, control: Channel, home: str, helpers: WarmCache) -> None:
-        """Serve ``control``; ``home`` is removed at the end, ``helpers`` go into children's Triton caches."""
+        """Start nothing yet; ``home`` is removed at the end, ``helpers`` go into children's Triton caches."""
         self._control = control
         self._home = home
         self._helpers = helpers
@@ -48,7 +48,7 @@ class ForkServer:
         self._wake_read, self._wake_write = os.pipe()
 
     def serve(self, versions: dict[str, str]) -> None:
-        """Say hello with ``versions``, then work until the gateway is gone."""
+        """Send ``versions``, then work until the gateway is gone."""
         os.set_blocking(self._wake_write, False)
         os.set_blocking(self._wake_read, False)
         signal.signal(signal.SIGCHLD, lambda signum, frame: None)
@@ -92,24 +92,18 @@ class ForkServer:
         self._control.send_json({"pid": pid})
 
     def _leave(self, keep: list[int], parent: int) -> None:
-        """In the child: drop what belongs to the fork server alone."""
+        """Drop, in the child, what belongs to the fork server alone."""
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         linux.die_with_parent(signal.SIGKILL, parent)
         linux.close_descriptors(keep)
 
     def _reap(self) -> None:
-        """Collect the dead; kill orphans that a supervisor, itself killed, could not take along."""
-        with contextlib.suppress(BlockingIOError):
-            os.read(self._wake_read, 4096)
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-                if pid == 0:
-                    break
-                self._children.discard(pid)
-                if status != 0:
-                    cgroups.sweep()
+        """Collect the dead; kill orphans of supervisors that were killed themselves."""
+        for pid, status in supervisor.reap(self._wake_read):
+            self._children.discard(pid)
+            if status != 0:
+                cgroups.sweep()
         for pid in linux.process_tree().get(os.getpid(), ()):
             if pid not in self._children:
                 with contextlib.suppress(ProcessLookupError):
@@ -139,7 +133,7 @@ def _supervisor(order: dict[str, Any], fds: list[int], helpers: WarmCache) -> Ca
 
 
 def _facts(order: dict[str, Any], fds: list[int]) -> Callable[[], NoReturn]:
-    """A child that may touch CUDA and tells what GPUs there are."""
+    """Report the GPUs from a child that may touch CUDA."""
 
     def run() -> NoReturn:
         import torch
@@ -156,7 +150,7 @@ def _facts(order: dict[str, Any], fds: list[int]) -> Callable[[], NoReturn]:
 
 
 def _import_everything() -> dict[str, str]:
-    """Import what the children need, so that a fork has it at once; give the versions."""
+    """Import what the children need, so that a fork has it at once; return the versions."""
     import numpy
     import torch
     import torch.utils.flop_counter
@@ -182,7 +176,7 @@ def _import_everything() -> dict[str, str]:
 
 
 def main(argv: list[str]) -> None:
-    """Serve the control socket whose descriptor, with the home folder, the arguments name."""
+    """Serve a control socket; the arguments are its descriptor and the home folder."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s fork server %(message)s")
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     control = Channel.from_fd(int(argv[0]))

@@ -1,10 +1,9 @@
-"""What every candidate's Triton would work out anew before its first launch, worked out once per judge.
+"""Work of Triton before a candidate's first launch that is done once per judge; starts no CUDA.
 
 Triton compiles helpers in C for each new cache folder: one that talks to the driver and, before version
 3.7, one per launch signature. They are keyed by their source, so they are compiled once, kept in memory,
 and written into each candidate process's own empty folder; what a candidate does to its copies dies with it.
-Other things are the same in every process: those are asked for in the fork server, before it forks.
-None of this starts CUDA.
+Other answers are the same in every process: the fork server asks for them before it forks.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ _MODULES = (
 
 
 def has_driver() -> bool:
-    """Whether there may be a GPU; without touching it."""
+    """Return whether there may be a GPU, without touching it."""
     return any(map(os.path.exists, _DRIVERS))
 
 
@@ -46,7 +45,7 @@ class WarmCache:
     files: tuple[tuple[str, bytes], ...] = ()
 
     def seed(self, folder: Path) -> None:
-        """Write them into ``folder``, which becomes the cache folder of one process."""
+        """Write them into the cache folder of one process."""
         for name, content in self.files:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,10 +85,7 @@ class Building:
 
 
 def preload() -> None:
-    """Ask for what is the same in every process and slow: Triton's hash of itself, ptxas, where libcuda is.
-
-    Triton keeps the answers, so that processes forked from this one have them.
-    """
+    """Have Triton hash itself, run ptxas and find libcuda; forked processes inherit the answers."""
     for name in _MODULES:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -132,10 +128,7 @@ def _compile_launcher(signature: dict[str, str]) -> None:
 
 
 def _signatures() -> list[dict[str, str]]:
-    """Launch signatures of usual kernels: pointers, then integers, then constants.
-
-    A launcher does not depend on what pointers point to, and most kernels are of few forms.
-    """
+    """Return launch signatures of usual kernels: pointers (to anything), then integers, then constants."""
     shapes = itertools.product(range(1, 5), range(1, 5), range(1, 3))
     forms = (
         ["*fp32"] * pointers + ["i32"] * sizes + ["constexpr"] * rest for pointers, sizes, rest in shapes

@@ -1,10 +1,10 @@
-"""What a job of each kind means: the device it needs, what identifies its result, what a slot does for it."""
+"""What a job of each kind needs on this judge: its device, the key of its result, a run on a slot."""
 
 from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from adaexplore.core.errors import ProblemError
@@ -15,45 +15,33 @@ from adaexplore.core.wire import (
     JobKind,
     ProblemReport,
     ProblemRequest,
-    ProblemTraits,
     ProfileReport,
 )
 from online_judge.common import printable
 from online_judge.processes.gpu_lease import Cancelled
 from online_judge.queue.cache import Question
-from online_judge.queue.job import Finding, Request
+from online_judge.queue.job import Request
 from online_judge.queue.metrics import Metrics
 from online_judge.settings import Settings
-from online_judge.slots import baselines
-from online_judge.slots.compile_slot import CompileSlot
-from online_judge.slots.device_slot import DeviceSlot
+from online_judge.slots import baselines, jobs
 from online_judge.slots.devices import Machine
-from online_judge.slots.jobs import EvaluationJob
-
-Slot = DeviceSlot | CompileSlot
+from online_judge.slots.jobs import EvaluationJob, Finding, Slot
 
 _TOO_LARGE = "SourceTooLarge"
 _SHORTER = "Make the source shorter; compute tables of numbers instead of writing them out."
 
 
 class NoSuchDevice(Exception):
-    """A request names a device that this judge does not have, or it has none."""
+    """A request names a device that this judge does not have."""
 
 
 @dataclass(frozen=True)
 class Evaluations:
-    """Answers what a request means on this judge, and evaluates it on a slot.
-
-    Attributes:
-        settings: of the judge.
-        machine: what it runs on.
-        versions: of torch, triton and python.
-        metrics: told how each evaluation ends.
-    """
+    """Answers what a request needs on this judge, and does jobs on slots."""
 
     settings: Settings
     machine: Machine
-    versions: dict[str, str]
+    versions: dict[str, str]  # of torch, triton and python
     metrics: Metrics
 
     def device_of(self, kind: JobKind, request: Request) -> int | None:
@@ -92,7 +80,10 @@ class Evaluations:
         why = self._too_large("reference", request.original_model_src)
         if why is not None:
             self.metrics.evaluated(kind, "reference_failed")
-            return self._problem_report(why) if kind == "problem" else ProblemError(why)
+            if kind != "problem":
+                return ProblemError(why)
+            hardware = self.machine.hardware
+            return ProblemReport(ok=False, reason=why, device=self._device_kind, hardware=hardware)
         if kind == "problem" or isinstance(request, ProblemRequest):
             return None
         why = self._too_large("candidate", request.custom_model_src)
@@ -113,17 +104,15 @@ class Evaluations:
         }
         return Verdict(status=Status.LOAD, metadata=metadata)
 
-    def run(self, slot: Slot, kind: JobKind, request: Request, cancelled: threading.Event) -> Finding:
-        """Evaluate a request on a slot; raises as :meth:`DeviceSlot.run` does.
-
-        A failing reference is the answer to a ``problem``, and raises ProblemError otherwise.
-        """
+    def run(self, slot: Slot, job: EvaluationJob, cancelled: threading.Event) -> Finding:
+        """Do a job as :func:`online_judge.slots.jobs.run` does, and count it."""
         status = "infra_error"
         begin = time.monotonic()
         slot.stage_seconds = {}
         try:
-            recorded_ms = self._recorded_ms(request) if isinstance(request, EvaluationRequest) else None
-            found = slot.run(EvaluationJob(kind, request, recorded_ms), cancelled)
+            if isinstance(job.request, EvaluationRequest):
+                job = replace(job, recorded_ms=self._recorded_ms(job.request))
+            found = jobs.run(slot, job, cancelled)
             # names and values in it are the candidate's: not every text can be sent
             found = type(found).model_validate(printable.tree(found.model_dump()))
             if isinstance(found, ProblemReport):
@@ -140,17 +129,8 @@ class Evaluations:
             status = "reference_failed"
             raise ProblemError(printable.text(str(error))) from error
         finally:
-            self.metrics.evaluated(kind, status)
+            self.metrics.evaluated(job.kind, status)
             self.metrics.spent(slot.stage_seconds | {"slot": time.monotonic() - begin})
-
-    def _problem_report(self, reason: str = "", traits: ProblemTraits | None = None) -> ProblemReport:
-        return ProblemReport(
-            ok=not reason,
-            reason=reason,
-            device=self._device_kind,
-            hardware=self.machine.hardware,
-            traits=traits,
-        )
 
     @property
     def _device_kind(self) -> Literal["cuda", "cpu"]:

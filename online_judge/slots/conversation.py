@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
@@ -20,14 +20,13 @@ log = logging.getLogger(__name__)
 
 WHOLE_MESSAGE_S = 10.0
 """Longest time that one message of a process may take."""
-_ATTEMPTS = 2
 _LOOK_S = 0.25
 _GAP_S = WHOLE_MESSAGE_S + 2.0
 """A longer gap between two reads is explained only by a stop of the gateway."""
 
 
 class Lost(Exception):
-    """An attempt ended without a result."""
+    """What ended an attempt without a result."""
 
 
 class ProcessLost(Lost):
@@ -60,19 +59,19 @@ class Attempts:
         device: GpuLeases | None = None,
         problem: str = "",
         cancelled: threading.Event | None = None,
-        count: int = _ATTEMPTS,
+        count: int = 2,
     ) -> None:
         """Make none yet.
 
         Args:
-            forks: client of the fork server whose deaths do not count.
-            device: what the job runs on; None for a job that needs no device.
+            forks: client of the fork server.
+            device: leases of the device; None for a job that needs none.
             problem: what the job's need of memory depends on.
             cancelled: ends the wait for the device.
             count: attempts at most while the fork server lives.
         """
         self.lost: Lost | None = None
-        """What ended the latest attempt; None where it was the fork server's death or nothing."""
+        """What ended the latest attempt; None if it was the fork server's death or nothing."""
         self._forks = forks
         self._device = device
         self._problem = problem
@@ -110,56 +109,42 @@ class Attempts:
             Cancelled: ``cancelled`` was set before the device was free.
             NotEnoughMemory: there is too little memory even alone.
         """
+        self.lost = None
         again, self._again_alone = self._again_alone, False
         claim: AbstractContextManager[bool] = nullcontext(False)
         if self._device is not None:
             claim = self._device.job(self._problem, self._cancelled, alone=again)
-        with self._keeping_losses(), claim as alone:
-            try:
-                yield alone
-            except NotEnoughMemory:
-                if alone or self._device is None:
-                    raise
-                log.warning("there was too little memory beside others: the job is tried again alone")
-                self._device.remember(self._problem)
-                self._again_alone = True
-
-    @contextmanager
-    def _keeping_losses(self) -> Iterator[None]:
-        self.lost = None
         try:
-            yield
+            with claim as alone:
+                try:
+                    yield alone
+                except NotEnoughMemory:
+                    if alone or self._device is None:
+                        raise
+                    log.warning("there was too little memory beside others: the job is tried again alone")
+                    self._device.remember(self._problem)
+                    self._again_alone = True
         except (Lost, ForkServerLost) as error:
             log.error("an attempt at a job ended early: %s", error)
             self.lost = error if isinstance(error, Lost) else None
 
 
 class Peer(Protocol):
-    """The process of a conversation, as the gateway sees it."""
+    """The process of a conversation; its methods raise ChannelClosed or FrameError if it is lost."""
 
     @property
     def stopped(self) -> bool:
         """Whether a signal has stopped it, so that it is of no use."""
 
-    def order(self, order: dict[str, Any], fds: list[int]) -> None:
-        """Send it an order.
-
-        Raises:
-            ChannelClosed: it is gone.
-        """
+    def order(self, order: dict[str, Any], fds: Sequence[int]) -> None:
+        """Send it an order."""
 
     def hear(self, timeout_s: float) -> dict[str, Any] | None:
-        """Return its next message; None where none comes in time.
-
-        Messages: ``{"clock": whose, "stage": stage}`` and at the end ``{"result": {...}}``.
-
-        Raises:
-            ChannelClosed, FrameError: it is gone, or what it sends is no message.
-        """
+        """Return ``{"clock": whose, "stage": stage}`` or, last, ``{"result": {...}}``; None if none comes."""
 
 
 def converse(
-    peer: Peer, order: dict[str, Any], fds: list[int], limits: TimeLimits, cancelled: threading.Event
+    peer: Peer, order: dict[str, Any], fds: Sequence[int], limits: TimeLimits, cancelled: threading.Event
 ) -> dict[str, Any]:
     """Give a process an order and wait for its result.
 

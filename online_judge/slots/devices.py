@@ -56,12 +56,12 @@ class Machine:
 
     @property
     def hardware(self) -> str:
-        """The first device's name."""
+        """Return the first device's name."""
         return self.devices[0].hardware if self.devices else "none"
 
 
 def find(fork_client: ForkClient, settings: Settings) -> Machine:
-    """Look for GPUs, as far as ``JUDGE_DEVICE`` lets.
+    """Look for GPUs, unless ``JUDGE_DEVICE`` is ``cpu``.
 
     Raises:
         ConfigError: ``AVAILABLE_GPUS`` names a device that is not there.
@@ -92,14 +92,10 @@ def find(fork_client: ForkClient, settings: Settings) -> Machine:
 
 
 def memory_bytes(device: Device) -> dict[str, int]:
-    """Total and used memory of a GPU as nvidia-smi tells it; zeros where it does not."""
+    """Ask nvidia-smi for total and used memory of a GPU; zeros if it does not answer."""
     total = used = 0
-    command = [
-        "nvidia-smi",
-        f"--id={device.visible_devices}",
-        "--query-gpu=memory.total,memory.used",
-        "--format=csv,noheader,nounits",
-    ]
+    query = ["--query-gpu=memory.total,memory.used", "--format=csv,noheader,nounits"]
+    command = ["nvidia-smi", f"--id={device.visible_devices}", *query]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_SMI_S, check=True)
         total, used = (int(part) * _MIB for part in answer.stdout.strip().splitlines()[0].split(","))

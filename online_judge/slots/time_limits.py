@@ -1,4 +1,4 @@
-"""Whose time is running in an evaluation: the reference's or the candidate's, whose tuning has its own."""
+"""Time limits of one job: the reference's and the candidate's, whose tuning has its own."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from online_judge.protocol.findings import Stage
 
 _LEAST_REFERENCE_S = 30.0
-_NO_LIMIT_S = 30.0  # how long to wait at a time for one whose time is not limited
+_NO_LIMIT_S = 30.0  # longest wait at a time while no limit is running
 
 
 class CandidateTimeout(Exception):
@@ -28,7 +28,7 @@ class ReferenceTimeout(Exception):
 
 
 class TimeLimits:
-    """Whose time is running, and how much each has used."""
+    """Whose time is running, and how much each side has used."""
 
     def __init__(
         self,
@@ -40,20 +40,16 @@ class TimeLimits:
 
         Args:
             limit_s: of the candidate.
-            stopped_s: for how long candidates have been stopped so far: that is nobody's time.
-            waited_s: for how long the evaluator has waited for the device so far; of nobody's time only
-                that is free, and the rest the reference's, whose process says whose time it is. None: all
-                of it is free.
+            stopped_s: seconds for which candidates have been stopped so far; they count for no one.
+            waited_s: seconds for which the evaluator has waited for the device so far. Of the time that it
+                reports as no one's only these are free; the rest is the reference's. None: all is free.
         """
         self._stopped_s = stopped_s
         self._stopped_before = stopped_s()
         self._waited_s = waited_s
         self._waited_before = waited_s() if waited_s is not None else 0.0
-        self._limits = {
-            "candidate": limit_s,
-            "tuning": limit_s,
-            "reference": max(limit_s, _LEAST_REFERENCE_S),
-        }
+        reference_s = max(limit_s, _LEAST_REFERENCE_S)
+        self._limits = {"candidate": limit_s, "tuning": limit_s, "reference": reference_s}
         self._spent = dict.fromkeys((*self._limits, "none"), 0.0)
         self.whose = "reference"
         self._since = time.monotonic()
@@ -61,20 +57,20 @@ class TimeLimits:
         self.stage_seconds: dict[str, float] = {}
 
     def switch(self, whose: str, stage: str) -> None:
-        """From now on it is the time of ``whose``."""
+        """Let the time of ``whose`` run from now on."""
         self._advance()
         self.whose = whose
         self.stage = Stage(stage) if stage else self.stage
 
     def forgive(self, seconds: float) -> None:
-        """The last ``seconds`` were nobody's: this process was stopped."""
+        """Count the last ``seconds`` for no one: this process was stopped."""
         self._since += seconds
 
     def remaining_s(self) -> float:
-        """Seconds until the one whose time it is has used it up.
+        """Return the seconds that are left of the time that runs.
 
         Raises:
-            CandidateTimeout, ReferenceTimeout: it has.
+            CandidateTimeout, ReferenceTimeout: none are.
         """
         self._advance()
         remaining = {name: limit - self._spent[name] for name, limit in self._limits.items()}
