@@ -8,7 +8,7 @@ import logging
 import sqlite3
 import time
 from collections import defaultdict
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any, get_args
 
 from adaexplore.core.errors import JudgeError, ProblemError
@@ -48,15 +48,7 @@ class JobBoard:
         cache: ResultCache,
         metrics: Metrics,
     ) -> None:
-        """Know no job yet.
-
-        Args:
-            scheduler: queues and runs jobs.
-            evaluations: answers what a job means.
-            journal: keeps the jobs of v2.
-            cache: keeps results; the settings say which protocol may use it.
-            metrics: told of lookups and of times in the queue.
-        """
+        """Start with no job; the settings say which protocol may use the cache."""
         self._scheduler = scheduler
         self._evaluations = evaluations
         self._journal = journal
@@ -76,33 +68,28 @@ class JobBoard:
                 self._conclude(job, job.answer)
             elif job.starts >= _MAX_STARTS:
                 error = f"the judge itself ended {job.starts} times during this job"
-                await self._finish(job, job.answer_of("failed", error=error))
+                await self._finish(job, "failed", error)
             else:
                 tell("job.recovered", job=job.id, kind=job.kind)
                 try:
                     await self._identify(job)
                     self._queue(job, accepted_before=True)
                 except NoSuchDevice as gone:
-                    await self._finish(job, job.answer_of("failed", error=str(gone)))
+                    await self._finish(job, "failed", str(gone))
 
     async def close(self) -> None:
         """Leave the unfinished jobs to the journal; the evaluations go on until the scheduler is closed."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        try:
+        with _logged("the journal cannot be written"):
             await self._journal.rest()
-        except sqlite3.Error as error:
-            log.error("the journal cannot be written: %s", error)
 
     async def submit(self, job: Job) -> Job:
         """Accept a job, or find the caller's earlier one with the same idempotency key.
 
         Raises:
-            KeyInUse: the key came with another body.
-            QueueFull: as many wait as may.
-            NoSuchDevice: it names a device that is not here.
-            JournalBroken: it cannot be written down.
+            KeyInUse, QueueFull, NoSuchDevice, JournalBroken: it is refused.
         """
         known = self._by_key.get((job.caller.owner, job.key)) if job.key is not None else None
         if known is None:
@@ -137,7 +124,8 @@ class JobBoard:
 
     async def wait(self, job: Job, seconds: float) -> None:
         """Return when a job is over, at the latest after ``seconds``."""
-        await _wait(job.over, seconds)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(job.over.wait(), seconds)
 
     async def cancel(self, job: Job) -> None:
         """End a job and wait for the end of its processes; one that is over stays as it is."""
@@ -145,9 +133,10 @@ class JobBoard:
             await job.over.wait()
             return
         running = self._scheduler.withdraw(job)
-        await self._finish(job, job.answer_of("cancelled"))
+        await self._finish(job, "cancelled")
         if running:
-            await _wait(job.leader.ended, _KILL_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(job.leader.ended.wait(), _KILL_S)
 
     def abandon(self, job: Job) -> None:
         """End a job of v1 whose client no longer waits; one that is over stays as it is."""
@@ -168,9 +157,9 @@ class JobBoard:
     async def _accept(self, job: Job) -> None:
         """Answer a job at once or queue it, and write it down; set ``accepted`` and perhaps ``refusal``."""
         assert job.request is not None
+        cached = False
         try:
             job.outcome = self._evaluations.answer_at_once(job.kind, job.request)
-            cached = False
             if job.outcome is None:
                 await self._identify(job)
                 question = self._kept_under(job)
@@ -209,11 +198,7 @@ class JobBoard:
         job.accepted.set()
 
     async def _identify(self, job: Job) -> None:
-        """Set the device of a job and what identifies its result.
-
-        Raises:
-            NoSuchDevice: it names a device that is not here.
-        """
+        """Set the device of a job and what identifies its result; raises NoSuchDevice."""
         assert job.request is not None
         job.device = self._evaluations.device_of(job.kind, job.request)
         shared = job.kind in ("candidate", "profile") and (job.durable or self._evaluations.settings.cache_v1)
@@ -250,28 +235,27 @@ class JobBoard:
             if question is not None and isinstance(found, Verdict | ProfileReport):
                 await self._cache.put(question, found)
             if found is not None and not job.settled:  # None when the judge is shutting down
-                await self._finish(job, self._answer(job))
+                await self._end(job, self._answer(job))
         except asyncio.CancelledError:
             job.over.set()
             raise
 
     async def _begin(self, job: Job) -> None:
         tell("job.started", job=job.id, kind=job.kind, seconds=time.monotonic() - job.created)
-        try:
+        with _logged(f"the start of job {job.id} cannot be written down"):
             await self._journal.begin(job.id)
-        except sqlite3.Error as error:
-            log.error("the start of job %s cannot be written down: %s", job.id, error)
 
-    async def _finish(self, job: Job, answer: JobAnswer) -> None:
+    async def _finish(self, job: Job, state: JobState, error: str | None = None) -> None:
+        await self._end(job, job.answer_of(state, error=error))
+
+    async def _end(self, job: Job, answer: JobAnswer) -> None:
         """End a job: first in the journal, then for the client. Only the first end counts."""
         if job.settled:
             return
         job.settled = True
         if job.durable:
-            try:
+            with _logged(f"the end of job {job.id} cannot be written down"):
                 await self._journal.finish(job.id, answer)
-            except sqlite3.Error as trouble:
-                log.error("the end of job %s cannot be written down: %s", job.id, trouble)
         self._conclude(job, answer)
         if job.durable:
             tell(
@@ -319,9 +303,13 @@ class JobBoard:
         return task
 
 
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
+@contextlib.contextmanager
+def _logged(trouble: str) -> Iterator[None]:
+    """Log an error of the journal in the block, and go on."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        log.error("%s: %s", trouble, error)
 
 
 def _explain(error: Exception) -> str:

@@ -29,22 +29,30 @@ Known = Verdict | ProfileReport
 _MAX_PARSED = 200_000
 """Characters of a source up to which it is compared as a program."""
 
+_POLICY = {
+    "seed_num",
+    "num_correct_trials",
+    "num_perf_trials",
+    "measure_performance",
+    "backend",
+    "dtype_str",
+    "build_dir",
+    "tolerance",
+    "tf32",
+    "tier",
+    "baseline",
+}
+"""Fields of a request, besides its sources, on which a verdict depends."""
 _CHANCE = {Status.TIMEOUT, Status.CRASH, Status.OUT_OF_MEMORY, Status.NONDETERMINISTIC}
 """Statuses that may differ the next time, for reasons that are not the candidate's."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What identifies a verdict.
+    """What identifies a verdict, or a profile."""
 
-    Attributes:
-        exact: key of this very text.
-        normalised: key that all texts of the same program share.
-        kind: of the job: ``candidate`` or ``profile``.
-    """
-
-    exact: str
-    normalised: str
+    exact: str  # key of this very text
+    normalised: str  # key that all texts of the same program share
     kind: JobKind = "candidate"
 
     @classmethod
@@ -55,22 +63,8 @@ class Question:
         place: Sequence[str | None],
         kind: JobKind = "candidate",
     ) -> Question:
-        """The question that a job of a ``kind`` asks at ``place`` (hardware and versions)."""
-        policy = request.model_dump(
-            include={
-                "seed_num",
-                "num_correct_trials",
-                "num_perf_trials",
-                "measure_performance",
-                "backend",
-                "dtype_str",
-                "build_dir",
-                "tolerance",
-                "tf32",
-                "tier",
-                "baseline",
-            }
-        )
+        """Return the question that a job of a ``kind`` asks at ``place`` (hardware and versions)."""
+        policy = request.model_dump(include=_POLICY)
         if request.tune_s and TUNABLES in request.custom_model_src:
             policy["tune_s"] = request.tune_s
         rest = [PROTOCOL, request.original_model_src, policy, recorded_ms, list(place)]
@@ -92,7 +86,7 @@ class ResultCache:
         self._metrics = metrics
 
     async def get(self, question: Question) -> Known | None:
-        """Return the known verdict or profile, if there is one; a row that cannot be read is none."""
+        """Return the known verdict or profile; None if there is none or its row cannot be read."""
 
         def read(connection: sqlite3.Connection) -> Known | None:
             found = connection.execute(
@@ -118,7 +112,7 @@ class ResultCache:
         return found
 
     async def put(self, question: Question, found: Known) -> None:
-        """Keep a verdict, unless chance had a part in it, or a profile; a newer one replaces an older."""
+        """Keep a verdict that does not depend on chance, or a profile; a newer one replaces an older."""
         if isinstance(found, Verdict):
             whole, keep = found.correct, found.status not in _CHANCE
         else:

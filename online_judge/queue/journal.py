@@ -12,7 +12,7 @@ from adaexplore.core.wire import JobAnswer, JobKind, JobRequest
 from online_judge.common import printable
 from online_judge.common.tokens import Caller
 from online_judge.queue.job import Job
-from online_judge.queue.store import Store, quarantine
+from online_judge.queue.store import COLUMNS, Store, quarantine
 
 log = logging.getLogger(__name__)
 
@@ -70,10 +70,9 @@ class Journal:
 
         def read(connection: sqlite3.Connection) -> list[Job]:
             found = connection.execute(
-                "SELECT number, id, owner, idempotency_key, digest, kind, accepted, starts, body, answer "
-                "FROM jobs ORDER BY number"
+                f"SELECT number, owner, {COLUMNS} FROM jobs ORDER BY number"
             ).fetchall()
-            jobs = [_job_or_stub(connection, number, columns) for number, *columns in found]
+            jobs = [_job_or_stub(connection, *row) for row in found]
             return [job for job in jobs if job is not None]
 
         return await self._store.do(read)
@@ -128,13 +127,13 @@ def _drop_oldest(connection: sqlite3.Connection, job_id: str) -> None:
     )
 
 
-def _job_or_stub(connection: sqlite3.Connection, number: int, columns: list[Any]) -> Job | None:
+def _job_or_stub(connection: sqlite3.Connection, number: int, *columns: Any) -> Job | None:
     """Return the job of a row; in place of an unreadable one a failed job, None if it has no id either."""
     try:
-        return _job(columns)
+        return _job(*columns)
     except (ValueError, TypeError, RecursionError) as error:
         reason = quarantine(connection, "jobs", number, error)
-    job_id, owner, key, digest = (part if _is_plain(part) else None for part in columns[:4])
+    owner, job_id, key, digest = (part if _is_plain(part) else None for part in columns[:4])
     log.error("job %s of the state file cannot be read and is in its table quarantine: %s", job_id, reason)
     if job_id is None or owner is None:
         return None
@@ -145,13 +144,22 @@ def _job_or_stub(connection: sqlite3.Connection, number: int, columns: list[Any]
     return stub
 
 
-def _job(columns: list[Any]) -> Job:
+def _job(
+    owner: str,
+    job_id: str,
+    key: str | None,
+    digest: str,
+    kind: JobKind,
+    accepted: float,
+    starts: int,
+    body: str | None,
+    answer: str | None,
+) -> Job:
     """Return the job of a row.
 
     Raises:
-        ValueError, TypeError, RecursionError: it is none.
+        ValueError, TypeError, RecursionError: a column cannot be read, whatever its declared type.
     """
-    job_id, owner, key, digest, kind, accepted, starts, body, answer = columns
     if not all(map(_is_plain, (job_id, owner, digest, "" if key is None else key))):
         raise ValueError("id, owner, key and digest must be text")
     if kind not in get_args(JobKind) or not isinstance(starts, int):

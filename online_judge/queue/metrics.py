@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
@@ -18,8 +19,10 @@ class Metrics:
     def __init__(self) -> None:
         """Start at zero."""
         self._registry = CollectorRegistry()
-        self._evaluations = self._counter(
-            "evaluations", "Finished evaluations of either protocol", ["kind", "status"]
+        new = partial(Counter, registry=self._registry)
+        gauge = partial(Gauge, registry=self._registry)
+        self._evaluations = new(
+            f"{_PREFIX}evaluations", "Finished evaluations of either protocol", ["kind", "status"]
         )
         self._stages = Histogram(
             f"{_PREFIX}stage_seconds",
@@ -28,32 +31,33 @@ class Metrics:
             buckets=_SECONDS,
             registry=self._registry,
         )
-        self._cache = self._counter(
-            "cache_lookups",
+        self._cache = new(
+            f"{_PREFIX}cache_lookups",
             "Jobs by what the result cache had: hit, miss, or joined to an identical job on its way",
             ["result"],
         )
-        self._infra = self._counter("infra_errors", "Evaluations that the judge itself failed")
-        self._slot_held = self._counter(
-            "slot_held_seconds", "Time in which a device was held exclusively, to time something", ["device"]
+        self._infra = new(f"{_PREFIX}infra_errors", "Evaluations that the judge itself failed")
+        self._slot_held = new(
+            f"{_PREFIX}slot_held_seconds",
+            "Time in which a device was held exclusively, to time something",
+            ["device"],
         )
-        self._slot_gpu = self._counter(
-            "slot_gpu_seconds",
+        self._slot_gpu = new(
+            f"{_PREFIX}slot_gpu_seconds",
             "Part of it in which the device worked for a candidate or its baseline",
             ["device"],
         )
-        self._flags = self._counter("integrity_flags", "Verdicts that carry a flag", ["flag"])
-        self._drift = self._counter(
-            "baseline_drifts",
+        self._flags = new(f"{_PREFIX}integrity_flags", "Verdicts that carry a flag", ["flag"])
+        self._drift = new(
+            f"{_PREFIX}baseline_drifts",
             "Baselines that were measured again and had changed by more than they may",
             ["device"],
         )
-        self._queued = self._gauge("queue_depth", "Waiting evaluations")
-        self._oldest = self._gauge("queue_oldest_seconds", "Age of the longest waiting")
-        self._running = self._gauge("busy_slots", "Running evaluations")
-        self._jobs = self._gauge("jobs", "Known jobs of protocol v2 by state", ["state"])
-        armed = f"{_PREFIX}armed_players"
-        self._ready = Gauge(armed, "Processes that wait for a candidate", ["device"], registry=self._registry)
+        self._queued = gauge(f"{_PREFIX}queue_depth", "Waiting evaluations")
+        self._oldest = gauge(f"{_PREFIX}queue_oldest_seconds", "Age of the longest waiting")
+        self._running = gauge(f"{_PREFIX}busy_slots", "Running evaluations")
+        self._jobs = gauge(f"{_PREFIX}jobs", "Known jobs of protocol v2 by state", ["state"])
+        self._ready = gauge(f"{_PREFIX}armed_players", "Processes that wait for a candidate", ["device"])
         for result in ("hit", "miss", "joined"):
             self._cache.labels(result)
 
@@ -73,13 +77,7 @@ class Metrics:
         self._cache.labels(result).inc()
 
     def timed(self, device: int, held_s: float, gpu_s: float) -> None:
-        """Add one exclusive use of a device.
-
-        Args:
-            device: the judge's number of it.
-            held_s: for how long it was held.
-            gpu_s: for how long of that it worked for a candidate or its baseline; flushes do not count.
-        """
+        """Add one exclusive use of a device, and its share of work for a candidate or its baseline."""
         self._slot_held.labels(str(device)).inc(held_s)
         self._slot_gpu.labels(str(device)).inc(gpu_s)
 
@@ -95,14 +93,7 @@ class Metrics:
     def show_load(
         self, queue: QueueStatus, oldest_s: float, jobs: Mapping[str, int], ready: Mapping[int, int]
     ) -> None:
-        """Set the gauges.
-
-        Args:
-            queue: load of the devices.
-            oldest_s: age of the evaluation that has waited longest.
-            jobs: known jobs of v2 by state.
-            ready: candidate processes that wait for a candidate, by device.
-        """
+        """Set the gauges; ``jobs`` counts by state, ``ready`` the processes that wait by device."""
         self._queued.set(queue.total_queued)
         self._oldest.set(oldest_s)
         self._running.set(queue.total_processing)
@@ -114,9 +105,3 @@ class Metrics:
     def render(self) -> bytes:
         """Return the text of ``/metrics``."""
         return generate_latest(self._registry)
-
-    def _counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
-        return Counter(f"{_PREFIX}{name}", text, labels, registry=self._registry)
-
-    def _gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
-        return Gauge(f"{_PREFIX}{name}", text, labels, registry=self._registry)

@@ -49,32 +49,32 @@ CREATE TABLE quarantine (
     id, owner, idempotency_key, digest, kind, accepted, starts, body, answer
 );
 """
-_COLUMNS = "id, idempotency_key, digest, kind, accepted, starts, body, answer"
+COLUMNS = "id, idempotency_key, digest, kind, accepted, starts, body, answer"
 _SCRIPTS = {
     0: f"{_JOBS} {_RESULTS} {_CARE}",
     1: f"ALTER TABLE jobs RENAME TO jobs_1; DROP INDEX unfinished; {_JOBS} {_CARE} "
-    f"INSERT INTO jobs (number, {_COLUMNS}) SELECT number, {_COLUMNS} FROM jobs_1; DROP TABLE jobs_1;",
+    f"INSERT INTO jobs (number, {COLUMNS}) SELECT number, {COLUMNS} FROM jobs_1; DROP TABLE jobs_1;",
 }
-"""What makes a file of the present layout from an empty one, or from one of an older layout."""
+"""Make a file of the present layout from an empty one, or from one of an older layout."""
 _QUARANTINE = {
-    "jobs": f"INSERT INTO quarantine (origin, reason, owner, {_COLUMNS}) "
-    f"SELECT 'jobs', ?, owner, {_COLUMNS} FROM jobs WHERE number = ?",
+    "jobs": f"INSERT INTO quarantine (origin, reason, owner, {COLUMNS}) "
+    f"SELECT 'jobs', ?, owner, {COLUMNS} FROM jobs WHERE number = ?",
     "results": "INSERT INTO quarantine (origin, reason, id, answer) "
     "SELECT 'results', ?, key, verdict FROM results WHERE number = ?",
 }
 
 
 class Store:
-    """Runs functions of the connection one after the other; what one has returned is on disk.
+    """Runs functions of the connection one after the other; their changes outlive a kill of the judge.
 
-    That holds when the judge is killed; after a power failure the last moments may be missing.
+    After a power failure the last moments may be missing.
     """
 
     def __init__(self, path: Path | None) -> None:
         """Open or make the file; None keeps everything in memory.
 
         Raises:
-            ConfigError: it cannot be opened, another judge has it, or it is none of ours.
+            ConfigError: it cannot be opened, another judge has it, or it has another layout.
         """
         self._lock = -1
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="store")
