@@ -33,17 +33,12 @@ class ForkServerLost(Exception):
 
 
 class ForkClient:
-    """Owner of the fork server process and of the judge's temporary folder; safe to call from threads.
-
-    Attributes:
-        home: the temporary folder.
-        versions: of torch, triton, numpy and python.
-    """
+    """Owner of the fork server process and of the judge's temporary folder; safe to call from threads."""
 
     def __init__(self, required: read_back.Level = "none") -> None:
         """Start nothing yet; ``required`` is the least sandbox in which anything runs."""
-        self.home = Path()
-        self.versions: dict[str, str] = {}
+        self.home = Path()  # the temporary folder
+        self.versions: dict[str, str] = {}  # of torch, triton, numpy and python
         self._required = required
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -57,11 +52,7 @@ class ForkClient:
         self._evaluator_level: read_back.Level = "none"
 
     def start(self) -> None:
-        """Start the fork server and wait until it is ready.
-
-        Raises:
-            JudgeError: it does not start.
-        """
+        """Start the fork server and wait until it is ready; raises JudgeError if it does not start."""
         with self._lock:
             self._ensure()
 
@@ -94,8 +85,7 @@ class ForkClient:
     def note_sandbox(self, sandbox: dict[str, Any], role: Role) -> None:
         """Remember what is in force around processes of this role; warn, once, of what is missing.
 
-        Raises:
-            JudgeError: it is less than what is required.
+        Raises JudgeError if it is less than what is required.
         """
         level, weak = read_back.level(sandbox), read_back.weaknesses(sandbox)
         if read_back.LEVELS.index(level) < read_back.LEVELS.index(self._required):
@@ -132,8 +122,7 @@ class ForkClient:
     def gpus(self) -> list[tuple[str, str]]:
         """Ask a child that may touch CUDA for name and architecture (``sm_NN``) of the CUDA devices.
 
-        Raises:
-            JudgeError: the child does not answer.
+        Raises JudgeError if the child does not answer.
         """
         read, write = os.pipe()
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")

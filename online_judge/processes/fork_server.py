@@ -17,15 +17,15 @@ import socket
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from online_judge.common.cores import run_on
 from online_judge.processes import supervisor
 from online_judge.processes.warm_cache import Building, WarmCache, has_driver, preload
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.sandbox import cgroups, linux, process_spec
+from online_judge.sandbox.process_spec import ProcessSpec
 
 log = logging.getLogger(__name__)
 
@@ -68,20 +68,17 @@ class ForkServer:
 
     def _obey(self) -> None:
         order, fds = self._control.receive_json()
-        job: Callable[[], NoReturn]
-        match order["op"]:
-            case "candidate":
-                job = _supervisor(order, fds, self._helpers)
-            case "facts":
-                job = _facts(order, fds)
-            case unknown:
-                raise ValueError(f"unknown order {unknown!r}")
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
             try:
-                self._leave(fds, parent)
-                job()
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                linux.die_with_parent(signal.SIGKILL, parent)
+                linux.close_descriptors(fds)
+                if order["op"] == "facts":
+                    _report_gpus(order["environment"], fds[0])
+                _supervise(ProcessSpec.from_json(order["spec"]), fds[0], fds[1], self._helpers)
             except BaseException:  # noqa: BLE001 - a child must never go on as a second fork server
                 traceback.print_exc()
             finally:
@@ -90,13 +87,6 @@ class ForkServer:
         for fd in fds:
             os.close(fd)
         self._control.send_json({"pid": pid})
-
-    def _leave(self, keep: list[int], parent: int) -> None:
-        """Drop, in the child, what belongs to the fork server alone."""
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        linux.die_with_parent(signal.SIGKILL, parent)
-        linux.close_descriptors(keep)
 
     def _reap(self) -> None:
         """Collect the dead; kill orphans of supervisors that were killed themselves."""
@@ -110,43 +100,34 @@ class ForkServer:
                     os.kill(pid, signal.SIGKILL)
 
 
-def _supervisor(order: dict[str, Any], fds: list[int], helpers: WarmCache) -> Callable[[], NoReturn]:
-    spec = process_spec.ProcessSpec.from_json(order["spec"])
-
+def _supervise(spec: ProcessSpec, process_end: int, lifeline: int, helpers: WarmCache) -> NoReturn:
     def play(sock: socket.socket) -> NoReturn:
         from online_judge.candidate.process import main as be_candidate
         from online_judge.evaluator.process import main as be_evaluator
-        from online_judge.processes import compile_process
+        from online_judge.processes.compile_process import main as be_compiler
 
-        mains = {"candidate": be_candidate, "compiler": compile_process.main, "evaluator": be_evaluator}
+        mains = {"candidate": be_candidate, "compiler": be_compiler, "evaluator": be_evaluator}
         if spec.role == "evaluator":
             linux.set_process_name("judge-evaluator")
         process_spec.enter(spec)
         helpers.seed(Path(os.environ["TRITON_CACHE_DIR"]))
         mains[spec.role](sock, spec)
 
-    def run() -> NoReturn:
-        run_on(spec.cores)  # it may run before others: not on the cores for timing
-        supervisor.keep(play, fds[0], fds[1], process_spec.wanted(spec))
-
-    return run
+    run_on(spec.cores)  # it may run before others: not on the cores for timing
+    supervisor.keep(play, process_end, lifeline, process_spec.wanted(spec))
 
 
-def _facts(order: dict[str, Any], fds: list[int]) -> Callable[[], NoReturn]:
-    """Report the GPUs from a child that may touch CUDA."""
+def _report_gpus(environment: dict[str, str], answer: int) -> NoReturn:
+    """Write what GPUs there are to the descriptor ``answer``; this may touch CUDA."""
+    import torch
 
-    def run() -> NoReturn:
-        import torch
-
-        os.environ.update(order["environment"])
-        gpus = []
-        for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
-            major, minor = torch.cuda.get_device_capability(index)
-            gpus.append([torch.cuda.get_device_name(index), f"sm_{major}{minor}"])
-        os.write(fds[0], json.dumps({"gpus": gpus}).encode())
-        os._exit(0)
-
-    return run
+    os.environ.update(environment)
+    gpus = []
+    for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+        major, minor = torch.cuda.get_device_capability(index)
+        gpus.append([torch.cuda.get_device_name(index), f"sm_{major}{minor}"])
+    os.write(answer, json.dumps({"gpus": gpus}).encode())
+    os._exit(0)
 
 
 def _import_everything() -> dict[str, str]:
@@ -184,10 +165,9 @@ def main(argv: list[str]) -> None:
     linux.become_subreaper()
     building = Building(Path(argv[1]) / "helpers") if has_driver() else None
     versions = _import_everything()
-    helpers = WarmCache()
     if building is not None:
         preload()
-        helpers = building.result()
+    helpers = WarmCache() if building is None else building.result()
     linux.forbid_inspection()
     cgroups.sweep()
     gc.collect()

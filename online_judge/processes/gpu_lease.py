@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
+from io import FileIO
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -33,7 +34,6 @@ _REMEMBERED: Final = 8
 """Jobs of a problem that begin alone after one of them found too little memory."""
 _MOST_TAKEN: Final = 8
 _SECONDS: Final = struct.Struct("d")
-_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Cancelled(Exception):
@@ -53,15 +53,15 @@ class GpuLeases:
 
     def __init__(self, path: str | Path) -> None:
         """Lock ``path`` and files whose names begin with it; all are made when missing."""
+        # called before a job begins alone: each frees memory that a slot keeps between jobs
         self.on_alone: list[Callable[[], object]] = []
-        """Called before a job begins alone: each frees memory that a slot keeps between jobs."""
         self._path = os.fspath(path)
         self._turnstile = f"{path}.turn"
         self._memory = f"{path}.timing"
         self._account = f"{path}.stopped"  # seconds for which processes have been stopped so far
         self._registry = f"{path}.stoppable"  # a file for each process whose descendants may be stopped
         for name in (self._path, self._turnstile, self._memory, self._account):
-            os.close(os.open(name, _FLAGS, 0o600))
+            _open(name).close()
         os.makedirs(self._registry, mode=0o700, exist_ok=True)
         self._condition = threading.Condition()
         self._running = 0
@@ -74,9 +74,7 @@ class GpuLeases:
         """Run a job within the block, beside others or alone; gives whether it is alone.
 
         Jobs begin in the order in which they came; one of a problem that :meth:`remember` named is alone.
-
-        Raises:
-            Cancelled: ``cancelled`` was set before the job began.
+        Raises Cancelled if ``cancelled`` is set before the job begins.
         """
         place = object()
         with self._condition:
@@ -126,15 +124,10 @@ class GpuLeases:
     def take(self, mode: Mode, root: int = 0, held: Mode | None = None) -> Iterator[float]:
         """Hold a lease within the block; gives the seconds waited for it.
 
-        Args:
-            mode: ``shared`` or ``exclusive``: use of the device; ``timing_memory``: memory for timing, to be
-                taken before these; ``stoppable``: exclusive holders stop all processes below ``root``;
-                ``stopped``: these processes are stopped now.
-            root: a process id.
-            held: the mode in which the caller uses the device already; then another use changes nothing.
-
-        Raises:
-            RuntimeError: the device is held shared and asked for exclusively.
+        Modes: ``shared`` or ``exclusive``: use of the device; ``timing_memory``: memory for timing, to be
+        taken before these; ``stoppable``: exclusive holders stop all processes below the process id ``root``;
+        ``stopped``: these are stopped now. If the caller uses the device already, in the mode ``held``,
+        another use changes nothing; RuntimeError if it is shared and asked for exclusively.
         """
         begin = time.monotonic()
         with ExitStack() as lease:
@@ -145,7 +138,7 @@ class GpuLeases:
             elif mode == "stoppable":
                 entry = os.path.join(self._registry, str(root))
                 with nullcontext() if held else self._locked(exclusive=False):  # not while something is timed
-                    os.close(os.open(entry, _FLAGS, 0o600))
+                    _open(entry).close()
                 lease.callback(Path(entry).unlink, missing_ok=True)
             elif held is None:
                 lease.enter_context(self._locked(exclusive=mode == "exclusive"))
@@ -155,8 +148,8 @@ class GpuLeases:
 
     def stopped_s(self) -> float:
         """Return the seconds for which stoppable processes have been stopped since the files were made."""
-        with contextlib.suppress(OSError, struct.error), open(self._account, "rb") as file:
-            return float(_SECONDS.unpack(file.read(_SECONDS.size))[0])
+        with contextlib.suppress(OSError, struct.error):
+            return float(_SECONDS.unpack(Path(self._account).read_bytes())[0])
         return 0.0
 
     @contextmanager
@@ -200,8 +193,7 @@ class EvaluatorLeases:
 
     def __init__(self, device: GpuLeases, answer: Callable[[dict[str, Any]], None]) -> None:
         """Take nothing yet; ``answer`` sends a message to the evaluator."""
-        self.supervisor = 0
-        """Process id above the candidate's; processes below it are stopped."""
+        self.supervisor = 0  # process id above the candidate's; processes below it are stopped
         self._device = device
         self._answer = answer
         self._asked: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
@@ -261,10 +253,6 @@ class EvaluatorLeases:
         return waited_s
 
 
-@contextmanager
-def _open(path: str) -> Iterator[int]:
-    descriptor = os.open(path, _FLAGS, 0o600)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+def _open(path: str) -> FileIO:
+    flags = os.O_CREAT | os.O_NOFOLLOW
+    return FileIO(path, "r+", opener=lambda name, mode: os.open(name, mode | flags, 0o600))

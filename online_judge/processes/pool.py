@@ -49,9 +49,9 @@ class Pool:
 
         Args:
             fork_client: forks the processes.
-            spec: of each; the folder is made when it starts.
+            spec: of each but for the folders.
             target: how many are kept ready; with 0 each starts when it is asked for.
-            leases: of the device; None where no start disturbs a timing.
+            leases: of the device; None if no start disturbs a timing.
         """
         self._forks = fork_client
         self._spec = spec
@@ -78,7 +78,7 @@ class Pool:
     def take(self, cancelled: threading.Event, build_dir: str | None = None) -> ProcessHandle:
         """Return a process, which is the caller's from now on; its successor is started at once.
 
-        For a build folder of its own one is started now.
+        With a build folder of its own it is started now.
 
         Raises:
             Cancelled: ``cancelled`` was set before there was one.

@@ -10,7 +10,6 @@ import socket
 import struct
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -28,25 +27,6 @@ _DEATH_S = 1.0
 _LOCKED, _OPEN, _GO = b"L", b"o", b"g"
 _LAST_NUMBER = "/proc/sys/kernel/ns_last_pid"
 _CREDENTIALS = struct.Struct("iII")
-
-
-class _Tail:
-    """The last bytes of a stream."""
-
-    def __init__(self, size: int) -> None:
-        self._bytes: deque[int] = deque(maxlen=size)
-
-    def read(self, fd: int) -> bool:
-        """Take in what is there; False at the end of the stream."""
-        try:
-            part = os.read(fd, 65536)
-        except BlockingIOError:
-            return True
-        self._bytes.extend(part[-LOG_BYTES:])
-        return bool(part)
-
-    def text(self) -> str:
-        return bytes(self._bytes).decode("utf-8", "replace")
 
 
 def keep(
@@ -93,7 +73,7 @@ def keep(
     os.close(log_write)
     os.close(process_end)
     os.set_blocking(log_read, False)
-    tail = _Tail(LOG_BYTES)
+    tail = bytearray()
     channel = Channel.from_fd(lifeline)
     waiting = [lifeline, wake_read, log_read, gate.fileno()]
     status: int | None = None
@@ -103,7 +83,7 @@ def keep(
         if gate.fileno() in ready:
             waiting.remove(gate.fileno())
             _open_gate(gate, plan, channel)
-        if log_read in ready and not tail.read(log_read):
+        if log_read in ready and not _read_log(log_read, tail):
             waiting.remove(log_read)
         if wake_read in ready:
             status = dict(reap(wake_read)).get(pid)
@@ -126,7 +106,7 @@ def keep(
         linux.reap_children()
     else:
         linux.kill_descendants()
-    while log_read in select.select([log_read], [], [], 0)[0] and tail.read(log_read):
+    while log_read in select.select([log_read], [], [], 0)[0] and _read_log(log_read, tail):
         pass
     report = {
         "exit": os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
@@ -134,13 +114,24 @@ def keep(
         "crowded": crowded,
         "out_of_memory": plan.group is not None and plan.group.ran_out_of_memory(),
         "orphans": orphans,
-        "log": tail.text(),
+        "log": tail.decode("utf-8", "replace"),
     }
     if plan.group is not None:
         plan.group.remove()
     with contextlib.suppress(ChannelClosed):
         channel.send_json(report)
     os._exit(0)
+
+
+def _read_log(fd: int, tail: bytearray) -> bool:
+    """Keep the end of what is printed in ``tail``; return False at the end of the stream."""
+    try:
+        part = os.read(fd, 65536)
+    except BlockingIOError:
+        return True
+    tail += part
+    del tail[:-LOG_BYTES]
+    return bool(part)
 
 
 def _kill(child: int) -> bool:

@@ -40,7 +40,7 @@ def has_driver() -> bool:
 
 @dataclass(frozen=True)
 class WarmCache:
-    """Compiled helpers as a Triton cache folder has them: relative paths and contents."""
+    """Compiled helpers: relative paths in a Triton cache folder, and contents."""
 
     files: tuple[tuple[str, bytes], ...] = ()
 
@@ -102,38 +102,35 @@ def preload() -> None:
 
 
 def compile_helpers() -> None:
-    """Fill ``TRITON_CACHE_DIR``; loads the helpers too, so this is for a process of its own."""
+    """Fill ``TRITON_CACHE_DIR``; loads the helpers too, so it runs in a process of its own."""
     from triton.backends.nvidia import driver
+    from triton.runtime.build import compile_module_from_src
+
+    def compile_launcher(signature: dict[str, str]) -> None:
+        with contextlib.suppress(ImportError):
+            compile_module_from_src(
+                src=driver.make_launcher({}, signature, None),
+                name="__triton_launcher",
+                library_dirs=driver.library_dirs(),
+                include_dirs=driver.include_dirs,
+                libraries=driver.libraries,
+            )
 
     with contextlib.suppress(ImportError):  # it is in the cache before it is loaded
         driver.CudaUtils()
     if not hasattr(driver, "make_launcher"):
         return
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        list(threads.map(_compile_launcher, _signatures()))
-
-
-def _compile_launcher(signature: dict[str, str]) -> None:
-    from triton.backends.nvidia import driver
-    from triton.runtime.build import compile_module_from_src
-
-    with contextlib.suppress(ImportError):
-        compile_module_from_src(
-            src=driver.make_launcher({}, signature, None),
-            name="__triton_launcher",
-            library_dirs=driver.library_dirs(),
-            include_dirs=driver.include_dirs,
-            libraries=driver.libraries,
-        )
+        list(threads.map(compile_launcher, _signatures()))
 
 
 def _signatures() -> list[dict[str, str]]:
     """Return launch signatures of usual kernels: pointers (to anything), then integers, then constants."""
-    shapes = itertools.product(range(1, 5), range(1, 5), range(1, 3))
-    forms = (
-        ["*fp32"] * pointers + ["i32"] * sizes + ["constexpr"] * rest for pointers, sizes, rest in shapes
-    )
-    return [{f"a{index}": kind for index, kind in enumerate(form)} for form in forms]
+    signatures = []
+    for pointers, sizes, constants in itertools.product(range(1, 5), range(1, 5), range(1, 3)):
+        kinds = ["*fp32"] * pointers + ["i32"] * sizes + ["constexpr"] * constants
+        signatures.append({f"a{index}": kind for index, kind in enumerate(kinds)})
+    return signatures
 
 
 if __name__ == "__main__":

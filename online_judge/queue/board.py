@@ -70,7 +70,7 @@ class JobBoard:
                 error = f"the judge itself ended {job.starts} times during this job"
                 await self._finish(job, "failed", error)
             else:
-                tell("job.recovered", job=job.id, kind=job.kind)
+                _tell("recovered", job)
                 try:
                     await self._identify(job)
                     self._queue(job, accepted_before=True)
@@ -168,12 +168,10 @@ class JobBoard:
                     cached = job.outcome is not None
             if job.outcome is None:
                 self._queue(job)
-                if job.durable:
-                    await self._journal.accept(job)
+                await self._journal.accept(job)
             else:
                 answer = self._answer(job, cached=cached)
-                if job.durable:
-                    await self._journal.accept(job, answer)
+                await self._journal.accept(job, answer)
                 self._conclude(job, answer)
         except (QueueFull, NoSuchDevice) as error:
             self._refuse(job, error)
@@ -184,10 +182,7 @@ class JobBoard:
             self._refuse(job, JournalBroken("the judge failed while it took this job in; see its log"))
             raise
         else:
-            if job.durable:
-                position = self.look(job).position
-                client = job.caller.owner or None
-                tell("job.accepted", job=job.id, kind=job.kind, client=client, position=position)
+            _tell("accepted", job, client=job.caller.owner or None, position=self.look(job).position)
             job.accepted.set()
 
     def _refuse(self, job: Job, error: Exception) -> None:
@@ -227,8 +222,9 @@ class JobBoard:
                 return
             if job is leader.sharers[0]:
                 self._metrics.spent({"queue": leader.queue_time_s})
-            if job.durable:
-                await self._begin(job)
+            _tell("started", job, seconds=time.monotonic() - job.created)
+            with _logged(f"the start of job {job.id} cannot be written down"):
+                await self._journal.begin(job)
             await leader.ended.wait()
             found = leader.outcome
             question = self._kept_under(job)
@@ -240,11 +236,6 @@ class JobBoard:
             job.over.set()
             raise
 
-    async def _begin(self, job: Job) -> None:
-        tell("job.started", job=job.id, kind=job.kind, seconds=time.monotonic() - job.created)
-        with _logged(f"the start of job {job.id} cannot be written down"):
-            await self._journal.begin(job.id)
-
     async def _finish(self, job: Job, state: JobState, error: str | None = None) -> None:
         await self._end(job, job.answer_of(state, error=error))
 
@@ -253,19 +244,11 @@ class JobBoard:
         if job.settled:
             return
         job.settled = True
-        if job.durable:
-            with _logged(f"the end of job {job.id} cannot be written down"):
-                await self._journal.finish(job.id, answer)
+        with _logged(f"the end of job {job.id} cannot be written down"):
+            await self._journal.finish(job, answer)
         self._conclude(job, answer)
-        if job.durable:
-            tell(
-                f"job.{answer.state}",
-                job=job.id,
-                kind=job.kind,
-                status=None if answer.verdict is None else answer.verdict.status,
-                seconds=answer.execution_time,
-                error=answer.error,
-            )
+        status = None if answer.verdict is None else answer.verdict.status
+        _tell(answer.state, job, status=status, seconds=answer.execution_time, error=answer.error)
 
     def _answer(self, job: Job, *, cached: bool = False) -> JobAnswer:
         """Return the answer that a job's outcome means."""
@@ -310,6 +293,12 @@ def _logged(trouble: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         log.error("%s: %s", trouble, error)
+
+
+def _tell(event: str, job: Job, **facts: str | float | None) -> None:
+    """Log an event of a job of v2."""
+    if job.durable:
+        tell(f"job.{event}", job=job.id, kind=job.kind, **facts)
 
 
 def _explain(error: Exception) -> str:

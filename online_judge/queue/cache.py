@@ -16,7 +16,7 @@ from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, JobKind, ProfileReport
 from online_judge.common import printable
 from online_judge.queue.metrics import Metrics
-from online_judge.queue.store import Store, quarantine
+from online_judge.queue.store import Store
 
 log = logging.getLogger(__name__)
 
@@ -87,29 +87,24 @@ class ResultCache:
 
     async def get(self, question: Question) -> Known | None:
         """Return the known verdict or profile; None if there is none or its row cannot be read."""
-
-        def read(connection: sqlite3.Connection) -> Known | None:
-            found = connection.execute(
-                "SELECT number, verdict FROM results WHERE key IN (?, ?) ORDER BY number DESC LIMIT 1",
-                (question.exact, question.normalised),
-            ).fetchone()
-            if found is None:
-                return None
-            known: type[Known] = ProfileReport if question.kind == "profile" else Verdict
-            try:
-                return known.model_validate(printable.tree(json.loads(found[1])))
-            except (ValueError, TypeError, RecursionError) as error:
-                reason = quarantine(connection, "results", found[0], error)
-                log.error("a cached verdict cannot be read and is in the table quarantine: %s", reason)
-                return None
-
         try:
-            found = await self._store.do(read)
+            found = await self._read(question)
         except sqlite3.Error as error:
             log.error("the result cache cannot be read: %s", error)
             found = None
         self._metrics.looked_up("miss" if found is None else "hit")
         return found
+
+    async def _read(self, question: Question) -> Known | None:
+        select = "SELECT number, verdict FROM results WHERE key IN (?, ?) ORDER BY number DESC LIMIT 1"
+        known: type[Known] = ProfileReport if question.kind == "profile" else Verdict
+        for number, text in await self._store.execute((select, question.exact, question.normalised)):
+            try:
+                return known.model_validate(printable.tree(json.loads(text)))
+            except (ValueError, TypeError, RecursionError) as error:
+                reason = await self._store.quarantine("results", number, error)
+                log.error("a cached verdict cannot be read and is in the table quarantine: %s", reason)
+        return None
 
     async def put(self, question: Question, found: Known) -> None:
         """Keep a verdict that does not depend on chance, or a profile; a newer one replaces an older."""
@@ -121,17 +116,12 @@ class ResultCache:
             return
         text = json.dumps(found.model_dump(mode="json"))
         key = question.normalised if whole else question.exact
-        other = question.exact if whole else question.normalised
-
-        def write(connection: sqlite3.Connection) -> None:
-            connection.execute("DELETE FROM results WHERE key IN (?, ?)", (key, other))
-            connection.execute("INSERT INTO results (key, verdict) VALUES (?, ?)", (key, text))
-            connection.execute(
-                "DELETE FROM results WHERE number <= (SELECT max(number) FROM results) - ?", (KEPT,)
-            )
-
         try:
-            await self._store.do(write)
+            await self._store.execute(
+                ("DELETE FROM results WHERE key IN (?, ?)", question.exact, question.normalised),
+                ("INSERT INTO results (key, verdict) VALUES (?, ?)", key, text),
+                ("DELETE FROM results WHERE number <= (SELECT max(number) FROM results) - ?", KEPT),
+            )
         except sqlite3.Error as error:
             log.error("a verdict cannot be cached: %s", error)
 

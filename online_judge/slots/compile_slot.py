@@ -17,9 +17,15 @@ from online_judge.protocol.channel import Channel, FrameError, is_readable
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.sandbox.process_spec import ProcessSpec
 from online_judge.settings import Settings
-from online_judge.slots.conversation import WHOLE_MESSAGE_S, Attempts, ProcessLost, converse
+from online_judge.slots.conversation import (
+    WHOLE_MESSAGE_S,
+    Attempts,
+    CandidateTimeout,
+    ProcessLost,
+    TimeLimits,
+    converse,
+)
 from online_judge.slots.devices import Device
-from online_judge.slots.time_limits import CandidateTimeout, TimeLimits
 from online_judge.verdict import compile_report
 
 log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
@@ -14,15 +14,103 @@ from online_judge.processes.fork_client import ForkClient, ForkServerLost
 from online_judge.processes.gpu_lease import Cancelled, GpuLeases, NotEnoughMemory
 from online_judge.protocol.channel import ChannelClosed, FrameError
 from online_judge.protocol.findings import Stage
-from online_judge.slots.time_limits import ReferenceTimeout, TimeLimits
 
 log = logging.getLogger(__name__)
 
 WHOLE_MESSAGE_S = 10.0
 """Longest time that one message of a process may take."""
 _LOOK_S = 0.25
+_LEAST_REFERENCE_S = 30.0
+_NO_LIMIT_S = 30.0  # longest wait at a time while no limit is running
 _GAP_S = WHOLE_MESSAGE_S + 2.0
 """A longer gap between two reads is explained only by a stop of the gateway."""
+
+
+class CandidateTimeout(Exception):
+    """The candidate used up its time in ``stage``."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage.value)
+        self.stage = stage
+
+
+class ReferenceTimeout(Exception):
+    """The reference took longer than ``limit_s``; the evaluator may never answer again."""
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"{limit_s:g} s")
+        self.limit_s = limit_s
+
+
+class TimeLimits:
+    """Whose time is running, and how much each side has used."""
+
+    def __init__(
+        self,
+        limit_s: float,
+        stopped_s: Callable[[], float] = lambda: 0.0,
+        waited_s: Callable[[], float] | None = None,
+    ) -> None:
+        """The reference's time begins.
+
+        Args:
+            limit_s: of the candidate.
+            stopped_s: seconds for which candidates have been stopped so far; they count for no one.
+            waited_s: seconds for which the evaluator has waited for the device so far. Of the time that it
+                reports as no one's only these are free; the rest is the reference's. None: all is free.
+        """
+        self._stopped_s = stopped_s
+        self._stopped_before = stopped_s()
+        self._waited_s = waited_s
+        self._waited_before = waited_s() if waited_s is not None else 0.0
+        reference_s = max(limit_s, _LEAST_REFERENCE_S)
+        self._limits = {"candidate": limit_s, "tuning": limit_s, "reference": reference_s}
+        self._spent = dict.fromkeys((*self._limits, "none"), 0.0)
+        self.whose = "reference"
+        self._since = time.monotonic()
+        self.stage = Stage.LOAD
+        self.stage_seconds: dict[str, float] = {}
+
+    def switch(self, whose: str, stage: str) -> None:
+        """Let the time of ``whose`` run from now on."""
+        self._advance()
+        self.whose = whose
+        self.stage = Stage(stage) if stage else self.stage
+
+    def forgive(self, seconds: float) -> None:
+        """Count the last ``seconds`` for no one: this process was stopped."""
+        self._since += seconds
+
+    def remaining_s(self) -> float:
+        """Return the seconds that are left of the time that runs.
+
+        Raises:
+            CandidateTimeout, ReferenceTimeout: none are.
+        """
+        self._advance()
+        remaining = {name: limit - self._spent[name] for name, limit in self._limits.items()}
+        if remaining["reference"] <= 0:
+            raise ReferenceTimeout(self._limits["reference"])
+        if self.whose == "none":
+            return _NO_LIMIT_S
+        if remaining[self.whose] <= 0:
+            raise CandidateTimeout(self.stage)
+        return remaining[self.whose]
+
+    def _advance(self) -> None:
+        now = time.monotonic()
+        stopped = self._stopped_s()
+        idle = stopped - self._stopped_before if self.whose in ("candidate", "tuning") else 0.0
+        self._stopped_before = stopped
+        self._spent[self.whose] += max(now - self._since - idle, 0.0)
+        if self._waited_s is not None:
+            waited_s = self._waited_s()
+            if self.whose == "none":
+                self._spent["reference"] += max(now - self._since - (waited_s - self._waited_before), 0.0)
+            self._waited_before = waited_s
+        name = {"none": "lock", "tuning": "tuning"}.get(self.whose, self.stage.value)
+        self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + now - self._since
+        self._since = now
 
 
 class Lost(Exception):
@@ -61,17 +149,11 @@ class Attempts:
         cancelled: threading.Event | None = None,
         count: int = 2,
     ) -> None:
-        """Make none yet.
+        """Make none yet; without ``device`` the job needs none.
 
-        Args:
-            forks: client of the fork server.
-            device: leases of the device; None for a job that needs none.
-            problem: what the job's need of memory depends on.
-            cancelled: ends the wait for the device.
-            count: attempts at most while the fork server lives.
+        ``problem`` is what the job's need of memory depends on, ``cancelled`` ends the wait for the device.
         """
-        self.lost: Lost | None = None
-        """What ended the latest attempt; None if it was the fork server's death or nothing."""
+        self.lost: Lost | None = None  # what ended the latest attempt, if not the fork server's death
         self._forks = forks
         self._device = device
         self._problem = problem
@@ -103,11 +185,7 @@ class Attempts:
         """Make an attempt within the block; gives whether it is alone on the device.
 
         :class:`Lost`, :class:`ForkServerLost` and :class:`NotEnoughMemory` beside other jobs end the block
-        and are not raised.
-
-        Raises:
-            Cancelled: ``cancelled`` was set before the device was free.
-            NotEnoughMemory: there is too little memory even alone.
+        and are not raised. Raises Cancelled before the device is free, and NotEnoughMemory of a job alone.
         """
         self.lost = None
         again, self._again_alone = self._again_alone, False
@@ -149,8 +227,7 @@ def converse(
     """Give a process an order and wait for its result.
 
     Raises:
-        ProblemError: the reference used up its time.
-        CandidateTimeout: the candidate used up its time.
+        ProblemError, CandidateTimeout: reference or candidate used up its time.
         Cancelled: ``cancelled`` was set.
         ProcessLost: there will be no result.
     """

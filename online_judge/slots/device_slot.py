@@ -32,10 +32,17 @@ from online_judge.protocol.result import EvaluationResult, ProfileResult
 from online_judge.settings import Settings
 from online_judge.slots import build_folders
 from online_judge.slots.baselines import CleanTimes
-from online_judge.slots.conversation import Attempts, ContextLost, Lost, ProcessLost, converse
+from online_judge.slots.conversation import (
+    Attempts,
+    CandidateTimeout,
+    ContextLost,
+    Lost,
+    ProcessLost,
+    TimeLimits,
+    converse,
+)
 from online_judge.slots.devices import Device
 from online_judge.slots.evaluator_handle import EvaluatorHandle, Evaluators
-from online_judge.slots.time_limits import CandidateTimeout, TimeLimits
 from online_judge.verdict import assemble, profile_report
 from online_judge.verdict.assemble import ProcessEnd, Target
 
@@ -61,22 +68,13 @@ class _Query:
 
 @dataclass(frozen=True)
 class _Played:
-    """What one candidate process and its evaluator left.
+    """What one candidate process and its evaluator left."""
 
-    Attributes:
-        folder: where the process ran; removed by now.
-        report: how it ended.
-        result: the evaluator's; empty if the candidate's time was up.
-        timed_out: the stage in which it was; None if it was not.
-        late: the evaluator's result after that.
-        sandbox: what was in force around the process.
-    """
-
-    folder: str
+    folder: str  # of the process; removed by now
     report: Report
-    result: dict[str, Any]
-    timed_out: Stage | None
-    late: dict[str, Any]
+    result: dict[str, Any]  # the evaluator's; empty if the candidate's time was up
+    timed_out: Stage | None  # the stage in which it was
+    late: dict[str, Any]  # the evaluator's result after that
     sandbox: dict[str, Any] | None
 
     @property
@@ -104,8 +102,7 @@ class DeviceSlot:
     ) -> None:
         """Start nothing yet; leases, pools and known times are shared by all slots of the device."""
         self.device = device
-        self.executes = device.kind == "cuda"
-        """Whether kernels run on the device that they are written for, so that times mean something."""
+        self.executes = device.kind == "cuda"  # else times mean nothing
         self.stage_seconds: dict[str, float] = {}  # of the latest job
         self._target = Target(device.hardware, f"cuda:{device.id}" if self.executes else "cpu", self.executes)
         self._forks = fork_client
@@ -117,11 +114,7 @@ class DeviceSlot:
         leases.on_alone.append(self._evaluators.forget)
 
     def start(self) -> None:
-        """Take an evaluator; without this the first evaluation waits for it.
-
-        Raises:
-            JudgeError: none can be started here.
-        """
+        """Take an evaluator, so that the first job finds one; raises JudgeError if none can be started."""
         self._evaluators.start()
 
     def close(self) -> None:

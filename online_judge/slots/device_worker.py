@@ -64,8 +64,7 @@ class DeviceWorker:
     def start(self) -> None:
         """Make the processes ready; return when each slot has its first evaluator.
 
-        Raises:
-            JudgeError: none can be started here.
+        Raises JudgeError if none can be started.
         """
         self.candidates.fill()
         self._evaluators.fill()

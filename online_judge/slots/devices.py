@@ -21,38 +21,23 @@ _MIB = 2**20
 
 @dataclass(frozen=True)
 class Device:
-    """A device that evaluations run on.
+    """A device that evaluations run on."""
 
-    Attributes:
-        id: number towards clients.
-        kind: ``cuda`` or ``cpu``.
-        visible_devices: value of ``CUDA_VISIBLE_DEVICES`` for processes that use it.
-        hardware: its name.
-        cores: of the CPU, for its processes.
-    """
-
-    id: int
+    id: int  # number towards clients
     kind: DeviceKind
-    visible_devices: str
-    hardware: str
-    cores: Cores = ANY_CORE
+    visible_devices: str  # value of ``CUDA_VISIBLE_DEVICES`` for processes that use it
+    hardware: str  # its name
+    cores: Cores = ANY_CORE  # of the CPU, for its processes
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What the judge found to run on.
+    """What the judge found to run on."""
 
-    Attributes:
-        cuda_available: whether evaluations run on CUDA devices.
-        device_count: CUDA devices of the machine.
-        devices: those that are used; the single CPU device where there is no CUDA.
-        compile_target: what kernels are compiled for.
-    """
-
-    cuda_available: bool
-    device_count: int
-    devices: tuple[Device, ...]
-    compile_target: str
+    cuda_available: bool  # evaluations run on CUDA devices
+    device_count: int  # CUDA devices of the machine
+    devices: tuple[Device, ...]  # those that are used; the single CPU device if there is no CUDA
+    compile_target: str  # what kernels are compiled for
 
     @property
     def hardware(self) -> str:
@@ -63,8 +48,7 @@ class Machine:
 def find(fork_client: ForkClient, settings: Settings) -> Machine:
     """Look for GPUs, unless ``JUDGE_DEVICE`` is ``cpu``.
 
-    Raises:
-        ConfigError: ``AVAILABLE_GPUS`` names a device that is not there.
+    Raises ConfigError if ``AVAILABLE_GPUS`` names a device that is not there.
     """
     gpus = [] if settings.judge_device == "cpu" else fork_client.gpus()
     if not gpus and settings.judge_device == "cuda":

@@ -57,10 +57,9 @@ class EvaluatorHandle:
         return self._leases.waited_s()
 
     def hear(self, timeout_s: float) -> dict[str, Any] | None:
-        """Return its next message; None if it is too late or about leases, which are handled here.
+        """Return its next message; None if none comes or it is about leases, which are handled here.
 
-        Raises:
-            ChannelClosed: it is gone, or what it sends is no message.
+        Raises ChannelClosed if it is gone, or what it sends is no message.
         """
         if self.ended:
             raise ChannelClosed("it was ended")
@@ -128,19 +127,11 @@ class Evaluators:
         self._unused: EvaluatorHandle | None = None
 
     def start(self) -> None:
-        """Take the one that serves the first reference.
-
-        Raises:
-            JudgeError: none can be started here.
-        """
+        """Take the one that serves the first reference; raises JudgeError if none can be started."""
         self._unused = self._take(threading.Event())
 
     def of(self, reference: str, cancelled: threading.Event) -> EvaluatorHandle:
-        """Return the evaluator that serves this reference and no other; a new one if there is none.
-
-        Raises:
-            Cancelled, ForkServerLost, JudgeError: as :meth:`Pool.take`.
-        """
+        """Return the evaluator that serves this reference and no other; raises as :meth:`Pool.take` does."""
         key = text_digest(reference)
         known = self._of.pop(key, None)
         if known is None:

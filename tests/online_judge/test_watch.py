@@ -3,7 +3,7 @@
 import pytest
 
 from online_judge.protocol.findings import Stage
-from online_judge.slots.time_limits import CandidateTimeout, ReferenceTimeout, TimeLimits
+from online_judge.slots.conversation import CandidateTimeout, ReferenceTimeout, TimeLimits
 
 
 class Clock:
@@ -16,7 +16,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("online_judge.slots.time_limits.time", clock)
+    monkeypatch.setattr("online_judge.slots.conversation.time", clock)
     return clock
 
 
