@@ -73,7 +73,6 @@ class ForkClient:
             self._release_home()
 
     def make_folder(self) -> str:
-        """Make a private folder for a process."""
         folder = self.home / f"job-{next(self._numbers)}"
         folder.mkdir(mode=0o700, parents=True)  # the judge's own folder may have been removed
         return str(folder)

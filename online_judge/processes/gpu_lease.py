@@ -117,7 +117,6 @@ class GpuLeases:
 
     @property
     def waiting(self) -> int:
-        """Return how many jobs wait to begin."""
         return len(self._line)
 
     @contextmanager

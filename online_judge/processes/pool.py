@@ -8,7 +8,7 @@ import shutil
 import threading
 import time
 from collections import deque
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from adaexplore.core.errors import JudgeError
@@ -31,6 +31,7 @@ class StartFailed(JudgeError):
     """Two processes in a row died before they were ready."""
 
 
+@dataclass(eq=False)
 class Pool:
     """Processes of one device and role that wait for an order; safe to call from threads.
 
@@ -38,35 +39,19 @@ class Pool:
     while nothing is timed, and stopped until then whenever something is, so that no CUDA start disturbs that.
     """
 
-    def __init__(
-        self,
-        fork_client: ForkClient,
-        spec: ProcessSpec,
-        target: int,
-        leases: GpuLeases | None = None,
-    ) -> None:
-        """Start nothing yet.
-
-        Args:
-            fork_client: forks the processes.
-            spec: of each but for the folders.
-            target: how many are kept ready; with 0 each starts when it is asked for.
-            leases: of the device; None if no start disturbs a timing.
-        """
-        self._forks = fork_client
-        self._spec = spec
-        self._target = target
-        self._leases = leases
-        self._changed = threading.Condition()
-        self._ready: deque[ProcessHandle] = deque()
-        self._starting: set[threading.Thread] = set()
-        self._takers = 0
-        self._failure: Exception | None = None
-        self._closed = False
+    _forks: ForkClient
+    _spec: ProcessSpec  # of each but for the folders
+    _target: int  # how many are kept ready; with 0 each starts when it is asked for
+    _leases: GpuLeases | None = None  # of the device; None if no start disturbs a timing
+    _changed: threading.Condition = field(default_factory=threading.Condition, init=False)
+    _ready: deque[ProcessHandle] = field(default_factory=deque, init=False)
+    _starting: set[threading.Thread] = field(default_factory=set, init=False)
+    _takers: int = field(default=0, init=False)
+    _failure: Exception | None = field(default=None, init=False)
+    _closed: bool = field(default=False, init=False)
 
     @property
     def ready(self) -> int:
-        """Return how many are ready now."""
         with self._changed:
             return sum(each.alive for each in self._ready)
 

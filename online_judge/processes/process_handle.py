@@ -8,7 +8,7 @@ import os
 import shutil
 import signal
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,27 +40,17 @@ class Report:
     orphans: int = 0
 
 
+@dataclass(eq=False)
 class ProcessHandle:
-    """One process, which waits for its first order; its owner ends it.
+    """One process, which waits for its first order; its owner ends it."""
 
-    Attributes:
-        connection: the gateway's end of its socket.
-        lifeline: readable when its supervisor has reported its end.
-        supervisor: process id of its supervisor.
-        folder: its private folder.
-    """
-
-    def __init__(
-        self, connection: socket.socket, lifeline: socket.socket, supervisor: int, folder: Path
-    ) -> None:
-        self.connection = connection
-        self.lifeline = lifeline
-        self.supervisor = supervisor
-        self.folder = folder
-        self._channel = Channel(lifeline)
-        self._sandbox: dict[str, Any] | None = None
-        self._obituary: dict[str, Any] | None = None
-        self._lost = False
+    connection: socket.socket  # the gateway's end of its socket
+    lifeline: socket.socket  # readable when its supervisor has reported its end
+    supervisor: int  # process id of its supervisor
+    folder: Path  # its private folder
+    _sandbox: dict[str, Any] | None = field(default=None, init=False)
+    _obituary: dict[str, Any] | None = field(default=None, init=False)
+    _lost: bool = field(default=False, init=False)
 
     @property
     def alive(self) -> bool:
@@ -107,7 +97,7 @@ class ProcessHandle:
         if self._lost or not is_readable(timeout_s, self.lifeline):
             return False
         try:
-            message, _ = self._channel.receive_json()
+            message, _ = Channel(self.lifeline).receive_json()
         except ChannelClosed:
             self._lost = True
             return False

@@ -7,8 +7,9 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from adaexplore.core.errors import JudgeError, ProblemError
@@ -37,27 +38,19 @@ class JournalBroken(Exception):
     """A job cannot be accepted, because it could be lost."""
 
 
+@dataclass(eq=False)
 class JobBoard:
     """All jobs; used from one event loop."""
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        evaluations: Evaluations,
-        journal: Journal,
-        cache: ResultCache,
-        metrics: Metrics,
-    ) -> None:
-        """Start with no job; the settings say which protocol may use the cache."""
-        self._scheduler = scheduler
-        self._evaluations = evaluations
-        self._journal = journal
-        self._cache = cache
-        self._metrics = metrics
-        self._jobs: dict[str, Job] = {}
-        self._by_key: dict[tuple[str, str], Job] = {}
-        self._finished: defaultdict[str, list[Job]] = defaultdict(list)
-        self._tasks: set[asyncio.Task[None]] = set()
+    _scheduler: Scheduler
+    _evaluations: Evaluations
+    _journal: Journal
+    _cache: ResultCache  # the settings say which protocol may use it
+    _metrics: Metrics
+    _jobs: dict[str, Job] = field(default_factory=dict, init=False)
+    _by_key: dict[tuple[str, str], Job] = field(default_factory=dict, init=False)
+    _finished: dict[str, deque[Job]] = field(default_factory=lambda: defaultdict(deque), init=False)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     async def recover(self) -> None:
         """Go on with the jobs that an earlier judge left unfinished, under the same ids."""
@@ -111,7 +104,6 @@ class JobBoard:
         return job if job is not None and job.caller.owner == owner else None
 
     def look(self, job: Job) -> JobAnswer:
-        """Return the state of a job now."""
         if job.answer is not None:
             return job.answer
         return JobAnswer(
@@ -144,11 +136,9 @@ class JobBoard:
         job.settled = True
 
     async def writable(self) -> bool:
-        """Return whether jobs can be accepted safely."""
         return await self._journal.writable()
 
     def count(self) -> dict[str, int]:
-        """Count the known jobs of v2 by state."""
         counts = dict.fromkeys(get_args(JobState), 0)
         for job in self._jobs.values():
             counts[job.state] += 1
@@ -267,7 +257,7 @@ class JobBoard:
             finished = self._finished[job.caller.owner]
             finished.append(job)
             while len(finished) > KEPT:
-                self._forget(finished.pop(0))
+                self._forget(finished.popleft())
 
     def _register(self, job: Job) -> None:
         self._jobs[job.id] = job

@@ -77,13 +77,15 @@ class Question:
         return cls(exact, _hash(["program", source_identity(source), *rest]), kind)
 
 
+@dataclass(eq=False)
 class ResultCache:
-    """Passed verdicts by program, failed ones by text, because their feedback names lines of it."""
+    """Passed verdicts by program, failed ones by text, because their feedback names lines of it.
 
-    def __init__(self, store: Store, metrics: Metrics) -> None:
-        """Read and write ``store``; trouble with it is a miss."""
-        self._store = store
-        self._metrics = metrics
+    Trouble with the store is a miss.
+    """
+
+    _store: Store
+    _metrics: Metrics
 
     async def get(self, question: Question) -> Known | None:
         """Return the known verdict or profile; None if there is none or its row cannot be read."""

@@ -30,7 +30,6 @@ class Journal:
     """
 
     def __init__(self, store: Store) -> None:
-        """Write to ``store``."""
         self._store = store
         self._probed: tuple[float, bool] | None = None
 
@@ -42,7 +41,6 @@ class Journal:
             await self._store.execute(_insert(job, None, answer), _drop_oldest(job))
 
     async def begin(self, job: Job) -> None:
-        """Count one more start of a job."""
         if job.durable:
             await self._store.execute(("UPDATE jobs SET starts = starts + 1 WHERE id = ?", job.id))
 

@@ -17,7 +17,6 @@ class Metrics:
     """Counters, histograms and gauges of one judge; counting is safe from any thread."""
 
     def __init__(self) -> None:
-        """Start at zero."""
         self._registry = CollectorRegistry()
         new = partial(Counter, registry=self._registry)
         gauge = partial(Gauge, registry=self._registry)
@@ -62,13 +61,11 @@ class Metrics:
             self._cache.labels(result)
 
     def evaluated(self, kind: str, status: str) -> None:
-        """Count an evaluation that is over."""
         self._evaluations.labels(kind, status).inc()
         if status == "infra_error":
             self._infra.inc()
 
     def spent(self, stage_seconds: Mapping[str, float]) -> None:
-        """Add the times of one evaluation."""
         for stage, seconds in stage_seconds.items():
             self._stages.labels(stage).observe(seconds)
 
@@ -82,12 +79,10 @@ class Metrics:
         self._slot_gpu.labels(str(device)).inc(gpu_s)
 
     def flagged(self, ids: Iterable[str]) -> None:
-        """Count the flags of one verdict."""
         for flag in set(ids):
             self._flags.labels(flag).inc()
 
     def drifted(self, device: int) -> None:
-        """Count a baseline that has changed."""
         self._drift.labels(str(device)).inc()
 
     def show_load(

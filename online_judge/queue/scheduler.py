@@ -92,7 +92,6 @@ class Scheduler:
         self._executor = ThreadPoolExecutor(max(len(slots) + len(compile_slots), 1), "slot")
 
     def start(self) -> None:
-        """Let the slots take jobs."""
         for group in (*self._groups, self._compilers):
             self._tasks += [asyncio.create_task(self._serve(slot, group)) for slot in group.slots]
 

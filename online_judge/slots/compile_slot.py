@@ -6,6 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from adaexplore.core.errors import JudgeError, ProblemError
@@ -46,19 +47,19 @@ def compile_slots(
     spec = ProcessSpec("", "cpu", "", compile_target, role="compiler", cores=cores)
     pool = Pool(fork_client, spec, min(count, ready))
     pool.fill()
-    return [CompileSlot(fork_client, pool, settings, compile_target) for _ in range(count)]
+    device = Device(0, "cpu", "", f"compiler ({compile_target})")
+    return [CompileSlot(device, fork_client, pool, settings) for _ in range(count)]
 
 
+@dataclass(eq=False)
 class CompileSlot:
     """Compiles one candidate at a time; its methods block and are called from one thread at a time."""
 
-    def __init__(self, fork_client: ForkClient, pool: Pool, settings: Settings, compile_target: str) -> None:
-        """Start nothing yet; ``pool`` has processes that execute no kernel."""
-        self.device = Device(0, "cpu", "", f"compiler ({compile_target})")
-        self.stage_seconds: dict[str, float] = {}  # of the latest job
-        self._forks = fork_client
-        self._pool = pool
-        self._settings = settings
+    device: Device
+    _forks: ForkClient
+    _pool: Pool  # of processes that execute no kernel
+    _settings: Settings
+    stage_seconds: dict[str, float] = field(default_factory=dict, init=False)  # of the latest job
 
     def close(self) -> None:
         """End the processes that wait, for all slots that share them."""

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from adaexplore.core.errors import JudgeError, ProblemError
@@ -34,14 +35,6 @@ class CandidateTimeout(Exception):
         self.stage = stage
 
 
-class ReferenceTimeout(Exception):
-    """The reference took longer than ``limit_s``; the evaluator may never answer again."""
-
-    def __init__(self, limit_s: float) -> None:
-        super().__init__(f"{limit_s:g} s")
-        self.limit_s = limit_s
-
-
 class TimeLimits:
     """Whose time is running, and how much each side has used."""
 
@@ -49,27 +42,26 @@ class TimeLimits:
         self,
         limit_s: float,
         stopped_s: Callable[[], float] = lambda: 0.0,
-        waited_s: Callable[[], float] | None = None,
+        waited_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """The reference's time begins.
+        """Let the reference's time run.
 
         Args:
             limit_s: of the candidate.
             stopped_s: seconds for which candidates have been stopped so far; they count for no one.
             waited_s: seconds for which the evaluator has waited for the device so far. Of the time that it
-                reports as no one's only these are free; the rest is the reference's. None: all is free.
+                reports as no one's only these are free; the rest is the reference's.
         """
-        self._stopped_s = stopped_s
-        self._stopped_before = stopped_s()
-        self._waited_s = waited_s
-        self._waited_before = waited_s() if waited_s is not None else 0.0
-        reference_s = max(limit_s, _LEAST_REFERENCE_S)
-        self._limits = {"candidate": limit_s, "tuning": limit_s, "reference": reference_s}
-        self._spent = dict.fromkeys((*self._limits, "none"), 0.0)
         self.whose = "reference"
-        self._since = time.monotonic()
         self.stage = Stage.LOAD
         self.stage_seconds: dict[str, float] = {}
+        self._stopped_s = stopped_s
+        self._waited_s = waited_s
+        self._stopped_before, self._waited_before = stopped_s(), waited_s()
+        reference_s = max(limit_s, _LEAST_REFERENCE_S)
+        self._limits = {"candidate": limit_s, "tuning": limit_s, "reference": reference_s}
+        self._spent = dict.fromkeys(self._limits, 0.0)
+        self._since = time.monotonic()
 
     def switch(self, whose: str, stage: str) -> None:
         """Let the time of ``whose`` run from now on."""
@@ -85,12 +77,12 @@ class TimeLimits:
         """Return the seconds that are left of the time that runs.
 
         Raises:
-            CandidateTimeout, ReferenceTimeout: none are.
+            ProblemError, CandidateTimeout: none are, of the reference or the candidate.
         """
         self._advance()
         remaining = {name: limit - self._spent[name] for name, limit in self._limits.items()}
         if remaining["reference"] <= 0:
-            raise ReferenceTimeout(self._limits["reference"])
+            raise ProblemError(f"the reference was not done after {self._limits['reference']:g} s")
         if self.whose == "none":
             return _NO_LIMIT_S
         if remaining[self.whose] <= 0:
@@ -98,19 +90,16 @@ class TimeLimits:
         return remaining[self.whose]
 
     def _advance(self) -> None:
-        now = time.monotonic()
-        stopped = self._stopped_s()
-        idle = stopped - self._stopped_before if self.whose in ("candidate", "tuning") else 0.0
-        self._stopped_before = stopped
-        self._spent[self.whose] += max(now - self._since - idle, 0.0)
-        if self._waited_s is not None:
-            waited_s = self._waited_s()
-            if self.whose == "none":
-                self._spent["reference"] += max(now - self._since - (waited_s - self._waited_before), 0.0)
-            self._waited_before = waited_s
+        now, stopped_s, waited_s = time.monotonic(), self._stopped_s(), self._waited_s()
+        passed_s, charged, free_s = now - self._since, self.whose, 0.0
+        if self.whose == "none":
+            charged, free_s = "reference", waited_s - self._waited_before
+        elif self.whose != "reference":
+            free_s = stopped_s - self._stopped_before
+        self._spent[charged] += max(passed_s - free_s, 0.0)
         name = {"none": "lock", "tuning": "tuning"}.get(self.whose, self.stage.value)
-        self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + now - self._since
-        self._since = now
+        self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + passed_s
+        self._since, self._stopped_before, self._waited_before = now, stopped_s, waited_s
 
 
 class Lost(Exception):
@@ -134,6 +123,7 @@ class ContextLost(Lost):
         self.final = final
 
 
+@dataclass(eq=False)
 class Attempts:
     """The attempts at one job: ``while attempts.another(): with attempts.attempt() as alone: ...``.
 
@@ -141,43 +131,33 @@ class Attempts:
     that finds too little memory beside other jobs is made again, alone on the device, and does not count.
     """
 
-    def __init__(
-        self,
-        forks: ForkClient,
-        device: GpuLeases | None = None,
-        problem: str = "",
-        cancelled: threading.Event | None = None,
-        count: int = 2,
-    ) -> None:
-        """Make none yet; without ``device`` the job needs none.
+    forks: ForkClient
+    device: GpuLeases | None = None  # None for a job that needs no device
+    problem: str = ""  # what its need of memory depends on
+    cancelled: threading.Event = field(default_factory=threading.Event)  # ends the wait for the device
+    count: int = 2
+    lost: Lost | None = field(default=None, init=False)  # what ended the latest attempt
+    _most: int = field(default=0, init=False)
+    _generation: int | None = field(default=None, init=False)
+    _again_alone: bool = field(default=False, init=False)
 
-        ``problem`` is what the job's need of memory depends on, ``cancelled`` ends the wait for the device.
-        """
-        self.lost: Lost | None = None  # what ended the latest attempt, if not the fork server's death
-        self._forks = forks
-        self._device = device
-        self._problem = problem
-        self._cancelled = cancelled or threading.Event()
-        self._left = count
-        self._most = 2 * count
-        self._generation: int | None = None
-        self._again_alone = False
+    def __post_init__(self) -> None:
+        self._most = 2 * self.count
 
     @property
     def are_left(self) -> bool:
         """Return whether one is left after the present one."""
-        spent = self._generation == self._forks.generation
-        return self._left - spent > 0 and self._most > 0
+        spent = self._generation == self.forks.generation
+        return self.count - spent > 0 and self._most > 0
 
     def another(self) -> bool:
-        """Begin one, if one is left."""
         if self._again_alone:
             return True
         if not self.are_left:
             return False
-        self._left -= self._generation == self._forks.generation
+        self.count -= self._generation == self.forks.generation
         self._most -= 1
-        self._generation = self._forks.generation
+        self._generation = self.forks.generation
         return True
 
     @contextmanager
@@ -190,17 +170,17 @@ class Attempts:
         self.lost = None
         again, self._again_alone = self._again_alone, False
         claim: AbstractContextManager[bool] = nullcontext(False)
-        if self._device is not None:
-            claim = self._device.job(self._problem, self._cancelled, alone=again)
+        if self.device is not None:
+            claim = self.device.job(self.problem, self.cancelled, alone=again)
         try:
             with claim as alone:
                 try:
                     yield alone
                 except NotEnoughMemory:
-                    if alone or self._device is None:
+                    if alone or self.device is None:
                         raise
                     log.warning("there was too little memory beside others: the job is tried again alone")
-                    self._device.remember(self._problem)
+                    self.device.remember(self.problem)
                     self._again_alone = True
         except (Lost, ForkServerLost) as error:
             log.error("an attempt at a job ended early: %s", error)
@@ -254,7 +234,5 @@ def converse(
             else:
                 limits.switch(message["clock"], message["stage"])
                 message = None
-    except ReferenceTimeout as timeout:
-        raise ProblemError(f"the reference was not done after {timeout}") from None
     except (ChannelClosed, FrameError, LookupError, TypeError, ValueError) as error:
         raise ProcessLost(limits.whose, limits.stage) from error

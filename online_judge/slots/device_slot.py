@@ -8,7 +8,7 @@ import logging
 import math
 import secrets
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, Literal
 
 from adaexplore.core.errors import JudgeError, ProblemError
@@ -83,6 +83,7 @@ class _Played:
         return self.result.get("kind") == "candidate_gone"
 
 
+@dataclass(eq=False)
 class DeviceSlot:
     """One slot; its methods block and are called from one thread at a time.
 
@@ -90,41 +91,33 @@ class DeviceSlot:
     or its processes died twice in no one's time, and Cancelled.
     """
 
-    def __init__(
-        self,
-        fork_client: ForkClient,
-        device: Device,
-        settings: Settings,
-        leases: GpuLeases,
-        candidates: Pool,
-        evaluators: Pool,
-        known: CleanTimes,
-    ) -> None:
-        """Start nothing yet; leases, pools and known times are shared by all slots of the device."""
-        self.device = device
-        self.executes = device.kind == "cuda"  # else times mean nothing
-        self.stage_seconds: dict[str, float] = {}  # of the latest job
-        self._target = Target(device.hardware, f"cuda:{device.id}" if self.executes else "cpu", self.executes)
-        self._forks = fork_client
-        self._settings = settings
-        self._leases = leases
-        self._candidates = candidates
-        self._known = known
-        self._evaluators = Evaluators(device.kind, evaluators, leases)
-        leases.on_alone.append(self._evaluators.forget)
+    _forks: ForkClient
+    device: Device
+    _settings: Settings
+    # shared by all slots of the device:
+    _leases: GpuLeases
+    _candidates: Pool
+    evaluators: InitVar[Pool]
+    _known: CleanTimes
+    stage_seconds: dict[str, float] = field(default_factory=dict, init=False)  # of the latest job
+
+    def __post_init__(self, evaluators: Pool) -> None:
+        self.executes = self.device.kind == "cuda"  # else times mean nothing
+        name = f"cuda:{self.device.id}" if self.executes else "cpu"
+        self._target = Target(self.device.hardware, name, self.executes)
+        self._evaluators = Evaluators(self.device.kind, evaluators, self._leases)
+        self._leases.on_alone.append(self._evaluators.forget)
 
     def start(self) -> None:
         """Take an evaluator, so that the first job finds one; raises JudgeError if none can be started."""
         self._evaluators.start()
 
     def close(self) -> None:
-        """End the slot's evaluators."""
         self._evaluators.close()
 
     def evaluate(
         self, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
     ) -> Verdict:
-        """Judge one candidate."""
         query = self._query("evaluate", request, cancelled, recorded_ms=recorded_ms)
         attempts = self._attempts(query)
         while attempts.another():
@@ -163,7 +156,6 @@ class DeviceSlot:
         return None
 
     def profile(self, request: EvaluationRequest, cancelled: threading.Event) -> ProfileReport:
-        """Find out where a candidate spends its time."""
         if not self.executes:
             return profile_report.without_gpu()
         query = self._query("profile", request, cancelled)

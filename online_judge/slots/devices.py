@@ -41,7 +41,6 @@ class Machine:
 
     @property
     def hardware(self) -> str:
-        """Return the first device's name."""
         return self.devices[0].hardware if self.devices else "none"
 
 

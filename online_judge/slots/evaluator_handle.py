@@ -6,6 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from adaexplore.core.identity import text_digest
@@ -41,7 +42,6 @@ class EvaluatorHandle:
 
     @property
     def stopped(self) -> bool:
-        """Return whether a signal has stopped it, so that it is of no use."""
         return self._process.stopped
 
     def attach(self, supervisor: int) -> None:
@@ -115,16 +115,16 @@ class EvaluatorHandle:
         return None
 
 
+@dataclass(eq=False)
 class Evaluators:
     """A slot's evaluators, one for each of the latest references."""
 
-    def __init__(self, kind: DeviceKind, pool: Pool, leases: GpuLeases) -> None:
-        """Start with none; new ones are taken from ``pool``."""
-        self._most = _KEPT[kind]
-        self._pool = pool
-        self._leases = leases
-        self._of: OrderedDict[str, EvaluatorHandle] = OrderedDict()  # by reference, the latest last
-        self._unused: EvaluatorHandle | None = None
+    _kind: DeviceKind
+    _pool: Pool
+    _leases: GpuLeases
+    # by reference, the latest last
+    _of: OrderedDict[str, EvaluatorHandle] = field(default_factory=OrderedDict, init=False)
+    _unused: EvaluatorHandle | None = field(default=None, init=False)
 
     def start(self) -> None:
         """Take the one that serves the first reference; raises JudgeError if none can be started."""
@@ -140,7 +140,7 @@ class Evaluators:
             known.end()
             known = None
         self._of[key] = known = known or self._take(cancelled)
-        while len(self._of) > self._most:
+        while len(self._of) > _KEPT[self._kind]:
             _, oldest = self._of.popitem(last=False)
             threading.Thread(target=oldest.end, name="end-evaluator", daemon=True).start()
         return known
@@ -151,7 +151,6 @@ class Evaluators:
             self._of.popitem()[1].end()
 
     def close(self) -> None:
-        """End all."""
         self.forget()
         if self._unused is not None:
             self._unused.end()
