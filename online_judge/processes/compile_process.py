@@ -32,11 +32,7 @@ from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec
 
 _MODULE = "candidate"
 # imported when torch first works out a shape in Python, which takes over a second
-_USED_LATER = (
-    "torch._dynamo",
-    "torch.fx.experimental.symbolic_shapes",
-    "triton.compiler.code_generator",
-)
+_USED_LATER = ("torch._dynamo", "torch.fx.experimental.symbolic_shapes", "triton.compiler.code_generator")
 
 
 class CompileProcess:

@@ -26,11 +26,7 @@ log = logging.getLogger(__name__)
 _BUILD_S = 120.0
 _DRIVERS = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg")
 _ARCHITECTURES = (80, 86, 89, 90, 100)
-_MODULES = (
-    "triton.compiler.code_generator",
-    "triton.experimental.gluon",
-    "triton.language.extra.libdevice",
-)
+_MODULES = ("triton.compiler.code_generator", "triton.experimental.gluon", "triton.language.extra.libdevice")
 
 
 def has_driver() -> bool:

@@ -20,10 +20,10 @@ from adaexplore.core.wire import (
 from online_judge.common import printable
 from online_judge.processes.gpu_lease import Cancelled
 from online_judge.queue.cache import Question
-from online_judge.queue.job import Request
 from online_judge.queue.metrics import Metrics
 from online_judge.settings import Settings
 from online_judge.slots import baselines, jobs
+from online_judge.slots.device_slot import Request
 from online_judge.slots.devices import Machine
 from online_judge.slots.jobs import EvaluationJob, Finding, Slot
 

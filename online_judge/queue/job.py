@@ -11,20 +11,11 @@ import uuid
 from dataclasses import dataclass, field
 
 from adaexplore.core.verdict import Verdict
-from adaexplore.core.wire import (
-    EvaluationRequest,
-    JobAnswer,
-    JobKind,
-    JobRequest,
-    JobState,
-    JobVerdict,
-    ProblemRequest,
-)
+from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobKind, JobRequest, JobState, JobVerdict
 from online_judge.common.tokens import Caller
 from online_judge.queue.cache import Question
+from online_judge.slots.device_slot import Request
 from online_judge.slots.jobs import Finding
-
-Request = EvaluationRequest | ProblemRequest
 
 
 @dataclass(eq=False)
@@ -98,12 +89,7 @@ class Job:
         return 0.0 if started_at is None else max(started_at - self.created, 0.0)
 
     def answer_of(
-        self,
-        state: JobState,
-        *,
-        found: Finding | None = None,
-        error: str | None = None,
-        cached: bool = False,
+        self, state: JobState, *, found: Finding | None = None, error: str | None = None, cached: bool = False
     ) -> JobAnswer:
         """Return the answer for a client if the job ends in this state now."""
         verdict = report = None

@@ -48,6 +48,7 @@ from online_judge.verdict.assemble import ProcessEnd, Target
 
 log = logging.getLogger(__name__)
 
+Request = EvaluationRequest | ProblemRequest
 Operation = Literal["evaluate", "sweep", "profile", "problem"]
 
 
@@ -60,7 +61,7 @@ class _Query:
     """What an evaluator is asked: the problem, the candidate's time if there is one, and ``more``."""
 
     op: Operation
-    request: EvaluationRequest | ProblemRequest
+    request: Request
     limit_s: int
     cancelled: threading.Event
     more: dict[str, Any]
@@ -173,9 +174,7 @@ class DeviceSlot:
         self._require_harmless_reference(query, attempts.lost)
         raise JudgeError("the judge's own processes failed twice at this profile; try again")
 
-    def check_problem(
-        self, request: EvaluationRequest | ProblemRequest, cancelled: threading.Event
-    ) -> ProblemReport:
+    def check_problem(self, request: Request, cancelled: threading.Event) -> ProblemReport:
         """Load the reference and run it once, or several times for a thorough look; report if it fails."""
         thorough = isinstance(request, ProblemRequest) and request.thorough
         query = self._query("problem", request, cancelled)
@@ -198,13 +197,7 @@ class DeviceSlot:
         self._raise_for_lost(attempts.lost)
         raise JudgeError("the judge's own processes died twice before they ran the reference; try again")
 
-    def _query(
-        self,
-        op: Operation,
-        request: EvaluationRequest | ProblemRequest,
-        cancelled: threading.Event,
-        **more: Any,
-    ) -> _Query:
+    def _query(self, op: Operation, request: Request, cancelled: threading.Event, **more: Any) -> _Query:
         cap_s = self._settings.runtime_timeout_s
         return _Query(op, request, min(request.timeout or cap_s, cap_s), cancelled, more)
 
@@ -309,9 +302,9 @@ class DeviceSlot:
         candidate: ProcessHandle | None = None,
     ) -> dict[str, Any]:
         """Have the evaluator do a job, with a candidate process or none; one that fails at it is ended."""
-        limits = TimeLimits(query.limit_s, self._leases.stopped_s, evaluator.waited_s)
+        limits = TimeLimits(query.limit_s, self._leases.stopped_s, evaluator.leases.waited_s)
         self.stage_seconds = limits.stage_seconds
-        evaluator.attach(candidate.supervisor if candidate is not None else 0)
+        evaluator.leases.supervisor = candidate.supervisor if candidate is not None else 0
         fds = [candidate.connection.fileno()] if candidate is not None else []
         try:
             return converse(evaluator, order, fds, limits, query.cancelled)
@@ -344,7 +337,7 @@ class DeviceSlot:
         raise final
 
 
-def _problem_of(request: EvaluationRequest | ProblemRequest, *, thorough: bool = False) -> ProblemRequest:
+def _problem_of(request: Request, *, thorough: bool = False) -> ProblemRequest:
     return ProblemRequest(
         original_model_src=request.original_model_src,
         dtype_str=request.dtype_str,

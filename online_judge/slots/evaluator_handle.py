@@ -31,7 +31,7 @@ class EvaluatorHandle:
         """Take over a process that is ready; the leases that it asks for are taken from ``leases``."""
         self._process = process
         self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
-        self._leases = EvaluatorLeases(leases, self._channel.send_json)
+        self.leases = EvaluatorLeases(leases, self._channel.send_json)
         self._frozen: set[int] = set()
         self.ended = False
 
@@ -44,17 +44,9 @@ class EvaluatorHandle:
     def stopped(self) -> bool:
         return self._process.stopped
 
-    def attach(self, supervisor: int) -> None:
-        """Name the process id above the candidate of the next order; 0 if there is none."""
-        self._leases.supervisor = supervisor
-
     def order(self, order: dict[str, Any], fds: Sequence[int]) -> None:
         """Send an order; raises ChannelClosed if it is gone."""
         self._channel.send_json(order, fds)
-
-    def waited_s(self) -> float:
-        """Return the seconds for which it has waited for leases so far."""
-        return self._leases.waited_s()
 
     def hear(self, timeout_s: float) -> dict[str, Any] | None:
         """Return its next message; None if none comes or it is about leases, which are handled here.
@@ -71,7 +63,7 @@ class EvaluatorHandle:
             raise ChannelClosed(str(error)) from error
         if "lease" not in message:
             return message
-        self._leases.obey(message)
+        self.leases.obey(message)
         return None
 
     def settle(self) -> dict[str, Any] | None:
@@ -99,7 +91,7 @@ class EvaluatorHandle:
         if not self.ended:
             self.ended = True
             self._process.end()
-            self._leases.close()
+            self.leases.close()
 
     def _await(self, key: str) -> dict[str, Any] | None:
         """Read until a message with ``key``; end it if none comes in time."""

@@ -7,17 +7,10 @@ from dataclasses import dataclass
 
 from adaexplore.core.tunables import TUNABLES
 from adaexplore.core.verdict import Verdict
-from adaexplore.core.wire import (
-    CompileReport,
-    EvaluationRequest,
-    JobKind,
-    ProblemReport,
-    ProblemRequest,
-    ProfileReport,
-)
+from adaexplore.core.wire import CompileReport, EvaluationRequest, JobKind, ProblemReport, ProfileReport
 from online_judge.slots.compile_slot import CompileSlot
 from online_judge.slots.config_sweep import evaluate_tuned
-from online_judge.slots.device_slot import DeviceSlot
+from online_judge.slots.device_slot import DeviceSlot, Request
 
 Slot = DeviceSlot | CompileSlot
 Finding = Verdict | ProblemReport | CompileReport | ProfileReport
@@ -28,7 +21,7 @@ class EvaluationJob:
     """One job; ``recorded_ms`` is a reference time to use instead of a measured one."""
 
     kind: JobKind
-    request: EvaluationRequest | ProblemRequest
+    request: Request
     recorded_ms: float | None = None
 
 
