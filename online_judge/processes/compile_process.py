@@ -14,6 +14,7 @@ import os
 import socket
 import sys
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -35,15 +36,18 @@ _MODULE = "candidate"
 _USED_LATER = ("torch._dynamo", "torch.fx.experimental.symbolic_shapes", "triton.compiler.code_generator")
 
 
+@dataclass(eq=False)
 class CompileProcess:
     """Calls one candidate once, with every launch compiled and none executed."""
 
-    def __init__(self, channel: Channel, spec: ProcessSpec, dataless: DatalessTensors) -> None:
-        self._channel = channel
-        self._spec = spec
-        self._dataless = dataless
-        self._file = str(Path(spec.folder) / CANDIDATE_FILE)
-        self._stage: Stage | None = None
+    _channel: Channel
+    _spec: ProcessSpec
+    _dataless: DatalessTensors
+    _stage: Stage = Stage.LOAD
+
+    @property
+    def _file(self) -> str:
+        return os.path.join(self._spec.folder, CANDIDATE_FILE)
 
     def play(self) -> None:
         """Wait for the job, do it and report its result."""
@@ -64,7 +68,7 @@ class CompileProcess:
         except ChannelClosed:
             raise
         except BaseException as error:  # noqa: BLE001 - sys.exit in a candidate is its failure too
-            outcome = classification.describe(error, self._stage or Stage.LOAD, self._file, cuda=False)
+            outcome = classification.describe(error, self._stage, self._file, cuda=False)
         self._channel.send_json({"end": {} if outcome is None else {"failed": outcome.to_json()}})
 
     def _reference(self, source: str, dtype: Any) -> tuple[Reference, list[Any]]:

@@ -82,10 +82,7 @@ class ForkClient:
         return self._fork({"op": "candidate", "spec": spec.to_json()}, [process_end, lifeline])
 
     def note_sandbox(self, sandbox: dict[str, Any], role: Role) -> None:
-        """Remember what is in force around processes of this role; warn, once, of what is missing.
-
-        Raises JudgeError if it is less than what is required.
-        """
+        """Remember what is in force around a process; raises JudgeError if it is less than required."""
         level, weak = read_back.level(sandbox), read_back.weaknesses(sandbox)
         if read_back.LEVELS.index(level) < read_back.LEVELS.index(self._required):
             name = "evaluator" if role == "evaluator" else "candidate"
@@ -98,7 +95,7 @@ class ForkClient:
             return
         self._sandbox = sandbox
         if weak and weak not in self._weaknesses:
-            self._weaknesses.add(weak)
+            self._weaknesses.add(weak)  # so that it is said once
             log.warning("the sandbox of candidates is incomplete on this machine: %s", ", ".join(weak))
 
     @property
@@ -119,10 +116,7 @@ class ForkClient:
         return self._starts + (process is not None and process.poll() is not None)
 
     def gpus(self) -> list[tuple[str, str]]:
-        """Ask a child that may touch CUDA for name and architecture (``sm_NN``) of the CUDA devices.
-
-        Raises JudgeError if the child does not answer.
-        """
+        """Ask a child that may touch CUDA for name and architecture (``sm_NN``) of the CUDA devices."""
         read, write = os.pipe()
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}

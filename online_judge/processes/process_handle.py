@@ -23,21 +23,13 @@ _OBITUARY_S = 1.0
 
 @dataclass(frozen=True)
 class Report:
-    """How a process ended, as its supervisor reports it.
+    """How a process ended, as its supervisor reports it."""
 
-    Attributes:
-        died: by a signal, or together with its supervisor.
-        how: in words that follow "the process ended".
-        log: the end of what it printed.
-        out_of_memory: the kernel killed one of its processes for want of memory.
-        orphans: processes of it that still ran although what started them had ended.
-    """
-
-    died: bool
-    how: str
-    log: str
-    out_of_memory: bool = False
-    orphans: int = 0
+    died: bool  # by a signal, or together with its supervisor
+    how: str  # in words that follow "the process ended"
+    log: str  # the end of what it printed
+    out_of_memory: bool = False  # the kernel killed one of its processes for want of memory
+    orphans: int = 0  # processes of it that still ran although what started them had ended
 
 
 @dataclass(eq=False)

@@ -81,8 +81,7 @@ class JobBoard:
     async def submit(self, job: Job) -> Job:
         """Accept a job, or find the caller's earlier one with the same idempotency key.
 
-        Raises:
-            KeyInUse, QueueFull, NoSuchDevice, JournalBroken: it is refused.
+        Raises KeyInUse, QueueFull, NoSuchDevice or JournalBroken if it is refused.
         """
         known = self._by_key.get((job.caller.owner, job.key)) if job.key is not None else None
         if known is None:

@@ -79,16 +79,13 @@ class Question:
 
 @dataclass(eq=False)
 class ResultCache:
-    """Passed verdicts by program, failed ones by text, because their feedback names lines of it.
-
-    Trouble with the store is a miss.
-    """
+    """Passed verdicts by program, failed ones by text, because their feedback names lines of it."""
 
     _store: Store
     _metrics: Metrics
 
     async def get(self, question: Question) -> Known | None:
-        """Return the known verdict or profile; None if there is none or its row cannot be read."""
+        """Return the known verdict or profile; None if there is none or it cannot be read."""
         try:
             found = await self._read(question)
         except sqlite3.Error as error:

@@ -45,11 +45,7 @@ class Evaluations:
     metrics: Metrics
 
     def device_of(self, kind: JobKind, request: Request) -> int | None:
-        """Return the device that a job is bound to; None for any.
-
-        Raises:
-            NoSuchDevice: it is not here.
-        """
+        """Return the device that a job is bound to, None for any; raises NoSuchDevice."""
         known = [each.id for each in self.machine.devices]
         if not known or kind == "compile":
             return None
@@ -72,10 +68,9 @@ class Evaluations:
         return Question.of(request, self._recorded_ms(request), [*sorted(hardware), *versions], kind)
 
     def answer_at_once(self, kind: JobKind, request: Request) -> Finding | ProblemError | None:
-        """Return the outcome for a source above ``MAX_SOURCE_BYTES``; None where all sources fit.
+        """Return the outcome for a source above ``MAX_SOURCE_BYTES``; None if all sources fit.
 
-        Such a source would keep a slot from other clients: on one core, to parse and import it takes about
-        4 s for 256 KiB of short statements and 17 s for 1 MiB.
+        To parse and import short statements takes one core about 4 s for 256 KiB and 17 s for 1 MiB.
         """
         why = self._too_large("reference", request.original_model_src)
         if why is not None:
@@ -89,12 +84,11 @@ class Evaluations:
         why = self._too_large("candidate", request.custom_model_src)
         if why is None:
             return None
-        status = Status.LOAD.value
-        self.metrics.evaluated(kind, status)
+        self.metrics.evaluated(kind, Status.LOAD.value)
         if kind == "compile":
-            return CompileReport(ok=False, status=status, message=why, error_name=_TOO_LARGE)
+            return CompileReport(ok=False, status=Status.LOAD.value, message=why, error_name=_TOO_LARGE)
         if kind == "profile":
-            return ProfileReport(status=status, profile=None, message=why)
+            return ProfileReport(status=Status.LOAD.value, profile=None, message=why)
         metadata = {
             "hardware": self.machine.hardware,
             "device": self._device_kind,

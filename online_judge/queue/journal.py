@@ -24,10 +24,7 @@ _PROBE_S = 1.0
 
 
 class Journal:
-    """Reads and writes the jobs of v2; every method returns when its change is on disk.
-
-    Jobs of v1 are not written.
-    """
+    """Reads and writes the jobs of v2, none of v1; a method returns when its change is on disk."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -129,11 +126,7 @@ def _job(
     body: str | None,
     answer: str | None,
 ) -> Job:
-    """Return the job of a row.
-
-    Raises:
-        ValueError, TypeError, RecursionError: a column cannot be read, whatever its declared type.
-    """
+    """Return the job of a row, or raise ValueError, TypeError or RecursionError: columns have any type."""
     if not all(map(_is_plain, (job_id, owner, digest, "" if key is None else key))):
         raise ValueError("id, owner, key and digest must be text")
     if kind not in get_args(JobKind) or not isinstance(starts, int):

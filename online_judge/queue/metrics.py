@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from adaexplore.core.wire import QueueStatus
 
-_PREFIX = "adaexplore_judge_"
+_NAMESPACE = "adaexplore_judge"
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
 
@@ -18,45 +18,45 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        new = partial(Counter, registry=self._registry)
-        gauge = partial(Gauge, registry=self._registry)
-        self._evaluations = new(
-            f"{_PREFIX}evaluations", "Finished evaluations of either protocol", ["kind", "status"]
+        counter = partial(Counter, namespace=_NAMESPACE, registry=self._registry)
+        gauge = partial(Gauge, namespace=_NAMESPACE, registry=self._registry)
+        self._evaluations = counter(
+            "evaluations", "Finished evaluations of either protocol", ["kind", "status"]
         )
         self._stages = Histogram(
-            f"{_PREFIX}stage_seconds",
+            "stage_seconds",
             "Time per stage of an evaluation, waiting in the queue included",
             ["stage"],
+            namespace=_NAMESPACE,
             buckets=_SECONDS,
             registry=self._registry,
         )
-        self._cache = new(
-            f"{_PREFIX}cache_lookups",
+        self._cache = counter(
+            "cache_lookups",
             "Jobs by what the result cache had: hit, miss, or joined to an identical job on its way",
             ["result"],
         )
-        self._infra = new(f"{_PREFIX}infra_errors", "Evaluations that the judge itself failed")
-        self._slot_held = new(
-            f"{_PREFIX}slot_held_seconds",
-            "Time in which a device was held exclusively, to time something",
-            ["device"],
+        self._infra = counter("infra_errors", "Evaluations that the judge itself failed")
+        self._slot_held = counter(
+            "slot_held_seconds", "Time in which a device was held exclusively, to time something", ["device"]
         )
-        self._slot_gpu = new(
-            f"{_PREFIX}slot_gpu_seconds",
+        self._slot_gpu = counter(
+            "slot_gpu_seconds",
             "Part of it in which the device worked for a candidate or its baseline",
             ["device"],
         )
-        self._flags = new(f"{_PREFIX}integrity_flags", "Verdicts that carry a flag", ["flag"])
-        self._drift = new(
-            f"{_PREFIX}baseline_drifts",
+        self._flags = counter("integrity_flags", "Verdicts that carry a flag", ["flag"])
+        self._drift = counter(
+            "baseline_drifts",
             "Baselines that were measured again and had changed by more than they may",
             ["device"],
         )
-        self._queued = gauge(f"{_PREFIX}queue_depth", "Waiting evaluations")
-        self._oldest = gauge(f"{_PREFIX}queue_oldest_seconds", "Age of the longest waiting")
-        self._running = gauge(f"{_PREFIX}busy_slots", "Running evaluations")
-        self._jobs = gauge(f"{_PREFIX}jobs", "Known jobs of protocol v2 by state", ["state"])
-        self._ready = gauge(f"{_PREFIX}armed_players", "Processes that wait for a candidate", ["device"])
+        self._queued = gauge("queue_depth", "Waiting evaluations")
+        self._oldest = gauge("queue_oldest_seconds", "Age of the longest waiting")
+        self._running = gauge("busy_slots", "Running evaluations")
+        self._jobs = gauge("jobs", "Known jobs of protocol v2 by state", ["state"])
+        waiting = "Processes that wait for a candidate"
+        self._ready = Gauge("adaexplore_judge_armed_players", waiting, ["device"], registry=self._registry)
         for result in ("hit", "miss", "joined"):
             self._cache.labels(result)
 

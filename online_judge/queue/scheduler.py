@@ -72,7 +72,7 @@ class Scheduler:
             max_queue_size: jobs that may wait per device, and for the compile slots.
             run: does a job on a slot; blocks.
             pinned: whether each job names its device; else any device takes any job.
-            compile_slots: slots for jobs of kind ``compile``.
+            compile_slots: for jobs of kind ``compile``.
         """
         self._max_queue_size = max_queue_size
         self._run = run
@@ -113,10 +113,8 @@ class Scheduler:
     def submit(self, job: Job, *, accepted_before: bool = False) -> None:
         """Queue a job, or let it share the evaluation of an identical one; the higher priority holds.
 
-        One that was accepted before is taken even if the queue is full.
-
-        Raises:
-            QueueFull: no slot is free and as many wait as may, in all or of this client.
+        Raises QueueFull, but not for one that was accepted before, if no slot is free and as many wait as
+        may, in all or of this client.
         """
         group = self._group(job)
         if not accepted_before:
@@ -143,10 +141,7 @@ class Scheduler:
         group.wake.set()
 
     def withdraw(self, job: Job) -> bool:
-        """Take a job back; the last job of an evaluation cancels it.
-
-        Return whether the evaluation was cancelled and still runs, until the leader's ``ended``.
-        """
+        """Take a job back; the last one of an evaluation cancels it. Return whether that still runs then."""
         leader, group = job.leader, self._group(job)
         if job not in leader.sharers or leader.ended.is_set():
             return False

@@ -63,8 +63,7 @@ class Store:
     def __init__(self, path: Path | None) -> None:
         """Open or make the file; None keeps everything in memory.
 
-        Raises:
-            ConfigError: it cannot be opened, another judge has it, or it has another layout.
+        Raises ConfigError if it cannot be opened, another judge has it, or it has another layout.
         """
         self._lock = -1
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="store")
@@ -82,11 +81,7 @@ class Store:
             raise
 
     async def execute(self, *statements: Statement) -> list[tuple[Any, ...]]:
-        """Execute one transaction; return the rows of its last statement.
-
-        Raises:
-            sqlite3.Error: it failed and nothing of it is kept.
-        """
+        """Execute one transaction, all or nothing of it; return the rows of its last statement."""
 
         def transact() -> list[tuple[Any, ...]]:
             with self._connection:

@@ -38,10 +38,7 @@ _MAX_READY = 2
 def compile_slots(
     fork_client: ForkClient, settings: Settings, compile_target: str, cores: tuple[int, ...] = ()
 ) -> list[CompileSlot]:
-    """Make as many slots as the settings or the cores say; their shared processes begin to get ready.
-
-    The processes run on ``cores``, or on any.
-    """
+    """Make as many slots as the settings or the cores say; their shared processes, on ``cores``, start."""
     count = settings.compile_slots or max(1, (os.cpu_count() or 1) // 4)
     ready = _MAX_READY if settings.armed_players is None else settings.armed_players
     spec = ProcessSpec("", "cpu", "", compile_target, role="compiler", cores=cores)
@@ -68,10 +65,7 @@ class CompileSlot:
     def compile(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
         """Load and call a candidate once on tensors without data, each launch compiled and none executed.
 
-        Raises:
-            ProblemError: the reference fails.
-            JudgeError: the judge's own processes died twice.
-            Cancelled: ``cancelled`` was set.
+        Raises as :func:`online_judge.slots.jobs.run` does.
         """
         attempts = Attempts(self._forks)
         while attempts.another():

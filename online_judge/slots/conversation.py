@@ -76,8 +76,7 @@ class TimeLimits:
     def remaining_s(self) -> float:
         """Return the seconds that are left of the time that runs.
 
-        Raises:
-            ProblemError, CandidateTimeout: none are, of the reference or the candidate.
+        If none are, raises ProblemError for the reference and CandidateTimeout for the candidate.
         """
         self._advance()
         remaining = {name: limit - self._spent[name] for name, limit in self._limits.items()}

@@ -88,8 +88,7 @@ class _Played:
 class DeviceSlot:
     """One slot; its methods block and are called from one thread at a time.
 
-    Those that evaluate raise ProblemError if the reference fails, JudgeError if the judge's own code raised
-    or its processes died twice in no one's time, and Cancelled.
+    They raise as :func:`online_judge.slots.jobs.run` does.
     """
 
     _forks: ForkClient

@@ -24,10 +24,7 @@ _SPARE_EVALUATORS = {"cpu": 1, "cuda": 2}
 class DeviceWorker:
     """Owns a device's leases, waiting processes, known reference times and slots.
 
-    Attributes:
-        device: what it owns.
-        candidates: the candidate processes that wait for a candidate.
-        slots: what jobs run in, see :func:`online_judge.slots.jobs.run`.
+    Jobs run in its slots, see :func:`online_judge.slots.jobs.run`.
     """
 
     def __init__(self, fork_client: ForkClient, device: Device, settings: Settings) -> None:
@@ -62,10 +59,7 @@ class DeviceWorker:
         )
 
     def start(self) -> None:
-        """Make the processes ready; return when each slot has its first evaluator.
-
-        Raises JudgeError if none can be started.
-        """
+        """Make the processes ready; return when each slot has its first evaluator, or raise JudgeError."""
         self.candidates.fill()
         self._evaluators.fill()
         with ThreadPoolExecutor(len(self.slots)) as threads:

@@ -45,10 +45,7 @@ class Machine:
 
 
 def find(fork_client: ForkClient, settings: Settings) -> Machine:
-    """Look for GPUs, unless ``JUDGE_DEVICE`` is ``cpu``.
-
-    Raises ConfigError if ``AVAILABLE_GPUS`` names a device that is not there.
-    """
+    """Look for devices; raises ConfigError if ``AVAILABLE_GPUS`` names one that is not there."""
     gpus = [] if settings.judge_device == "cpu" else fork_client.gpus()
     if not gpus and settings.judge_device == "cuda":
         log.error("JUDGE_DEVICE is cuda but there is no CUDA device: evaluations are refused")

@@ -49,10 +49,7 @@ class EvaluatorHandle:
         self._channel.send_json(order, fds)
 
     def hear(self, timeout_s: float) -> dict[str, Any] | None:
-        """Return its next message; None if none comes or it is about leases, which are handled here.
-
-        Raises ChannelClosed if it is gone, or what it sends is no message.
-        """
+        """Return its next message; None if none comes or it is about leases, which are handled here."""
         if self.ended:
             raise ChannelClosed("it was ended")
         if not is_readable(timeout_s, self._channel):
@@ -72,10 +69,7 @@ class EvaluatorHandle:
         return None if message is None else message["result"]
 
     def rest(self) -> None:
-        """Have it free what it shared with a process that is gone, and stop it until the next order.
-
-        So threads that a reference left in it disturb no one.
-        """
+        """Have it free what it shared with a candidate, and stop all its threads until the next order."""
         if self.ended:
             return
         try:

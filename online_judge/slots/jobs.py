@@ -26,10 +26,10 @@ class EvaluationJob:
 
 
 def run(slot: Slot, job: EvaluationJob, cancelled: threading.Event) -> Finding:
-    """Do a job on a slot; a failing reference is the result of a ``problem``.
+    """Do a job on a slot.
 
     Raises:
-        ProblemError: the reference fails, in a job of another kind.
+        ProblemError: the reference fails; for a ``problem`` that is the result.
         JudgeError: the judge's own code raised, or its processes died twice in no one's time.
         Cancelled: ``cancelled`` was set.
     """
