@@ -48,7 +48,7 @@ class ForkClient:
         self._home_lock = -1
         self._numbers = itertools.count(1)
         self._weaknesses: set[tuple[str, ...]] = set()
-        self._sandbox: dict[str, Any] | None = None  # of the latest candidate
+        self._sandbox: dict[str, object] | None = None  # of the latest candidate
         self._evaluator_level: read_back.Level = "none"
 
     def start(self) -> None:
@@ -81,7 +81,7 @@ class ForkClient:
         """Fork a supervisor with its process; return the supervisor's process id."""
         return self._fork({"op": "candidate", "spec": spec.to_json()}, [process_end, lifeline])
 
-    def note_sandbox(self, sandbox: dict[str, Any], role: Role) -> None:
+    def note_sandbox(self, sandbox: dict[str, object], role: Role) -> None:
         """Remember what is in force around a process; raises JudgeError if it is less than required."""
         level, weak = read_back.level(sandbox), read_back.weaknesses(sandbox)
         if read_back.LEVELS.index(level) < read_back.LEVELS.index(self._required):
@@ -99,11 +99,11 @@ class ForkClient:
             log.warning("the sandbox of candidates is incomplete on this machine: %s", ", ".join(weak))
 
     @property
-    def in_force(self) -> dict[str, Any] | None:
+    def in_force(self) -> dict[str, object] | None:
         """Return the sandbox of the latest candidate as :meth:`around` does; None before the first."""
         return self.around(self._sandbox)
 
-    def around(self, sandbox: dict[str, Any] | None) -> dict[str, Any] | None:
+    def around(self, sandbox: dict[str, object] | None) -> dict[str, object] | None:
         """Return a candidate's sandbox with the evaluators' level, without what differs between processes."""
         if sandbox is None:
             return None
@@ -135,7 +135,7 @@ class ForkClient:
             return []
         return [(name, target) for name, target in json.loads(text)["gpus"]]
 
-    def _fork(self, order: dict[str, Any], fds: list[int]) -> int:
+    def _fork(self, order: dict[str, object], fds: list[int]) -> int:
         with self._lock:
             process, control = self._ensure()
             try:

@@ -190,7 +190,7 @@ class EvaluatorLeases:
     ``{"lease": "stopped_s"}``, answered by ``{"stopped_s": seconds}``. Any other ends all its leases.
     """
 
-    def __init__(self, device: GpuLeases, answer: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, device: GpuLeases, answer: Callable[[dict[str, object]], None]) -> None:
         """Take nothing yet; ``answer`` sends a message to the evaluator."""
         self.supervisor = 0  # process id above the candidate's; processes below it are stopped
         self._device = device

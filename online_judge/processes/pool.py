@@ -61,7 +61,7 @@ class Pool:
             self._refill()
 
     def take(self, cancelled: threading.Event, build_dir: str | None = None) -> ProcessHandle:
-        """Return a process, which is the caller's; its successor, or one with ``build_dir``, is started now.
+        """Return a process, which is the caller's from now on; one with ``build_dir`` is started now.
 
         Raises:
             Cancelled: ``cancelled`` was set before there was one.

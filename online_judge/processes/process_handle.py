@@ -40,7 +40,7 @@ class ProcessHandle:
     lifeline: socket.socket  # readable when its supervisor has reported its end
     supervisor: int  # process id of its supervisor
     folder: Path  # its private folder
-    _sandbox: dict[str, Any] | None = field(default=None, init=False)
+    _sandbox: dict[str, object] | None = field(default=None, init=False)
     _obituary: dict[str, Any] | None = field(default=None, init=False)
     _lost: bool = field(default=False, init=False)
 
@@ -54,7 +54,7 @@ class ProcessHandle:
         """Return whether a signal has stopped it."""
         return any(linux.is_stopped(child) for child in linux.children(self.supervisor))
 
-    def sandbox(self, timeout_s: float = 0.0) -> dict[str, Any] | None:
+    def sandbox(self, timeout_s: float = 0.0) -> dict[str, object] | None:
         """Return what is in force around it; None if the sandbox is not ready before the timeout."""
         if self._sandbox is None and self._obituary is None:
             self._hear(timeout_s)

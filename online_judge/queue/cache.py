@@ -8,7 +8,6 @@ import logging
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from adaexplore.core.identity import source_identity
 from adaexplore.core.tunables import TUNABLES
@@ -125,5 +124,5 @@ class ResultCache:
             log.error("a verdict cannot be cached: %s", error)
 
 
-def _hash(parts: list[Any]) -> str:
+def _hash(parts: list[object]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

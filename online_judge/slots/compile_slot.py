@@ -85,7 +85,7 @@ class CompileSlot:
         limit_s = min(request.timeout or cap_s, cap_s)
         limits = TimeLimits(limit_s)
         self.stage_seconds = limits.stage_seconds
-        order = {
+        order: dict[str, object] = {
             "reference": request.original_model_src,
             "source": request.custom_model_src,
             "dtype": request.dtype_str,
@@ -124,7 +124,7 @@ class _Compiler:
     def __init__(self, process: ProcessHandle) -> None:
         self._channel = Channel(process.connection, _ANSWER_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
 
-    def order(self, order: dict[str, Any], fds: Sequence[int]) -> None:
+    def order(self, order: dict[str, object], fds: Sequence[int]) -> None:
         self._channel.send_json(order, fds)
 
     def hear(self, timeout_s: float) -> dict[str, Any] | None:

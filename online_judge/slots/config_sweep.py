@@ -6,7 +6,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 from adaexplore.core.tunables import (
     Tunable,
@@ -116,7 +115,7 @@ def _sweep(
 
 def _account(
     tunables: tuple[Tunable, ...], tried: tuple[Values, ...], number: int, outcome: Swept, seconds: float
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return what a verdict reports of its sweep; milliseconds are those of the sweep."""
     reasons = Counter(outcome.failed.values()).most_common(3)
     return {
@@ -132,7 +131,7 @@ def _account(
     }
 
 
-def _with(verdict: Verdict, tuned: dict[str, Any]) -> Verdict:
+def _with(verdict: Verdict, tuned: dict[str, object]) -> Verdict:
     return verdict.model_copy(update={"metadata": verdict.metadata | {"tuned": tuned}})
 
 

@@ -193,7 +193,7 @@ class Peer(Protocol):
     def stopped(self) -> bool:
         """Whether a signal has stopped it, so that it is of no use."""
 
-    def order(self, order: dict[str, Any], fds: Sequence[int]) -> None:
+    def order(self, order: dict[str, object], fds: Sequence[int]) -> None:
         """Send it an order."""
 
     def hear(self, timeout_s: float) -> dict[str, Any] | None:
@@ -201,7 +201,7 @@ class Peer(Protocol):
 
 
 def converse(
-    peer: Peer, order: dict[str, Any], fds: Sequence[int], limits: TimeLimits, cancelled: threading.Event
+    peer: Peer, order: dict[str, object], fds: Sequence[int], limits: TimeLimits, cancelled: threading.Event
 ) -> dict[str, Any]:
     """Give a process an order and wait for its result.
 

@@ -64,7 +64,7 @@ class _Query:
     request: Request
     limit_s: int
     cancelled: threading.Event
-    more: dict[str, Any]
+    more: dict[str, object]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class _Played:
     result: dict[str, Any]  # the evaluator's; empty if the candidate's time was up
     timed_out: Stage | None  # the stage in which it was
     late: dict[str, Any]  # the evaluator's result after that
-    sandbox: dict[str, Any] | None
+    sandbox: dict[str, object] | None
 
     @property
     def gone(self) -> bool:
@@ -196,7 +196,7 @@ class DeviceSlot:
         self._raise_for_lost(attempts.lost)
         raise JudgeError("the judge's own processes died twice before they ran the reference; try again")
 
-    def _query(self, op: Operation, request: Request, cancelled: threading.Event, **more: Any) -> _Query:
+    def _query(self, op: Operation, request: Request, cancelled: threading.Event, **more: object) -> _Query:
         cap_s = self._settings.runtime_timeout_s
         return _Query(op, request, min(request.timeout or cap_s, cap_s), cancelled, more)
 
@@ -283,7 +283,7 @@ class DeviceSlot:
             raise JudgeError("the evaluator's result cannot be read") from error
         return assemble.evaluated(request, self._target, found, end)
 
-    def _order(self, query: _Query, *, alone: bool) -> dict[str, Any]:
+    def _order(self, query: _Query, *, alone: bool) -> dict[str, object]:
         words = f"{text_digest(query.request.original_model_src)}:{query.request.seed_num}".encode()
         return {
             "op": query.op,
@@ -297,7 +297,7 @@ class DeviceSlot:
         self,
         evaluator: EvaluatorHandle,
         query: _Query,
-        order: dict[str, Any],
+        order: dict[str, object],
         candidate: ProcessHandle | None = None,
     ) -> dict[str, Any]:
         """Have the evaluator do a job, with a candidate process or none; one that fails at it is ended."""

@@ -44,7 +44,7 @@ class EvaluatorHandle:
     def stopped(self) -> bool:
         return self._process.stopped
 
-    def order(self, order: dict[str, Any], fds: Sequence[int]) -> None:
+    def order(self, order: dict[str, object], fds: Sequence[int]) -> None:
         """Send an order; raises ChannelClosed if it is gone."""
         self._channel.send_json(order, fds)
 
