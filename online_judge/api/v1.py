@@ -23,8 +23,9 @@ from online_judge.api.openapi import SERVICE, TURN, DeviceHealth, Health, Root, 
 from online_judge.common.events import tell
 from online_judge.processes.gpu_lease import Cancelled
 from online_judge.queue.board import REFERENCE_FAILED
-from online_judge.queue.job import Finding, Job
+from online_judge.queue.job import Job
 from online_judge.slots import devices
+from online_judge.slots.jobs import Finding
 
 CLIENT_CLOSED = 499
 _LOOK_S = 0.5

@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -23,26 +22,6 @@ _COMPILERS = {
 _COMPILE_WORKER = "/torch/_inductor/compile_worker/"
 
 
-@dataclass(frozen=True)
-class _Tasks:
-    """Names of this process's threads by the id that Python knows, and processes below it."""
-
-    threads: dict[int, str]
-    processes: frozenset[int]
-
-    @classmethod
-    def take(cls) -> _Tasks:
-        """Read both from ``/proc``, which may be that of an outer process namespace."""
-        threads = {}
-        for entry in os.listdir("/proc/self/task"):
-            with contextlib.suppress(OSError):  # the thread has exited
-                text = Path("/proc/self/task", entry, "status").read_text()
-                status = dict(line.partition(":\t")[::2] for line in text.splitlines())
-                threads[int(status.get("NSpid", entry).split()[-1])] = status["Name"]
-        below = linux.descendants(int(os.readlink("/proc/self")))
-        return cls(threads, frozenset(below))
-
-
 class Background:
     """Finds work beside the main thread: make it before the candidate is loaded, ask it after a call.
 
@@ -52,11 +31,14 @@ class Background:
 
     def __init__(self) -> None:
         self._here = set(sys._current_frames())
-        self.settled: _Tasks | None = None
+        self._threads: dict[int, str] = {}
+        self._processes: set[int] = set()
+        self.settled = False
 
     def settle(self) -> None:
         """Accept what runs now, after the second call."""
-        self.settled = _Tasks.take()
+        self._threads, self._processes = _native_threads(), _processes_below()
+        self.settled = True
 
     def found(self) -> list[str]:
         """Return one line for each thing at work; ask directly after a call, before waiting for it."""
@@ -66,22 +48,36 @@ class Background:
             for ident, frame in sys._current_frames().items()
             if ident not in self._here and ident != threading.get_ident() and (place := _work(frame))
         ]
-        return lines + ([] if self.settled is None else _new_since(self.settled))
+        return lines + (self._new() if self.settled else [])
+
+    def _new(self) -> list[str]:
+        """Return one line for each native thread and process that is new and no library's."""
+        threads, processes = _native_threads(), _processes_below()
+        known = {thread.native_id for thread in threading.enumerate()} | self._threads.keys()
+        return [
+            f"native thread {name} is new since an earlier call"
+            for ident, name in threads.items()
+            if ident not in known and not name.startswith(_LIBRARY_THREADS)
+        ] + [
+            f"process {linux.process_name(pid)} is new since an earlier call"
+            for pid in sorted(processes - self._processes)
+            if linux.is_running(pid) and not _compiles(pid)
+        ]
 
 
-def _new_since(settled: _Tasks) -> list[str]:
-    """Return one line for each native thread and process that is new and no library's."""
-    now = _Tasks.take()
-    known = {thread.native_id for thread in threading.enumerate()} | settled.threads.keys()
-    return [
-        f"native thread {name} is new since an earlier call"
-        for ident, name in now.threads.items()
-        if ident not in known and not name.startswith(_LIBRARY_THREADS)
-    ] + [
-        f"process {linux.process_name(pid)} is new since an earlier call"
-        for pid in sorted(now.processes - settled.processes)
-        if linux.is_running(pid) and not _compiles(pid)
-    ]
+def _native_threads() -> dict[int, str]:
+    """Return names of this process's threads by the id that Python knows; ``/proc`` may be an outer one's."""
+    threads = {}
+    for entry in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError):  # the thread has exited
+            text = Path("/proc/self/task", entry, "status").read_text()
+            status = dict(line.partition(":\t")[::2] for line in text.splitlines())
+            threads[int(status.get("NSpid", entry).split()[-1])] = status["Name"]
+    return threads
+
+
+def _processes_below() -> set[int]:
+    return set(linux.descendants(int(os.readlink("/proc/self"))))
 
 
 def _compiles(pid: int) -> bool:

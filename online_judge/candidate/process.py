@@ -34,7 +34,6 @@ from online_judge.sandbox import process_spec
 from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec
 
 MODULE = "candidate"
-_OK: dict[str, Any] = {}
 
 
 class CandidateProcess:
@@ -109,7 +108,7 @@ class CandidateProcess:
             is_empty = not order.source.strip()
             raise AttributeError(f"the source {'is empty' if is_empty else 'defines no class ModelNew'}")
         self._keep_switches()
-        return _OK
+        return {}
 
     def _begin(self, order: orders.Load | orders.Equip) -> None:
         """Apply what holds for the whole of this candidate, and note what it may change."""
@@ -274,7 +273,7 @@ class CandidateProcess:
         self._begin(order)
         folder = Path(self._spec.folder)
         self._config_sweep = ConfigSweep(folder, order, fds, self._stopwatch, cuda=self._cuda)
-        return _OK
+        return {}
 
     def _compete(
         self, order: orders.Enter | orders.Rate | orders.Choose, fds: list[int]
@@ -289,7 +288,7 @@ class CandidateProcess:
                 case orders.Choose():
                     self._model = self._config_sweep.chosen(order.number)
                     self._buffers = modules.buffers_of(self._model)
-                    return _OK
+                    return {}
         except ContextLost as lost:
             return lost.failure
 

@@ -101,7 +101,9 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
         try:
             if not tensors:
                 return self._make(func, args, named)
-            if not any(self._lacks_data(tensor) for tensor in tensors):
+            if not any(
+                _is_meta(each) or each.untyped_storage().data_ptr() in self._unknown for each in tensors
+            ):
                 if named.get("device") is not None:
                     named = {**named, "device": _real(named["device"])}
                 return func(*args, **named)
@@ -136,9 +138,6 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
             raise NotCheckedError(f"{func} cannot be worked out without values") from error
         self.forget(_written(func, _pytree.tree_unflatten(flat, form)))
         return _pytree.tree_map(lambda value: originals.get(id(value), value), result)
-
-    def _lacks_data(self, tensor: torch.Tensor) -> bool:
-        return _is_meta(tensor) or tensor.untyped_storage().data_ptr() in self._unknown
 
     def _device(self, tensor: torch.Tensor) -> torch.device:
         real: torch.device = _BASE.device.__get__(tensor)

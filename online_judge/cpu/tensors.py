@@ -72,10 +72,10 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
         self._marks = False
         tensor = torch.Tensor
         self._handlers: dict[Any, Callable[[Function, Args, Kwargs], Any]] = {
-            tensor.cuda: self._to_cuda,
+            tensor.cuda: lambda func, args, kwargs: args[0].clone() if is_host(args[0]) else args[0],
             tensor.cpu: self._to_cpu,
             tensor.to: self._to,
-            tensor.pin_memory: self._pin,
+            tensor.pin_memory: lambda func, args, kwargs: args[0],
             tensor.is_pinned: lambda func, args, kwargs: is_host(args[0]),
             tensor.data.__set__: self._set_data,
             torch._C._nn._parse_to: _unchanged,
@@ -106,9 +106,6 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
         host = self._marks and _only_host(args, named) if wanted is None else _is_cpu(wanted)
         return self._mark(result) if host and not any(result is arg for arg in args) else result
 
-    def _to_cuda(self, func: Function, args: Args, kwargs: Kwargs) -> Any:
-        return args[0].clone() if is_host(args[0]) else args[0]
-
     def _to_cpu(self, func: Function, args: Args, kwargs: Kwargs) -> Any:
         if is_host(args[0]) or _BASE.device.__get__(args[0]).type != "cpu":
             return func(*args, **kwargs)
@@ -138,9 +135,6 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
             self._mark(args[0])
         else:
             args[0].__dict__.pop(_MARK, None)
-
-    def _pin(self, func: Function, args: Args, kwargs: Kwargs) -> Any:
-        return args[0]
 
     def _type(self, func: Function, args: Args, kwargs: Kwargs) -> Any:
         tensor = args[0]

@@ -21,6 +21,11 @@ _RETURN_NONE = (
     "reset_peak_memory_stats", "reset_max_memory_allocated", "reset_max_memory_cached", "seed", "seed_all",
     "reset_accumulated_memory_stats", "set_per_process_memory_fraction", "set_rng_state", "set_rng_state_all",
 )  # fmt: skip
+_FIXED_PROPERTIES = {
+    "max_threads_per_block": 1024, "warp_size": 32, "regs_per_multiprocessor": 65536, "gcnArchName": "",
+    "shared_memory_per_block": 49152, "is_integrated": 0, "is_multi_gpu_board": 0, "uuid": "",
+    "clock_rate": 1_700_000, "memory_clock_rate": 2_600_000, "memory_bus_width": 5120,
+}  # fmt: skip
 
 
 def _constant(value: Any) -> Callable[..., Any]:
@@ -139,18 +144,8 @@ def _answers(model: GpuModel) -> dict[str, Any]:
         **{name: value for name, value in vars(model).items() if name != "capability"},
         major=major,
         minor=minor,
-        max_threads_per_block=1024,
-        warp_size=32,
-        regs_per_multiprocessor=65536,
-        shared_memory_per_block=49152,
+        **_FIXED_PROPERTIES,
         shared_memory_per_multiprocessor=model.shared_memory_per_block_optin + 1024,
-        is_integrated=0,
-        is_multi_gpu_board=0,
-        gcnArchName="",
-        uuid="",
-        clock_rate=1_700_000,
-        memory_clock_rate=2_600_000,
-        memory_bus_width=5120,
     )
     memory = ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved")
     return {

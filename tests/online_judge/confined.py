@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from online_judge.processes import supervisor
-from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed
@@ -125,8 +124,8 @@ def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
     theirs.close()
     supervisors.close()
     begin = time.perf_counter()
-    handle = ProcessHandle(lifeline, pid)
-    facts = handle.sandbox()
+    handle = ProcessHandle(ours, lifeline, pid, folder)
+    facts = handle.sandbox(PATIENCE_S)
     start_ms = 1e3 * (time.perf_counter() - begin)
     result = None
     try:
@@ -137,7 +136,7 @@ def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
     for victim in [pid, *linux.descendants(pid)]:
         if comm(victim) == wish.get("kill"):
             os.kill(victim, signal.SIGKILL)
-    report = handle.end(ForkClient(), seems_dead=result is None or "kill" in wish)
+    report = handle.end(seems_dead=result is None or "kill" in wish)
     os.waitpid(pid, 0)
     linux.kill_descendants()  # as a fork server does with what a killed supervisor leaves behind
     return {

@@ -165,7 +165,9 @@ class _Support:
             **dict.fromkeys(("range", "static_range"), _loop_range),
             "static_assert": _static_assert,
             "static_print": print,
-            **dict.fromkeys(("multiple_of", "max_contiguous", "max_constancy"), _hint),
+            **dict.fromkeys(
+                ("multiple_of", "max_contiguous", "max_constancy"), lambda value, *_, **__: value
+            ),
             "reduce": reductions.reduce,
             "associative_scan": reductions.associative_scan,
             "debug_barrier": lambda *_, **__: None,
@@ -221,10 +223,6 @@ def _loop_range(arg1: Any, arg2: Any = None, step: Any = None, **_: Any) -> rang
 def _static_assert(condition: Any, message: Any = "") -> None:
     if not condition:
         raise AssertionError(message)
-
-
-def _hint(value: Any, *_: Any, **__: Any) -> Any:
-    return value
 
 
 def _pointer_handles(converted: Any) -> Iterator[TensorHandle]:
