@@ -67,7 +67,7 @@ class Leases:
 
     @contextmanager
     def timing_memory(self) -> Iterator[None]:
-        """Be the only one that has memory for timing; to be asked for before the device itself."""
+        """Have memory for timing, as few have at a time; to be asked for before the device itself."""
         if self._has_timing_memory:
             yield
             return

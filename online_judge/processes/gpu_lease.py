@@ -32,6 +32,11 @@ Mode = Literal["shared", "exclusive", "timing_memory", "stoppable", "stopped"]
 _LOOK_S: Final = 0.25
 _REMEMBERED: Final = 8
 """Jobs of a problem that begin alone after one of them found too little memory."""
+_TIMINGS: Final = 3
+"""Jobs that have memory for timing: one is timed, the next has its inputs ready, the last is looked at.
+
+Each takes at most 30 % of what is free, see ``evaluator/timing/setup.py``.
+"""
 _MOST_TAKEN: Final = 8
 _SECONDS: Final = struct.Struct("d")
 
@@ -57,12 +62,12 @@ class GpuLeases:
         self.on_alone: list[Callable[[], object]] = []
         self._path = os.fspath(path)
         self._turnstile = f"{path}.turn"
-        self._memory = f"{path}.timing"
         self._account = f"{path}.stopped"  # seconds for which processes have been stopped so far
         self._registry = f"{path}.stoppable"  # a file for each process whose descendants may be stopped
-        for name in (self._path, self._turnstile, self._memory, self._account):
+        for name in (self._path, self._turnstile, self._account):
             _open(name).close()
         os.makedirs(self._registry, mode=0o700, exist_ok=True)
+        self._timings = threading.Semaphore(_TIMINGS)
         self._condition = threading.Condition()
         self._running = 0
         self._alone = False
@@ -131,7 +136,7 @@ class GpuLeases:
         begin = time.monotonic()
         with ExitStack() as lease:
             if mode == "timing_memory":
-                fcntl.flock(lease.enter_context(_open(self._memory)), fcntl.LOCK_EX)
+                lease.enter_context(self._timings)
             elif mode == "stopped":
                 lease.enter_context(linux.stopped_below(root))
             elif mode == "stoppable":

@@ -253,4 +253,5 @@ def _identity(job: Job) -> Hashable | None:
     """Return what jobs that may share an evaluation have in common; None for one that shares none."""
     if job.question is None or job.request is None:
         return None
-    return job.question.exact, job.request.timeout, job.device
+    best_so_far = getattr(job.request, "best_so_far", None)  # a timing may stop early because of it
+    return job.question.exact, job.request.timeout, job.device, best_so_far

@@ -143,34 +143,38 @@ def test_exclusive_user_does_not_give_way(leases: GpuLeases, evaluator: Evaluato
     other.die()
 
 
-def test_one_evaluator_at_a_time_has_timing_memory(leases: GpuLeases, evaluator: Evaluator) -> None:
-    other = Evaluator(leases)
+def test_three_evaluators_at_a_time_have_timing_memory(leases: GpuLeases, evaluator: Evaluator) -> None:
+    others = [Evaluator(leases) for _ in range(3)]
     got: list[str] = []
 
     def use() -> None:
-        with other.leases.timing_memory():
-            got.append("other")
-
-    thread = threading.Thread(target=use)
-    for _ in range(2):  # again, once it was returned
         with evaluator.leases.timing_memory():
+            got.append("fourth")
+
+    for other in others:
+        with other.leases.timing_memory():  # again, once it was returned
             pass
-    with evaluator.leases.timing_memory():
-        thread.start()
-        thread.join(0.2)
-        assert got == []
+    for other in others:
+        other.control.send_json({"lease": "take", "kind": "timing_memory"})
+        assert "granted" in other.control.receive_json()[0]
+    thread = threading.Thread(target=use)
+    thread.start()
+    thread.join(0.2)
+    assert got == []
+    others[1].die()
     thread.join(PATIENCE_S)
-    assert got == ["other"]
-    other.die()
+    assert got == ["fourth"]
+    for other in others:
+        other.die()
 
 
-@pytest.mark.parametrize("kind", ["exclusive", "shared", "timing_memory"])
+@pytest.mark.parametrize("kind", ["exclusive", "shared"])
 def test_leases_of_a_dead_evaluator_are_returned(leases: GpuLeases, evaluator: Evaluator, kind: str) -> None:
     dead = Evaluator(leases)
     dead.control.send_json({"lease": "take", "kind": kind})
     assert "granted" in dead.control.receive_json()[0]
     dead.die()
-    with evaluator.leases.timing_memory(), evaluator.leases.hold(exclusive=True) as hold:
+    with evaluator.leases.hold(exclusive=True) as hold:
         assert hold.waited_s < 5
 
 

@@ -391,6 +391,27 @@ def test_identical_job_does_not_join_a_finished_one() -> None:
     with_scheduler(slots(0), 10, body)
 
 
+def test_identical_job_with_another_best_so_far_is_done_anew() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        release = threading.Event()
+
+        def work(slot: FakeSlot, cancelled: threading.Event) -> None:
+            release.wait(10)
+
+        first = submit(scheduler, work)
+        same, other = (
+            Job("candidate", first.request, question=first.question),
+            Job("candidate", first.request.model_copy(update={"best_so_far": 2.0}), question=first.question),
+        )
+        for job in (same, other):
+            scheduler.submit(job)
+        assert (same.leader is first, other.leader is other) == (True, True)
+        release.set()
+        await result(other)
+
+    with_scheduler(slots(0), 10, body)
+
+
 def test_compile_jobs_wait_for_their_own_slots() -> None:
     async def serve() -> None:
         compile_slot, device_slot = slots(0, 0)
