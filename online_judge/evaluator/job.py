@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-import torch
-
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
@@ -94,9 +92,7 @@ class CandidateJob:
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)
             call = self._problem.timed_call(self._request.baseline)
-            tree = reference.outputs(reference.inputs(_TRIAL), _TRIAL)
-            expected = [torch.empty(leaf.shape, dtype=leaf.dtype, device="meta") for leaf in tree.leaves]
-            del tree
+            expected = setup.without_data(reference.outputs(reference.inputs(_TRIAL), _TRIAL).leaves)
         self._dialogue.clock("none", "")
         with self._leases.timing_memory(), self._leases.hold(exclusive=True):
             self._dialogue.clock("reference", Stage.TIMING.value)

@@ -283,6 +283,13 @@ def _laid_out_as(leaf: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
     return memory.as_strided(leaf.shape, leaf.stride(), memory.storage_offset())
 
 
+def without_data(leaves: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return tensors of the same shapes, strides and dtypes that need no memory."""
+    return [
+        torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="meta") for leaf in leaves
+    ]
+
+
 def clean_ms(
     reference: Reference, call: Call, stopwatch: Stopwatch, expected: Sequence[torch.Tensor]
 ) -> float:
