@@ -13,8 +13,8 @@ TEXT_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 def tell(event: str, **facts: str | int | float | None) -> None:
     """Log an event such as ``job.done`` with its facts (``job``, ``kind``, ``status``, ``seconds`` ...)."""
-    known = {name: round(fact, 4) if isinstance(fact, float) else fact for name, fact in facts.items()}
-    known = {name: fact for name, fact in known.items() if fact is not None}
+    given = {name: fact for name, fact in facts.items() if fact is not None}
+    known = {name: round(fact, 4) if isinstance(fact, float) else fact for name, fact in given.items()}
     line = " ".join([event, *(f"{name}={fact}" for name, fact in known.items())])
     log.info("%s", line, extra={"event": event, "facts": known})
 

@@ -12,7 +12,6 @@ import triton
 import adaexplore.core
 
 _MARKS = ("/site-packages/", "/dist-packages/", "/torchinductor_")
-_INDUCTOR_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def is_candidates(file: str) -> bool:
@@ -24,7 +23,7 @@ def is_candidates(file: str) -> bool:
         return False
     if any(mark in file for mark in _MARKS) or file.startswith(_installed()):
         return False
-    cached = os.environ.get(_INDUCTOR_CACHE, "")
+    cached = os.environ.get("TORCHINDUCTOR_CACHE_DIR", "")
     return not (cached and file.startswith(cached))
 
 

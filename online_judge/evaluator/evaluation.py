@@ -18,7 +18,7 @@ from online_judge.evaluator.reference import enough_memory
 from online_judge.evaluator.timing import gpu_state
 from online_judge.evaluator.timing.interleaved import InterleavedTiming, Outcome
 from online_judge.evaluator.timing.measurement import copy_extra_ms, is_slowed, measured
-from online_judge.evaluator.timing.setup import TimingSetup
+from online_judge.evaluator.timing.setup import TimingSetup, without_data
 from online_judge.evaluator.trials import Called, Strides, WrongValues
 from online_judge.protocol import observations as noted
 from online_judge.protocol import precision
@@ -84,13 +84,8 @@ class Evaluation(CandidateJob):
         with self._holding(exclusive=False):
             last = self._check(changed)
         self._require_tier()
-        # of the last call only this stays: its memory is needed for the timing
-        expected = [
-            torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="meta")
-            for leaf in last.expected.leaves
-        ]
-        strides = last.strides
-        del last
+        expected, strides = without_data(last.expected.leaves), last.strides
+        del last  # its memory is needed for the timing
         timing = self._measure(expected, strides) if timed else None
         with self._holding(exclusive=False):
             self._try_without_kernels()

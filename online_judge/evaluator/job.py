@@ -8,14 +8,12 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-import torch
-
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
 from online_judge.evaluator.leases import Hold, Leases
 from online_judge.evaluator.problem import Problem
-from online_judge.evaluator.timing.setup import TimingSetup
+from online_judge.evaluator.timing.setup import TimingSetup, without_data
 from online_judge.evaluator.trials import Trials
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Load
@@ -103,9 +101,7 @@ class CandidateJob:
             with self._holding(exclusive=False):
                 self._dialogue.clock("reference", Stage.TIMING.value)
                 call = self._problem.timed_call(self._request.baseline)
-                tree = reference.outputs(reference.inputs(_TRIAL), _TRIAL)
-                expected = [torch.empty(leaf.shape, dtype=leaf.dtype, device="meta") for leaf in tree.leaves]
-                del tree
+                expected = without_data(reference.outputs(reference.inputs(_TRIAL), _TRIAL).leaves)
                 setup = TimingSetup(reference, "clean", call, self._stopwatch(), expected, rng, shared=False)
                 kept.callback(setup.free)
             with self._holding(exclusive=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import hmac
 import math
 import time
@@ -42,7 +41,7 @@ class Seeds:
 
     def of(self, *names: str | int) -> int:
         text = ":".join(map(str, names)).encode()
-        return int.from_bytes(hmac.new(self._key, text, hashlib.sha256).digest()[:8], "big") >> 1
+        return int.from_bytes(hmac.digest(self._key, text, "sha256")[:8], "big") >> 1
 
 
 class Reference:

@@ -61,14 +61,14 @@ class JobBoard:
                 self._conclude(job, job.answer)
             elif job.starts >= _MAX_STARTS:
                 error = f"the judge itself ended {job.starts} times during this job"
-                await self._finish(job, "failed", error)
+                await self._finish(job, job.answer_of("failed", error=error))
             else:
                 _tell("recovered", job)
                 try:
                     await self._identify(job)
                     self._queue(job, accepted_before=True)
                 except NoSuchDevice as gone:
-                    await self._finish(job, "failed", str(gone))
+                    await self._finish(job, job.answer_of("failed", error=str(gone)))
 
     async def close(self) -> None:
         """Leave the unfinished jobs to the journal; the evaluations go on until the scheduler is closed."""
@@ -124,7 +124,7 @@ class JobBoard:
             await job.over.wait()
             return
         running = self._scheduler.withdraw(job)
-        await self._finish(job, "cancelled")
+        await self._finish(job, job.answer_of("cancelled"))
         if running:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(job.leader.ended.wait(), _KILL_S)
@@ -220,15 +220,12 @@ class JobBoard:
             if question is not None and isinstance(found, Verdict | ProfileReport):
                 await self._cache.put(question, found)
             if found is not None and not job.settled:  # None when the judge is shutting down
-                await self._end(job, self._answer(job))
+                await self._finish(job, self._answer(job))
         except asyncio.CancelledError:
             job.over.set()
             raise
 
-    async def _finish(self, job: Job, state: JobState, error: str | None = None) -> None:
-        await self._end(job, job.answer_of(state, error=error))
-
-    async def _end(self, job: Job, answer: JobAnswer) -> None:
+    async def _finish(self, job: Job, answer: JobAnswer) -> None:
         """End a job: first in the journal, then for the client. Only the first end counts."""
         if job.settled:
             return

@@ -87,18 +87,18 @@ class Scheduler:
             self._of_device = dict.fromkeys(per_device, everyone)
         self._groups = list(dict.fromkeys(self._of_device.values()))
         self._compilers = _Group(list(compile_slots), max_queue_size)
+        self._all = (*self._groups, self._compilers)
         self._identical: dict[Hashable, Job] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._executor = ThreadPoolExecutor(max(len(slots) + len(compile_slots), 1), "slot")
 
     def start(self) -> None:
-        for group in (*self._groups, self._compilers):
+        for group in self._all:
             self._tasks += [asyncio.create_task(self._serve(slot, group)) for slot in group.slots]
 
     async def close(self) -> None:
         """Stop everything; running jobs are cancelled."""
-        groups = (*self._groups, self._compilers)
-        for group in groups:
+        for group in self._all:
             for job in group.waiting:
                 job.cancelled.set()
             group.waiting.clear()
@@ -106,7 +106,7 @@ class Scheduler:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self._executor.shutdown)
-        for group in groups:
+        for group in self._all:
             for slot in group.slots:
                 slot.close()
 

@@ -57,10 +57,10 @@ def flags_of(observation: seen.Observation, folder: str) -> list[Flag]:
             return [Flag("low_precision", f"reaches {reached}, the task's is {expected}")]
         case seen.TimedOutputWrong():
             evidence = (
-                f"{observation.wrong} of {observation.total} elements of {_timed(observation)} are wrong, "
-                f"largest error {observation.largest:.4g}"
+                f"{observation.wrong} of {observation.total} elements of {_timed(observation)} are wrong"
             )
-            return [Flag("timed_output_wrong", evidence)]
+            largest = f"largest error {observation.largest:.4g}"
+            return [Flag("timed_output_wrong", f"{evidence}, {largest}")]
         case seen.TimedOutputLate():
             return [Flag("timed_output_wrong", f"{_timed(observation)} was written after its answer")]
         case seen.UnjoinedStream():
@@ -70,11 +70,8 @@ def flags_of(observation: seen.Observation, folder: str) -> list[Flag]:
             evidence = f"the GPU works on for {tail_ms:.4g} ms after timed calls of {claimed_ms:.4g} ms"
             return [Flag("side_stream", evidence)]
         case seen.UnevenCalls(median_ms=median_ms, mean_ms=mean_ms):
-            evidence = (
-                f"calls of one block differ: {median_ms:.4g} ms is the median, "
-                f"{mean_ms:.4g} ms the mean, which counts"
-            )
-            return [Flag("launch_bound", evidence)]
+            both = f"{median_ms:.4g} ms is the median, {mean_ms:.4g} ms the mean, which counts"
+            return [Flag("launch_bound", f"calls of one block differ: {both}")]
         case seen.ClocksDisagree():
             return [_of_clocks(observation)]
         case seen.BaselineMoved():
@@ -120,13 +117,11 @@ def of_kernels(
         found.append(Flag("no_own_kernel", f"a call launches {has}{_longest(share)}"))
     if passed_without_kernels and launches.total > 0:
         names = ", ".join(launches.names[:4])
-        found.append(
-            Flag("decoy_kernel", f"the outputs are right without {names} ({launches.total} launches)")
-        )
+        evidence = f"the outputs are right without {names} ({launches.total} launches)"
+        found.append(Flag("decoy_kernel", evidence))
     if share is not None and share.own < _LIBRARY_SHARE and not launches.extension:
-        found.append(
-            Flag("library_bound", f"{share.own:.0%} of GPU time in its own kernels{_longest(share)}")
-        )
+        evidence = f"{share.own:.0%} of GPU time in its own kernels{_longest(share)}"
+        found.append(Flag("library_bound", evidence))
     return found
 
 
@@ -153,10 +148,8 @@ def of_problem(facts: ProblemFacts) -> list[ProblemFlag]:
     if facts.constant_inputs:
         found.append(ProblemFlag("constant_inputs", "get_inputs() gives the same values under every seed"))
     if facts.looseness is not None:
-        evidence = (
-            f"the tolerance {facts.tolerance:g} is {facts.looseness:.2g} standard deviations of the output"
-        )
-        found.append(ProblemFlag("loose_tolerance", evidence))
+        times = f"{facts.looseness:.2g} standard deviations of the output"
+        found.append(ProblemFlag("loose_tolerance", f"the tolerance {facts.tolerance:g} is {times}"))
     return found
 
 

@@ -84,33 +84,29 @@ def differ(first: trees.Tree, second: trees.Tree) -> bool:
     return False
 
 
-@contextlib.contextmanager
-def highest_precision() -> Iterator[None]:
-    """Allow no TF32 and no reduced-precision sums within."""
+def highest_precision() -> contextlib.AbstractContextManager[None]:
+    """Allow no TF32 and no reduced-precision sums within the block."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = {name: getattr(matmul, name) for name in _MATMUL}
-    convolutions = cudnn.allow_tf32
-    try:
-        for name in _MATMUL:
-            setattr(matmul, name, False)
-        cudnn.allow_tf32 = False
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(matmul, name, value)
-        cudnn.allow_tf32 = convolutions
+    return _switched(*((matmul, name, False) for name in _MATMUL), (cudnn, "allow_tf32", False))
+
+
+def tf32_allowed() -> contextlib.AbstractContextManager[None]:
+    """Allow TF32 in matrix products and convolutions within the block."""
+    backends = (torch.backends.cuda.matmul, torch.backends.cudnn)
+    return _switched(*((backend, "allow_tf32", True) for backend in backends))
 
 
 @contextlib.contextmanager
-def tf32_allowed() -> Iterator[None]:
-    """Allow TF32 in matrix products and convolutions within."""
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = matmul.allow_tf32, cudnn.allow_tf32
-    matmul.allow_tf32 = cudnn.allow_tf32 = True
+def _switched(*switches: tuple[object, str, bool]) -> Iterator[None]:
+    """Set these attributes for the length of the block."""
+    before = [getattr(backend, name) for backend, name, _ in switches]
     try:
+        for backend, name, value in switches:
+            setattr(backend, name, value)
         yield
     finally:
-        matmul.allow_tf32, cudnn.allow_tf32 = before
+        for (backend, name, _), value in zip(switches, before, strict=True):
+            setattr(backend, name, value)
 
 
 def _widened(model: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
@@ -197,15 +193,6 @@ def _plain_kernels() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(fast_path)
 
 
-@contextlib.contextmanager
-def _libraries(value: bool) -> Iterator[None]:
+def _libraries(value: bool) -> contextlib.AbstractContextManager[None]:
     """Switch cuDNN and oneDNN on or off within the block."""
-    backends = (torch.backends.cudnn, torch.backends.mkldnn)
-    before = [backend.enabled for backend in backends]
-    try:
-        for backend in backends:
-            backend.enabled = value
-        yield
-    finally:
-        for backend, enabled in zip(backends, before, strict=True):
-            backend.enabled = enabled
+    return _switched(*((each, "enabled", value) for each in (torch.backends.cudnn, torch.backends.mkldnn)))

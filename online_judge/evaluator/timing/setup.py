@@ -281,3 +281,10 @@ def _laid_out_as(leaf: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
     if not 0 <= last < memory.numel():
         return memory.view(leaf.shape)
     return memory.as_strided(leaf.shape, leaf.stride(), memory.storage_offset())
+
+
+def without_data(leaves: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return tensors of the same shapes, strides and dtypes that need no memory."""
+    return [
+        torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="meta") for leaf in leaves
+    ]
