@@ -37,8 +37,6 @@ class StepRecord:
         verdict: the judge's side; None where there was nothing to judge.
         evaluated: whether the judge was asked, False where a known verdict was reused.
         written: the source as the model wrote it, where a sweep of its tunables changed it; else None.
-        timings: every verdict of the judge on the source, where it was timed more than once; ``verdict``
-            is then what they come to together.
     """
 
     node: NodeState
@@ -46,4 +44,3 @@ class StepRecord:
     verdict: Verdict | None
     evaluated: bool
     written: str | None = None
-    timings: tuple[Verdict, ...] = ()

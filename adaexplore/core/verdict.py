@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, NamedTuple, Self, TypeGuard, get_args
 
@@ -44,16 +44,11 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, order=True)
 class Score:
-    """Order of candidates: compiled, then correct, then speedup (0 unless correct).
-
-    ``low`` and ``high`` bound the speedup where the judge gave an interval; the order leaves them out.
-    """
+    """Order of candidates: compiled, then correct, then speedup (0 unless correct)."""
 
     compiled: bool
     correct: bool
     speedup: float
-    low: float | None = field(default=None, compare=False)
-    high: float | None = field(default=None, compare=False)
 
     def as_list(self) -> list[float]:
         """``[0|1, 0|1, speedup]``, as step logs store it."""
@@ -79,7 +74,8 @@ class Verdict(BaseModel):
     ``{"fast_p": 1.0, "timing": "interpreter"}`` and claims nothing. ``metadata`` may hold ``tier``,
     ``tuned``, ``integrity`` and ``problem_flags`` (ids), ``integrity_evidence``, ``problem_flags_evidence``
     and ``sandbox``; ``runtime_stats`` may hold ``gpu_ms``, ``e2e_ms``, ``ci_low``, ``ci_high``, ``median``,
-    ``p10``, ``p90``, ``baseline``, ``slot`` and ``clocks``.
+    ``p10``, ``p90``, ``baseline``, ``slot``, ``clocks`` and ``stopped_early`` (true where the judge stopped
+    timing because the candidate is clearly slower than the request's ``best_so_far``).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -130,14 +126,7 @@ class Verdict(BaseModel):
         """The search's order; a correct candidate without a measured speedup counts as 1.0."""
         if not self.correct:
             return Score(self.compiled, False, 0.0)
-        interval = self.speedup_interval
-        return Score(
-            True,
-            True,
-            1.0 if self.speedup is None else self.speedup,
-            None if interval is None else interval.low,
-            None if interval is None else interval.high,
-        )
+        return Score(True, True, 1.0 if self.speedup is None else self.speedup)
 
     @property
     def feedback(self) -> str:

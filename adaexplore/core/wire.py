@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StrictBool
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    StrictBool,
+    model_serializer,
+)
 from pydantic_core import PydanticCustomError
 
 from adaexplore.core.profile import Profile
@@ -37,6 +45,7 @@ Whole = Annotated[int, BeforeValidator(_require_number)]
 """A whole number: no text and no boolean, but 5.0 is one, as in JSON."""
 TimeLimit = Annotated[int, Field(ge=1, le=3600), BeforeValidator(_require_number)]
 """Whole seconds; the JSON schema of ``TimeLimit | None`` has the limits only because they come first."""
+Speedup = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
 
 
 class EvaluationRequest(BaseModel):
@@ -70,7 +79,15 @@ class EvaluationRequest(BaseModel):
     tune_s: float = Field(
         default=0.0, strict=True, ge=0, le=600
     )  # for a sweep of TUNABLES; 0 leaves them as declared
-    best_so_far: float | None = Field(default=None, strict=True, gt=0, allow_inf_nan=False)
+    best_so_far: Speedup | None = None  # of a search; the judge may stop timing what is clearly slower
+
+    @model_serializer(mode="wrap")
+    def _leave_out_absent(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Leave out an absent ``best_so_far``: judges of before know no such key."""
+        fields: dict[str, Any] = dump(self)
+        if self.best_so_far is None:
+            fields.pop("best_so_far", None)
+        return fields
 
 
 class EvaluationResponse(BaseModel):

@@ -31,7 +31,7 @@ class DummyJudge:
         traits = ProblemTraits(flags=[], elements=0, call_ms=0.0, operators=[], graph=graph)
         return ProblemReport(ok=True, device="cpu", hardware="dummy", traits=traits)
 
-    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+    def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         """A random status, and a random speedup where it passed."""
         rng = stream(self._seed, task.key, "dummy", source)
         metadata = {"hardware": "dummy"}

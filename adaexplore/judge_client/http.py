@@ -147,13 +147,13 @@ class HttpJudge:
             return None
         return ProblemReport.model_validate(self._connection.object_in(answer))
 
-    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+    def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         """See :class:`Judge`."""
-        force = force or self._evaluation.force
-        tune_s = 0.0 if force else self._evaluation.tune_s  # what is measured again stays as it is
-        request = self._request(task, source, tune_s)
+        wanted = self._evaluation
+        tune_s = 0.0 if wanted.force else wanted.tune_s  # what is measured again stays as it is
+        request = self._request(task, source, tune_s, best_so_far)
         for _ in range(_FAILED_EVALUATIONS):
-            found = self._by_job(request, force) if self._takes_jobs else self._by_v1(request)
+            found = self._by_job(request) if self._takes_jobs else self._by_v1(request)
             if found is None:
                 self._takes_jobs = False
                 found = self._by_v1(request)
@@ -203,7 +203,9 @@ class HttpJudge:
             logger.info("no profile: %s", report.message.partition("\n")[0])
         return report.profile
 
-    def _request(self, task: Task, source: str, tune_s: float = 0.0) -> EvaluationRequest:
+    def _request(
+        self, task: Task, source: str, tune_s: float = 0.0, best_so_far: float | None = None
+    ) -> EvaluationRequest:
         wanted = self._evaluation
         return EvaluationRequest(
             original_model_src=task.reference,
@@ -223,11 +225,12 @@ class HttpJudge:
             tier=wanted.tier,
             baseline=wanted.baseline,
             tune_s=tune_s,
+            best_so_far=best_so_far,
         )
 
-    def _by_job(self, request: EvaluationRequest, force: bool) -> Verdict | str | None:
+    def _by_job(self, request: EvaluationRequest) -> Verdict | str | None:
         """The verdict, or the error that kept the judge from one; None where it takes no jobs."""
-        answer = run_job(self._connection, JobRequest(request=request, force=force))
+        answer = run_job(self._connection, JobRequest(request=request, force=self._evaluation.force))
         if answer is None:
             return None
         if answer.verdict is None:

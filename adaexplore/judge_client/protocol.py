@@ -113,8 +113,14 @@ class Judge(Protocol):
         """
         ...
 
-    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
-        """Judge one candidate; with ``force`` anew, also where the judge knows a verdict on it.
+    def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
+        """Judge one candidate.
+
+        Args:
+            task: the problem.
+            source: the candidate.
+            best_so_far: the greatest speedup that the search has measured. The judge may stop measuring a
+                candidate that is clearly slower.
 
         Raises:
             ProblemError: the reference fails.

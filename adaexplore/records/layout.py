@@ -40,7 +40,10 @@ _STEP_CODE = {
 
 @dataclass(frozen=True)
 class StepFiles:
-    """Where one step's files lie; ``metrics_text`` is None for the agent that never had it."""
+    """Where one step's files lie; ``metrics_text`` is None for the agent that never had it.
+
+    ``timings`` is there in runs of earlier versions only: both verdicts of a kernel that was timed twice.
+    """
 
     code: Path
     metrics: Path

@@ -32,7 +32,7 @@ class StepSummary:
         evaluated: whether the judge was asked.
         usage: its cost, None where none was recorded (a run of the release).
         repairs: how often the model was asked again within the step, by reason.
-        retimed: whether the judge was asked twice.
+        retimed: whether the judge was asked twice, as earlier versions did for a new best within noise.
     """
 
     step: int
@@ -167,7 +167,6 @@ class StepReader:
             summary.verdict,
             summary.evaluated,
             written=content.read(files.written) if log.get("tuned") else None,
-            timings=_read_timings(files.timings) if log.get("retimed") else (),
         )
 
 
@@ -195,13 +194,6 @@ def _read_source(path: Path, kind: StepKind) -> str:
     if kind is StepKind.DUMMY_ROOT and not path.is_file():
         return ""
     return content.read(path)
-
-
-def _read_timings(path: Path) -> tuple[Verdict, ...]:
-    try:
-        return tuple(Verdict.from_metrics(found) for found in json.loads(content.read(path)))
-    except (KeyError, TypeError, ValueError) as error:
-        raise content.damaged(path, content.reason(error)) from error
 
 
 def _read_exchanges(files: layout.StepFiles, kind: StepKind) -> tuple[Exchange, ...]:

@@ -48,8 +48,6 @@ class StepWriter:
         content.write_json(files.metrics, found)
         if record.written is not None:
             content.write(files.written, record.written)
-        if record.timings:
-            content.write_json(files.timings, [verdict.to_metrics() for verdict in record.timings])
         content.write_json(files.log, log)
 
     def set_aside(self) -> None:

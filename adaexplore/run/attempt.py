@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from adaexplore.agent.agent import Agent
@@ -17,7 +16,6 @@ from adaexplore.core.tunables import TunablesError, with_values
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import NO_SCORE, Score, Verdict
 from adaexplore.prompts.blocks import ShownKernel
-from adaexplore.run.retiming import combine
 from adaexplore.run.verdicts import Verdicts
 
 logger = logging.getLogger(__name__)
@@ -38,7 +36,6 @@ class Attempt:
     verdict: Verdict | None = None
     evaluated: bool = False
     written: str | None = None
-    timings: tuple[Verdict, ...] = ()
     profiled: int | None = None
     profile: Profile | None = None
 
@@ -118,37 +115,6 @@ def judge_draft(draft: Draft, verdicts: Verdicts) -> Attempt:
         return Attempt(draft, verdict, evaluated)
     verdicts.learn(tuned, verdict)
     return Attempt(replace(draft, source=tuned), verdict, evaluated, written=draft.source)
-
-
-def time_again(attempt: Attempt, verdicts: Verdicts, opened: Future[Verdict]) -> Attempt:
-    """Have the program of a judged attempt measured a second time; both timings make its verdict.
-
-    Args:
-        attempt: what was judged.
-        verdicts: the judge.
-        opened: is given that verdict, or the error; others wait for it.
-
-    Raises:
-        JudgeError: the judge failed.
-    """
-    assert attempt.verdict is not None
-    try:
-        timings = (attempt.verdict, verdicts.again(attempt.draft.source))
-        verdict = combine(*timings)
-    except BaseException as error:
-        opened.set_exception(error)
-        raise
-    opened.set_result(verdict)
-    return replace(attempt, verdict=verdict, timings=timings)
-
-
-def follow(attempt: Attempt, verdicts: Verdicts) -> Attempt:
-    """Give an attempt the verdict of an equal program that is being measured a second time.
-
-    Raises:
-        JudgeError: the judge failed at that.
-    """
-    return replace(attempt, verdict=verdicts.on(attempt.draft.source)[0])
 
 
 def _base(plan: Plan, shown: Sequence[ShownKernel]) -> int | None:

@@ -109,7 +109,6 @@ class RecordedJudge:
         """
         self._run = run
         self._verdicts: dict[tuple[str, str], Verdict] = {}
-        self._second: dict[tuple[str, str], Verdict] = {}
         self._profiles: dict[tuple[str, str], Profile | None] = {}
         self._findings: dict[tuple[str, str], CompileFinding] = {}
         for key in run.tasks():
@@ -119,10 +118,7 @@ class RecordedJudge:
             for record in records.steps():
                 source, step = record.draft.source, record.node.plan.step
                 if record.verdict is not None and record.evaluated:
-                    first, *more = record.timings or (record.verdict,)
-                    self._verdicts.setdefault(_name(key, record.written or source), first)
-                    for second in more:
-                        self._second.setdefault(_name(key, source), second)
+                    self._verdicts.setdefault(_name(key, record.written or source), record.verdict)
                 if step in profiles:
                     self._profiles[_name(key, source)] = profiles[step]
 
@@ -160,13 +156,13 @@ class RecordedJudge:
         """
         raise RecordError(f"{self._run.folder} holds no examination of a problem")
 
-    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
-        """The recorded verdict; with ``force`` the recorded second one.
+    def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
+        """Return the recorded verdict.
 
         Raises:
             RecordError: there is none.
         """
-        return self._found(self._second if force else self._verdicts, task, source, "verdict on")
+        return self._found(self._verdicts, task, source, "verdict on")
 
     def compile(self, task: Task, source: str) -> CompileFinding:
         """What the compiler said.

@@ -13,17 +13,15 @@ from functools import partial
 from adaexplore.agent.agent import Agent
 from adaexplore.core.draft import STOPPED, Draft, DraftOutcome
 from adaexplore.core.errors import AdaExploreError, BudgetReached, Interrupted
-from adaexplore.core.identity import source_identity
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.streams import stream
 from adaexplore.core.usage import Usage
 from adaexplore.llm.budget import Budget
 from adaexplore.records.task_records import TaskRecords
-from adaexplore.run.attempt import AS_BEFORE, Attempt, carry_out, follow, judge_seed, score_of, time_again
+from adaexplore.run.attempt import AS_BEFORE, Attempt, carry_out, judge_seed, score_of
 from adaexplore.run.history import History
 from adaexplore.run.in_flight import InFlight
-from adaexplore.run.retiming import is_combined
 from adaexplore.run.verdicts import Verdicts, recorded_findings
 from adaexplore.search.policy import Policy
 
@@ -100,12 +98,7 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
             if search.in_flight:
                 logger.warning("%s; waiting for %d steps in flight", error, len(search.in_flight))
             continue
-        if search.is_timed_again(attempt):
-            search.start_following(plan, attempt)
-        elif search.wants_retiming(attempt):
-            search.start_retiming(plan, attempt)
-        else:
-            yield search.keep(plan, attempt)
+        yield search.keep(plan, attempt)
     if failure is not None:
         raise failure
     if search.waiting:
@@ -127,7 +120,6 @@ class _Search:
         self.in_flight = InFlight[Attempt]()
         self.waiting: deque[int] = deque()
         self._since: dict[int, float] = {}
-        self._programs: set[str] = set()  # of finished steps
 
     def resume(self) -> Iterator[StepRecord]:
         """Take in and yield what is recorded."""
@@ -195,27 +187,6 @@ class _Search:
             ),
         )
 
-    def is_timed_again(self, attempt: Attempt) -> bool:
-        """Whether an equal program is being measured once more, whose verdict this is to be as well."""
-        return attempt.verdict is not None and self._verdicts.is_open(attempt.draft.source)
-
-    def start_following(self, plan: Plan, attempt: Attempt) -> None:
-        """Begin to wait for that."""
-        self.in_flight.start(plan, partial(follow, attempt, self._verdicts))
-
-    def wants_retiming(self, attempt: Attempt) -> bool:
-        """Whether a measured speedup is to be measured once more before it counts."""
-        verdict = attempt.verdict
-        if verdict is None or not verdict.measured or attempt.timings or is_combined(verdict):
-            return False
-        fresh = attempt.evaluated or source_identity(attempt.draft.source) not in self._programs
-        return fresh and self._solver.policy.wants_retiming(attempt.score)
-
-    def start_retiming(self, plan: Plan, attempt: Attempt) -> None:
-        """Begin to measure once more."""
-        opened = self._verdicts.reopen(attempt.draft.source)
-        self.in_flight.start(plan, partial(time_again, attempt, self._verdicts, opened))
-
     def keep(self, plan: Plan, attempt: Attempt) -> StepRecord:
         """Let the policy observe what came of ``plan``, and write the step."""
         draft = attempt.draft
@@ -223,9 +194,7 @@ class _Search:
         if self._solver.budget is not None and since is not None:
             self._solver.budget.settle(time.monotonic() - since)
         node = self._solver.policy.observe(plan, draft.source, attempt.score)
-        record = StepRecord(
-            node, draft, attempt.verdict, attempt.evaluated, written=attempt.written, timings=attempt.timings
-        )
+        record = StepRecord(node, draft, attempt.verdict, attempt.evaluated, written=attempt.written)
         if attempt.profiled is not None:
             self._solver.records.write_profile(attempt.profiled, attempt.profile)
         findings = self._verdicts.findings()
@@ -261,4 +230,3 @@ class _Search:
         for source in (record.draft.source, record.written):
             if source is not None:
                 self._verdicts.learn(source, record.verdict)
-                self._programs.add(source_identity(source))

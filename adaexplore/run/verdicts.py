@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
@@ -23,29 +24,28 @@ _FINDING = TypeAdapter(CompileFinding)
 
 
 class Verdicts:
-    """One task's judges behind a memory: no program is judged, or profiled, twice unless that is wanted.
+    """One task's judges behind a memory: no program is judged, or profiled, twice.
 
     Programs are compared by :func:`~adaexplore.core.identity.source_identity`. Safe to use from several
-    threads: who asks about a program that is being judged waits for that verdict.
+    threads: who asks about a program that is being judged waits for that verdict. Each request carries the
+    greatest speedup among the verdicts known by then.
     """
 
     def __init__(self, judges: Sequence[Judge], task: Task) -> None:
         """Ask ``judges`` about programs for ``task``: each time the one that is asked least just then."""
         self._task = task
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
         self._judges = tuple(judges)
         self._busy = [0] * len(self._judges)
         self._verdicts: dict[str, Future[Verdict]] = {}
-        self._reopened: dict[str, Future[Verdict]] = {}
         self._profiles: dict[str, Future[Profile | None]] = {}
         self._findings: dict[str, Future[CompileFinding]] = {}
+        self._best_so_far: float | None = None
 
     def learn(self, source: str, verdict: Verdict) -> None:
-        """Take in a verdict on ``source``, which replaces one that was known, unless it is reopened."""
-        with self._lock:
-            if self.is_open(source):
-                return
-            self._keep(self._verdicts, source_identity(source), verdict)
+        """Take in a verdict on ``source``, which replaces one that was known."""
+        self._keep(self._verdicts, source_identity(source), verdict)
+        self._compare(verdict)
 
     def learn_profile(self, source: str, profile: Profile | None) -> None:
         """Take in what the judge once said about where ``source`` spends its time."""
@@ -80,29 +80,6 @@ class Verdicts:
         """
         return self._once(self._verdicts, source, self._evaluate)
 
-    def reopen(self, source: str) -> Future[Verdict]:
-        """Have all who ask about ``source`` from now on wait for what the answer, a future, is given."""
-        opened: Future[Verdict] = Future()
-        name = source_identity(source)
-        with self._lock:
-            self._verdicts[name] = self._reopened[name] = opened
-        return opened
-
-    def is_open(self, source: str) -> bool:
-        """Whether the verdict on ``source`` was reopened, and is not there yet."""
-        with self._lock:
-            found = self._reopened.get(source_identity(source))
-        return found is not None and not found.done()
-
-    def again(self, source: str) -> Verdict:
-        """A second verdict on ``source``, measured anew.
-
-        Raises:
-            JudgeError: the judge failed.
-        """
-        with self._turn() as judge:
-            return judge.evaluate(self._task, source, force=True)
-
     def profile(self, source: str) -> tuple[Profile | None, bool]:
         """Where ``source`` spends its time, None where the judge cannot tell; and whether it was asked now.
 
@@ -126,8 +103,20 @@ class Verdicts:
         return {name: said.result() for name, said in asked if said.done() and said.exception() is None}
 
     def _evaluate(self, source: str) -> Verdict:
+        with self._lock:
+            best_so_far = self._best_so_far
         with self._turn() as judge:
-            return judge.evaluate(self._task, source)
+            verdict = judge.evaluate(self._task, source, best_so_far)
+        self._compare(verdict)
+        return verdict
+
+    def _compare(self, verdict: Verdict) -> None:
+        """Take note of a speedup greater than all before, unless a person should look at it first."""
+        speedup = verdict.speedup
+        if speedup is None or not 0 < speedup < math.inf or verdict.suspect_flags:
+            return
+        with self._lock:
+            self._best_so_far = max(self._best_so_far or speedup, speedup)
 
     def _profile(self, source: str) -> Profile | None:
         with self._turn() as judge:

@@ -26,7 +26,6 @@ from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
 from adaexplore.core.plan import Plan, StepKind
-from adaexplore.core.verdict import Score
 from adaexplore.search.context import small_chain
 from adaexplore.search.pending import Pending
 from adaexplore.search.policy import Policy
@@ -117,14 +116,6 @@ class LineageSearch(Policy):
         )[: self.knobs.pool_size]
         parent = self.tree.root if best is None else best
         return Plan(step, StepKind.LARGE, parent.id, self._as_shown_before(_ids(pool), pending))
-
-    def wants_retiming(self, score: Score) -> bool:
-        """Whether ``score`` would be a new best within the noise of its measurement."""
-        best = self.tree.best.score
-        if not (score.correct and best.correct and score > best):
-            return False
-        low = score.speedup / (1 + NOISE) if score.low is None else score.low
-        return low <= best.speedup
 
     def _as_shown_before(self, pool: tuple[int, ...], pending: Sequence[Plan]) -> tuple[int, ...]:
         """``pool`` so that it begins as the kernels of a recent step did, as far as these are in it.

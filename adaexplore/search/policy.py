@@ -38,14 +38,6 @@ class Policy(ABC):
                 those of a search with one step at a time.
         """
 
-    def wants_retiming(self, score: Score) -> bool:
-        """Whether a candidate with ``score`` should be timed once more before it is observed.
-
-        Asked before :meth:`observe`, which then gets the score of the second timing. The paper
-        takes every first measurement as it is.
-        """
-        return False
-
     def observe(self, plan: Plan, source: str, score: Score) -> NodeState:
         """Add node ``plan.step`` and return its state.
 

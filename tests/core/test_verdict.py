@@ -39,6 +39,14 @@ def test_flags_tier_and_interval_survive_metrics() -> None:
     assert verdict.suspect_flags == (Flag("no_own_kernel", "suspect", "0 of 5 calls launch one"),)
 
 
+def test_verdict_that_stopped_early_is_measured() -> None:
+    stats = FLAGGED["runtime_stats"] | {"stopped_early": True}
+    verdict = Verdict.from_metrics(FLAGGED | {"runtime_stats": stats})
+    assert verdict.measured
+    assert verdict.score == Verdict.from_metrics(FLAGGED).score
+    assert verdict.to_metrics()["runtime_stats"] == stats
+
+
 def test_a_verdict_of_before_has_none_of_it() -> None:
     old = {**FLAGGED, "metadata": {"notes": ["tf32_asymmetric"]}, "runtime_stats": {"fast_p": 1.5}}
     verdict = Verdict.from_metrics(old)

@@ -85,6 +85,18 @@ def test_a_measurement_is_forced_where_asked() -> None:
     assert jobs.bodies[0]["force"] is True
 
 
+@pytest.mark.parametrize(("best_so_far", "sent"), [(1.75, {"best_so_far": 1.75}), (None, {})])
+def test_best_so_far_is_sent_where_there_is_one(best_so_far: float | None, sent: dict[str, float]) -> None:
+    jobs = Jobs([ticket()], [done()])
+    with JudgeServer(jobs=jobs) as server:
+        judge(server.url).evaluate(TASK, "x", best_so_far)
+    with JudgeServer() as release:
+        judge(release.url).evaluate(TASK, "x", best_so_far)
+        requests = [jobs.bodies[0]["request"], release.requests[0][1]]
+    found = [{key: request[key] for key in request if key == "best_so_far"} for request in requests]
+    assert found == [sent, sent]
+
+
 def test_overload_is_waited_for_and_the_key_stays_the_same() -> None:
     slept: list[float] = []
     busy = [(429, "full", {"Retry-After": "7"}), (503, "journal", {"Retry-After": "2"})]

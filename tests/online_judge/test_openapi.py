@@ -32,6 +32,11 @@ def test_timeout_is_described_with_its_limits(name: str) -> None:
     assert (number["minimum"], number["maximum"]) == (1, 3600)
 
 
+def test_best_so_far_is_described_as_a_number_above_zero() -> None:
+    schema = DOCUMENT["components"]["schemas"]["EvaluationRequest"]["properties"]["best_so_far"]
+    assert {"type": "number", "exclusiveMinimum": 0.0} in schema["anyOf"]
+
+
 @pytest.mark.parametrize(("path", "operation"), GUARDED)
 @pytest.mark.parametrize(("code", "header"), [("401", "WWW-Authenticate"), ("429", "Retry-After")])
 def test_refusals_of_access_are_described(

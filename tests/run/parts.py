@@ -31,7 +31,7 @@ class StubJudge:
 
     def __init__(self, problem: str | None = None) -> None:
         self.judged: list[str] = []
-        self.judged_again: list[str] = []
+        self.best_so_far: list[float | None] = []
         self.profiled: list[str] = []
         self._problem = problem
 
@@ -42,8 +42,9 @@ class StubJudge:
         if self._problem is not None:
             raise ProblemError(self._problem)
 
-    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
-        (self.judged_again if force else self.judged).append(source)
+    def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
+        self.judged.append(source)
+        self.best_so_far.append(best_so_far)
         value = sum(source.encode())
         if value % 3 == 0:
             return Verdict(status=Status.COMPILE, metadata={"feedback": "no"})

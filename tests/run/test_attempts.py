@@ -1,10 +1,10 @@
-"""What the loop asks of the judge besides a first verdict: a second timing, profiles, tuned sources."""
+"""What the loop asks of the judge besides verdicts, and what it tells it: profiles, tuned sources, best."""
 
 from __future__ import annotations
 
 import json
 import threading
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any
 
@@ -13,67 +13,66 @@ import pytest
 from adaexplore.agent.agent import Agent
 from adaexplore.core.draft import Draft
 from adaexplore.core.plan import Plan
+from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Score, Status, Verdict
+from adaexplore.core.verdict import Status, Verdict
 from adaexplore.llm.protocol import ModelRequest
+from adaexplore.records.run_records import RunRecords
 from adaexplore.records.task_records import TaskRecords
+from adaexplore.run.replay import RecordedJudge
 from adaexplore.run.solve import solve
-from adaexplore.search.knobs import SearchKnobs
-from adaexplore.search.mcts import Mcts
-from tests.run.parts import STEPS, StubJudge, contents, run_all, solver
+from tests.run.parts import STEPS, TASK, StubJudge, contents, run_all, solver
 from tests.stub_model import StubModel
 
 
-class Careful(Mcts):
-    """Wants what is at least as fast as the best to be timed twice."""
-
-    def __init__(self) -> None:
-        super().__init__(SearchKnobs())
-
-    def wants_retiming(self, score: Score) -> bool:
-        return score > self.tree.best.score
+def best_before(records: list[StepRecord]) -> list[float | None]:
+    """The greatest speedup of the steps before each."""
+    speedups = [0.0] + [record.verdict.speedup or 0.0 for record in records if record.verdict is not None]
+    return [best or None for best in accumulate(speedups, max)][:-1]
 
 
-class Noisy(StubJudge):
-    """The second timing of a kernel is half the first."""
-
-    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
-        verdict = super().evaluate(task, source, force=force)
-        if not force or not verdict.correct:
-            return verdict
-        stats = verdict.runtime_stats | {"fast_p": verdict.runtime_stats["fast_p"] / 4}
-        return verdict.model_copy(update={"runtime_stats": stats, "runtime_ms": 4.0})
-
-
-@pytest.mark.parametrize("parallel_steps", [1, 3])
-def test_a_new_best_is_timed_twice_before_it_counts(tmp_path: Path, parallel_steps: int) -> None:
-    judge = Noisy()
-    records = run_all(tmp_path, policy=Careful(), judge=judge, parallel_steps=parallel_steps)
-    twice = [record for record in records if record.timings]
-    assert [record.draft.source for record in twice] == judge.judged_again
-    assert 0 < len(twice) < STEPS
-    for record in twice:
-        first, second = record.timings
-        assert record.verdict is not None
-        assert record.verdict.speedup == pytest.approx(((first.speedup or 0) * (second.speedup or 0)) ** 0.5)
-        assert record.node.score.speedup == record.verdict.speedup
-    assert TaskRecords(tmp_path, "MCTS").steps()[1:] == records
-
-
-@pytest.mark.parametrize("stopped_after", range(1, STEPS))
-def test_a_resumed_run_remembers_both_timings(tmp_path: Path, stopped_after: int) -> None:
-    run_all(tmp_path / "whole", policy=Careful(), judge=Noisy())
-    begun = solver(tmp_path / "resumed", policy=Careful(), judge=Noisy())
-    list(islice(solve(begun, threading.Event()), stopped_after))
-    run_all(tmp_path / "resumed", policy=Careful(), judge=Noisy())
-    assert contents(tmp_path / "whole") == contents(tmp_path / "resumed")
-
-
-def test_the_paper_times_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stopped_after", [0, 1, 4, STEPS - 1])
+def test_requests_carry_the_best_so_far_also_when_resumed(tmp_path: Path, stopped_after: int) -> None:
     judge = StubJudge()
-    run_all(tmp_path, judge=judge)
-    assert judge.judged_again == []
-    assert not list(tmp_path.glob("*_timings.json"))
+    list(islice(solve(solver(tmp_path, "PS", judge=judge), threading.Event()), stopped_after))
+    records = run_all(tmp_path, "PS", judge=judge)
+    assert len(judge.judged) == STEPS
+    assert judge.best_so_far == best_before(records)
+
+
+def test_verdict_that_stopped_early_counts_as_any_other(tmp_path: Path) -> None:
+    class Sequential(StubJudge):
+        def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
+            verdict = super().evaluate(task, source, best_so_far)
+            if best_so_far is None or (verdict.speedup or best_so_far) >= best_so_far:
+                return verdict
+            stats = verdict.runtime_stats | {"stopped_early": True}
+            return verdict.model_copy(update={"runtime_stats": stats})
+
+    plain = run_all(tmp_path / "plain")
+    records = run_all(tmp_path / "sequential", judge=Sequential())
+    assert [record.node for record in records] == [record.node for record in plain]
+    stopped = [r for r in records if r.verdict is not None and r.verdict.runtime_stats.get("stopped_early")]
+    assert stopped
+    assert all(record.verdict is not None and record.verdict.measured for record in stopped)
+    assert TaskRecords(tmp_path / "sequential", "MCTS").steps()[1:] == records
+
+
+def test_run_of_an_earlier_version_with_two_timings_goes_on_and_is_replayed(tmp_path: Path) -> None:
+    run_all(tmp_path / TASK.key, "PS", total_steps=3)
+    combined = Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"fast_p": 9.5, "times_judged": 2})
+    edited = {"log": {"retimed": True, "score": combined.score.as_list()}, "metrics": combined.to_metrics()}
+    for name, change in edited.items():
+        path = tmp_path / TASK.key / f"proposal_2_{name}.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    timings = tmp_path / TASK.key / "proposal_2_timings.json"
+    timings.write_text(json.dumps([combined.to_metrics()] * 2))
+    replayed = RecordedJudge(RunRecords(tmp_path))
+    judge = StubJudge()
+    records = run_all(tmp_path / TASK.key, "PS", judge=judge, total_steps=4)
+    assert records[1].verdict == combined == replayed.evaluate(TASK, records[1].draft.source)
+    assert judge.best_so_far == [9.5]
+    assert timings.exists()
 
 
 def test_kernels_that_steps_build_on_are_profiled_once_if_correct_and_the_model_sees_it(
@@ -133,7 +132,7 @@ TUNED = DECLARED.replace("BLOCK = 64", "BLOCK = 128")
 class Tuning(StubJudge):
     """Finds 128 best."""
 
-    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+    def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         self.judged.append(source)
         return Verdict(
             status=Status.PASSED,

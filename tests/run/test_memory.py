@@ -79,7 +79,7 @@ def test_failures_that_the_judge_saw_become_rules_and_their_cost_is_told(
 class Failing(DummyJudge):
     """Finds the same mistake in every candidate."""
 
-    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+    def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         metadata = {"compilation_error": "TypeError: not callable"}
         return Verdict(status=Status.COMPILE, metadata=metadata)
 

@@ -127,10 +127,10 @@ class Slow(StubJudge):
         super().__init__()
         self._asked_again = threading.Event()
 
-    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+    def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         if self.judged:
             self._asked_again.set()
-        verdict = super().evaluate(task, source, force=force)
+        verdict = super().evaluate(task, source, best_so_far)
         self._asked_again.wait(0.3)
         return verdict
 
@@ -149,10 +149,10 @@ def test_several_judges_work_on_one_task(tmp_path: Path) -> None:
     together = threading.Barrier(2)
 
     class Half(StubJudge):
-        def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+        def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
             if not self.judged:
                 together.wait(WAIT_S)
-            return super().evaluate(task, source, force=force)
+            return super().evaluate(task, source, best_so_far)
 
     judges = [Half(), Half()]
     run_all(tmp_path, "PS", judge=judges, parallel_steps=2)
@@ -164,13 +164,13 @@ def test_an_error_keeps_what_else_was_in_flight(tmp_path: Path) -> None:
     failed = threading.Event()
 
     class Broken(StubJudge):
-        def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+        def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
             if source.endswith("= 2\n"):
                 failed.set()
                 raise JudgeUnavailableError("gone")
             if len(self.judged) < 1 or source.endswith("= 3\n"):
                 assert failed.wait(WAIT_S)
-            return super().evaluate(task, source, force=force)
+            return super().evaluate(task, source, best_so_far)
 
     with pytest.raises(JudgeUnavailableError, match="gone"):
         run_all(tmp_path, "PS", judge=Broken(), parallel_steps=3)

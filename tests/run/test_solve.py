@@ -49,8 +49,8 @@ class SuspiciousJudge(StubJudge):
         super().__init__()
         self._limit = limit
 
-    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
-        verdict = super().evaluate(task, source, force=force)
+    def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
+        verdict = super().evaluate(task, source, best_so_far)
         if verdict.speedup is None or verdict.speedup <= self._limit:
             return verdict
         return verdict.model_copy(update={"metadata": {"integrity": ["no_own_kernel"]}})
@@ -129,10 +129,10 @@ def test_problem_that_cannot_be_judged_costs_no_model_call(tmp_path: Path) -> No
 
 def test_failing_judge_leaves_no_step_and_no_verdict(tmp_path: Path) -> None:
     class Broken(StubJudge):
-        def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+        def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
             if len(self.judged) == 4:
                 raise JudgeError("down")
-            return super().evaluate(task, source, force=force)
+            return super().evaluate(task, source, best_so_far)
 
     done: list[StepRecord] = []
     with pytest.raises(JudgeError):

@@ -53,11 +53,11 @@ def fails_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     def at(turn: int) -> None:
         asked = []
 
-        def evaluate(self: DummyJudge, task: Task, source: str, *, force: bool = False) -> Verdict:
+        def evaluate(self: DummyJudge, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
             asked.append(source)
             if len(asked) == turn:
                 raise JudgeUnavailableError("gone")
-            return real(self, task, source, force=force)
+            return real(self, task, source, best_so_far)
 
         monkeypatch.setattr(DummyJudge, "evaluate", evaluate)
 

@@ -1,15 +1,20 @@
 from __future__ import annotations
 
+import math
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from adaexplore.core.errors import JudgeUnavailableError
+from adaexplore.core.flags import SUSPECT, Flag, Flags
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.run.verdicts import Verdicts
 from tests.run.parts import TASK, StubJudge
+
+FLAG = Flag("no_own_kernel", SUSPECT, "none of its kernels ran")
 
 
 def test_equal_programs_are_asked_about_once() -> None:
@@ -34,19 +39,50 @@ def test_what_was_learnt_is_not_asked_for() -> None:
     assert (judge.judged, judge.profiled) == ([], [])
 
 
-def test_a_second_timing_is_asked_for_all_the_same() -> None:
+def timed(speedup: float, **stats: Any) -> Verdict:
+    return Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"fast_p": speedup} | stats)
+
+
+def test_requests_carry_the_best_of_what_was_learnt_and_judged() -> None:
+    class Rising(StubJudge):
+        def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
+            super().evaluate(task, source, best_so_far)
+            return timed(float(len(self.judged)))
+
+    judge = Rising()
+    verdicts = Verdicts([judge], TASK)
+    verdicts.learn("x = 1", timed(1.5))
+    verdicts.learn("x = 2", timed(0.5))
+    for number in range(3, 6):
+        verdicts.on(f"x = {number}")
+    assert judge.best_so_far == [1.5, 1.5, 2.0]
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        Verdict(status=Status.WRONG_VALUE),
+        Verdict(status=Status.PASSED),
+        timed(1.0, timing="interpreter"),
+        timed(math.inf),
+        timed(math.nan),
+        timed(0.0),
+        timed(100.0).model_copy(update={"metadata": Flags((FLAG,), ()).to_metadata()}),
+    ],
+)
+def test_what_measures_no_speedup_to_rely_on_is_no_best(verdict: Verdict) -> None:
     judge = StubJudge()
     verdicts = Verdicts([judge], TASK)
-    verdicts.on("x = 1")
-    verdicts.again("x = 1")
-    assert (judge.judged, judge.judged_again) == (["x = 1"], ["x = 1"])
+    verdicts.learn("x = 1", verdict)
+    verdicts.on("x = 2")
+    assert judge.best_so_far == [None]
 
 
 def test_who_waits_for_a_verdict_that_fails_is_told_so_and_a_later_one_asks_again() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     class Broken(StubJudge):
-        def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+        def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
             begun.set()
             assert go_on.wait(20)
             raise JudgeUnavailableError("gone")
@@ -68,10 +104,10 @@ def test_a_judge_that_is_free_again_is_asked_before_one_that_is_busy() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     class Busy(StubJudge):
-        def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+        def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
             begun.set()
             assert go_on.wait(20)
-            return super().evaluate(task, source, force=force)
+            return super().evaluate(task, source, best_so_far)
 
     busy, free = Busy(), StubJudge()
     verdicts = Verdicts([busy, free], TASK)
@@ -79,7 +115,7 @@ def test_a_judge_that_is_free_again_is_asked_before_one_that_is_busy() -> None:
         asked = pool.submit(verdicts.on, "x = 0")
         assert begun.wait(20)
         for number in range(1, 4):
-            verdicts.again(f"x = {number}")
+            verdicts.on(f"x = {number}")
         go_on.set()
         asked.result(20)
-    assert (busy.judged, len(free.judged_again)) == (["x = 0"], 3)
+    assert (busy.judged, len(free.judged)) == (["x = 0"], 3)

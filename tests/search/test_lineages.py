@@ -3,8 +3,6 @@
 import random
 from dataclasses import replace
 
-import pytest
-
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.verdict import Score
 from adaexplore.search.build import build_policy
@@ -194,28 +192,3 @@ def test_planning_draws_nothing(grow):
     before = rng.getstate()
     policy_on(grow((0, "large", 2.0))).plan(2, rng)
     assert rng.getstate() == before
-
-
-@pytest.mark.parametrize(
-    ("score", "again"),
-    [
-        (Score(True, True, 2.1, 1.95, 2.3), True),
-        (Score(True, True, 2.1, 2.05, 2.2), False),  # its interval excludes the best
-        (Score(True, True, 1.9, 1.7, 2.1), False),  # no new best
-        (Score(True, True, 2.01), True),  # no interval: 2 % is noise
-        (Score(True, True, 2.2), False),
-        (Score(True, False, 0.0), False),
-    ],
-)
-def test_a_new_best_within_noise_is_timed_again(grow, score, again):
-    assert policy_on(grow((0, "large", 2.0))).wants_retiming(score) is again
-
-
-def test_the_first_correct_kernel_is_not_timed_again(grow):
-    assert not policy_on(grow((0, "large", "wrong"))).wants_retiming(Score(True, True, 1.0))
-
-
-def test_the_paper_takes_every_measurement_as_it_is(grow):
-    policy = build_policy("MCTS", SearchKnobs())
-    policy.tree = grow((0, "large", 2.0))
-    assert not policy.wants_retiming(Score(True, True, 2.01, 1.9, 2.1))

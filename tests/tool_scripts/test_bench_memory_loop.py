@@ -32,7 +32,7 @@ ERRORS = {
 class KnowingJudge(StubJudge):
     """Finds the writer's five teachable mistakes, and nothing else."""
 
-    def evaluate(self, task: Task, source: str, *, force: bool = False) -> Verdict:
+    def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         for pattern, error in ERRORS.items():
             found = re.search(pattern, source, re.MULTILINE)
             if found is not None:

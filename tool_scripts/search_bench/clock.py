@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
@@ -23,7 +23,7 @@ class Prices:
     Attributes:
         call_s: median seconds of a model call, whose logarithm is normal with ``call_sigma``.
         call_sigma: its standard deviation.
-        evaluation_s: seconds of the GPU for an evaluation, and for a second timing.
+        evaluation_s: seconds of the GPU for an evaluation.
         gpus: evaluations at a time.
         call_usd: dollars of a model call.
         gpu_hour_usd: dollars of an hour of a GPU that evaluates.
@@ -62,7 +62,6 @@ class Simulation:
         self._pending: list[Plan] = []
         self._gpus = [0.0] * prices.gpus
         self._usd = 0.0
-        self._retimed: set[int] = set()
 
     def run(self, steps: int) -> list[Reached]:
         """Search for ``steps`` steps; one entry for each, in the order in which they were observed."""
@@ -75,16 +74,11 @@ class Simulation:
                 planned += 1
                 heapq.heappush(events, self._launch(planned, now))
             now, _, judged, plan = heapq.heappop(events)
-            outcome = self._outcomes[plan.step]
             if not judged:
-                heapq.heappush(events, (self._evaluate(now), plan.step, True, plan))
-            elif plan.step not in self._retimed and self._policy.wants_retiming(score_of(outcome)):
-                self._retimed.add(plan.step)
-                self._retime(plan.step)
                 heapq.heappush(events, (self._evaluate(now), plan.step, True, plan))
             else:
                 self._pending.remove(plan)
-                self._policy.observe(plan, f"kernel {plan.step}", score_of(outcome))
+                self._policy.observe(plan, f"kernel {plan.step}", score_of(self._outcomes[plan.step]))
                 best = self._outcomes.get(self._policy.tree.best.id)
                 reached.append(Reached(now, self._usd, 0.0 if best is None else best.truth))
         return reached
@@ -121,15 +115,3 @@ class Simulation:
         self._gpus[gpu] = max(ready, self._gpus[gpu]) + self._prices.evaluation_s
         self._usd += self._prices.evaluation_s / 3600 * self._prices.gpu_hour_usd
         return self._gpus[gpu]
-
-    def _retime(self, step: int) -> None:
-        """Time a candidate once more; what counts then is the mean of both timings."""
-        retime = getattr(self._environment, "retime", None)
-        if retime is None:
-            return
-        first, second = (
-            self._outcomes[step],
-            outcome_of(retime(self._raw[step], stream(self._seed, "retime", step))),
-        )
-        speedup = math.sqrt(first.speedup * second.speedup)
-        self._outcomes[step] = replace(first, speedup=speedup, low=None, high=None)

@@ -29,7 +29,7 @@ class Outcome:
         correct: every check passed.
         speedup: as measured, noise included; 0 unless correct.
         true_speedup: without noise, hidden from the policy; None takes ``speedup``.
-        low: lower end of the measurement's interval, where there is one.
+        low: lower end of the measurement's interval, where there is one; no policy sees it.
         high: its upper end.
         state: the environment's own memory of the candidate.
         calls: model calls that the step took.

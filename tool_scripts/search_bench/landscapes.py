@@ -114,11 +114,6 @@ class Landscape:
         failed = rng.random() < self.failure
         return self._outcome(structure, ceiling, None if failed else start, start, rng)
 
-    def retime(self, candidate: Outcome, rng: Random) -> Outcome:
-        """Measure ``candidate`` once more."""
-        place: Place = candidate.state
-        return self._measured(place, rng, candidate.calls)
-
     def _outcome(
         self, structure: Structure, ceiling: float, level: float | None, base: float, rng: Random
     ) -> Outcome:
@@ -131,8 +126,7 @@ class Landscape:
         if place.level is None:
             return Outcome(True, False, state=place, calls=calls)
         measured = math.exp(place.level + rng.gauss(0, self.noise))
-        low, high = (measured * math.exp(sign * 1.96 * self.noise) for sign in (-1, 1))
-        return Outcome(True, True, measured, math.exp(place.level), low, high, place, calls)
+        return Outcome(True, True, measured, math.exp(place.level), state=place, calls=calls)
 
 
 def landscapes() -> list[Landscape]:

@@ -63,7 +63,7 @@ def score_of(outcome: Outcome) -> Score:
     """What the policy is told."""
     if not outcome.correct:
         return Score(outcome.compiled, False, 0.0)
-    return Score(True, True, outcome.speedup, outcome.low, outcome.high)
+    return Score(True, True, outcome.speedup)
 
 
 def _checked(raw: Any, compiled: Any, correct: Any, speedup: Any, true: Any = None) -> Outcome:

@@ -25,7 +25,6 @@ from tool_scripts.search_bench.moves import Move, Moves
 NEIGHBOURS = 15
 """Recorded small or large steps (weights added up) of which one is drawn."""
 SIMILAR_LINEAGES = 8
-Z95 = 1.96
 
 
 @dataclass(frozen=True)
@@ -118,10 +117,6 @@ class RecordedProblem:
             level = None if move is None else base + move
         return self._outcome(self._ceiling(level, rng), level, base, rng)
 
-    def retime(self, candidate: Outcome, rng: Random) -> Outcome:
-        """Measure ``candidate`` once more."""
-        return self._measured(candidate.state, rng)
-
     def _ceiling(self, level: float | None, rng: Random) -> float:
         """A new lineage's, if it begins at ``level``."""
         if rng.random() >= self._share:
@@ -141,6 +136,4 @@ class RecordedProblem:
         if state.level is None:
             return Outcome(True, False, state=state)
         measured = math.exp(state.level + rng.gauss(0, self._noise))
-        spread = math.exp(Z95 * self._noise)
-        true = math.exp(state.level)
-        return Outcome(True, True, measured, true, measured / spread, measured * spread, state)
+        return Outcome(True, True, measured, math.exp(state.level), state=state)

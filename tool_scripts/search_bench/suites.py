@@ -48,11 +48,6 @@ class PluggedEnvironment:
         except (Exception, SystemExit) as error:  # whatever a file of the user's raises
             raise ConfigError(f"{self.name}: {function} raised {type(error).__name__}: {error}") from error
 
-    def __getattr__(self, name: str) -> Any:
-        if name == "retime":
-            return getattr(self._source, name)
-        raise AttributeError(name)
-
 
 def load_environment(file: Path) -> Environment:
     """The environment in ``file``: its functions, or an instance of its class ``Environment``.

@@ -6,13 +6,12 @@ model, and :class:`Habits` holds all of that.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from random import Random
-from statistics import fmean, median, pstdev
+from statistics import fmean, median
 from typing import Any
 
 from tool_scripts.search_bench.environment import Outcome
@@ -23,7 +22,6 @@ TABLE = Path(__file__).resolve().parents[2] / "results" / "search" / "kernel-tab
 LEAST_TOP = (
     1.1  # shapes on which nothing beats torch by this much are left out: there is little gain to share
 )
-_CONFIDENCE = 1.96
 
 
 @dataclass(frozen=True)
@@ -106,10 +104,6 @@ class KernelProblem:
         fails = habits.fresh_fails if best is None else habits.large_fails
         return self._written(_nearest(self._plain[structure], wish, rng), fails, rng)
 
-    def retime(self, candidate: Outcome, rng: Random) -> Outcome:
-        """Measure ``candidate`` once more."""
-        return self._measured(candidate.state, rng)
-
     def arrive(self, timed: Timed, rng: Random) -> Outcome:
         """The outcome of a step that leads to ``timed``."""
         return self._measured(Written(timed, timed), rng) if timed.correct else self._failed(timed, rng)
@@ -179,9 +173,7 @@ class KernelProblem:
         """One evaluation of a correct candidate: a repeat of torch's and one of its own."""
         timed, eager = written.got, self._landscape.eager_us
         measured = rng.choice(eager) / rng.choice(timed.repeats_us)
-        spread = math.exp(_CONFIDENCE * math.hypot(_noise(eager), _noise(timed.repeats_us)))
-        true = median(eager) / timed.median_us
-        return Outcome(True, True, measured, true, measured / spread, measured * spread, written)
+        return Outcome(True, True, measured, median(eager) / timed.median_us, state=written)
 
 
 def kernel_problems(file: Path = TABLE, habits: Habits | None = None) -> list[KernelProblem]:
@@ -203,8 +195,3 @@ def _nearest(pool: Sequence[Timed], wish: Mapping[str, Value], rng: Random) -> T
 
     least = min(map(distance, pool))
     return rng.choice([timed for timed in pool if distance(timed) == least])
-
-
-def _noise(repeats: Sequence[float]) -> float:
-    """Standard deviation of their logarithm."""
-    return pstdev(map(math.log, repeats))
