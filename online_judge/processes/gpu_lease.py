@@ -203,20 +203,22 @@ class EvaluatorLeases:
         self._asked: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
         self._taken: list[tuple[Mode, ExitStack]] = []
         self._closed = False
-        self._waited_s = 0.0
+        self.waits: dict[str, float] = {}  # seconds for which the evaluator waited, by mode
+        self._waiting_for = ""
         self._waiting_since: float | None = None
         threading.Thread(target=self._work, name="leases", daemon=True).start()
 
     def obey(self, message: Mapping[str, Any]) -> None:
         """Take in one message; returns at once."""
         if message["lease"] == "take":
+            self._waiting_for = next((mode for mode in get_args(Mode) if mode == message.get("kind")), "")
             self._waiting_since = time.monotonic()
         self._asked.put(message)
 
     def waited_s(self) -> float:
         """Return the seconds for which the evaluator has waited for leases so far."""
         since = self._waiting_since
-        return self._waited_s + (time.monotonic() - since if since is not None else 0.0)
+        return sum(self.waits.values()) + (time.monotonic() - since if since is not None else 0.0)
 
     def close(self) -> None:
         """Return all leases, one that is waited for when it is granted; the evaluator must be gone."""
@@ -253,7 +255,8 @@ class EvaluatorLeases:
     def _end_wait(self) -> float:
         since, self._waiting_since = self._waiting_since, None
         waited_s = 0.0 if since is None else time.monotonic() - since
-        self._waited_s += waited_s
+        if since is not None and self._waiting_for:
+            self.waits = self.waits | {self._waiting_for: self.waits.get(self._waiting_for, 0.0) + waited_s}
         return waited_s
 
 

@@ -305,11 +305,15 @@ class DeviceSlot:
         self.stage_seconds = limits.stage_seconds
         evaluator.leases.supervisor = candidate.supervisor if candidate is not None else 0
         fds = [candidate.connection.fileno()] if candidate is not None else []
+        before = evaluator.leases.waits
         try:
             return converse(evaluator, order, fds, limits, query.cancelled)
         except (ProcessLost, ProblemError):
             evaluator.end()
             raise
+        finally:
+            for mode, waited_s in evaluator.leases.waits.items():
+                limits.stage_seconds[f"lock_{mode}"] = waited_s - before.get(mode, 0.0)
 
     def _raise_for_lost(self, lost: Lost | None) -> None:
         """Raise for an evaluator that was lost while no candidate was attached."""

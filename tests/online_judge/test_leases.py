@@ -92,6 +92,8 @@ def test_exclusive_lease_keeps_others_out(leases: GpuLeases, evaluator: Evaluato
     assert got == ["other"]
     assert hold.held_s >= 0.2
     assert other.desk.waited_s() >= 0.2  # also when the wait is over
+    assert list(other.desk.waits) == ["shared"]
+    assert other.desk.waits["shared"] == other.desk.waited_s()
     other.die()
 
 
