@@ -1,0 +1,56 @@
+"""The configurations of autotuned Triton kernels are compiled side by side, not one after another."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from triton.runtime.autotuner import Autotuner, Config
+
+try:
+    from triton.runtime._async_compile import AsyncCompileMode
+except ImportError:  # Triton before 3.4
+    AsyncCompileMode = None
+
+_MOST_THREADS = 16
+
+
+@contextlib.contextmanager
+def compiling_ahead() -> Iterator[None]:
+    """Within the block an autotuner compiles all its configurations before it times the first.
+
+    It still chooses among them as it would have: one that does not compile raises again when it is timed.
+    """
+    if AsyncCompileMode is None:
+        yield
+        return
+    original = Autotuner.prune_configs
+
+    def prune_configs(tuner: Autotuner, kwargs: dict[str, Any]) -> list[Config]:
+        configs: list[Config] = original(tuner, kwargs)
+        _compile(tuner, configs, kwargs)
+        return configs
+
+    Autotuner.prune_configs = prune_configs
+    try:
+        yield
+    finally:
+        Autotuner.prune_configs = original
+
+
+def _compile(tuner: Autotuner, configs: Sequence[Config], kwargs: dict[str, Any]) -> None:
+    """Compile the kernel once a configuration, for the arguments of the call at hand."""
+    threads = min(len(configs), len(os.sched_getaffinity(0)), _MOST_THREADS)
+    if threads < 2:
+        return
+    with ThreadPoolExecutor(threads) as pool, contextlib.suppress(Exception), _mode(pool):
+        for config in configs:
+            with contextlib.suppress(Exception):
+                tuner.fn.warmup(*tuner.nargs.values(), **kwargs, **config.all_kwargs())
+
+
+def _mode(pool: ThreadPoolExecutor) -> contextlib.AbstractContextManager[object]:
+    return AsyncCompileMode(pool, ignore_errors=True)

@@ -1,0 +1,84 @@
+"""Configurations of an autotuned kernel are compiled before the first is timed."""
+
+import threading
+from typing import Any
+
+import pytest
+from triton.runtime import _async_compile
+from triton.runtime.autotuner import Autotuner, Config
+
+from online_judge.candidate import parallel_compile
+
+CONFIGS = [Config({"BLOCK": size}) for size in (16, 32, 64)]
+
+
+class Kernel:
+    """Compiles as a kernel of Triton's does: in the mode's threads where there is one."""
+
+    arg_names = ("x", "n")
+
+    def __init__(self, broken: int = 0) -> None:
+        self.broken = broken
+        self.together = threading.Barrier(len(CONFIGS), timeout=10)
+        self.compiled: dict[int, tuple[Any, ...]] = {}
+
+    def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+        size = kwargs["BLOCK"]
+
+        def compiled() -> str:
+            self.together.wait()
+            if size == self.broken:
+                raise ValueError("it does not compile")
+            self.compiled[size] = (*args, grid)
+            return "kernel"
+
+        mode = _async_compile.active_mode.get()
+        assert mode is not None
+        return mode.submit(size, compiled, lambda kernel: None)
+
+
+def tuner(kernel: Kernel) -> Any:
+    """An autotuner in its first call."""
+    made = Autotuner.__new__(Autotuner)
+    made.configs, made.fn, made.nargs = CONFIGS, kernel, {"x": "x", "n": 7}
+    made.early_config_prune = made.perf_model = None
+    return made
+
+
+@pytest.fixture(autouse=True)
+def cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many cores as configurations."""
+    monkeypatch.setattr(parallel_compile.os, "sched_getaffinity", lambda pid: set(range(8)))
+
+
+def test_all_configurations_are_compiled_side_by_side() -> None:
+    kernel = Kernel()
+    with parallel_compile.compiling_ahead():
+        chosen_from = tuner(kernel).prune_configs({"grid": (4,)})
+    assert chosen_from == CONFIGS
+    assert kernel.compiled == dict.fromkeys((16, 32, 64), ("x", 7, (4,)))
+
+
+def test_one_that_does_not_compile_stays_among_them() -> None:
+    kernel = Kernel(broken=32)
+    with parallel_compile.compiling_ahead():
+        assert tuner(kernel).prune_configs({"grid": (4,)}) == CONFIGS
+    assert sorted(kernel.compiled) == [16, 64]
+
+
+def test_nothing_stays_changed() -> None:
+    before = Autotuner.prune_configs
+    kernel = Kernel()
+    with parallel_compile.compiling_ahead():
+        pass
+    assert Autotuner.prune_configs is before
+    assert tuner(kernel).prune_configs({"grid": (4,)}) == CONFIGS
+    assert not kernel.compiled
+
+
+def test_one_core_compiles_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel_compile.os, "sched_getaffinity", lambda pid: {0})
+    kernel = Kernel()
+    with parallel_compile.compiling_ahead():
+        assert tuner(kernel).prune_configs({"grid": (4,)}) == CONFIGS
+    assert not kernel.compiled
