@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import json
 import logging
 import os
@@ -22,44 +21,29 @@ from online_judge.settings import Settings, bind_address, default_state_file
 log = logging.getLogger(__name__)
 
 _GRACE_S = 2
-_LOOK_S = 0.5
 
 
 class _Server(uvicorn.Server):
-    """A server that tells when it is ready and ends with its parent."""
+    """A server that announces when it is ready and ends with its parent."""
 
     def __init__(self, config: uvicorn.Config, port: int, announce: int | None, parent: int | None) -> None:
         super().__init__(config)
-        self._port = port
-        self._announce = announce
-        self._parent = parent
+        self._port, self._announce, self._parent = port, announce, parent
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, then write the announcement."""
         await super().startup(sockets)
         if self.started and self._announce is not None:
             with open(self._announce, "w", encoding="utf-8") as pipe:
                 json.dump({"port": self._port, "pid": os.getpid()}, pipe)
 
-    async def main_loop(self) -> None:
-        """Serve until told to stop, or until the parent is gone."""
-        watch = asyncio.create_task(self._follow_parent())
-        try:
-            await super().main_loop()
-        finally:
-            watch.cancel()
-
-    async def _follow_parent(self) -> None:
-        while self._parent is not None:
-            if os.getppid() != self._parent:
-                log.warning("the parent process is gone: the judge ends")
-                self.should_exit = True
-                return
-            await asyncio.sleep(_LOOK_S)
+    async def on_tick(self, counter: int) -> bool:
+        if self._parent is not None and os.getppid() != self._parent:
+            log.warning("the parent process is gone: the judge ends")
+            return True
+        return await super().on_tick(counter)
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command; gives its exit status."""
     linux.forbid_inspection()
     parent = os.getppid()
     parser = argparse.ArgumentParser(prog="python -m online_judge", description=__doc__)
@@ -70,11 +54,11 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     debug = os.environ.get("DEBUG", "").lower() == "true"
     level = "debug" if debug else os.environ.get("LOG_LEVEL", "info").lower()
+    level = level if level in uvicorn.config.LOG_LEVELS else "info"
     as_json = os.environ.get("LOG_FORMAT", "").lower() == "json"
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if as_json else logging.Formatter(TEXT_FORMAT))
-    known_level = level.upper() if level in uvicorn.config.LOG_LEVELS else "INFO"
-    logging.basicConfig(level=known_level, handlers=[handler])
+    logging.basicConfig(level=level.upper(), handlers=[handler])
     allow_many_files()
     try:
         settings = Settings.from_environment()  # what is wrong is told in one line, before anything starts
@@ -88,14 +72,8 @@ def main(argv: list[str] | None = None) -> int:
         if port:  # one that is chosen anew at each start would not find its state again
             os.environ.setdefault("JUDGE_STATE", str(default_state_file(port)))
         if debug and port:
-            uvicorn.run(
-                "online_judge:app",
-                host=host,
-                port=port,
-                http=PunctualProtocol,
-                log_level="debug",
-                reload=True,
-            )
+            http = PunctualProtocol
+            uvicorn.run("online_judge:app", host=host, port=port, http=http, log_level=level, reload=True)
             return 0
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
@@ -103,22 +81,17 @@ def main(argv: list[str] | None = None) -> int:
             try:
                 listener.bind((host, port))
             except (OSError, OverflowError) as error:
-                raise AdaExploreError(
-                    f"cannot listen on {host}:{port} ({error}); choose another --port"
-                ) from error
+                text = f"cannot listen on {host}:{port} ({error}); choose another --port"
+                raise AdaExploreError(text) from error
             config = uvicorn.Config(
                 "online_judge:app",
                 http=PunctualProtocol,
-                log_level=level if level in uvicorn.config.LOG_LEVELS else "info",
+                log_level=level,
                 log_config=None if as_json else uvicorn.config.LOGGING_CONFIG,
                 timeout_graceful_shutdown=_GRACE_S,
             )
-            server = _Server(
-                config,
-                listener.getsockname()[1],
-                options.announce,
-                parent if options.die_with_parent else None,
-            )
+            followed = parent if options.die_with_parent else None
+            server = _Server(config, listener.getsockname()[1], options.announce, followed)
             server.run(sockets=[listener])
             return 0 if server.started else 3
     except AdaExploreError as error:

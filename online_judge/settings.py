@@ -26,65 +26,35 @@ DEFAULT_PORT = 12017
 
 @dataclass(frozen=True)
 class Settings:
-    """The judge's settings; names follow the environment variables.
+    """The judge's settings; names follow the environment variables."""
 
-    Attributes:
-        judge_device: ``auto`` takes CUDA where there is any.
-        compile_target: what kernels are compiled for on the CPU path, such as ``sm_90``.
-        secret: key of the hidden seeds; a fixed one makes the judge repeat itself.
-        max_concurrent_evals: evaluations at a time on one device.
-        max_queue_size: waiting evaluations per device before 503.
-        runtime_timeout_s: cap on an evaluation's run time once it has a slot.
-        available_gpus: device indices to use; None means all.
-        allocation_mode: ``auto`` ignores a request's device, ``manual`` uses it.
-        build_dir: where CUDA extensions are built; a request may name a folder below it.
-        timing_root: folder of the recorded baselines, ``<gpu>/baseline_time_torch.json`` below it.
-        cpu_max_elements: largest sum of input, weight and output elements on the CPU path.
-        cpu_max_flops: largest work of one reference call on the CPU path.
-        token: what every request must bear; None answers loopback only, unless there are ``clients``.
-        clients: those with a token of their own, from the file ``JUDGE_TOKENS``.
-        max_body_bytes: largest body of a request.
-        max_source_bytes: largest candidate or reference; larger ones are answered at once.
-        state_file: where accepted jobs and known verdicts are kept; None means only in memory.
-        cache_v1: whether v1 answers with known verdicts; by default it measures again.
-        cache_v2: whether jobs of v2 do.
-        repeatable: whether equal requests meet equal hidden inputs; else each job has its own.
-        compile_slots: compile jobs at a time, on processes without a GPU; None means a quarter of the cores.
-        require_sandbox: the least that this machine must give; with less the judge does not start.
-        armed_players: candidate processes kept ready per device; None means 2 on a GPU and 1 on the CPU.
-    """
-
-    judge_device: JudgeDevice = "auto"
-    compile_target: str = "sm_90"
-    secret: bytes = b""
-    max_concurrent_evals: int = 1
-    max_queue_size: int = 100
-    runtime_timeout_s: int = 600
-    available_gpus: tuple[int, ...] | None = None
-    allocation_mode: AllocationMode = "auto"
-    build_dir: str | None = None
-    timing_root: Path = Path("results/timing")
-    cpu_max_elements: int = 4_000_000
-    cpu_max_flops: float = 2e9
-    token: str | None = field(default=None, repr=False)
-    clients: tuple[Client, ...] = field(default=(), repr=False)
-    max_body_bytes: int = 8 * 2**20
-    max_source_bytes: int = 2**18
-    state_file: Path | None = None
-    cache_v1: bool = False
-    cache_v2: bool = True
-    compile_slots: int | None = None
-    armed_players: int | None = None
-    repeatable: bool = False
-    require_sandbox: Level = "none"
+    judge_device: JudgeDevice = "auto"  # ``auto`` takes CUDA where there is any
+    compile_target: str = "sm_90"  # what kernels are compiled for on the CPU path, such as ``sm_90``
+    secret: bytes = b""  # key of the hidden seeds; a fixed one makes the judge repeat itself
+    max_concurrent_evals: int = 1  # evaluations at a time on one device
+    max_queue_size: int = 100  # waiting evaluations per device before 503
+    runtime_timeout_s: int = 600  # cap on an evaluation's run time once it has a slot
+    available_gpus: tuple[int, ...] | None = None  # device indices to use; None means all
+    allocation_mode: AllocationMode = "auto"  # ``auto`` ignores a request's device, ``manual`` uses it
+    build_dir: str | None = None  # where CUDA extensions are built; a request may name a folder below it
+    timing_root: Path = Path("results/timing")  # recorded baselines: ``<gpu>/baseline_time_torch.json``
+    cpu_max_elements: int = 4_000_000  # largest sum of input, weight and output elements on the CPU path
+    cpu_max_flops: float = 2e9  # largest work of one reference call on the CPU path
+    token: str | None = field(default=None, repr=False)  # without it and ``clients`` loopback only
+    clients: tuple[Client, ...] = field(default=(), repr=False)  # those of the file ``JUDGE_TOKENS``
+    max_body_bytes: int = 8 * 2**20  # largest body of a request
+    max_source_bytes: int = 2**18  # largest candidate or reference; larger ones are answered at once
+    state_file: Path | None = None  # where accepted jobs and known verdicts are kept; None: in memory
+    cache_v1: bool = False  # whether v1 answers with known verdicts; by default it measures again
+    cache_v2: bool = True  # whether jobs of v2 do
+    compile_slots: int | None = None  # compile jobs at a time; None means a quarter of the cores
+    armed_players: int | None = None  # candidate processes kept ready per device; None: 2, 1 on the CPU
+    repeatable: bool = False  # whether equal requests meet equal hidden inputs; else each job has its own
+    require_sandbox: Level = "none"  # the least that this machine must give for the judge to start
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
-        """Read and check the variables.
-
-        Raises:
-            ConfigError: a value is not usable; the message names the variable and what it takes.
-        """
+        """Read and check the variables; raises ConfigError with the variable and what it takes."""
         env = os.environ if environment is None else environment
         device = env.get("JUDGE_DEVICE", "auto").strip().lower()
         if device not in get_args(JudgeDevice):
@@ -96,15 +66,14 @@ class Settings:
         if mode not in ("auto", "manual"):
             log.warning("GPU_ALLOCATION_MODE is %r, not auto or manual: auto is used", mode)
             mode = "auto"
-        secret = env.get("ADAEXPLORE_JUDGE_SECRET", "")
+        ready = env.get("ARMED_PLAYERS", "").strip()
+        secret, tokens = env.get("ADAEXPLORE_JUDGE_SECRET", ""), env.get("JUDGE_TOKENS", "").strip()
         cache = env.get("RESULT_CACHE", "").strip()
         if cache not in ("", "0", "1"):
             raise ConfigError(f"RESULT_CACHE is {cache!r}; set it to 1 (also for v1) or 0 (never)")
         sandbox = env.get("JUDGE_REQUIRE_SANDBOX", "").strip().lower() or "none"
         if sandbox not in LEVELS:
             raise ConfigError(f"JUDGE_REQUIRE_SANDBOX is {sandbox!r}; set it to {', '.join(LEVELS)}")
-        compiling = env.get("COMPILE_SLOTS", "").strip()
-        ready = env.get("ARMED_PLAYERS", "").strip()
         return cls(
             judge_device=cast(JudgeDevice, device),
             compile_target=target,
@@ -112,14 +81,14 @@ class Settings:
             max_concurrent_evals=_positive(env, "MAX_CONCURRENT_EVALS", 1),
             max_queue_size=_positive(env, "MAX_QUEUE_SIZE", 100, least=0),
             runtime_timeout_s=_positive(env, "RUNTIME_TIMEOUT", 600),
-            available_gpus=_gpu_list(env.get("AVAILABLE_GPUS")),
+            available_gpus=_gpu_list(env.get("AVAILABLE_GPUS", "")),
             allocation_mode=cast(AllocationMode, mode),
             build_dir=_build_dir(env),
             timing_root=Path(env.get("TIMING_ROOT") or _default_timing_root()),
             cpu_max_elements=_positive(env, "CPU_MAX_ELEMENTS", 4_000_000),
             cpu_max_flops=float(_positive(env, "CPU_MAX_FLOPS", 2_000_000_000)),
             token=_token(env),
-            clients=_clients(env),
+            clients=read_clients(Path(tokens)) if tokens else (),
             max_body_bytes=_positive(env, "MAX_BODY_BYTES", 8 * 2**20),
             max_source_bytes=_positive(env, "MAX_SOURCE_BYTES", 2**18),
             state_file=_state_file(env),
@@ -127,13 +96,13 @@ class Settings:
             cache_v2=cache != "0",
             repeatable=bool(secret),
             require_sandbox=sandbox,
-            compile_slots=_positive(env, "COMPILE_SLOTS", 1) if compiling else None,
+            compile_slots=_positive(env, "COMPILE_SLOTS", 0) or None,
             armed_players=_positive(env, "ARMED_PLAYERS", 0, least=0) if ready else None,
         )
 
 
 def bind_address(environment: Mapping[str, str] | None = None) -> tuple[str, int]:
-    """Host and port to listen on: ``HOST`` and ``PORT``, loopback and 12017 by default."""
+    """Return host and port to listen on: ``HOST`` and ``PORT``, loopback and 12017 by default."""
     env = os.environ if environment is None else environment
     port = _positive(env, "PORT", DEFAULT_PORT, least=0)
     if port > 65535:
@@ -142,7 +111,7 @@ def bind_address(environment: Mapping[str, str] | None = None) -> tuple[str, int
 
 
 def default_state_file(port: int, environment: Mapping[str, str] | None = None) -> Path:
-    """Where a judge on ``port`` keeps its state: below ``XDG_STATE_HOME``, else ``~/.cache``."""
+    """Return where a judge on ``port`` keeps its state: below ``XDG_STATE_HOME``, else ``~/.cache``."""
     env = os.environ if environment is None else environment
     root = env.get("XDG_STATE_HOME", "").strip()
     folder = Path(root) if root else Path.home() / ".cache"
@@ -177,11 +146,6 @@ def _token(env: Mapping[str, str]) -> str | None:
     return token or None
 
 
-def _clients(env: Mapping[str, str]) -> tuple[Client, ...]:
-    text = env.get("JUDGE_TOKENS", "").strip()
-    return read_clients(Path(text)) if text else ()
-
-
 def _positive(env: Mapping[str, str], name: str, default: int, least: int = 1) -> int:
     text = env.get(name, "").strip()
     if not text:
@@ -195,9 +159,9 @@ def _positive(env: Mapping[str, str], name: str, default: int, least: int = 1) -
     return value
 
 
-def _gpu_list(text: str | None) -> tuple[int, ...] | None:
-    """Device indices of a comma list; parts that are no number are dropped, as clients expect."""
-    if text is None or not text.strip():
+def _gpu_list(text: str) -> tuple[int, ...] | None:
+    """Return the device indices of a comma list; drops parts that are no number, as clients expect."""
+    if not text.strip():
         return None
     parts = [part.strip() for part in text.split(",")]
     gpus = tuple(dict.fromkeys(int(part) for part in parts if part.isascii() and part.isdigit()))
@@ -207,6 +171,6 @@ def _gpu_list(text: str | None) -> tuple[int, ...] | None:
 
 
 def _default_timing_root() -> Path:
-    """``results/timing`` of the working folder, else of the folder that holds this package."""
+    """Return ``results/timing`` of the working folder, else of the folder that holds this package."""
     here = Path("results/timing")
     return here.absolute() if here.is_dir() else Path(__file__).parent.parent / "results" / "timing"

@@ -27,7 +27,6 @@ PAUSE_S = 30.0
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own."""
     if host == "localhost":
         return True
     try:
@@ -42,45 +41,31 @@ class AccessControl:
     """ASGI middleware in front of everything; its settings are the application's."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """Guard ``app``."""
         self._app = app
         self._rates = Rates()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through or answer it here: 401, 403, 408, 413, 429."""
         if scope["type"] == "lifespan":
-            await self._live(scope, receive, send)
-            return
+            return await self._live(scope, receive, send)
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
+            return await self._app(scope, receive, send)
         settings: Settings = scope["app"].state.settings
-        refusal = _refusal(scope, settings, self._rates)
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
-        try:
-            body = await _read(receive, settings.max_body_bytes)
-        except TimeoutError:
-            text = f"No part of the body arrived for {PAUSE_S:.0f} s"
-            await JSONResponse({"detail": text}, 408, {"Connection": "close"})(scope, receive, send)
-            return
-        if body is None:
-            text = f"The body is larger than {settings.max_body_bytes} bytes (MAX_BODY_BYTES)"
-            await JSONResponse({"detail": text}, 413, {"Connection": "close"})(scope, receive, send)
-            return
+        body = _refusal(scope, settings, self._rates) or await _read(receive, settings.max_body_bytes)
+        if isinstance(body, JSONResponse):
+            return await body(scope, receive, send)
         first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def replay() -> Message:
             return first.pop() if first else await receive()
 
-        await self._app(scope, replay, send)
+        return await self._app(scope, replay, send)
 
     async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the application's lifespan; a start that fails on purpose is reported in one line."""
         failed: Message | None = None
 
-        async def tell(message: Message) -> None:
+        async def pass_on(message: Message) -> None:
             nonlocal failed
             if message["type"] == "lifespan.startup.failed":
                 failed = message
@@ -88,7 +73,7 @@ class AccessControl:
                 await send(message)
 
         try:
-            await self._app(scope, receive, tell)
+            await self._app(scope, receive, pass_on)
         except BaseException as error:
             if failed is None:
                 raise
@@ -97,37 +82,48 @@ class AccessControl:
             raise
 
 
+def _refused(code: int, why: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    return JSONResponse({"detail": why}, code, headers)
+
+
 def _refusal(scope: Scope, settings: Settings, rates: Rates) -> JSONResponse | None:
     if scope["path"] in OPEN_PATHS:
         return None
     if settings.token is None and not settings.clients:
-        client = scope.get("client")
-        if client is None:
-            return None
-        if not is_loopback(client[0]):
-            text = f"This judge has no token and answers loopback only: start it with {TOKEN_VARIABLE}"
-            return JSONResponse({"detail": text}, 403)
-        foreign = _foreign_name(scope)
-        if foreign is None:
-            return None
-        text = (
-            f"This judge has no token and answers requests to localhost only, not {foreign}: "
-            f"address it as 127.0.0.1, or start it with {TOKEN_VARIABLE}"
-        )
-        return JSONResponse({"detail": text}, 403)
+        return _refusal_without_token(scope)
     given = [value for name, value in scope["headers"] if name == b"authorization"]
     scheme, _, credentials = (given[0] if len(given) == 1 else b"").partition(b" ")
     client = _known(settings, credentials.strip())
     if client is None or scheme.lower() != b"bearer":
         needed = f"one that its {CLIENTS_VARIABLE} lists" if settings.clients else f"its {TOKEN_VARIABLE}"
-        text = f"This judge needs a bearer token: {needed}"
-        return JSONResponse({"detail": text}, 401, {"WWW-Authenticate": "Bearer"})
+        return _refused(401, f"This judge needs a bearer token: {needed}", {"WWW-Authenticate": "Bearer"})
     scope.setdefault("state", {})["client"] = client
     wait_s = rates.wait_s(client, time.monotonic())
     if not wait_s:
         return None
     text = f"Client {client.name} may ask {client.max_per_minute} times a minute"
-    return JSONResponse({"detail": text}, 429, {"Retry-After": str(math.ceil(wait_s))})
+    return _refused(429, text, {"Retry-After": str(math.ceil(wait_s))})
+
+
+def _refusal_without_token(scope: Scope) -> JSONResponse | None:
+    """Refuse other machines, and other sites whose pages led a browser here: a foreign Host or Origin."""
+    client = scope.get("client")
+    if client is None:
+        return None
+    if not is_loopback(client[0]):
+        text = f"This judge has no token and answers loopback only: start it with {TOKEN_VARIABLE}"
+        return _refused(403, text)
+    for name, value in scope["headers"]:
+        given = value.decode("latin-1")
+        url = {b"host": f"//{given}", b"origin": given}.get(name)
+        if url is not None and not _is_local(url):
+            foreign = f"{name.decode().capitalize()} {given[:_MAX_CLIENT]!r}"
+            text = (
+                f"This judge has no token and answers requests to localhost only, not {foreign}: "
+                f"address it as 127.0.0.1, or start it with {TOKEN_VARIABLE}"
+            )
+            return _refused(403, text)
+    return None
 
 
 def _known(settings: Settings, token: bytes) -> Client | None:
@@ -137,17 +133,6 @@ def _known(settings: Settings, token: bytes) -> Client | None:
     return client or (Client() if right else None)
 
 
-def _foreign_name(scope: Scope) -> str | None:
-    """A ``Host`` or ``Origin`` that is not this machine's: a browser was led here by another site's page."""
-    for name, value in scope["headers"]:
-        text = value.decode("latin-1")
-        if name == b"host" and not _is_local(f"//{text}"):
-            return f"Host {text[:_MAX_CLIENT]!r}"
-        if name == b"origin" and not _is_local(text):
-            return f"Origin {text[:_MAX_CLIENT]!r}"
-    return None
-
-
 def _is_local(url: str) -> bool:
     try:
         return is_loopback(urlsplit(url).hostname or "")
@@ -155,13 +140,16 @@ def _is_local(url: str) -> bool:
         return False
 
 
-async def _read(receive: Receive, limit: int) -> bytes | None:
-    """The body; None if it is too large, most of it read all the same so that the client hears the answer."""
+async def _read(receive: Receive, limit: int) -> bytes | JSONResponse:
+    """Return the body or a refusal; most of a body that is too large is read so that the client hears it."""
     parts: list[bytes] = []
     size = 0
     while True:
-        async with asyncio.timeout(PAUSE_S):
-            message = await receive()
+        try:
+            async with asyncio.timeout(PAUSE_S):
+                message = await receive()
+        except TimeoutError:
+            return _refused(408, f"No part of the body arrived for {PAUSE_S:.0f} s", {"Connection": "close"})
         if message["type"] != "http.request":  # the client is gone
             break
         part = message.get("body", b"")
@@ -172,7 +160,9 @@ async def _read(receive: Receive, limit: int) -> bytes | None:
             parts.clear()
         if not message.get("more_body") or size > limit + _MAX_DISCARD_BYTES:
             break
-    return b"".join(parts) if size <= limit else None
+    if size <= limit:
+        return b"".join(parts)
+    return _refused(413, f"The body is larger than {limit} bytes (MAX_BODY_BYTES)", {"Connection": "close"})
 
 
 def client_of(request: Request) -> Caller:

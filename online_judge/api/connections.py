@@ -18,8 +18,6 @@ HEAD_S = 10.0
 def allow_many_files() -> None:
     """Raise the soft limit of open files to the hard limit: each connection takes one."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == hard:
-        return
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     except (OSError, ValueError) as error:
@@ -27,26 +25,22 @@ def allow_many_files() -> None:
 
 
 class PunctualProtocol(H11Protocol):
-    """HTTP/1.1 that closes a connection whose next request does not arrive in time.
+    """HTTP/1.1 that closes a connection whose next request's head is not complete after ``HEAD_S``.
 
-    uvicorn limits only the pause between two requests. Here the whole head of a request, also of the
-    first, has ``HEAD_S`` seconds.
+    uvicorn limits only the pause between two requests.
     """
 
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the first request."""
         super().connection_made(transport)
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Take in a part of a request."""
         super().data_received(data)
         self._watch()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
         super().connection_lost(exc)
         self._forget_deadline()
 

@@ -22,10 +22,7 @@ router = APIRouter()
 
 
 @router.post(
-    "/v2/jobs",
-    status_code=202,
-    responses=refusals(400, 409, 501, 503, malformed=422),
-    openapi_extra=TURN,
+    "/v2/jobs", status_code=202, responses=refusals(400, 409, 501, 503, malformed=422), openapi_extra=TURN
 )
 async def submit(
     body: JobRequest,

@@ -33,19 +33,6 @@ _TRITONBENCH = {"TBG", "TRITONBENCH_G", "TRITONBENCH-G", "TBT", "TRITONBENCH_T",
 
 @dataclass(frozen=True)
 class Judge:
-    """The parts that requests need.
-
-    Attributes:
-        settings: of the judge.
-        fork_client: starts processes; knows versions and the sandbox.
-        machine: what the judge runs on.
-        workers: the owners of the devices.
-        evaluations: answers what a request means.
-        scheduler: the queue.
-        board: all jobs.
-        metrics: counters.
-    """
-
     settings: Settings
     fork_client: ForkClient
     machine: devices.Machine
@@ -56,7 +43,6 @@ class Judge:
     metrics: Metrics
 
     def render_metrics(self) -> bytes:
-        """Return the text of ``/metrics``."""
         ready = {worker.device.id: worker.candidates.ready for worker in self.workers}
         self.metrics.show_load(self.scheduler.status(), self.scheduler.oldest_s(), self.board.count(), ready)
         return self.metrics.render()
@@ -64,9 +50,8 @@ class Judge:
     def require_supported(self, request: EvaluationRequest, where: str) -> None:
         """Refuse a request that this judge cannot evaluate; ``where`` is its place in the body.
 
-        Raises:
-            HTTPException: 501 for TritonBench, 503 without devices.
-            RequestValidationError: it names a build folder that it may not.
+        Raises HTTPException 501 for TritonBench and 503 without devices, RequestValidationError for a wrong
+        build folder.
         """
         if (request.test_source or "").upper() in _TRITONBENCH:
             raise not_implemented("TritonBench")
@@ -84,13 +69,11 @@ class Judge:
 
 
 def judge_of(request: Request) -> Judge:
-    """Return the judge of the application that got this request."""
     judge: Judge = request.app.state.judge
     return judge
 
 
 def not_implemented(what: str) -> HTTPException:
-    """Return the refusal of a kind of problem that this judge does not evaluate."""
     return HTTPException(501, f"{what} evaluation is not implemented in this judge; use KernelBench problems")
 
 
@@ -113,13 +96,9 @@ async def running_judge(settings: Settings) -> AsyncIterator[Judge]:
             compilers = compile_slots(fork_client, settings, machine.compile_target, cores)
         metrics = Metrics()
         evaluations = Evaluations(settings, machine, fork_client.versions, metrics)
-        scheduler = Scheduler(
-            slots,
-            settings.max_queue_size,
-            evaluations.run,
-            pinned=settings.allocation_mode == "manual",
-            compile_slots=compilers,
-        )
+        pinned = settings.allocation_mode == "manual"
+        most = settings.max_queue_size
+        scheduler = Scheduler(slots, most, evaluations.run, pinned=pinned, compile_slots=compilers)
         board = JobBoard(scheduler, evaluations, Journal(store), ResultCache(store, metrics), metrics)
         log.info("judging on %s, %d slots", machine.hardware, len(slots))
         scheduler.start()

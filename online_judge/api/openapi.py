@@ -111,11 +111,9 @@ class Health(BaseModel):
 
 
 def refusals(*codes: int, malformed: int | None = None) -> dict[int | str, dict[str, Any]]:
-    """Document the errors that an endpoint can answer with.
+    """Document the errors that an endpoint can answer with, besides those of access.
 
-    Args:
-        codes: with a body of one line; those of access are added.
-        malformed: code of a malformed request; it may have a body of one line as well.
+    ``malformed`` is the code of a malformed request; in ``codes`` it may have a body of one line as well.
     """
     found: dict[int | str, dict[str, Any]] = {code: {"model": Refusal} for code in (*_OF_ACCESS, *codes)}
     for code, name in _HEADERS.items():
@@ -126,7 +124,7 @@ def refusals(*codes: int, malformed: int | None = None) -> dict[int | str, dict[
 
 
 def document(application: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document: as FastAPI makes it, with the errors and the access that are real."""
+    """Return FastAPI's document with the errors and the access that are real."""
     if application.openapi_schema is None:
         found = get_openapi(title=application.title, version=application.version, routes=application.routes)
         for path, methods in found["paths"].items():
@@ -137,10 +135,7 @@ def document(application: FastAPI) -> dict[str, Any]:
             found["components"]["schemas"].pop(name, None)
         found["components"]["securitySchemes"] = {_BEARER: {"type": "http", "scheme": "bearer"}}
         application.openapi_schema = found
-    anyone: list[dict[str, Any]] = [] if _needs_token(application) else [{}]
-    return application.openapi_schema | {"security": [{_BEARER: []}, *anyone]}
-
-
-def _needs_token(application: FastAPI) -> bool:
     settings: Settings | None = getattr(application.state, "settings", None)  # there from the start on
-    return settings is not None and (settings.token is not None or bool(settings.clients))
+    closed = settings is not None and (settings.token is not None or settings.clients)
+    security: list[dict[str, Any]] = [{_BEARER: []}] if closed else [{_BEARER: []}, {}]
+    return application.openapi_schema | {"security": security}

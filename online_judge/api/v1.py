@@ -23,8 +23,9 @@ from online_judge.api.openapi import SERVICE, TURN, DeviceHealth, Health, Root, 
 from online_judge.common.events import tell
 from online_judge.processes.gpu_lease import Cancelled
 from online_judge.queue.board import REFERENCE_FAILED
-from online_judge.queue.job import Finding, Job
+from online_judge.queue.job import Job
 from online_judge.slots import devices
+from online_judge.slots.jobs import Finding
 
 CLIENT_CLOSED = 499
 _LOOK_S = 0.5
@@ -65,9 +66,8 @@ async def health(request: Request) -> Health:
         queue_status=judge.scheduler.status(),
     )
     if machine.cuda_available:
-        memory = await asyncio.gather(
-            *(asyncio.to_thread(devices.memory_bytes, device) for device in machine.devices)
-        )
+        asked = (asyncio.to_thread(devices.memory_bytes, device) for device in machine.devices)
+        memory = await asyncio.gather(*asked)
         answer.device_count = machine.device_count
         answer.available_gpus = _gpu_ids(judge)
         answer.devices = [
@@ -93,25 +93,20 @@ async def evaluate(body: EvaluationRequest, request: Request) -> EvaluationRespo
     try:
         judge.evaluations.device_of(job.kind, body)
         found = await _result(judge, request, job, body.timeout)
+        assert isinstance(found, Verdict)
+        metrics = found.to_metrics()
+        late = found.status is Status.TIMEOUT  # v1's clients know time-outs by ``success``
+        why: str | None = found.metadata["error"] if late else None
     except ProblemError as error:
-        text = f"{REFERENCE_FAILED}: {error}"
-        return EvaluationResponse(
-            success=False,
-            compiled=False,
-            correctness=False,
-            metadata={"hardware": judge.machine.hardware, "error": text},
-            execution_time=time.monotonic() - begin,
-            queue_time=job.queue_time_s,
-            error=text,
-        )
-    assert isinstance(found, Verdict)
-    late = found.status is Status.TIMEOUT  # v1's clients know time-outs by ``success``
+        why = f"{REFERENCE_FAILED}: {error}"
+        metadata = {"hardware": judge.machine.hardware, "error": why}
+        metrics = {"compiled": False, "correctness": False, "metadata": metadata}
     return EvaluationResponse(
-        success=not late,
-        **found.to_metrics(),
+        success=why is None,
+        **metrics,
         execution_time=time.monotonic() - begin,
         queue_time=job.queue_time_s,
-        error=found.metadata["error"] if late else None,
+        error=why,
     )
 
 
@@ -130,7 +125,6 @@ async def problem(body: ProblemRequest, request: Request) -> ProblemReport:
 @router.post("/evaluate_tbg_kernel", include_in_schema=False)
 @router.post("/evaluate_tbt_kernel", include_in_schema=False)
 async def refuse_other_problems(request: Request) -> None:
-    """Refuse what is not built yet."""
     raise not_implemented("FlashInfer" if "fit" in request.url.path else "TritonBench")
 
 
@@ -141,11 +135,7 @@ def _gpu_ids(judge: Judge) -> list[int]:
 async def _result(judge: Judge, request: Request, job: Job, timeout: int | None) -> Finding:
     """Submit a job and wait for it as long as its client does and its time in the queue allows.
 
-    Raises:
-        QueueFull, NoSuchDevice: it is refused.
-        ProblemError: the reference fails.
-        JudgeError: the evaluation fails.
-        HTTPException: nobody waits any more.
+    Raises QueueFull, NoSuchDevice, ProblemError or JudgeError of the job, HTTPException where nobody waits.
     """
     limit_s = judge.settings.runtime_timeout_s if timeout is None else timeout
     try:

@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -23,67 +22,62 @@ _COMPILERS = {
 _COMPILE_WORKER = "/torch/_inductor/compile_worker/"
 
 
-@dataclass(frozen=True)
-class _Tasks:
-    """Threads of this process by the id that Python knows, with their names, and processes below it."""
-
-    threads: dict[int, str]
-    processes: frozenset[int]
-
-    @classmethod
-    def take(cls) -> _Tasks:
-        """Read both from ``/proc``, which may be that of an outer process namespace."""
-        threads = {}
-        for entry in os.listdir("/proc/self/task"):
-            with contextlib.suppress(OSError):  # the thread has exited
-                text = Path("/proc/self/task", entry, "status").read_text()
-                status = dict(line.partition(":\t")[::2] for line in text.splitlines())
-                threads[int(status.get("NSpid", entry).split()[-1])] = status["Name"]
-        below = linux.descendants(int(os.readlink("/proc/self")))
-        return cls(threads, frozenset(below))
-
-
 class Background:
-    """Finds work beside the main thread: take it before the candidate is loaded, ask it after a call.
+    """Finds work beside the main thread: make it before the candidate is loaded, ask it after a call.
 
     A Python thread counts for what its frames show. Pools of torch, Triton and OpenMP start with the
     first calls, so other threads and processes count only where they are new since :meth:`settle`.
     """
 
     def __init__(self) -> None:
-        """Remember the Python threads that are here before the candidate."""
         self._here = set(sys._current_frames())
-        self._settled: _Tasks | None = None
+        self._threads: dict[int, str] = {}
+        self._processes: set[int] = set()
+        self.settled = False
 
     def settle(self) -> None:
         """Accept what runs now, after the second call."""
-        self._settled = _Tasks.take()
+        self._threads, self._processes = _native_threads(), _processes_below()
+        self.settled = True
 
     def found(self) -> list[str]:
         """Return one line for each thing at work; ask directly after a call, before waiting for it."""
-        lines = []
         names = {thread.ident: thread.name for thread in threading.enumerate()}
-        for ident, frame in sys._current_frames().items():
-            if ident in self._here or ident == threading.get_ident():
-                continue
-            if place := _work(frame):
-                lines.append(f"thread {names.get(ident, '?')} is in {place}")
-        return lines + ([] if self._settled is None else _new_since(self._settled))
+        lines = [
+            f"thread {names.get(ident, '?')} is in {place}"
+            for ident, frame in sys._current_frames().items()
+            if ident not in self._here and ident != threading.get_ident() and (place := _work(frame))
+        ]
+        return lines + (self._new() if self.settled else [])
+
+    def _new(self) -> list[str]:
+        """Return one line for each native thread and process that is new and no library's."""
+        threads, processes = _native_threads(), _processes_below()
+        known = {thread.native_id for thread in threading.enumerate()} | self._threads.keys()
+        return [
+            f"native thread {name} is new since an earlier call"
+            for ident, name in threads.items()
+            if ident not in known and not name.startswith(_LIBRARY_THREADS)
+        ] + [
+            f"process {linux.process_name(pid)} is new since an earlier call"
+            for pid in sorted(processes - self._processes)
+            if linux.is_running(pid) and not _compiles(pid)
+        ]
 
 
-def _new_since(settled: _Tasks) -> list[str]:
-    """Return one line for each native thread and process that is new and no library's."""
-    now = _Tasks.take()
-    known = {thread.native_id for thread in threading.enumerate()} | settled.threads.keys()
-    return [
-        f"native thread {name} is new since an earlier call"
-        for ident, name in now.threads.items()
-        if ident not in known and not name.startswith(_LIBRARY_THREADS)
-    ] + [
-        f"process {linux.process_name(pid)} is new since an earlier call"
-        for pid in sorted(now.processes - settled.processes)
-        if linux.is_running(pid) and not _compiles(pid)
-    ]
+def _native_threads() -> dict[int, str]:
+    """Return names of this process's threads by the id that Python knows; ``/proc`` may be an outer one's."""
+    threads = {}
+    for entry in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError):  # the thread has exited
+            text = Path("/proc/self/task", entry, "status").read_text()
+            status = dict(line.partition(":\t")[::2] for line in text.splitlines())
+            threads[int(status.get("NSpid", entry).split()[-1])] = status["Name"]
+    return threads
+
+
+def _processes_below() -> set[int]:
+    return set(linux.descendants(int(os.readlink("/proc/self"))))
 
 
 def _compiles(pid: int) -> bool:
@@ -95,19 +89,18 @@ def _compiles(pid: int) -> bool:
     return os.path.basename(program) in _COMPILERS or _COMPILE_WORKER in "".join(arguments[:1])
 
 
-def _work(frame: FrameType | None) -> str | None:
+def _work(innermost: FrameType) -> str | None:
     """Return where a thread is at work; None for idle workers and threads of libraries."""
-    innermost = frame
-    inside: list[str] = []
+    files: list[str] = []
+    frame: FrameType | None = innermost
     while frame is not None:
         file = frame.f_code.co_filename
         if provenance.is_candidates(file):
             return f"{os.path.basename(file)}:{frame.f_lineno}"
-        inside.append(file)
+        files.append(file)
         frame = frame.f_back
-    if innermost is None or any(library in file for file in inside for library in _LIBRARIES):
+    name = innermost.f_code.co_name
+    is_idle = name == "_worker" and files[0].endswith(_POOL)
+    if is_idle or any(library in file for file in files for library in _LIBRARIES):
         return None
-    code = innermost.f_code
-    if code.co_name == "_worker" and code.co_filename.endswith(_POOL):
-        return None
-    return f"{os.path.basename(code.co_filename)}:{code.co_name}"
+    return f"{os.path.basename(files[0])}:{name}"

@@ -1,4 +1,4 @@
-"""From an exception to an outcome: by stage and type, along the chain of causes."""
+"""Turns an exception into an outcome: by stage and type, along the chain of causes."""
 
 from __future__ import annotations
 
@@ -26,23 +26,28 @@ _KERNEL_FILE, _KERNEL_READER = "triton/runtime/jit.py", "cache_key"
 
 
 def describe(error: BaseException, stage: Stage, file: str, *, cuda: bool) -> Failure:
-    """The failure that ``error``, caught in ``stage``, means.
+    """Return the failure that ``error``, caught in ``stage``, means.
 
-    Args:
-        error: what was raised.
-        stage: what the candidate was doing.
-        file: the candidate's path: frames elsewhere are left out.
-        cuda: whether the GPU can be asked about illegal accesses.
+    Frames outside of ``file``, the candidate's path, are left out. With ``cuda`` the GPU can be asked about
+    illegal accesses.
     """
     status, deciding = _decide(error, stage, cuda=cuda)
-    kind = type(deciding)
-    return Failure(
-        status=status,
-        stage=stage,
-        name=f"{kind.__module__}.{kind.__qualname__}",
-        message=_told(error, deciding, file),
-        frames=_frames(error, file),
-    )
+    message = _message_for(error, deciding, file)
+    return Failure(status, stage, _name(deciding), message, _frames(error, file))
+
+
+def syntax_failure(error: SyntaxError | ValueError | MemoryError | RecursionError, source: str) -> Failure:
+    """Return the failure of a candidate that is no Python, or nested too deeply for its parser."""
+    text = getattr(error, "msg", None) or str(error) or "too deeply nested for Python's parser"
+    frames: tuple[Frame, ...] = ()
+    if line := getattr(error, "lineno", None):
+        code = "".join(source.splitlines()[line - 1 : line])
+        frames = (Frame(line, "<module>", code.strip()[:300]),)
+    return Failure(Status.SYNTAX, Stage.LOAD, _name(error), text, frames)
+
+
+def _name(error: BaseException) -> str:
+    return f"{type(error).__module__}.{type(error).__qualname__}"
 
 
 def _decide(error: BaseException, stage: Stage, *, cuda: bool) -> tuple[Status, BaseException]:
@@ -71,13 +76,12 @@ def _decide(error: BaseException, stage: Stage, *, cuda: bool) -> tuple[Status, 
 
 
 def _is_memory_error(error: BaseException) -> bool:
-    if isinstance(error, _MEMORY_ERRORS):
-        return True
-    return type(error) is RuntimeError and any(words in _message(error) for words in _MEMORY_WORDS)
+    is_worded = type(error) is RuntimeError and any(words in _message(error) for words in _MEMORY_WORDS)
+    return is_worded or isinstance(error, _MEMORY_ERRORS)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """``error`` and what it came from, outermost first."""
+    """Return ``error`` and what it came from, outermost first."""
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
@@ -87,28 +91,15 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _raised_by_compiler(error: BaseException) -> bool:
-    """Whether the error passed through Triton's ``compile`` (failed passes are plain RuntimeErrors).
+    """Return True if the error passed through Triton's ``compile`` (failed passes are plain RuntimeErrors).
 
-    So are refusals of what a kernel refers to, before that.
+    The same holds for refusals of what a kernel refers to, before that.
     """
     return any(
         (frame.filename.endswith(_COMPILER_FILES) and not frame.name.startswith("_"))
         or (frame.filename.endswith(_KERNEL_FILE) and frame.name == _KERNEL_READER)
         for frame in traceback.extract_tb(error.__traceback__, limit=-50)
     )
-
-
-def syntax_failure(error: SyntaxError | ValueError | MemoryError | RecursionError, source: str) -> Failure:
-    """The failure of a candidate that is no Python, or that is nested too deeply for its parser."""
-    text = getattr(error, "msg", None) or str(error) or "too deeply nested for Python's parser"
-    frames: tuple[Frame, ...] = ()
-    line = getattr(error, "lineno", None)
-    if line:
-        lines = source.splitlines()
-        code = lines[line - 1] if line <= len(lines) else ""
-        frames = (Frame(line, "<module>", code.strip()[:300]),)
-    kind = type(error)
-    return Failure(Status.SYNTAX, Stage.LOAD, f"{kind.__module__}.{kind.__qualname__}", text, frames)
 
 
 def _message(error: BaseException) -> str:
@@ -118,8 +109,8 @@ def _message(error: BaseException) -> str:
         return ""
 
 
-def _told(error: BaseException, deciding: BaseException, file: str) -> str:
-    """The deciding error's text; a reason within Triton's library is told at the kernel's own line."""
+def _message_for(error: BaseException, deciding: BaseException, file: str) -> str:
+    """Return the deciding error's text; a reason within Triton's library follows the kernel's own line."""
     own = [cause for cause in _chain(error) if isinstance(cause, CompilationError) and _is_of(file, cause)]
     if not own or deciding is own[-1] or not isinstance(deciding, CompilationError):
         return _message(deciding)
@@ -128,7 +119,7 @@ def _told(error: BaseException, deciding: BaseException, file: str) -> str:
 
 
 def _is_of(file: str, error: CompilationError) -> bool:
-    """Whether the kernel that the error points into stands in ``file``."""
+    """Return True if the kernel that the error points into is in ``file``."""
     lines = {line.strip() for line in linecache.getlines(file)}
     return bool(error.src) and all(line.strip() in lines for line in error.src.splitlines())
 

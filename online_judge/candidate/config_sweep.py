@@ -1,4 +1,4 @@
-"""The candidate process's side of a sweep: configurations of one candidate, side by side in one process."""
+"""Configurations of one candidate, side by side in one process."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 
 from adaexplore.core.verdict import Status
 from online_judge.candidate import classification
 from online_judge.common import modules
-from online_judge.common.timing import BlockRun
+from online_judge.common.timing import Stopwatch
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.orders import Equip
 from online_judge.protocol.shared_tensors import MappedTensors
@@ -31,30 +31,15 @@ _MAX_REASON = 200
 _SHORT_MS = 1.0
 LATE = "its kernels were not compiled in time"
 SLOW = "the time was up before it was constructed"
-_CONSTRUCT_SHARE = 0.5
-"""Of the time for entering."""
+_CONSTRUCT_SHARE = 0.5  # of the time for entering
 _LOOK_S = 0.05
 _MOST = 0.75
 _PATIENCE = 2.0
 _LEAST_S = 2.0
-_LOST = (Status.ILLEGAL_ACCESS,)
-"""Failures after which the process's GPU context is of no use to anybody."""
-
-
-class Clock(Protocol):
-    """What times blocks of calls."""
-
-    def block(
-        self, call: Any, arguments: Sequence[Any], places: Sequence[Any], *, flushes: int = 0
-    ) -> BlockRun:
-        """See :class:`online_judge.common.timing.Stopwatch`."""
-
-    def cover(self, call_ms: float) -> int:
-        """L2 flushes that hide the launches of a call of that length."""
 
 
 class ContextLost(Exception):
-    """A configuration broke the process for all of them."""
+    """A configuration broke the process's GPU context, for all of them."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -63,36 +48,29 @@ class ContextLost(Exception):
 
 @dataclass
 class _Entrant:
-    """One configuration.
-
-    Attributes:
-        model: its module, in the GPU's memory but for the weights, which all share.
-        buffers: as they were when it was constructed.
-        wall_ms: of its second call, by the host's clock.
-    """
+    """One configuration: its model, whose weights all share, and its buffers as they were constructed."""
 
     model: Any
-    buffers: dict[str, Any]
-    wall_ms: float = math.inf
+    buffers: dict[str, torch.Tensor]
+    wall_ms: float = math.inf  # of its second call, by the host's clock
 
 
 class ConfigSweep:
-    """Holds the configurations; nothing here is more than a claim."""
+    """Holds the configurations, and the inputs and weights that all share; its answers are claims."""
 
-    def __init__(self, folder: Path, order: Equip, fds: list[int], clock: Clock, *, cuda: bool) -> None:
-        """Map the inputs and weights that all configurations share."""
+    def __init__(self, folder: Path, order: Equip, fds: list[int], clock: Stopwatch, *, cuda: bool) -> None:
         self._folder = folder
         self._order = order
         self._clock = clock
         self._cuda = cuda
         self._arguments: list[Any] = MappedTensors(order.inputs, fds[:1]).tree()
         dtype = modules.DTYPES[order.dtype]
-        given: dict[str, Any] = MappedTensors(order.weights, fds[1:]).tree()
+        given: dict[str, torch.Tensor] = MappedTensors(order.weights, fds[1:]).tree()
         self._weights = {name: modules.cast_floating(value, dtype) for name, value in given.items()}
         self._entrants: dict[int, _Entrant] = {}
 
     def enter(self, sources: Sequence[tuple[int, bytes]], threads: int, limit_s: float) -> dict[str, Any]:
-        """Admit configurations: each is loaded, constructed, called, and called once more against the clock.
+        """Load, construct and call configurations, by number, and time a second call of each.
 
         Raises:
             ContextLost: the process is of no use any more.
@@ -128,7 +106,7 @@ class ConfigSweep:
         return {"ready": ready, "refused": [list(item) for item in refused.items()]}
 
     def rate(self, calls: Sequence[tuple[int, int]], rounds: int) -> dict[str, Any]:
-        """Median milliseconds of a call of each, taken in turns; None for one that fails.
+        """Return median milliseconds of a call of each, taken in turns; None for one that fails.
 
         Raises:
             ContextLost: as :meth:`enter`.
@@ -136,29 +114,23 @@ class ConfigSweep:
         samples: dict[int, list[float]] = {number: [] for number, _ in calls}
         for _ in range(rounds):
             for number, count in calls:
-                entrant = self._entrants.get(number)
-                if entrant is None:
+                if (entrant := self._entrants.get(number)) is None:
                     continue
                 taken = self._attempt(number, Stage.TIMING, partial(self._block, entrant, count))
                 if isinstance(taken, str):
                     del self._entrants[number]
                 else:
                     samples[number] += taken
-        return {
-            "ms": [
-                [number, statistics.median(taken) if number in self._entrants and taken else None]
-                for number, taken in samples.items()
-            ]
-        }
+        timed = {number: taken for number, taken in samples.items() if taken and number in self._entrants}
+        return {"ms": [[each, statistics.median(timed[each]) if each in timed else None] for each in samples]}
 
     def chosen(self, number: int) -> Any:
-        """The model of a configuration, its buffers as constructed."""
+        """Return the model of a configuration, its buffers as constructed."""
         entrant = self._entrants[number]
         modules.restore_buffers(entrant.model, entrant.buffers)
         return entrant.model
 
     def _call(self, entrant: _Entrant) -> None:
-        """One call; returns when the GPU is done."""
         modules.seed_everything(self._order.call_seed)
         with torch.no_grad():
             entrant.model(*self._arguments)
@@ -166,11 +138,10 @@ class ConfigSweep:
             torch.cuda.synchronize()
 
     def _compile_all(self, fresh: Mapping[int, _Entrant], threads: int, limit_s: float) -> set[int]:
-        """First calls side by side, the compiler being a process of its own for most of its time.
+        """Make first calls side by side: for most of its time the compiler is a process of its own.
 
-        Returns:
-            Those that are not done after ``limit_s``, or when :data:`_MOST` have been done for as long as it
-            took them; their threads go on, and end with this process.
+        Return those that are not done after ``limit_s``, or when :data:`_MOST` have been done for as long as
+        it took them; their threads go on, and end with this process.
         """
         pool = ThreadPoolExecutor(threads)
         waiting = {pool.submit(self._compile, entrant): number for number, entrant in fresh.items()}
@@ -189,12 +160,12 @@ class ConfigSweep:
         return set(waiting.values())
 
     def _compile(self, entrant: _Entrant) -> None:
-        """A first call, to have kernels compiled; what is wrong with it shows in the next, made alone."""
+        """Call once to compile kernels; what is wrong with it shows in the next call, made alone."""
         with contextlib.suppress(Exception, SystemExit), torch.no_grad():
             entrant.model(*self._arguments)
 
     def _second_call(self, entrant: _Entrant) -> float:
-        """Wall milliseconds of a call after another one."""
+        """Return wall milliseconds of a call after another one."""
         self._call(entrant)
         begin = time.perf_counter()
         self._call(entrant)
@@ -202,12 +173,8 @@ class ConfigSweep:
 
     def _block(self, entrant: _Entrant, count: int) -> list[float]:
         modules.seed_everything(self._order.call_seed)
-        run = self._clock.block(
-            entrant.model,
-            [self._arguments] * count,
-            [()] * count,
-            flushes=self._clock.cover(entrant.wall_ms) if entrant.wall_ms < _SHORT_MS else 1,
-        )
+        flushes = self._clock.cover(entrant.wall_ms) if entrant.wall_ms < _SHORT_MS else 1
+        run = self._clock.block(entrant.model, [self._arguments] * count, [()] * count, flushes=flushes)
         run.go()
         return run.times().calls
 
@@ -234,31 +201,31 @@ class ConfigSweep:
         return model.to(modules.DTYPES[self._order.dtype]) if isinstance(model, torch.nn.Module) else model
 
     def _shares_weights(self, model: Any) -> bool:
-        """Let a model use the reference's weights where they lie; False if names or shapes differ."""
-        if not isinstance(model, torch.nn.Module):
-            return False
-        own = model.state_dict()
+        """Let a model use the reference's weights in their memory; False if names or shapes differ."""
         given = self._weights
-        if own.keys() != given.keys() or any(own[name].shape != given[name].shape for name in own):
+        if not isinstance(model, torch.nn.Module) or not same_form(model.state_dict(), given):
             return False
         parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-        model.load_state_dict(
-            {name: value if name in parameters else value.clone() for name, value in given.items()},
-            assign=True,
-        )
+        own = {name: value if name in parameters else value.clone() for name, value in given.items()}
+        model.load_state_dict(own, assign=True)
         return True
 
     def _attempt(self, number: int, stage: Stage, work: Callable[[], Result]) -> Result | str:
-        """The result, or in one line why a configuration is out."""
+        """Return the result, or in one line why a configuration is out."""
         try:
             return work()
         except (Exception, SystemExit) as error:
             failure = classification.describe(error, stage, str(self._file(number)), cuda=self._cuda)
-            if failure.status in _LOST:
+            if failure.status is Status.ILLEGAL_ACCESS:
                 raise ContextLost(failure) from error
         lines = failure.message.strip().splitlines() or [""]
-        told = lines[-1 if failure.status is Status.COMPILE else 0].strip()
-        return f"{failure.name.rpartition('.')[2]}: {told}"[:_MAX_REASON]
+        reason = lines[-1 if failure.status is Status.COMPILE else 0].strip()
+        return f"{failure.name.rpartition('.')[2]}: {reason}"[:_MAX_REASON]
 
     def _file(self, number: int) -> Path:
         return self._folder / f"candidate_{number}.py"
+
+
+def same_form(own: Mapping[str, torch.Tensor], given: Mapping[str, torch.Tensor]) -> bool:
+    """Return True if names and shapes are the same."""
+    return own.keys() == given.keys() and all(own[name].shape == given[name].shape for name in own)

@@ -19,19 +19,17 @@ from triton.compiler.compiler import CompiledKernel
 from triton.runtime.jit import JITFunction
 
 from online_judge.common import provenance
+from online_judge.cpu.compile_gate import CompiledLaunch
+from online_judge.cpu.launching import Launcher
+from online_judge.cpu.patching import Patches
+from online_judge.cpu.tensors import UNINITIALISED, poison
 from online_judge.protocol.kernels import MAX_NAME, MAX_NAMED, Launches, Resources, Unseen
 
 _TRITON_LIBRARIES = ("cuda_utils", "__triton_launcher")
 _SYSTEM_FOLDERS = ("/usr/", "/lib", "/opt/", "/nix/")
-_GPU_PACKAGES = ("cupy", "numba.cuda", "pycuda", "tilelang", "cutlass", "cuda.bindings.driver")
-_UNINITIALISED = {
-    torch.empty,
-    torch.empty_like,
-    torch.empty_permuted,
-    torch.empty_strided,
-    torch.Tensor.new_empty,
-    torch.Tensor.new_empty_strided,
-}
+_GPU_PACKAGES = frozenset(("cupy", "numba.cuda", "pycuda", "tilelang", "cutlass", "cuda.bindings.driver"))
+
+Grid = tuple[int, int, int]
 
 
 @dataclass(frozen=True)
@@ -44,15 +42,15 @@ class _Kernel:
 class LaunchMeter:
     """Counts, or leaves out, launches of the candidate's own kernels while a block runs.
 
+    Make it before the candidate is loaded, so that its libraries can be distinguished from others.
     Nothing is installed outside of the blocks, so timed calls are as fast as without it. Launches of
     kernels that were compiled or wrapped in any way count, those of kernels that torch generates do not.
     """
 
     def __init__(self, *, cuda: bool) -> None:
-        """Be made before the candidate is loaded, so that its libraries can be told from others."""
         self._cuda = cuda
         self._libraries = _libraries()
-        self._packages = {name for name in _GPU_PACKAGES if name in sys.modules}
+        self._packages = _GPU_PACKAGES & sys.modules.keys()
         self._kernels: dict[int, _Kernel] = {}
         self._counts: Counter[str] = Counter()
         self._resources: dict[str, Resources] = {}
@@ -60,7 +58,7 @@ class LaunchMeter:
 
     @contextlib.contextmanager
     def counting(self) -> Iterator[None]:
-        """Run the block as it is and count; :meth:`launches` then tells."""
+        """Run the block as it is and count launches."""
         with self._watching(skip=False):
             yield
 
@@ -77,9 +75,10 @@ class LaunchMeter:
             yield
 
     def launches(self) -> Launches:
-        """What the last block launched (or would have)."""
+        """Return what the last block launched (or would have)."""
+        packages = _GPU_PACKAGES & sys.modules.keys()
         unseen: list[Unseen] = []
-        if self._extended():
+        if packages - self._packages or _libraries() - self._libraries:
             unseen.append("extension")
         if _compiled_by_torch():
             unseen.append("compile")
@@ -93,11 +92,11 @@ class LaunchMeter:
         )
 
     def resources(self) -> dict[str, Resources]:
-        """What the own kernels have that the last block launched, by name; of several, the last launched."""
+        """Return what own kernels of the last block have, by name; of several, the last launched."""
         return dict(self._resources)
 
     def kernel_names(self) -> list[str]:
-        """Names by which a profiler may know the candidate's kernels."""
+        """Return names by which a profiler may know the candidate's kernels."""
         named = {function.__name__ for function in _own_functions()}
         return sorted(named.union(key.partition("[")[0] for key in self._counts))
 
@@ -107,17 +106,13 @@ class LaunchMeter:
         self._resources.clear()
         self._kernels.clear()
         self._replays = 0
-        with contextlib.ExitStack() as stack:
+        with Patches() as patches:
             if self._cuda:
-                launch = self._on_cuda(CudaLauncher.__call__, skip)
-                stack.enter_context(_replaced(CudaLauncher, "__call__", launch))
+                patches.set(CudaLauncher, "__call__", self._on_cuda(CudaLauncher.__call__, skip))
                 graph = torch.cuda.graphs.CUDAGraph
-                stack.enter_context(_replaced(graph, "replay", self._replay(graph.replay, skip)))
+                patches.set(graph, "replay", self._replay(graph.replay, skip))
             else:
-                from online_judge.cpu.launching import Launcher
-
-                carry_out = self._simulated(Launcher.carry_out, skip)
-                stack.enter_context(_replaced(Launcher, "carry_out", carry_out))
+                patches.set(Launcher, "carry_out", self._simulated(Launcher.carry_out, skip))
             yield
 
     def _on_cuda(self, original: Callable[..., Any], skip: bool) -> Callable[..., Any]:
@@ -132,7 +127,7 @@ class LaunchMeter:
         return launch
 
     def _simulated(self, original: Callable[..., None], skip: bool) -> Callable[..., None]:
-        def carry_out(launcher: Any, compiled: Any, grid: tuple[int, int, int]) -> None:
+        def carry_out(launcher: Launcher, compiled: CompiledLaunch, grid: Grid) -> None:
             kernel = _Kernel(compiled.kernel.__name__, _is_own(compiled.kernel))
             if not (self._note(kernel, grid) and skip):
                 original(launcher, compiled, grid)
@@ -146,20 +141,19 @@ class LaunchMeter:
 
         return replay
 
-    def _note(self, kernel: _Kernel, grid: tuple[int, int, int]) -> bool:
-        if kernel.own and 0 not in grid:
-            self._counts[f"{kernel.name[:MAX_NAME]}[{grid[0]}, {grid[1]}, {grid[2]}]"] += 1
-            self._keep_resources(kernel, grid[0] * grid[1] * grid[2])
+    def _note(self, kernel: _Kernel, grid: Grid) -> bool:
+        """Count a launch if its kernel is the candidate's own, which is what it returns."""
+        x, y, z = grid
+        if kernel.own and x * y * z:
+            self._counts[f"{kernel.name[:MAX_NAME]}[{x}, {y}, {z}]"] += 1
+            if kernel.resources is not None and len(self._resources) < MAX_NAMED:
+                known = self._resources.get(kernel.name, kernel.resources)
+                most = max(x * y * z, known.programs)
+                self._resources[kernel.name] = replace(kernel.resources, programs=most)
         return kernel.own
 
-    def _keep_resources(self, kernel: _Kernel, programs: int) -> None:
-        if kernel.resources is not None and len(self._resources) < MAX_NAMED:
-            known = self._resources.get(kernel.name)
-            most = programs if known is None else max(programs, known.programs)
-            self._resources[kernel.name] = replace(kernel.resources, programs=most)
-
     def _kernel(self, function: int) -> _Kernel:
-        """The kernel behind a function handle; looked up once for each."""
+        """Return the kernel behind a function handle; looked up once for each."""
         if function not in self._kernels:
             for item in gc.get_objects():
                 if issubclass(type(item), CompiledKernel) and item.function is not None:
@@ -169,36 +163,21 @@ class LaunchMeter:
                     self._kernels[item.function] = _Kernel(str(item.name), own, _resources_of(item))
         return self._kernels.setdefault(function, _Kernel("unknown", True))
 
-    def _extended(self) -> bool:
-        packages = {name for name in _GPU_PACKAGES if name in sys.modules}
-        return bool(packages - self._packages or _libraries() - self._libraries)
-
 
 class _PoisonedMemory(TorchFunctionMode):  # type: ignore[misc]
-    """Memory that nobody has written holds NaN and not what some earlier call left there."""
+    """Fills new memory with NaN, so that results of an earlier call are not found there."""
 
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
         result = func(*args, **(kwargs or {}))
-        if func in _UNINITIALISED and isinstance(result, torch.Tensor):
-            if result.is_floating_point() or result.is_complex():
-                result.fill_(float("nan"))
-            elif result.dtype != torch.bool:
-                result.fill_(torch.iinfo(result.dtype).max)
+        if func in UNINITIALISED and isinstance(result, torch.Tensor):
+            poison(result)
         return result
 
 
-@contextlib.contextmanager
-def _replaced(owner: Any, name: str, value: Any) -> Iterator[None]:
-    original = getattr(owner, name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        setattr(owner, name, original)
-
-
-def _resources_of(kernel: Any) -> Resources:
-    """What a compiled and loaded kernel says of itself."""
+def _resources_of(kernel: CompiledKernel) -> Resources:
+    """Return what a compiled and loaded kernel says of itself."""
     metadata = getattr(kernel, "metadata", None)
     return Resources(
         registers=getattr(kernel, "n_regs", None),
@@ -208,8 +187,8 @@ def _resources_of(kernel: Any) -> Resources:
     )
 
 
-def _own_functions() -> list[Any]:
-    """The candidate's ``@triton.jit`` functions, wherever it keeps them."""
+def _own_functions() -> list[JITFunction]:
+    """Return the candidate's ``@triton.jit`` functions, wherever it keeps them."""
     return [item for item in gc.get_objects() if issubclass(type(item), JITFunction) and _is_own(item)]
 
 
@@ -224,7 +203,7 @@ def _compiled_by_torch() -> bool:
 
 
 def _libraries() -> frozenset[str]:
-    """Shared libraries in this process that neither the system, a package nor Triton brought."""
+    """Return shared libraries in this process that neither the system, a package nor Triton brought."""
     with open("/proc/self/maps", encoding="utf-8", errors="replace") as file:
         paths = {line.split(maxsplit=5)[5].strip() for line in file if ".so" in line}
     return frozenset(path for path in paths if _is_foreign(path))

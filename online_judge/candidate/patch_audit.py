@@ -11,8 +11,7 @@ import sys
 import threading
 import types
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import torch
 import torch.library
@@ -21,140 +20,93 @@ from torch.utils._device import DeviceContext
 _JUDGE = ("online_judge", "adaexplore")
 _WATCHED = (
     # what results and times pass through
-    *(
-        "torch",
-        "torch.Tensor",
-        "torch._C",
-        "torch._C.TensorBase",
-        "torch._C._nn",
-        "torch._C._VariableFunctions",
-    ),
-    *(
-        "torch.Storage",
-        "torch.UntypedStorage",
-        "torch.storage.UntypedStorage",
-        "torch.Generator",
-        "torch.random",
-    ),
-    *("torch.nn.Module", "torch.nn.Parameter", "torch.nn.functional", "torch.overrides", "torch.testing"),
-    *("torch.cuda", "torch.cuda.Event", "torch.cuda.Stream", "torch.cuda.streams", "torch.cuda.memory"),
-    *(
-        "torch.cuda.graphs",
-        "torch.cuda.graphs.CUDAGraph",
-        "torch.cuda.random",
-        "torch.profiler",
-        "torch.linalg",
-    ),
-    *("torch.backends.cuda", "torch.backends.cudnn", "torch.utils._python_dispatch"),
-    *("triton", "triton.testing", "triton.runtime.driver", "triton.runtime.jit", "triton.compiler.compiler"),
-    *("triton.runtime.jit.JITFunction", "triton.runtime.jit.KernelInterface", "triton.runtime.autotuner"),
-    *("triton.runtime.autotuner.Autotuner", "triton.runtime.autotuner.Heuristics"),
-    *("triton.compiler.compiler.CompiledKernel", "triton.backends.nvidia.driver"),
-    *("triton.backends.nvidia.driver.CudaLauncher", "triton.backends.nvidia.driver.CudaDriver"),
+    "torch", "torch.Tensor", "torch._C", "torch._C.TensorBase", "torch._C._nn", "torch._C._VariableFunctions",
+    "torch.Storage", "torch.UntypedStorage", "torch.storage.UntypedStorage", "torch.Generator",
+    "torch.nn.Module", "torch.nn.Parameter", "torch.nn.functional", "torch.overrides", "torch.testing",
+    "torch.cuda", "torch.cuda.Event", "torch.cuda.Stream", "torch.cuda.streams", "torch.cuda.memory",
+    "torch.cuda.graphs", "torch.cuda.graphs.CUDAGraph", "torch.cuda.random", "torch.profiler", "torch.linalg",
+    "torch.random", "torch.backends.cuda", "torch.backends.cudnn", "torch.utils._python_dispatch",
+    "triton", "triton.testing", "triton.runtime.driver", "triton.runtime.jit", "triton.compiler.compiler",
+    "triton.runtime.jit.JITFunction", "triton.runtime.jit.KernelInterface", "triton.runtime.autotuner",
+    "triton.runtime.autotuner.Autotuner", "triton.runtime.autotuner.Heuristics",
+    "triton.compiler.compiler.CompiledKernel", "triton.backends.nvidia.driver",
+    "triton.backends.nvidia.driver.CudaLauncher", "triton.backends.nvidia.driver.CudaDriver",
     # what the judge's own code in this process is made of
-    *("builtins", "time", "os", "gc", "sys", "threading", "threading.Thread", "statistics", "contextlib"),
-    *("functools", "json", "json.encoder.JSONEncoder", "json.decoder.JSONDecoder", "pickle", "struct"),
-    *("socket", "socket.socket", "select", "mmap", "ctypes", "random", "math", "hashlib"),
-    *("numpy", "numpy.random", "importlib", "importlib.util"),
-)
+    "builtins", "time", "os", "gc", "sys", "threading", "threading.Thread", "statistics", "contextlib",
+    "functools", "json", "json.encoder.JSONEncoder", "json.decoder.JSONDecoder", "pickle", "struct",
+    "socket", "socket.socket", "select", "mmap", "ctypes", "random", "math", "hashlib",
+    "numpy", "numpy.random", "importlib", "importlib.util",
+)  # fmt: skip
 _WATCHED_TYPES = (
-    type(lambda: None),
-    type(len),
-    type(str.join),
-    type(dict.__dict__["fromkeys"]),
-    type(object.__init__),
-    type(types.FunctionType.__dict__["__code__"]),
-    type(types.FunctionType.__dict__["__globals__"]),
-    type,
-    property,
-    staticmethod,
-    classmethod,
-    types.ModuleType,
+    *(types.FunctionType, types.BuiltinFunctionType, types.ModuleType, types.MethodDescriptorType),
+    *(types.ClassMethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType),
+    *(types.MemberDescriptorType, type, property, staticmethod, classmethod),
 )
-_HOOKS = (
-    "_global_forward_hooks",
-    "_global_forward_pre_hooks",
-    "_global_backward_hooks",
-    "_global_backward_pre_hooks",
-)
+_HOOKS = tuple(f"_global_{way}_{when}" for way in ("forward", "backward") for when in ("hooks", "pre_hooks"))
 _MISSING = object()
 _TORCH = f"{os.path.dirname(torch.__file__)}/"
 
 
-@dataclass(frozen=True)
 class _Namespace:
-    """What stood in a module or class: by name the value and, of a function, what it executes."""
+    """What is in a module or class: by name the value and, of a function, what it executes."""
 
-    label: str
-    owner: Any
-    values: dict[str, Any]
-    bodies: dict[str, tuple[Any, ...]]
-
-    @classmethod
-    def take(cls, label: str, owner: Any, *, everything: bool = False) -> Self:
-        values = {
+    def __init__(self, label: str, owner: Any, *, everything: bool = False) -> None:
+        self._label, self._owner = label, owner
+        self._values = {
             name: value
             for name, value in list(vars(owner).items())
             if everything or isinstance(value, _WATCHED_TYPES) or callable(value)
         }
-        bodies = {name: body for name, value in values.items() if (body := _body(value))}
-        return cls(label, owner, values, bodies)
+        self._bodies = {name: _body(value) for name, value in self._values.items()}
 
     def changes(self) -> Iterator[str]:
-        now = vars(self.owner)
-        for name, value in self.values.items():
+        now = vars(self._owner)
+        for name, value in self._values.items():
             current = now.get(name, _MISSING)
-            if current is value and _body(current) == self.bodies.get(name, ()):
-                continue
-            if not _wraps(current, value):
-                yield f"{self.label}.{name}"
+            same = current is value and _body(current) == self._bodies[name]
+            if not same and not _wraps(current, value):
+                yield f"{self._label}.{name}"
         for name in list(now):
-            if name not in self.values and self._shadows(name, now[name]):
-                yield f"{self.label}.{name}"
+            if name not in self._values and self._shadows(name, now[name]):
+                yield f"{self._label}.{name}"
 
     def _shadows(self, name: str, value: Any) -> bool:
-        """Whether a new name hides a function that was meant before."""
+        """Return True if a new name hides a function that was meant before."""
         if not callable(value):
             return False
-        if isinstance(self.owner, type):
-            return any(name in vars(base) for base in self.owner.__mro__[1:])
-        return self.owner is not builtins and hasattr(builtins, name) and not name.startswith("__")
+        if isinstance(self._owner, type):
+            return any(name in vars(base) for base in self._owner.__mro__[1:])
+        return self._owner is not builtins and hasattr(builtins, name) and not name.startswith("__")
 
 
 class Watchdog:
-    """What a process looked like before the candidate came; reports what has changed since.
+    """What a process looks like when it is made; reports what has changed since.
 
-    It looks at identities: a function that the candidate defines in its own module under a known name,
-    or a module that it imports, changes nothing.
+    Make it when the judge's own patches are in place and the candidate is not imported. It looks at
+    identities: a function that the candidate defines in its own module under a known name, or a module
+    that it imports, changes nothing.
     """
 
-    def __init__(self, namespaces: list[_Namespace], modules: dict[str, Any], states: dict[str, Any]) -> None:
-        self._namespaces = namespaces
-        self._modules = modules
-        self._states = states
-
-    @classmethod
-    def take(cls) -> Watchdog:
-        """Remember everything now; the judge's own patches are in place, the candidate is not imported."""
-        namespaces = [
-            _Namespace.take(label, owner)
+    def __init__(self) -> None:
+        self._namespaces = [
+            _Namespace(label, owner)
             for label in _WATCHED
             if (owner := _named(label)) is not None and hasattr(owner, "__dict__")
         ]
         for name, module in list(sys.modules.items()):
             if name.partition(".")[0] in _JUDGE and isinstance(module, types.ModuleType):
-                namespaces.append(_Namespace.take(name, module, everything=True))
+                self._namespaces.append(_Namespace(name, module, everything=True))
                 for label, value in vars(module).items():
                     if isinstance(value, type) and value.__module__ == name:
-                        namespaces.append(_Namespace.take(f"{name}.{label}", value))
-        return cls(namespaces, dict(sys.modules), _states())
+                        self._namespaces.append(_Namespace(f"{name}.{label}", value))
+        self._modules = dict(sys.modules)
+        self._states = _states()
 
     def changes(self) -> list[str]:
-        """Names of what was replaced, sorted; empty where nothing was."""
+        """Return the names of what was replaced, sorted."""
         found = {change for namespace in self._namespaces for change in namespace.changes()}
         for name, module in self._modules.items():
-            current = sys.modules.get(name, _MISSING)
-            if current is not _MISSING and current is not module:
+            if sys.modules.get(name, module) is not module:
                 found.add(f"sys.modules[{name!r}]")
         now = _states()
         found.update(label for label, state in self._states.items() if now[label] != state)
@@ -162,7 +114,7 @@ class Watchdog:
 
 
 def _named(label: str) -> Any:
-    """The module or class called ``label``; None where this version has none."""
+    """Return the module or class called ``label``; None where this version has none."""
     if label in sys.modules:
         return sys.modules[label]
     owner, _, name = label.rpartition(".")
@@ -174,7 +126,7 @@ def _named(label: str) -> Any:
 
 
 def _body(value: Any) -> tuple[Any, ...]:
-    """What a Python function executes, which can be exchanged while it stays the same object."""
+    """Return what a Python function executes, which can be exchanged while it stays the same object."""
     if type(value) in (staticmethod, classmethod):
         value = value.__func__
     if type(value) is property:
@@ -185,7 +137,7 @@ def _body(value: Any) -> tuple[Any, ...]:
 
 
 def _wraps(current: Any, original: Any, depth: int = 3) -> bool:
-    """Whether torch put a wrapper of its own around a function, as ``torch.compile`` does."""
+    """Return True if torch put a wrapper of its own around a function, as ``torch.compile`` does."""
     if type(current) is not types.FunctionType or not current.__code__.co_filename.startswith(_TORCH):
         return False
     inner = [getattr(current, "__wrapped__", None)]
@@ -198,7 +150,7 @@ def _wraps(current: Any, original: Any, depth: int = 3) -> bool:
 
 
 def _states() -> dict[str, Any]:
-    """What else intercepts calls."""
+    """Return what else intercepts calls."""
     states: dict[str, Any] = {
         "sys.settrace": id(sys.gettrace()) if sys.gettrace() else None,
         "sys.setprofile": id(sys.getprofile()) if sys.getprofile() else None,
@@ -217,13 +169,13 @@ def _states() -> dict[str, Any]:
 
 
 def _function_modes() -> list[int]:
-    """What intercepts torch's functions, but for the default device, which is a global flag."""
+    """Return what intercepts torch's functions, but for the default device, which is a global flag."""
     modes = [torch._C._get_function_stack_at(i) for i in range(torch._C._len_torch_function_stack())]
     return [id(mode) for mode in modes if type(mode) is not DeviceContext]
 
 
 def _overridden_operations() -> frozenset[str]:
-    """Operations of torch that Python code implements anew where data is really computed."""
+    """Return operations of torch that Python code implements anew where data is really computed."""
     computing = ("/CPU", "/CUDA", "/AutogradCPU", "/AutogradCUDA", "/CompositeImplicitAutograd")
     found: set[str] = getattr(torch.library, "_impls", set())
     return frozenset(key for key in found if key.startswith("aten/") and key.endswith(computing))

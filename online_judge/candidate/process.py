@@ -15,45 +15,31 @@ from typing import Any, NoReturn, cast
 import torch
 from triton.runtime import driver
 
-from online_judge.candidate import classification, kernel_share, overlap, profile
+from online_judge.candidate import classification, profile
 from online_judge.candidate.background import Background
-from online_judge.candidate.config_sweep import ConfigSweep, ContextLost
+from online_judge.candidate.config_sweep import ConfigSweep, ContextLost, same_form
 from online_judge.candidate.launches import LaunchMeter
+from online_judge.candidate.overlap import share_memory
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.switches import GlobalFlags
 from online_judge.common import modules, timing, trees
 from online_judge.common.cores import run_on, time_on
+from online_judge.cpu import simulated_cuda
+from online_judge.protocol import orders
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.findings import Failure, Stage
-from online_judge.protocol.orders import (
-    DONE,
-    Block,
-    Choose,
-    Construct,
-    Enter,
-    Equip,
-    Forward,
-    Inspect,
-    Load,
-    Observe,
-    Order,
-    Prepare,
-    Rate,
-    Reweigh,
-)
 from online_judge.protocol.shared_tensors import MappedTensors
 from online_judge.sandbox import process_spec
 from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec
 
 MODULE = "candidate"
-_OK: dict[str, Any] = {}
 
 
 class CandidateProcess:
     """Carries out an evaluator's orders on one candidate."""
 
     def __init__(self, channel: Channel, spec: ProcessSpec) -> None:
-        """Get ready for any candidate; ``spec`` is already in force."""
+        """Get ready for any candidate; ``spec`` is already applied."""
         self._channel = channel
         self._spec = spec
         self._cuda = spec.device == "cuda"
@@ -64,41 +50,35 @@ class CandidateProcess:
         self._model: Any = None
         self._buffers: dict[str, Any] = {}
         self._known: set[str] = set()
-        self._prepared: tuple[list[Any], list[Any], Prepare] | None = None
+        self._prepared: tuple[list[Any], list[Any], orders.Prepare] | None = None
         self._graph: timing.BlockRun | None = None
         self._config_sweep: ConfigSweep | None = None
         self._switched: list[str] = []
-        self._settled = False
         self._lines: list[str] | None = None
 
     def play(self) -> None:
-        """Say that everything is ready, then obey until the channel closes or something fails."""
+        """Report that everything is ready, then obey until the channel closes or something fails."""
+        works: dict[type[orders.Order], tuple[Stage, Callable[..., dict[str, Any] | Failure]]] = {
+            orders.Load: (Stage.LOAD, self._load),
+            orders.Construct: (Stage.CONSTRUCT, self._construct),
+            orders.Reweigh: (Stage.FORWARD, self._reweigh),
+            orders.Forward: (Stage.FORWARD, self._forward),
+            orders.Observe: (Stage.FORWARD, self._observe),
+            orders.Prepare: (Stage.TIMING, self._prepare),
+            orders.Block: (Stage.TIMING, self._time),
+            orders.Inspect: (Stage.TIMING, self._inspect),
+            orders.Equip: (Stage.LOAD, self._equip),
+            orders.Enter: (Stage.FORWARD, self._compete),
+            orders.Rate: (Stage.FORWARD, self._compete),
+            orders.Choose: (Stage.FORWARD, self._compete),
+        }
         self._channel.send_json({"ready": {}})
         done = True
         while done:
             body, fds = self._channel.receive()
-            order: Order = pickle.loads(body)
-            match order:
-                case Load():
-                    done = self._attempt(Stage.LOAD, partial(self._load, order))
-                case Construct():
-                    done = self._attempt(Stage.CONSTRUCT, partial(self._construct, order, fds))
-                case Reweigh():
-                    done = self._attempt(Stage.FORWARD, partial(self._reweigh, order, fds))
-                case Forward():
-                    done = self._attempt(Stage.FORWARD, partial(self._forward, order, fds))
-                case Observe():
-                    done = self._attempt(Stage.FORWARD, self._observe)
-                case Prepare():
-                    done = self._attempt(Stage.TIMING, partial(self._prepare, order, fds))
-                case Block():
-                    done = self._attempt(Stage.TIMING, partial(self._time, order))
-                case Inspect():
-                    done = self._attempt(Stage.TIMING, partial(self._inspect, order, fds))
-                case Equip():
-                    done = self._attempt(Stage.LOAD, partial(self._equip, order, fds))
-                case Enter() | Rate() | Choose():
-                    done = self._attempt(Stage.FORWARD, partial(self._compete, order))
+            order: orders.Order = pickle.loads(body)
+            stage, work = works[type(order)]
+            done = self._attempt(stage, partial(work, order, fds))
 
     def _attempt(self, stage: Stage, work: Callable[[], dict[str, Any] | Failure]) -> bool:
         """Do one piece of work and answer; this is the border at which any exception is an outcome."""
@@ -106,19 +86,16 @@ class CandidateProcess:
             outcome = work()
         except BaseException as error:  # noqa: BLE001 - sys.exit in a candidate is its failure too
             outcome = classification.describe(error, stage, self._file, cuda=self._cuda)
-        failed = isinstance(outcome, Failure)
-        if failed:
+        if isinstance(outcome, Failure):
             _flush()  # with this answer the candidate process may be ended at any moment
-        answer = {"failed": outcome.to_json()} if isinstance(outcome, Failure) else outcome
-        self._channel.send_json(answer)
-        return not failed
+            self._channel.send_json({"failed": outcome.to_json()})
+            return False
+        self._channel.send_json(outcome)
+        return True
 
-    def _load(self, order: Load) -> dict[str, Any] | Failure:
-        process_spec.assign(self._spec, tf32=order.tf32, build_dir=order.build_dir)
-        modules.apply_precision(order.tf32)
-        self._watchdog = Watchdog.take()
-        self._switches = GlobalFlags.take()
-        self._background = Background()
+    def _load(self, order: orders.Load, fds: list[int]) -> dict[str, Any] | Failure:
+        self._begin(order)
+        self._watchdog = Watchdog()
         Path(self._file).write_bytes(order.source)
         try:
             compile(order.source, self._file, "exec", dont_inherit=True)
@@ -127,49 +104,52 @@ class CandidateProcess:
         module = modules.load_file(self._file, MODULE)
         self._class = getattr(module, "ModelNew", None)
         if self._class is None:
-            empty = (
-                "the source is empty" if not order.source.strip() else "the source defines no class ModelNew"
-            )
-            raise AttributeError(empty)
+            is_empty = not order.source.strip()
+            raise AttributeError(f"the source {'is empty' if is_empty else 'defines no class ModelNew'}")
         self._keep_switches()
-        return _OK
+        return {}
+
+    def _begin(self, order: orders.Load | orders.Equip) -> None:
+        """Apply what holds for the whole of this candidate, and note what it may change."""
+        process_spec.assign(self._spec, tf32=order.tf32, build_dir=order.build_dir)
+        modules.apply_precision(order.tf32)
+        self._switches = GlobalFlags()
+        self._background = Background()
 
     def _keep_switches(self) -> None:
         """Note what the candidate switched, and switch it back: both sides run under the same ones."""
         self._switched += self._switches.changes()
         self._switches.restore()
 
-    def _construct(self, order: Construct, fds: list[int]) -> dict[str, Any]:
+    def _construct(self, order: orders.Construct, fds: list[int]) -> dict[str, Any]:
         self._model = None
         modules.seed_everything(order.seed)
         changed = False
         model = self._class(*order.init_inputs)
         with MappedTensors(order.weights, fds) as window:
-            # others than the reference's are the candidate's own: what it keeps there must stay
-            known = set(window.tree())
+            self._known = set(window.tree())
             if isinstance(model, torch.nn.Module):
                 changed = order.load and _load_weights(model, window.tree())
                 if order.dtype != "fp32":  # a candidate may hold half-precision weights on purpose
                     model = model.to(modules.DTYPES[order.dtype])
                 model = model.cuda() if self._cuda else model
         self._model = model
-        self._known = known
         self._buffers = self._own_buffers()
         self._synchronise()
         self._keep_switches()
         return {"changed": changed}
 
     def _own_buffers(self) -> dict[str, Any]:
-        """Copies of the buffers that the reference has as well, such as running statistics."""
+        """Copy the buffers that the reference has too; what the candidate keeps in others must stay."""
         buffers = modules.buffers_of(self._model)
         return {name: value for name, value in buffers.items() if name in self._known}
 
-    def _reweigh(self, order: Reweigh, fds: list[int]) -> dict[str, Any]:
+    def _reweigh(self, order: orders.Reweigh, fds: list[int]) -> dict[str, Any]:
         with MappedTensors(order.weights, fds) as window, torch.no_grad():
             model = self._model
             fresh = window.tree()
             own = model.state_dict() if isinstance(model, torch.nn.Module) else {}
-            loaded = own.keys() == fresh.keys() and all(own[name].shape == fresh[name].shape for name in own)
+            loaded = same_form(own, fresh)
             if loaded:
                 modules.restore_buffers(model, self._buffers)
                 for name, held in own.items():
@@ -178,7 +158,7 @@ class CandidateProcess:
             self._synchronise()
         return {"loaded": loaded}
 
-    def _forward(self, order: Forward, fds: list[int]) -> dict[str, Any]:
+    def _forward(self, order: orders.Forward, fds: list[int]) -> dict[str, Any]:
         modules.restore_buffers(self._model, self._buffers)
         seen: dict[str, Any] = {}
         with MappedTensors(order.inputs, fds[:1]) as inputs, MappedTensors(order.outputs, fds[1:]) as outputs:
@@ -194,22 +174,21 @@ class CandidateProcess:
                 case "profiled":
                     again = partial(self._call, order.seed, _clones(arguments))
                     result = call()
-                    names = self._meter.kernel_names()
-                    share = kernel_share.profile_share(again, names)
+                    share = profile.profile_share(again, self._meter.kernel_names())
                     seen = {"share": share.to_json() if share is not None else None}
                 case _:
                     result = call()
-                    self._look_behind()
+                    # neither the first call nor the second
+                    if self._lines is None and self._background.settled:
+                        self._lines = self._background.found()
             tree = trees.take_apart(result)
-            leaves = []
-            for index, leaf in enumerate(tree.leaves):
-                leaves.append([list(leaf.shape), str(leaf.dtype), leaf.device.type, list(leaf.stride())])
-                if index < len(outputs.leaves):
-                    place = outputs.leaves[index]
-                    if place.shape == leaf.shape and place.dtype == leaf.dtype:
-                        place.copy_(leaf.detach())
+            leaves = [
+                [list(leaf.shape), str(leaf.dtype), leaf.device.type, list(leaf.stride())]
+                for leaf in tree.leaves
+            ]
+            _copy_fitting(tree.leaves, outputs.leaves)
             if not self._cuda:  # the evaluator is to see what became of the inputs, as it does on a GPU
-                _hand_back(given, inputs)
+                _copy_fitting(given, inputs.leaves)
             self._synchronise()
             del arguments, given, result, call
         if self._cuda:
@@ -219,10 +198,9 @@ class CandidateProcess:
         return {"structure": tree.signature(), "leaves": leaves} | seen
 
     def _repeat(self, seed: int, arguments: list[Any]) -> tuple[dict[str, Any], Any]:
-        """A counted call, and one on the same memory with the same values again, while its outputs are held.
+        """Call, then call on the same memory with the same values again, while the first outputs are held.
 
-        Returns:
-            What they showed, and the second one's outputs.
+        Return what the calls showed, and the second one's outputs.
         """
         given = trees.take_apart(arguments).leaves
         kept = trees.take_apart(_clones(arguments)).leaves
@@ -230,14 +208,13 @@ class CandidateProcess:
             first = self._call(seed, arguments)
         seen: dict[str, Any] = {"launches": self._meter.launches().to_json()}
         outputs = trees.take_apart(first).leaves
-        seen["aliases"] = overlap.aliases(outputs, given)
+        seen["aliases"] = share_memory(outputs, given)
         self._background.settle()
-        self._settled = True
         for leaf, value in zip(given, kept, strict=True):
             leaf.copy_(value)
         second = self._call(seed, arguments)
-        apart = [leaf for leaf in outputs if not overlap.aliases([leaf], given)]
-        seen["reused"] = overlap.reused(apart, trees.take_apart(second).leaves)
+        apart = [leaf for leaf in outputs if not share_memory([leaf], given)]
+        seen["reused"] = share_memory(apart, trees.take_apart(second).leaves)
         return seen, second
 
     def _call(self, seed: int, arguments: list[Any]) -> Any:
@@ -247,12 +224,7 @@ class CandidateProcess:
         self._synchronise()
         return result
 
-    def _look_behind(self) -> None:
-        """Once, after a call that is neither the first nor the second: what still runs?"""
-        if self._lines is None and self._settled:
-            self._lines = self._background.found()
-
-    def _observe(self) -> dict[str, Any]:
+    def _observe(self, order: orders.Observe, fds: list[int]) -> dict[str, Any]:
         run_on(self._spec.cores)
         return {
             "patched": self._watchdog.changes(),
@@ -260,21 +232,18 @@ class CandidateProcess:
             "background": self._lines or [],
         }
 
-    def _prepare(self, order: Prepare, fds: list[int]) -> dict[str, Any]:
+    def _prepare(self, order: orders.Prepare, fds: list[int]) -> dict[str, Any]:
         assert self._stopwatch is not None
         time_on(order.cores)
-        sets, places = (
-            MappedTensors(order.inputs, fds[:1]).tree(),
-            MappedTensors(order.outputs, fds[1:]).tree(),
-        )
-        self._prepared = (sets, places, order)
+        sets = MappedTensors(order.inputs, fds[:1]).tree()
+        self._prepared = (sets, MappedTensors(order.outputs, fds[1:]).tree(), order)
         modules.restore_buffers(self._model, self._buffers)
         modules.seed_everything(order.seed)
         calls, best_ms = self._stopwatch.warm_up(self._model, sets, order.least_s)
         return {"calls": calls, "best_ms": best_ms}
 
-    def _time(self, order: Block) -> dict[str, Any]:
-        """Run a block when the evaluator says go; its clock runs from there to the word that all is done."""
+    def _time(self, order: orders.Block, fds: list[int]) -> dict[str, Any]:
+        """Run a block when the evaluator sends GO; its clock runs from there to DONE."""
         try:
             run = self._ready_block(order)
         except Exception as error:
@@ -284,10 +253,10 @@ class CandidateProcess:
         self._channel.send_json({"ready": True})
         self._channel.receive()
         run.go()
-        self._channel.send(DONE)
+        self._channel.send(orders.DONE)
         return run.times().to_json()
 
-    def _inspect(self, order: Inspect, fds: list[int]) -> dict[str, Any]:
+    def _inspect(self, order: orders.Inspect, fds: list[int]) -> dict[str, Any]:
         assert self._stopwatch is not None
         with MappedTensors(order.inputs, fds[:1]) as window:
             arguments = window.tree()
@@ -297,32 +266,31 @@ class CandidateProcess:
             del arguments, call
         return seen
 
-    def _equip(self, order: Equip, fds: list[int]) -> dict[str, Any]:
+    def _equip(self, order: orders.Equip, fds: list[int]) -> dict[str, Any]:
         assert self._stopwatch is not None
-        process_spec.assign(self._spec, tf32=order.tf32, build_dir=order.build_dir)
-        modules.apply_precision(order.tf32)
-        self._switches = GlobalFlags.take()
-        self._background = Background()
+        self._begin(order)
         folder = Path(self._spec.folder)
         self._config_sweep = ConfigSweep(folder, order, fds, self._stopwatch, cuda=self._cuda)
-        return _OK
+        return {}
 
-    def _compete(self, order: Enter | Rate | Choose) -> dict[str, Any] | Failure:
+    def _compete(
+        self, order: orders.Enter | orders.Rate | orders.Choose, fds: list[int]
+    ) -> dict[str, Any] | Failure:
         assert self._config_sweep is not None
         try:
             match order:
-                case Enter():
+                case orders.Enter():
                     return self._config_sweep.enter(order.sources, order.threads, order.limit_s)
-                case Rate():
+                case orders.Rate():
                     return self._config_sweep.rate(order.calls, order.rounds)
-                case Choose():
+                case orders.Choose():
                     self._model = self._config_sweep.chosen(order.number)
                     self._buffers = modules.buffers_of(self._model)
-                    return _OK
+                    return {}
         except ContextLost as lost:
             return lost.failure
 
-    def _ready_block(self, order: Block) -> timing.BlockRun:
+    def _ready_block(self, order: orders.Block) -> timing.BlockRun:
         assert self._stopwatch is not None
         assert self._prepared is not None
         sets, places, prepared = self._prepared
@@ -343,7 +311,7 @@ class CandidateProcess:
         )
 
     def _arguments(self, window: MappedTensors) -> list[Any]:
-        """The inputs; on the CPU path copies, so that each has a storage whose bounds can be checked."""
+        """Return the inputs; on the CPU path copies, so that each has a storage with bounds to check."""
         value = window.tree()
         return cast(list[Any], value) if self._cuda else _clones(value)
 
@@ -352,30 +320,26 @@ class CandidateProcess:
             torch.cuda.synchronize()
 
 
-def _clones(value: Any) -> list[Any]:
+def _clones(value: list[Any]) -> list[Any]:
     return cast(list[Any], trees.map_leaves(value, lambda leaf: leaf.clone()))
 
 
 def _load_weights(model: torch.nn.Module, weights: dict[str, Any]) -> bool:
-    """Copy the reference's weights where every name and shape is the same, else leave the model alone.
-
-    Returns:
-        Whether that changed any: the module's own construction came to other values.
-    """
+    """Copy the reference's weights where every name and shape is the same; return True if any changed."""
     own = model.state_dict()
-    if own.keys() != weights.keys() or any(own[name].shape != weights[name].shape for name in own):
-        return False
-    if all(torch.equal(own[name].to(weights[name]), weights[name]) for name in own):
-        return False
-    model.load_state_dict(weights)
-    return True
+    changes = same_form(own, weights) and any(
+        not torch.equal(own[name].to(weights[name]), weights[name]) for name in own
+    )
+    if changes:
+        model.load_state_dict(weights)
+    return changes
 
 
-def _hand_back(given: Sequence[Any], window: MappedTensors) -> None:
-    """Write copies of the inputs back to where they came from."""
-    for held, leaf in zip(window.leaves, given, strict=True):
-        if held.shape == leaf.shape and held.dtype == leaf.dtype:
-            held.copy_(leaf.detach())
+def _copy_fitting(leaves: Sequence[torch.Tensor], places: Sequence[torch.Tensor]) -> None:
+    """Copy leaves to their places, but for those of another shape or type."""
+    for leaf, place in zip(leaves, places, strict=False):
+        if place.shape == leaf.shape and place.dtype == leaf.dtype:
+            place.copy_(leaf.detach())
 
 
 def _arm() -> timing.Stopwatch:
@@ -389,7 +353,7 @@ def _arm() -> timing.Stopwatch:
 
 
 def _flush() -> None:
-    """Hand over what was printed; a candidate may have put anything in place of the streams."""
+    """Write out what was printed; a candidate may have replaced the streams by anything."""
     with contextlib.suppress(Exception):
         sys.stdout.flush()
         sys.stderr.flush()
@@ -397,17 +361,10 @@ def _flush() -> None:
 
 def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:
     """Be the candidate process behind ``sock``; runs in a fresh process that ends here."""
+    device = contextlib.nullcontext() if spec.device == "cuda" else simulated_cuda(spec.compile_target)
     try:
-        with _device(spec), contextlib.suppress(ChannelClosed):
+        with device, contextlib.suppress(ChannelClosed):
             CandidateProcess(Channel(sock), spec).play()
     finally:
         _flush()
         os._exit(0)
-
-
-def _device(spec: ProcessSpec) -> contextlib.AbstractContextManager[Any]:
-    if spec.device == "cuda":
-        return contextlib.nullcontext()
-    from online_judge.cpu import simulated_cuda
-
-    return simulated_cuda(spec.compile_target)

@@ -1,14 +1,23 @@
-"""The candidate's side of a profile: calls under the profiler, what the compiler gave kernels, wall time."""
+"""Where a candidate's calls spend their time, and what the compiler gave its kernels."""
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from online_judge.candidate import kernel_share
+import torch
+from torch.autograd import DeviceType
+from torch.profiler import ProfilerActivity
+from torch.profiler import profile as profiled
+
 from online_judge.candidate.launches import LaunchMeter
 from online_judge.common.timing import Stopwatch
+from online_judge.protocol.kernels import MAX_LISTED, MAX_NAME, KernelShare, KernelTime, plain_name
+
+log = logging.getLogger(__name__)
 
 _PROFILES = 3
 _WALL_MS = 50.0
@@ -22,18 +31,10 @@ def inspect(
     meter: LaunchMeter,
     stopwatch: Stopwatch,
 ) -> dict[str, Any]:
-    """What a candidate's calls show; nothing here is more than a claim.
+    """Return what calls show: ``call`` calls ``model`` with ``arguments``, waits, and has run before.
 
-    Args:
-        call: one call, done on the device when it returns; it should have run before.
-        model: what it calls.
-        arguments: what it is called with.
-        meter: made before the candidate was loaded.
-        stopwatch: likewise.
-
-    Returns:
-        ``shares`` of three calls with a cold cache, ``resources`` by kernel, ``wall_ms`` of a call in a row,
-        the least of three.
+    ``shares`` of three calls with a cold cache, ``resources`` by kernel, ``wall_ms`` of a call in a row: the
+    least of three.
     """
     with meter.counting():
         call()
@@ -42,7 +43,7 @@ def inspect(
     shares = []
     for _ in range(_PROFILES):
         stopwatch.flush()
-        shares.append(kernel_share.profile_share(call, names))
+        shares.append(profile_share(call, names))
     begin = time.perf_counter()
     call()
     once_ms = (time.perf_counter() - begin) * 1e3
@@ -59,3 +60,42 @@ def inspect(
         "resources": {name: found.to_json() for name, found in resources.items()},
         "wall_ms": min(walls_ms),
     }
+
+
+def profile_share(call: Callable[[], object], own_names: Collection[str]) -> KernelShare | None:
+    """Profile one call; it should have run before, so that nothing is compiled or tuned in it.
+
+    ``own_names`` are the candidate's kernels, see :meth:`LaunchMeter.kernel_names`. None where CUPTI does
+    not work or saw nothing.
+    """
+    if not torch.cuda.is_available():
+        return None
+    try:
+        with profiled(activities=[ProfilerActivity.CUDA], acc_events=True) as profiler:
+            call()
+            torch.cuda.synchronize()
+        events = [event for event in profiler.events() if event.device_type == DeviceType.CUDA]
+    except RuntimeError as error:  # a call that fails by itself will fail again where it counts
+        log.warning("the profiler does not work here: %s", error)
+        return None
+    runs = [(e.name, e.time_range.elapsed_us() / 1000.0, e.device_resource_id) for e in events]
+    return summarise(runs, own_names)
+
+
+def summarise(runs: Collection[tuple[str, float, int]], own_names: Collection[str]) -> KernelShare | None:
+    """Return the share from single runs: kernel name, milliseconds, stream."""
+    times: dict[str, list[float]] = defaultdict(list)
+    for name, ms, _ in runs:
+        times[name].append(ms)
+    total = sum(map(sum, times.values()))
+    if total <= 0:
+        return None
+    known = set(own_names)
+    own = sum(sum(ms) for name, ms in times.items() if {name, plain_name(name)} & known)
+    kernels = [KernelTime(name[:MAX_NAME], sum(ms), len(ms)) for name, ms in times.items()]
+    return KernelShare(
+        own=own / total,
+        total_ms=total,
+        streams=len({stream for _, _, stream in runs}),
+        kernels=tuple(sorted(kernels, key=lambda kernel: -kernel.ms)[:MAX_LISTED]),
+    )

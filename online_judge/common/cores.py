@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 _TIMED = 2  # one for the threads that launch timed calls, one for the other threads of their processes
@@ -18,29 +18,19 @@ _LEAST = 8  # cores per device from which two can be spared
 
 @dataclass(frozen=True)
 class Cores:
-    """The cores of one device's processes; both are empty where none are set apart.
+    """The cores of one device's processes; both are empty where none are set apart."""
 
-    Attributes:
-        timing: for the two processes that are timed; see :func:`time_on`.
-        others: for all others, and for these two at other times.
-    """
-
-    timing: tuple[int, ...] = ()
-    others: tuple[int, ...] = ()
+    timing: tuple[int, ...] = ()  # for the two processes that are timed; see :func:`time_on`
+    others: tuple[int, ...] = ()  # for all others, and for these two at other times
 
 
 ANY_CORE = Cores()
 
 
 def share_out(cores: Collection[int], devices: Sequence[int]) -> tuple[Cores, ...]:
-    """Set two cores apart for the timing on each device.
+    """Set two cores apart for the timing on each device; none with fewer than eight per device.
 
-    Args:
-        cores: that this process may use.
-        devices: numbers on the machine, so that judges of different devices choose different cores.
-
-    Returns:
-        For each device; without any cores where there are fewer than eight per device of the machine.
+    ``devices`` are numbers on the machine, so that judges of different devices choose different cores.
     """
     ordered = sorted(cores)
     if len(ordered) < _LEAST * (max(devices, default=0) + 1):
@@ -52,22 +42,17 @@ def share_out(cores: Collection[int], devices: Sequence[int]) -> tuple[Cores, ..
 
 def run_on(cores: Collection[int]) -> None:
     """Keep all threads of this process to ``cores``; leave them where they are if these are empty."""
-    _keep(dict.fromkeys(_threads(), cores))
+    _keep_threads(cores, cores)
 
 
 def time_on(cores: Sequence[int]) -> None:
     """Keep the calling thread to the first of ``cores`` and all others to the rest; without cores to none."""
-    first, rest = cores[:1], cores[1:] or cores
+    _keep_threads(cores[:1], cores[1:] or cores)
+
+
+def _keep_threads(mine: Collection[int], others: Collection[int]) -> None:
     me = threading.get_native_id()
-    _keep({thread: first if thread == me else rest for thread in _threads()})
-
-
-def _threads() -> list[int]:
-    return [int(thread) for thread in os.listdir("/proc/self/task")]
-
-
-def _keep(places: Mapping[int, Collection[int]]) -> None:
-    for thread, cores in places.items():
-        if cores:
+    for thread in map(int, os.listdir("/proc/self/task")):
+        if cores := mine if thread == me else others:
             with contextlib.suppress(OSError):  # it has exited, or the core is not there any more
                 os.sched_setaffinity(thread, cores)

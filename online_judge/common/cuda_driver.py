@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from typing import Any
 
 import torch
 
@@ -46,11 +45,11 @@ def _library() -> ctypes.CDLL:
 
 @cache
 def _make_context_current() -> None:
-    """The driver works on the thread's current context; torch's first allocation makes it that."""
+    """Let torch's first allocation make a context current, which the driver works on."""
     torch.zeros(1, device="cuda")
 
 
-def _call(name: str, *arguments: Any) -> None:
+def _call(name: str, *arguments: object) -> None:
     _make_context_current()
     code = int(getattr(_library(), name)(*arguments))
     if code != 0:
@@ -58,7 +57,7 @@ def _call(name: str, *arguments: Any) -> None:
 
 
 def allocate(nbytes: int) -> int:
-    """Address of a fresh allocation in torch's current context."""
+    """Return the address of a fresh allocation in torch's current context."""
     address = ctypes.c_uint64()
     size = -(-nbytes // BLOCK_BYTES) * BLOCK_BYTES
     try:
@@ -70,36 +69,29 @@ def allocate(nbytes: int) -> int:
 
 
 def free(address: int) -> None:
-    """Give an allocation back."""
     _call("cuMemFree_v2", address)
 
 
 def export(address: int) -> bytes:
-    """A handle with which another process can map the allocation at ``address``."""
+    """Return a handle with which another process can map the allocation at ``address``."""
     handle = _IpcHandle()
     _call("cuIpcGetMemHandle", ctypes.byref(handle), address)
     return bytes(handle)
 
 
 def open_exported(handle: bytes) -> int:
-    """Map another process's allocation; gives its address here."""
-    address = ctypes.c_uint64()
-    _call(
-        "cuIpcOpenMemHandle_v2",
-        ctypes.byref(address),
-        _IpcHandle.from_buffer_copy(handle),
-        _LAZY_PEER_ACCESS,
-    )
+    """Map another process's allocation; return its address here."""
+    address, exported = ctypes.c_uint64(), _IpcHandle.from_buffer_copy(handle)
+    _call("cuIpcOpenMemHandle_v2", ctypes.byref(address), exported, _LAZY_PEER_ACCESS)
     return address.value
 
 
 def close_exported(address: int) -> None:
-    """Unmap what :func:`open_exported` mapped."""
     _call("cuIpcCloseMemHandle", address)
 
 
 def has_illegal_access() -> bool:
-    """Whether a kernel of this process touched memory that it may not; the context is lost then."""
+    """Return whether a kernel touched memory that it may not; the context is lost then."""
     return int(_library().cuCtxSynchronize()) in _ILLEGAL_ACCESS
 
 
@@ -107,15 +99,10 @@ class _Block:
     """Device memory as ``torch.as_tensor`` understands it, without a copy."""
 
     def __init__(self, address: int, nbytes: int) -> None:
-        self.__cuda_array_interface__ = {
-            "shape": (nbytes,),
-            "typestr": "|u1",
-            "data": (address, False),
-            "version": 3,
-            "strides": None,
-        }
+        memory = {"shape": (nbytes,), "typestr": "|u1", "data": (address, False), "strides": None}
+        self.__cuda_array_interface__ = memory | {"version": 3}
 
 
-def as_bytes(address: int, nbytes: int) -> Any:
-    """A uint8 tensor over device memory; it does not own the memory."""
+def as_bytes(address: int, nbytes: int) -> torch.Tensor:
+    """Return a uint8 tensor over device memory; it does not own the memory."""
     return torch.as_tensor(_Block(address, nbytes), device="cuda")

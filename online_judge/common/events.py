@@ -13,17 +13,14 @@ TEXT_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 def tell(event: str, **facts: str | int | float | None) -> None:
     """Log an event such as ``job.done`` with its facts (``job``, ``kind``, ``status``, ``seconds`` ...)."""
-    known = {name: round(fact, 4) if isinstance(fact, float) else fact for name, fact in facts.items()}
-    known = {name: fact for name, fact in known.items() if fact is not None}
+    given = {name: fact for name, fact in facts.items() if fact is not None}
+    known = {name: round(fact, 4) if isinstance(fact, float) else fact for name, fact in given.items()}
     line = " ".join([event, *(f"{name}={fact}" for name, fact in known.items())])
     log.info("%s", line, extra={"event": event, "facts": known})
 
 
 class JsonFormatter(logging.Formatter):
-    """A record as one JSON object."""
-
     def format(self, record: logging.LogRecord) -> str:
-        """The line."""
         begun = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         line: dict[str, object] = {
             "time": f"{begun}.{int(record.msecs):03d}Z",
@@ -31,10 +28,8 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
         }
         event = getattr(record, "event", None)
-        if event is None:
-            line["message"] = record.getMessage()
-        else:
-            line |= {"event": event, **getattr(record, "facts", {})}
+        facts = {"event": event, **getattr(record, "facts", {})}
+        line |= {"message": record.getMessage()} if event is None else facts
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line)

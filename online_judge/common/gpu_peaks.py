@@ -5,34 +5,25 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from adaexplore.core.wire import DtypeName, Tier
 
 Precision = Literal["fp64", "fp32", "tf32", "half", "fp8"]
 
+_PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 _MIB = 2**20
-_TERA = 1e12
 
 
 @dataclass(frozen=True)
 class Peak:
-    """Upper limits of one GPU.
-
-    Attributes:
-        name: of the device.
-        bytes_per_s: memory bandwidth.
-        flops: operations a second by precision, dense, tensor cores included where they serve it.
-        l2_bytes: size of the L2 cache.
-    """
-
-    name: str
-    bytes_per_s: float
-    flops: Mapping[Precision, float]
-    l2_bytes: int
+    name: str  # of the device
+    bytes_per_s: float  # memory bandwidth
+    flops: Mapping[Precision, float]  # operations a second, dense, with tensor cores where they serve
+    l2_bytes: int  # size of the L2 cache
 
     def precision(self, dtype: DtypeName, tier: Tier) -> tuple[Precision, float]:
-        """The fastest arithmetic that can reach the tier, and its rate.
+        """Return the fastest arithmetic that can reach the tier, and its rate.
 
         Products of three TF32 or six bfloat16 terms are as exact as float32; half precision reaches
         what TF32 reaches; at the legacy tolerance 8-bit numbers may do.
@@ -100,20 +91,14 @@ _NEWEST = (256, 8192)
 
 
 def peak(name: str, properties: Any = None) -> Peak | None:
-    """The limits of a GPU.
+    """Return the limits of a GPU named as by torch or NVML; None where they are not known.
 
-    Args:
-        name: as torch or NVML give it.
-        properties: ``torch.cuda.get_device_properties``, for GPUs that are not in the table; they
-            need memory clock, bus width, multiprocessors and clock (in kHz).
-
-    Returns:
-        None where the GPU is unknown and the properties do not tell.
+    ``properties`` of ``torch.cuda.get_device_properties`` serve for GPUs that are not in the table: memory
+    clock, bus width, multiprocessors, and clock in kHz.
     """
     known = next((row for row in _TABLE if re.search(row.pattern, name)), None)
     if known is not None:
-        fp64, fp32, tf32, half, fp8 = (value * _TERA for value in known.teraflops)
-        flops: dict[Precision, float] = {"fp64": fp64, "fp32": fp32, "tf32": tf32, "half": half, "fp8": fp8}
+        flops = {kind: 1e12 * rate for kind, rate in zip(_PRECISIONS, known.teraflops, strict=True)}
         l2_bytes = max(known.l2_mib * _MIB, int(getattr(properties, "L2_cache_size", 0) or 0))
         return Peak(name, known.terabytes * 1e12, flops, l2_bytes)
     return _derived(name, properties)
@@ -129,11 +114,6 @@ def _derived(name: str, properties: Any) -> Peak | None:
     if bandwidth <= 0 or cycles <= 0:
         return None
     single, half = _PER_CLOCK.get((value("major"), value("minor")), _NEWEST)
-    flops: dict[Precision, float] = {
-        "fp64": cycles * single,
-        "fp32": cycles * single,
-        "tf32": cycles * half / 2,
-        "half": cycles * half,
-        "fp8": cycles * half * 2,
-    }
+    rates = zip(_PRECISIONS, (single, single, half / 2, half, 2 * half), strict=True)
+    flops = {kind: cycles * rate for kind, rate in rates}
     return Peak(name, bandwidth, flops, value("L2_cache_size") or 64 * _MIB)

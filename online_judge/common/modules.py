@@ -18,7 +18,7 @@ import torch
 from adaexplore.core.wire import DtypeName, Tf32Policy
 
 REFERENCE_MODULE = "reference"
-DTYPES: dict[DtypeName, Any] = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+DTYPES: dict[DtypeName, torch.dtype] = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 def seed_everything(seed: int) -> None:
@@ -38,8 +38,7 @@ def apply_precision(policy: Tf32Policy) -> None:
 
     Triton's side of the policy is an environment variable, which the sandbox sets.
     """
-    torch.backends.cuda.matmul.allow_tf32 = policy == "on"
-    torch.backends.cudnn.allow_tf32 = policy == "on"
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = policy == "on"
 
 
 def load_file(file: str | Path, name: str) -> types.ModuleType:
@@ -64,24 +63,22 @@ def load_source(source: str, name: str) -> types.ModuleType:
     return module
 
 
-def cast_floating(tensor: Any, dtype: Any) -> Any:
+def cast_floating(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     """``tensor`` in ``dtype`` if it is floating; integers, booleans and complex numbers stay."""
     return tensor.to(dtype) if tensor.is_floating_point() else tensor
 
 
-def buffers_of(model: Any) -> dict[str, Any]:
-    """Copies of a module's buffers, to put back with :func:`restore_buffers`."""
+def buffers_of(model: Any) -> dict[str, torch.Tensor]:
+    """Return copies of a module's buffers for :func:`restore_buffers`."""
     if not isinstance(model, torch.nn.Module):
         return {}
     return {name: buffer.detach().clone() for name, buffer in model.named_buffers()}
 
 
-def restore_buffers(model: Any, saved: dict[str, Any]) -> None:
+def restore_buffers(model: Any, saved: dict[str, torch.Tensor]) -> None:
     """Undo what forward calls did to buffers such as running statistics."""
-    if not saved:
-        return
     with torch.no_grad():
-        for name, buffer in model.named_buffers():
+        for name, buffer in model.named_buffers() if saved else ():
             if name in saved:
                 buffer.copy_(saved[name])
 

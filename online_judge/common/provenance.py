@@ -12,11 +12,10 @@ import triton
 import adaexplore.core
 
 _MARKS = ("/site-packages/", "/dist-packages/", "/torchinductor_")
-_INDUCTOR_CACHE = "TORCHINDUCTOR_CACHE_DIR"
 
 
 def is_candidates(file: str) -> bool:
-    """Whether code from ``file`` counts as the candidate's own, files that it generated included.
+    """Return whether code from ``file`` counts as the candidate's own, files that it generated included.
 
     Code without a file (``<string>``, ``<frozen os>``) and what ``torch.compile`` generated does not.
     """
@@ -24,7 +23,7 @@ def is_candidates(file: str) -> bool:
         return False
     if any(mark in file for mark in _MARKS) or file.startswith(_installed()):
         return False
-    cached = os.environ.get(_INDUCTOR_CACHE, "")
+    cached = os.environ.get("TORCHINDUCTOR_CACHE_DIR", "")
     return not (cached and file.startswith(cached))
 
 

@@ -11,7 +11,7 @@ _INSTALLED = re.compile(r"(?:/[\w.+-]+)+/(?:site|dist)-packages/")
 
 
 def scrub(text: str, folder: str) -> str:
-    """``text`` without what differs between two runs: addresses, process ids, private and temporary paths."""
+    """Remove what differs between two runs: addresses, process ids, private and temporary paths."""
     text = text.replace(f"{folder}/", "").replace(folder, ".")
     above = folder.rpartition("/")[0]
     text = text.replace(above, "..") if above else text
@@ -22,7 +22,7 @@ def scrub(text: str, folder: str) -> str:
 
 
 def clip(text: str, max_bytes: int, *, keep_end: bool = False) -> str:
-    """At most ``max_bytes`` of UTF-8, cut at the end or, with ``keep_end``, at the beginning."""
+    """Return at most ``max_bytes`` of UTF-8, cut at the end or, with ``keep_end``, at the beginning."""
     raw = text.encode("utf-8", "replace")
     if len(raw) <= max_bytes:
         return raw.decode()

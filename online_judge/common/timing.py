@@ -37,44 +37,30 @@ Call = Callable[..., object]
 
 @dataclass(frozen=True)
 class Block:
-    """Times of one block in milliseconds.
+    """Times of one block in milliseconds."""
 
-    Attributes:
-        starts: of each call, counted from the first one's start; empty where the calls were not marked.
-        ends: likewise.
-        tail: from the end of the timed stream's work to the end of all work on the device.
-    """
-
-    starts: tuple[float, ...]
-    ends: tuple[float, ...]
-    tail: float
+    starts: tuple[float, ...]  # of each call after the first one's start; empty where not marked
+    ends: tuple[float, ...]  # likewise
+    tail: float  # from the end of the timed stream's work to the end of all work on the device
 
     @property
     def calls(self) -> list[float]:
-        """Milliseconds of each call."""
         return [max(end - start, _RESOLUTION_MS) for start, end in zip(self.starts, self.ends, strict=True)]
 
     @property
     def span(self) -> float:
-        """Milliseconds from the first call's start to the last one's end."""
         return self.ends[-1] if self.ends else 0.0
 
     @property
     def gaps(self) -> list[float]:
-        """Milliseconds between one call's end and the next one's start."""
         return [start - end for start, end in zip(self.starts[1:], self.ends[:-1], strict=True)]
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that :meth:`from_claim` reads."""
         return asdict(self)
 
     @classmethod
     def from_claim(cls, claim: object, calls: int) -> Block:
-        """What a candidate process says of a block of so many marked calls.
-
-        Raises:
-            ValueError: these cannot be times of one.
-        """
+        """Read what a candidate process says of ``calls`` marked calls; raises ValueError for other data."""
         data = claim if isinstance(claim, dict) else {}
         starts, ends, tail = data.get("starts"), data.get("ends"), data.get("tail")
         if not (isinstance(starts, list) and isinstance(ends, list) and len(starts) == len(ends) == calls):
@@ -90,26 +76,23 @@ class Block:
 
 
 def l2_bytes() -> int:
-    """Size of the current GPU's L2 cache."""
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return int(getattr(properties, "L2_cache_size", 0) or _FALLBACK_L2_BYTES)
 
 
 class BlockRun:
-    """A block that is ready to run."""
-
-    def __init__(self, go: Callable[[], float], marks: Sequence[tuple[Any, Any]]) -> None:
-        """``go`` runs it and gives the tail; ``marks`` are the events of its calls."""
+    def __init__(
+        self, go: Callable[[], float], marks: Sequence[tuple[torch.cuda.Event, torch.cuda.Event]]
+    ) -> None:
         self._go = go
         self._marks = marks
         self._tail = 0.0
 
     def go(self) -> None:
-        """Run it; returns when all of it is done on the device."""
+        """Run it; return when all of it is done on the device."""
         self._tail = self._go()
 
     def times(self) -> Block:
-        """What the events say of the last run."""
         if not self._marks:
             return Block((), (), self._tail)
         first = self._marks[0][0]
@@ -121,7 +104,6 @@ class Stopwatch:
     """Times calls on the current GPU; holds the real clocks if it is made before a candidate is imported."""
 
     def __init__(self) -> None:
-        """Start CUDA, and hold what the clocks need."""
         torch.cuda.init()
         self._flush = torch.zeros(2 * l2_bytes(), dtype=torch.uint8, device="cuda")
         self._stream = torch.cuda.default_stream()
@@ -138,8 +120,7 @@ class Stopwatch:
     def warm_up(self, call: Call, arguments: Sequence[Sequence[Any]], least_s: float) -> tuple[int, float]:
         """Call until ``least_s`` have passed and the last calls took about as long as the fastest.
 
-        Returns:
-            How many calls that took, and the wall milliseconds of the fastest.
+        Returns the number of calls and the wall milliseconds of the fastest.
         """
         self._use_default_stream()
         best = math.inf
@@ -163,21 +144,15 @@ class Stopwatch:
         self,
         call: Call,
         arguments: Sequence[Sequence[Any]],
-        places: Sequence[Sequence[Any]],
+        places: Sequence[Sequence[torch.Tensor]],
         *,
         flushes: int = 0,
         marked: bool = True,
         reseed: Callable[[], None] | None = None,
     ) -> BlockRun:
-        """Get a block ready: call ``i`` gets ``arguments[i]``, its outputs go to ``places[i]``.
+        """Get a block ready: call ``i`` gets ``arguments[i]``, its outputs go to the tensors ``places[i]``.
 
-        Args:
-            call: what is timed.
-            arguments: one argument list a call.
-            places: one list of tensors a call.
-            flushes: L2 flushes before each call.
-            marked: whether each call is timed.
-            reseed: called before each call.
+        Each call comes after ``flushes`` L2 flushes and ``reseed``, and is timed if ``marked``.
         """
         self._use_default_stream()
         marks = [(self._new_event(), self._new_event()) for _ in places] if marked else []
@@ -210,13 +185,9 @@ class Stopwatch:
         return BlockRun(go, marks)
 
     def graph(
-        self, call: Call, arguments: Sequence[Sequence[Any]], places: Sequence[Sequence[Any]]
+        self, call: Call, arguments: Sequence[Sequence[Any]], places: Sequence[Sequence[torch.Tensor]]
     ) -> BlockRun:
-        """The same calls and copies as one CUDA graph, in whose replay the host has no part.
-
-        Raises:
-            RuntimeError: the calls cannot be captured.
-        """
+        """Capture the same calls and copies as one CUDA graph; raises RuntimeError where that fails."""
         graph = torch.cuda.CUDAGraph()
         self._synchronize()
         with self._no_grad(), torch.cuda.graph(graph):
@@ -231,23 +202,19 @@ class Stopwatch:
 
         return BlockRun(go, [])
 
-    def _keep(self, result: Any, places: Sequence[Any]) -> None:
+    def _keep(self, result: object, places: Sequence[torch.Tensor]) -> None:
         """Copy outputs to where they belong; those of another form stay away, which the evaluator sees."""
         for place, leaf in zip(places, self._take_apart(result).leaves, strict=False):
             if place.shape == leaf.shape and place.dtype == leaf.dtype:
                 self._copy(place, leaf)
 
     def cover(self, call_ms: float) -> int:
-        """How many L2 flushes empty the cache and hide the launches of a short call.
-
-        Args:
-            call_ms: wall time of the call, launches included.
-        """
+        """Return how many L2 flushes empty the cache and hide the launches of a call of ``call_ms``."""
         cover_ms = max(_LAUNCH_COVER_MS, min(_LAUNCH_COVER * call_ms, _MOST_COVER_MS))
         return max(1, math.ceil(cover_ms / max(self.flush_ms, 1e-3)))
 
     def flush(self) -> None:
-        """Empty the L2 cache; returns when that is done."""
+        """Empty the L2 cache; return when that is done."""
         self._zero(self._flush)
         self._synchronize()
 
@@ -260,7 +227,7 @@ class Stopwatch:
         return quiet == _QUIET_TIMES
 
     def _time_flush(self, count: int = 20) -> float:
-        """Milliseconds of one flush among ``count``, the first ones of which are left out."""
+        """Return the milliseconds of one flush among ``count``, the first ones left out."""
         begin, end = self._new_event(), self._new_event()
         for _ in range(5):
             self._zero(self._flush)
@@ -278,5 +245,5 @@ class Stopwatch:
             stream_id=stream.stream_id, device_index=stream.device_index, device_type=stream.device_type
         )
 
-    def _new_event(self) -> Any:
+    def _new_event(self) -> torch.cuda.Event:
         return self._event(enable_timing=True, blocking=False, interprocess=False)

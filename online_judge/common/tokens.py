@@ -21,41 +21,27 @@ _WINDOW_S = 60.0
 
 @dataclass(frozen=True)
 class Client:
-    """One line of the tokens file.
+    """One line of the tokens file."""
 
-    Attributes:
-        name: unique in the file; empty for the client with ``ADAEXPLORE_JUDGE_TOKEN``.
-        token_hash: SHA-256 of its token, in hex.
-        max_queued: jobs of it that may wait; None for as many as the queue takes.
-        max_per_minute: requests of it in any 60 seconds; None for any number.
-    """
-
-    name: str = ""
-    token_hash: str = ""
-    max_queued: int | None = None
-    max_per_minute: int | None = None
+    name: str = ""  # unique in the file; empty for the client with ``ADAEXPLORE_JUDGE_TOKEN``
+    token_hash: str = ""  # SHA-256 of its token, in hex
+    max_queued: int | None = None  # jobs of it that may wait; None for as many as the queue takes
+    max_per_minute: int | None = None  # requests of it in any 60 seconds; None for any number
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks.
+    """Who asks."""
 
-    Attributes:
-        owner: whose jobs it sees and cancels; empty where the judge has no clients with names.
-        turn: under which name it takes turns in the queue.
-        max_queued: see :class:`Client`.
-    """
-
-    owner: str = ""
-    turn: str = ""
-    max_queued: int | None = None
+    owner: str = ""  # whose jobs it sees and cancels; empty where the judge has no clients with names
+    turn: str = ""  # under which name it takes turns in the queue
+    max_queued: int | None = None  # see :class:`Client`
 
 
 def read_clients(path: Path) -> tuple[Client, ...]:
     """Read the tokens file: a client a line, ``NAME SHA256 [queued=N] [per_minute=N]``, ``#`` for comments.
 
-    Raises:
-        ConfigError: it cannot be read; the message names file and line.
+    Raises ConfigError with file and line.
     """
     try:
         lines = path.expanduser().read_text("utf-8").splitlines()
@@ -67,11 +53,9 @@ def read_clients(path: Path) -> tuple[Client, ...]:
         if not words:
             continue
         try:
-            client = _client(words)
-            _refuse_twins(client, clients)
+            clients.append(_client(words, clients))
         except ValueError as error:
             raise ConfigError(f"JUDGE_TOKENS {path}:{number}: {error}") from None
-        clients.append(client)
     if not clients:
         raise ConfigError(f"JUDGE_TOKENS {path}: no client; write NAME SHA256, one client a line")
     return tuple(clients)
@@ -80,27 +64,18 @@ def read_clients(path: Path) -> tuple[Client, ...]:
 def find_client(clients: Iterable[Client], token: bytes) -> Client | None:
     """Return the client with this token; takes as long for a wrong token as for a right one."""
     given = hashlib.sha256(token).hexdigest()
-    found = None
-    for client in clients:
-        if hmac.compare_digest(client.token_hash, given):
-            found = client
-    return found
+    found = [client for client in clients if hmac.compare_digest(client.token_hash, given)]
+    return found[0] if found else None
 
 
 class Rates:
     """Count the requests of each client over the last 60 seconds."""
 
     def __init__(self) -> None:
-        """Know of no request yet."""
         self._asked: dict[str, deque[float]] = {}
 
     def wait_s(self, client: Client, now: float) -> float:
-        """Count a request and return 0; over the limit return the seconds to wait instead.
-
-        Args:
-            client: who asks.
-            now: seconds on a monotonic clock.
-        """
+        """Count a request and return 0; over the limit return the seconds to wait instead."""
         if client.max_per_minute is None:
             return 0.0
         asked = self._asked.setdefault(client.name, deque(maxlen=client.max_per_minute))
@@ -110,7 +85,7 @@ class Rates:
         return 0.0
 
 
-def _client(words: list[str]) -> Client:
+def _client(words: list[str], others: Iterable[Client]) -> Client:
     name, token_hash, *rest = [*words, ""] if len(words) == 1 else words
     if not _NAME.fullmatch(name):
         raise ValueError(f"{name!r} is no name: use up to 64 letters, digits, '.', '_' and '-'")
@@ -124,12 +99,10 @@ def _client(words: list[str]) -> Client:
         if not (value.isascii() and value.isdecimal() and 1 <= int(value[:10]) <= _MAX_LIMIT):
             raise ValueError(f"{word!r}: use a whole number from 1 to {_MAX_LIMIT}")
         limits[key] = int(value)
-    return Client(name, token_hash.lower(), limits.get("queued"), limits.get("per_minute"))
-
-
-def _refuse_twins(client: Client, others: Iterable[Client]) -> None:
+    client = Client(name, token_hash.lower(), limits.get("queued"), limits.get("per_minute"))
     for other in others:
         if client.name == other.name:
             raise ValueError(f"client {client.name} is there twice")
         if client.token_hash == other.token_hash:
             raise ValueError(f"clients {other.name} and {client.name} have the same token")
+    return client

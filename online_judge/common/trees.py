@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,25 +28,21 @@ class Tree:
     """A value in which tensors are replaced by slots, and those tensors."""
 
     shape: Any
-    leaves: tuple[Any, ...]
+    leaves: tuple[torch.Tensor, ...]
 
     def signature(self) -> Any:
-        """The structure as plain JSON data; lists and tuples are the same, slots are ``"T"``."""
+        """Return the structure as JSON data; lists and tuples are the same, slots are ``"T"``."""
         return _signature(self.shape)
 
 
 def take_apart(value: Any) -> Tree:
-    """Separate tensors from structure.
-
-    Raises:
-        UnsupportedTree: something in it is no supported type; the message names the type.
-    """
-    leaves: list[Any] = []
+    """Separate tensors from structure; raises UnsupportedTree with the name of the unsupported type."""
+    leaves: list[torch.Tensor] = []
     return Tree(_separate(value, leaves, 0), tuple(leaves))
 
 
-def _separate(part: Any, leaves: list[Any], depth: int) -> Any:
-    """``part`` with slots for tensors, which go to ``leaves``; no closure, whose cycle would hold them."""
+def _separate(part: Any, leaves: list[torch.Tensor], depth: int) -> Any:
+    """Put slots in place of tensors, which go to ``leaves``; no closure, whose cycle would hold them."""
     if depth > _MAX_DEPTH:
         raise UnsupportedTree(f"the value is nested more than {_MAX_DEPTH} deep")
     if isinstance(part, torch.Tensor):
@@ -65,27 +62,24 @@ def _separate(part: Any, leaves: list[Any], depth: int) -> Any:
     raise UnsupportedTree(f"a value of type {type(part).__module__}.{type(part).__qualname__}")
 
 
-def put_together(shape: Any, leaves: tuple[Any, ...]) -> Any:
-    """The value again, with ``leaves`` in place of the slots."""
-    if isinstance(shape, Slot):
-        return leaves[shape.index]
-    if isinstance(shape, list | tuple):
-        return type(shape)(put_together(item, leaves) for item in shape)
-    if isinstance(shape, dict):
-        return {key: put_together(item, leaves) for key, item in shape.items()}
-    return shape
+def put_together(shape: Any, leaves: tuple[torch.Tensor, ...]) -> Any:
+    return _map(shape, Slot, lambda slot: leaves[slot.index])
 
 
-def map_leaves(value: Any, change: Any) -> Any:
-    """``value`` with ``change`` applied to each tensor; containers other than lists, tuples, dicts stay."""
-    if isinstance(value, torch.Tensor):
+def map_leaves(value: Any, change: Callable[[torch.Tensor], object]) -> Any:
+    """Apply ``change`` to each tensor; containers other than lists, tuples and dicts stay."""
+    return _map(value, torch.Tensor, change)
+
+
+def _map(value: Any, kind: type, change: Callable[[Any], object]) -> Any:
+    if isinstance(value, kind):
         return change(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return type(value)(*(map_leaves(item, change) for item in value))
+        return type(value)(*(_map(item, kind, change) for item in value))
     if isinstance(value, list | tuple):
-        return type(value)(map_leaves(item, change) for item in value)
+        return type(value)(_map(item, kind, change) for item in value)
     if isinstance(value, dict):
-        return {key: map_leaves(item, change) for key, item in value.items()}
+        return {key: _map(item, kind, change) for key, item in value.items()}
     return value
 
 

@@ -1,18 +1,20 @@
 """Compiles a kernel launch with Triton's real front end, down to optimised Triton IR.
 
-Needs no GPU and no memory: tensors may be on the CPU or on the meta device.
+Needs no GPU and no memory: tensors may be on the CPU or on the meta device. Triton's internals that are
+used here are those of versions 3.6 to 3.9.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from triton import knobs
-from triton.runtime.jit import JITFunction
+from triton._C.libtriton import ir
+from triton.compiler.compiler import ASTSource, filter_traceback, make_backend
+from triton.runtime.jit import JITFunction, create_function_from_signature
 
-from online_judge.cpu import triton_access
 from online_judge.cpu.target import GpuModel
 
 
@@ -31,27 +33,20 @@ class CompiledLaunch:
     ttir: str
 
 
-@dataclass
 class CompileGate:
     """Compiles launches for one target, each specialisation once."""
 
-    model: GpuModel
-    _binders: dict[int, tuple[JITFunction, Any]] = field(default_factory=dict)
-    _compiled: dict[tuple[int, str], tuple[dict[str, Any], Any, str]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._target = triton_access.cuda_target(self.model.capability)
-        self._backend = triton_access.backend_for(self._target)
+    def __init__(self, model: GpuModel) -> None:
+        self._target = model.target
+        self._backend = make_backend(model.target)
+        # by the kernel's id; the kernel is kept, so that no other gets its id
+        self._binders: dict[int, tuple[JITFunction, Callable[..., Any]]] = {}
+        self._compiled: dict[tuple[int, str], tuple[dict[str, Any], Any, str]] = {}
 
     def compile(
         self, kernel: JITFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> CompiledLaunch:
-        """Bind, specialise and compile one launch.
-
-        Args:
-            kernel: the ``@triton.jit`` function.
-            args: positional arguments of the launch.
-            kwargs: keyword arguments and launch options (``num_warps`` ...), without the grid.
+        """Bind, specialise and compile one launch; ``kwargs`` has the launch options too, but no grid.
 
         Raises:
             triton.compiler.errors.CompilationError: the kernel does not compile.
@@ -60,22 +55,39 @@ class CompileGate:
         """
         options = dict(kwargs)
         options["debug"] = bool(options.get("debug") or kernel.debug or knobs.runtime.debug)
-        arguments, specialization, leftover = self._bind(kernel, args, options)
-        key = (id(kernel), f"{kernel.cache_key}{triton_access.specialization_key(specialization)}{leftover}")
+        if id(kernel) not in self._binders:
+            binder = create_function_from_signature(kernel.signature, kernel.params, self._backend)
+            self._binders[id(kernel)] = (kernel, binder)
+        arguments, specialization, leftover = self._binders[id(kernel)][1](*args, **options)
+        key = (id(kernel), f"{kernel.cache_key}{_plain(specialization)}{leftover}")
         if key not in self._compiled:
-            parsed, signature, constants, attributes = triton_access.pack_arguments(
-                kernel, self._backend, options, arguments, specialization, leftover
+            parsed, signature, constants, attributes = kernel._pack_args(
+                self._backend, options, arguments, specialization, leftover
             )
-            ttir = triton_access.lower_to_ttir(
-                kernel, self._target, self._backend, signature, constants, attributes, parsed
-            )
+            ttir = self._lower(ASTSource(kernel, signature, constants, attributes), parsed)
             self._compiled[key] = (signature, parsed, ttir)
         signature, parsed, ttir = self._compiled[key]
         return CompiledLaunch(kernel, arguments, signature, parsed, ttir)
 
-    def _bind(
-        self, kernel: JITFunction, args: tuple[Any, ...], options: Mapping[str, Any]
-    ) -> tuple[dict[str, Any], list[Any], dict[str, Any]]:
-        if id(kernel) not in self._binders:
-            self._binders[id(kernel)] = (kernel, triton_access.binder_for(kernel, self._backend))
-        return self._binders[id(kernel)][1](*args, **options)  # type: ignore[no-any-return]
+    def _lower(self, source: ASTSource, options: Any) -> str:
+        """Translate a kernel to Triton IR, verify it and run the backend's Triton IR passes."""
+        target, backend = self._target, self._backend
+        context = ir.context()
+        ir.load_dialects(context)
+        backend.load_dialects(context)
+        try:
+            codegen = backend.get_codegen_implementation(options)
+            module = source.make_ir(target, options, codegen, backend.get_module_map(), context)
+        except Exception as error:
+            filter_traceback(error)
+            raise
+        stages: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
+        backend.add_stages(stages, options, source.language)
+        return str(stages["ttir"](module, {"target": target, **vars(options)}))
+
+
+def _plain(value: Any) -> Any:
+    """Return a specialisation in a form whose text differs whenever Triton would compile anew."""
+    if hasattr(value, "cache_key"):
+        return value.cache_key
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

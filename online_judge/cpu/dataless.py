@@ -1,27 +1,27 @@
 """Tensors without data, for runs that compile kernels and execute none.
 
-Large tensors are on the meta device: they have a shape, strides and a dtype, and operations on them cost
-nothing. Small ones are real, so that a module may look at a scale or a kernel size, until something is
-written into them that is not known: the result of a kernel, or of a tensor without data. Who asks for a
-value that is not there gets :class:`NotCheckedError`.
+Large tensors are on the meta device: operations on them cost nothing. Small ones are real, so that a module
+may read a scale or a kernel size, until something unknown is written into them: the result of a kernel, or
+of a tensor without data. To ask for a value that is not there raises :class:`NotCheckedError`.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
+from torch._ops import OpOverload
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from online_judge.cpu.errors import NotCheckedError
+from online_judge.cpu.errors import NotCheckedError, not_checked
 from online_judge.cpu.patching import Patches
-from online_judge.cpu.tensors import SimulatedDevices, is_host
+from online_judge.cpu.tensors import Args, Function, Kwargs, SimulatedDevices, install_places, is_host
 
 REAL_ELEMENTS = 65536
 _ALLOCATION_BYTES = 512  # what CUDA allocations are aligned to
@@ -57,20 +57,18 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
         return False  # to hide from a compiler that is not used here would cost a second of imports
 
     def install(self, patches: Patches) -> None:
-        """Make tensors answer for a place in CUDA memory until the patches are restored."""
-        patches.set(torch.Tensor, "device", property(self._device))
-        patches.set(torch.Tensor, "is_cuda", property(lambda tensor: self._device(tensor).type == "cuda"))
-        patches.set(torch.Tensor, "is_cpu", property(lambda tensor: self._device(tensor).type == "cpu"))
-        patches.set(torch.Tensor, "is_meta", property(lambda tensor: self._device(tensor).type == "meta"))
+        """Make tensors answer for a place in CUDA memory until the patches are undone."""
+        install_places(patches, self._device, "cuda", "cpu", "meta")
         patches.set(torch.Tensor, "data_ptr", _address)
         # only here, where torch believes in a GPU: it looks for one when this is imported
         extensions = importlib.import_module("torch.utils.cpp_extension")
+        reason = "an extension in C++ or CUDA cannot run where kernels are only compiled"
         for name in ("load", "load_inline"):
-            patches.set(extensions, name, _refuse_extension)
+            patches.set(extensions, name, not_checked(reason))
 
     @contextmanager
     def with_values(self) -> Iterator[None]:
-        """Tensors that are made in this block are real, however large."""
+        """Let tensors that are made in this block be real, however large."""
         self._real_elements = math.inf
         try:
             yield
@@ -78,21 +76,22 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
             self._real_elements = REAL_ELEMENTS
 
     def without_values(self, value: Any) -> Any:
-        """A tree of tensors in which the large ones have lost their data."""
-        return _pytree.tree_map_only(torch.Tensor, self._lightened, value)
+        """Return a tree of tensors in which the large ones have lost their data."""
 
-    def _lightened(self, tensor: torch.Tensor) -> torch.Tensor:
-        return tensor if tensor.numel() <= self._real_elements or _is_meta(tensor) else _shape_of(tensor)
+        def lightened(tensor: torch.Tensor) -> torch.Tensor:
+            return tensor if tensor.numel() <= self._real_elements else _shape_of(tensor)
+
+        return _pytree.tree_map_only(torch.Tensor, lightened, value)
 
     def forget(self, tensors: Iterable[torch.Tensor]) -> None:
-        """From now on nobody knows what is in these tensors."""
+        """Treat the values of these tensors as not known from now on."""
         for tensor in tensors:
             if not _is_meta(tensor):
                 storage = tensor.untyped_storage()
                 self._unknown[storage.data_ptr()] = storage  # kept, so that no other gets its address
 
     def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self, func: OpOverload, types: object, args: Args = (), kwargs: Kwargs | None = None
     ) -> Any:
         """Make the call on real tensors if all are known and small, else on their shapes."""
         named = kwargs or {}
@@ -102,7 +101,9 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
         try:
             if not tensors:
                 return self._make(func, args, named)
-            if not any(self._lacks_data(tensor) for tensor in tensors):
+            if not any(
+                _is_meta(each) or each.untyped_storage().data_ptr() in self._unknown for each in tensors
+            ):
                 if named.get("device") is not None:
                     named = {**named, "device": _real(named["device"])}
                 return func(*args, **named)
@@ -110,7 +111,7 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
         finally:
             self._inside -= 1
 
-    def _make(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _make(self, func: OpOverload, args: Args, kwargs: Kwargs) -> Any:
         """Call a function that has no tensor to work on: what it makes is real if it is small."""
         if not _takes_device(func):
             return func(*args, **kwargs)
@@ -120,10 +121,12 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
             return shape
         return func(*args, **{**kwargs, "device": _real(kwargs.get("device"))})
 
-    def _on_shapes(self, func: Any, flat: list[Any], form: Any, tensors: list[torch.Tensor]) -> Any:
+    def _on_shapes(
+        self, func: OpOverload, flat: list[Any], form: _pytree.TreeSpec, tensors: list[torch.Tensor]
+    ) -> Any:
         if torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags:
             raise NotCheckedError(f"{func} {_MISSING}")
-        shapes = {id(tensor): tensor if _is_meta(tensor) else _shape_of(tensor) for tensor in tensors}
+        shapes = {id(tensor): _shape_of(tensor) for tensor in tensors}
         originals = {id(shapes[id(tensor)]): tensor for tensor in tensors}
         replaced = [shapes[id(value)] if isinstance(value, torch.Tensor) else value for value in flat]
         args, named = _pytree.tree_unflatten(replaced, form)
@@ -135,9 +138,6 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
             raise NotCheckedError(f"{func} cannot be worked out without values") from error
         self.forget(_written(func, _pytree.tree_unflatten(flat, form)))
         return _pytree.tree_map(lambda value: originals.get(id(value), value), result)
-
-    def _lacks_data(self, tensor: torch.Tensor) -> bool:
-        return _is_meta(tensor) or tensor.untyped_storage().data_ptr() in self._unknown
 
     def _device(self, tensor: torch.Tensor) -> torch.device:
         real: torch.device = _BASE.device.__get__(tensor)
@@ -156,7 +156,7 @@ class DatalessDevices(SimulatedDevices):
             self._handlers[reader] = _read
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
     ) -> Any:
         """As for tensors with data; autocast, which leaves the meta device out, is done here."""
         if torch.is_autocast_enabled("cpu") and func in _AUTOCAST:
@@ -164,12 +164,12 @@ class DatalessDevices(SimulatedDevices):
             args, kwargs = _pytree.tree_map(lambda value: _autocast(value, dtype), (args, kwargs or {}))
         return super().__torch_function__(func, types, args, kwargs)
 
-    def _to_cpu(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _to_cpu(self, func: Function, args: Args, kwargs: Kwargs) -> Any:
         return func(*args, **kwargs) if is_host(args[0]) else self._mark(args[0].clone())
 
 
 @cache
-def _takes_device(func: Any) -> bool:
+def _takes_device(func: OpOverload) -> bool:
     return bool(any(argument.name == "device" for argument in func._schema.arguments))
 
 
@@ -178,43 +178,42 @@ def _real(device: Any) -> Any:
 
 
 def _is_meta(tensor: torch.Tensor) -> bool:
-    place: torch.device = _BASE.device.__get__(tensor)
-    return bool(place.type == "meta")
+    return bool(_BASE.is_meta.__get__(tensor))
 
 
 def _shape_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the tensor without data: itself if it has none."""
+    if _is_meta(tensor):
+        return tensor
     return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=_META)
 
 
-def _written(func: Any, call: tuple[tuple[Any, ...], dict[str, Any]]) -> list[torch.Tensor]:
-    """The tensors of a call that it writes into."""
+def _written(func: OpOverload, call: tuple[Args, Kwargs]) -> list[torch.Tensor]:
+    """Return the tensors of a call that it writes into."""
     args, kwargs = call
-    written: list[Any] = []
-    for index, argument in enumerate(func._schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            written.append(args[index] if index < len(args) else kwargs.get(argument.name))
+    written = [
+        args[index] if index < len(args) else kwargs.get(argument.name)
+        for index, argument in enumerate(func._schema.arguments)
+        if argument.alias_info is not None and argument.alias_info.is_write
+    ]
     return [value for value in _pytree.tree_leaves(written) if isinstance(value, torch.Tensor)]
 
 
 def _address(tensor: torch.Tensor) -> int:
-    """Where a tensor would be: its allocation aligned as CUDA's are, and its offset in there."""
+    """Return where a tensor would be: its allocation aligned as CUDA's are, and its offset in there."""
     base = 0 if _is_meta(tensor) else tensor.untyped_storage().data_ptr()
     aligned = _ALLOCATION_BYTES * (1 + base // _ALLOCATION_BYTES)
     return int(aligned + tensor.storage_offset() * tensor.element_size()) if tensor.numel() else 0
 
 
-def _refuse_extension(*args: Any, **kwargs: Any) -> NoReturn:
-    raise NotCheckedError("an extension in C++ or CUDA cannot run where kernels are only compiled")
-
-
-def _autocast(value: Any, dtype: Any) -> Any:
+def _autocast(value: Any, dtype: torch.dtype) -> Any:
     if isinstance(value, torch.Tensor) and value.dtype in (torch.float32, torch.float16, torch.bfloat16):
         return value.to(dtype)
     return value
 
 
-def _read(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Values leave torch: only where there are any."""
+def _read(func: Function, args: Args, kwargs: Kwargs) -> Any:
+    """Let values leave torch where there are any."""
     if _is_meta(args[0]):
         raise NotCheckedError(f"{getattr(func, '__name__', 'this')}() {_MISSING}")
     return func(*args, **kwargs)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, Self
 
 import triton
 import triton.testing
 from triton.compiler.errors import CompileTimeAssertionFailure
-from triton.runtime.autotuner import Autotuner, OutOfResources
+from triton.runtime.autotuner import Autotuner, Config, OutOfResources
 from triton.runtime.driver import driver
 from triton.runtime.jit import JITFunction
 
 from online_judge.cpu.compile_gate import CompiledLaunch, CompileGate
 from online_judge.cpu.dataless import DatalessTensors
-from online_judge.cpu.driver import SimulatedDriver, run_once
-from online_judge.cpu.errors import NotCheckedError
-from online_judge.cpu.interpreter.execution import Interpreter, launch_tensors
+from online_judge.cpu.interpreter.execution import Grid, Interpreter, launch_tensors
 from online_judge.cpu.patching import Patches
-from online_judge.cpu.target import GpuModel
+from online_judge.cpu.target import GpuModel, SimulatedDriver, run_once
 from online_judge.cpu.tensors import is_host
 
 CONFIGURATIONS = 32
@@ -38,16 +37,13 @@ class Launcher:
         self._model = model
 
     def install(self, patches: Patches) -> None:
-        """Put the launcher in place of Triton's until the patches are restored."""
-        launcher = self
+        """Put the launcher in place of Triton's until the patches are undone."""
 
-        def run(kernel: JITFunction, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
-            return launcher.launch(kernel, args, kwargs, grid, warmup)
+        def call(function: JITFunction, /, *args: Any, **kwargs: Any) -> Any:
+            return self._interpreter.call(function, args, kwargs)
 
-        def call(function: JITFunction, *args: Any, **kwargs: Any) -> Any:
-            if not launcher._interpreter.running:
-                raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel")
-            return launcher._interpreter.call(function, args, kwargs)
+        def run(kernel: JITFunction, /, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> CompiledKernel:
+            return self._launch(kernel, args, kwargs, grid, warmup)
 
         patches.set(JITFunction, "run", run)
         patches.set(JITFunction, "__call__", call)
@@ -58,16 +54,10 @@ class Launcher:
         patches.set(driver, "_active", SimulatedDriver(self._model))
         patches.set(driver, "_default", driver.active)
 
-    def launch(
-        self, kernel: JITFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any], grid: Any, warmup: bool
+    def _launch(
+        self, kernel: JITFunction, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, warmup: bool
     ) -> CompiledKernel:
-        """Compile one launch and, unless it is a warm-up, execute it.
-
-        Raises:
-            triton.compiler.errors.CompilationError: the kernel does not compile for the target.
-            IllegalAccessError, DeviceAssertionError: the kernel misbehaved.
-            NotCheckedError: the kernel cannot be executed here.
-        """
+        """Compile one launch and, unless it is a warm-up, execute it."""
         for hook in kernel.pre_run_hooks:
             hook(*args, **kwargs)
         compiled = self._gate.compile(kernel, args, kwargs)
@@ -95,8 +85,8 @@ class Launcher:
                 )
         self.carry_out(compiled, (full[0], full[1], full[2]))
 
-    def carry_out(self, compiled: CompiledLaunch, grid: tuple[int, int, int]) -> None:
-        """Do what a launch in order is to do: where launches are counted or left out."""
+    def carry_out(self, compiled: CompiledLaunch, grid: Grid) -> None:
+        """Do what a valid launch asks for; launches are counted or left out here."""
         if self._dataless is not None:
             self._dataless.forget(launch_tensors(compiled.arguments.values()))
         elif 0 not in grid:
@@ -109,9 +99,8 @@ class CompiledKernel:
     def __init__(self, launcher: Launcher, compiled: CompiledLaunch) -> None:
         self._launcher = launcher
         self._compiled = compiled
-        options = vars(compiled.options)
         self.name = compiled.kernel.__name__
-        self.metadata = SimpleNamespace(**{**options, "shared": 0, "name": self.name})
+        self.metadata = SimpleNamespace(**{**vars(compiled.options), "shared": 0, "name": self.name})
         self.asm = {"ttir": compiled.ttir}
         self.n_regs = 32
         self.n_spills = 0
@@ -120,41 +109,33 @@ class CompiledKernel:
         self.src = SimpleNamespace(fn=compiled.kernel, signature=compiled.signature)
 
     def _init_handles(self) -> None:
-        """Nothing to load."""
+        """Load nothing."""
 
-    def result(self) -> CompiledKernel:
-        """The kernel itself, where Triton returns a future."""
+    def result(self) -> Self:
+        """Return the kernel itself, where Triton returns a future."""
         return self
 
-    def __getitem__(self, grid: Any) -> Any:
+    def __getitem__(self, grid: Any) -> Callable[..., None]:
         def run(*args: Any, **_: Any) -> None:
-            names = list(self._compiled.arguments)
-            dynamic = [name for name in names if self._compiled.signature[name] != "constexpr"]
+            launch = self._compiled
+            names = list(launch.arguments)
+            dynamic = [name for name in names if launch.signature[name] != "constexpr"]
             given = dict(zip(names if len(args) == len(names) else dynamic, args, strict=True))
-            arguments = {**self._compiled.arguments, **given}
-            compiled = CompiledLaunch(
-                self._compiled.kernel,
-                arguments,
-                self._compiled.signature,
-                self._compiled.options,
-                self._compiled.ttir,
-            )
-            self._launcher.execute(compiled, grid)
+            self._launcher.execute(replace(launch, arguments={**launch.arguments, **given}), grid)
 
         return run
 
 
-def _compile_only(tuner: Autotuner, *args: Any, config: Any, **meta: Any) -> list[float]:
-    """Stands in for timing one configuration: all that compile are equally fast, so the first wins."""
+def _compile_only(tuner: Autotuner, /, *args: Any, config: Config, **meta: Any) -> list[float]:
+    """Replaces timing of one configuration: all that compile are equally fast, so the first wins."""
     conflicts = meta.keys() & config.kwargs.keys()
     if conflicts:
         raise ValueError(
             f"Conflicting meta-parameters: {', '.join(conflicts)}."
             " Make sure that you don't re-define auto-tuned symbols."
         )
-    current = {**meta, **config.all_kwargs(), "warmup": True}
     try:
-        tuner.fn.run(*args, **current)
+        tuner.fn.run(*args, **{**meta, **config.all_kwargs(), "warmup": True})
     except (OutOfResources, CompileTimeAssertionFailure):
         return [math.inf] * 3
     return [1.0] * 3
@@ -164,7 +145,7 @@ def _compiler_of_some() -> Callable[..., list[float]]:
     """Like :func:`_compile_only` for the first usable configurations of each tuning; more are not needed."""
     tunings: dict[int, tuple[Any, int]] = {}
 
-    def compile_some(tuner: Autotuner, *args: Any, config: Any, **meta: Any) -> list[float]:
+    def compile_some(tuner: Autotuner, /, *args: Any, config: Config, **meta: Any) -> list[float]:
         tuning, usable = tunings.get(id(tuner), (None, 0))
         if tuning is not tuner.nargs:  # a new object whenever tuning begins
             usable = 0
@@ -177,15 +158,6 @@ def _compiler_of_some() -> Callable[..., list[float]]:
     return compile_some
 
 
-def _no_disk_cache(tuner: Autotuner, tuning_key: Any, configs: Any, bench_fn: Any) -> bool:
+def _no_disk_cache(tuner: Autotuner, tuning_key: object, configs: object, bench_fn: Any) -> bool:
     bench_fn()
     return False
-
-
-def not_checked(reason: str) -> Any:
-    """A function that refuses to do what cannot be done without a GPU."""
-
-    def refuse(*args: Any, **kwargs: Any) -> Any:
-        raise NotCheckedError(reason)
-
-    return refuse

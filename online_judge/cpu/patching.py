@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 _MISSING = object()
 
 
 class Patches:
-    """A list of attribute assignments that can be undone, last one first."""
+    """Attribute assignments that are undone at the end of a ``with`` block, last one first."""
 
     def __init__(self) -> None:
         self._undo: list[tuple[Any, str, Any]] = []
 
-    def set(self, owner: Any, name: str, value: Any) -> None:
-        """Assign ``owner.name``, remembering what stood in the owner's own namespace."""
-        own = vars(owner) if hasattr(owner, "__dict__") else {}
-        self._undo.append((owner, name, own.get(name, _MISSING)))
-        setattr(owner, name, value)
+    def __enter__(self) -> Self:
+        return self
 
-    def restore(self) -> None:
-        """Undo every assignment."""
+    def __exit__(self, *_: object) -> None:
         while self._undo:
             owner, name, value = self._undo.pop()
             if value is _MISSING:
                 delattr(owner, name)
             else:
                 setattr(owner, name, value)
+
+    def set(self, owner: Any, name: str, value: Any) -> None:
+        """Assign ``owner.name`` and remember what was in the owner's own namespace."""
+        own = vars(owner) if hasattr(owner, "__dict__") else {}
+        self._undo.append((owner, name, own.get(name, _MISSING)))
+        setattr(owner, name, value)

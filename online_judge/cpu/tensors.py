@@ -7,6 +7,7 @@ Every tensor reports ``cuda:0`` except those that the candidate put on the CPU o
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ _CUDA = torch.device("cuda", 0)
 _MARK = "_simulated_host"
 _BASE = torch._C.TensorBase
 
-_UNINITIALISED = {
+UNINITIALISED = {
     torch.empty,
     torch.empty_like,
     torch.empty_permuted,
@@ -28,23 +29,34 @@ _UNINITIALISED = {
     torch.Tensor.new_empty_strided,
 }
 
-Handler = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
+Function = Callable[..., Any]
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
 
 
 def is_host(value: Any) -> bool:
-    """Whether a value is a tensor that stays on the simulated machine's CPU."""
+    """Return True for a tensor that stays on the simulated machine's CPU."""
     return isinstance(value, torch.Tensor) and _MARK in value.__dict__
 
 
 def install_properties(patches: Patches) -> None:
     """Make tensors answer questions about their place as CUDA tensors do."""
-    patches.set(torch.Tensor, "device", property(_device))
-    patches.set(torch.Tensor, "is_cuda", property(lambda tensor: _device(tensor).type == "cuda"))
-    patches.set(torch.Tensor, "is_cpu", property(lambda tensor: _device(tensor).type == "cpu"))
+    install_places(patches, _device, "cuda", "cpu")
     patches.set(torch.Tensor, "get_device", lambda tensor: 0 if _device(tensor).type == "cuda" else -1)
     patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
     patches.set(DeviceContext, "__torch_function__", _default_device(DeviceContext.__torch_function__))
-    patches.set(torch, "load", _redirected(torch.load, 1, "map_location"))
+    patches.set(torch, "load", _load(torch.load))
+
+
+def install_places(patches: Patches, device: Callable[[torch.Tensor], torch.device], *types: str) -> None:
+    """Make ``device`` answer for ``Tensor.device`` and for ``is_cuda`` and its like of these types."""
+    patches.set(torch.Tensor, "device", property(device))
+    for kind in types:
+        patches.set(torch.Tensor, f"is_{kind}", property(partial(_is_on, kind, device)))
+
+
+def _is_on(kind: str, device: Callable[[torch.Tensor], torch.device], tensor: torch.Tensor) -> bool:
+    return bool(device(tensor).type == kind)
 
 
 def _device(tensor: torch.Tensor) -> torch.device:
@@ -59,11 +71,11 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
         super().__init__()
         self._marks = False
         tensor = torch.Tensor
-        self._handlers: dict[Any, Handler] = {
-            tensor.cuda: self._to_cuda,
+        self._handlers: dict[Any, Callable[[Function, Args, Kwargs], Any]] = {
+            tensor.cuda: lambda func, args, kwargs: args[0].clone() if is_host(args[0]) else args[0],
             tensor.cpu: self._to_cpu,
             tensor.to: self._to,
-            tensor.pin_memory: self._pin,
+            tensor.pin_memory: lambda func, args, kwargs: args[0],
             tensor.is_pinned: lambda func, args, kwargs: is_host(args[0]),
             tensor.data.__set__: self._set_data,
             torch._C._nn._parse_to: _unchanged,
@@ -72,80 +84,59 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
         }
 
     def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
     ) -> Any:
         """Redirect devices in a call's arguments, then make the call."""
         named = kwargs or {}
-        handler = self._handlers.get(func)
-        if handler is not None:
+        if (handler := self._handlers.get(func)) is not None:
             return handler(func, args, named)
-        wanted = None
-        if named:
-            wanted = named.get("device")
-            if wanted is not None:
-                named = {**named, "device": _redirect(wanted)}
-            if named.get("pin_memory"):
-                named = {**named, "pin_memory": False}
+        wanted = named.get("device")
+        if wanted is not None:
+            named = {**named, "device": _redirect(wanted)}
+        if named.get("pin_memory"):
+            named = {**named, "pin_memory": False}
         if any(isinstance(arg, torch.device) for arg in args):
             wanted = next(arg for arg in args if isinstance(arg, torch.device))
             args = tuple(_redirect(arg) if isinstance(arg, torch.device) else arg for arg in args)
         result = func(*args, **named)
-        if func in _UNINITIALISED:
-            _poison(result)
-        if wanted is not None:
-            return self._mark(result) if _is_cpu(wanted) and _fresh(result, args) else result
-        if self._marks and _only_host(args, named) and _fresh(result, args):
-            return self._mark(result)
-        return result
+        if func in UNINITIALISED:
+            poison(result)
+            if result.dtype == torch.bool:
+                result.fill_(True)
+        host = self._marks and _only_host(args, named) if wanted is None else _is_cpu(wanted)
+        return self._mark(result) if host and not any(result is arg for arg in args) else result
 
-    def _to_cuda(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return args[0].clone() if is_host(args[0]) else args[0]
-
-    def _to_cpu(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _to_cpu(self, func: Function, args: Args, kwargs: Kwargs) -> Any:
         if is_host(args[0]) or _BASE.device.__get__(args[0]).type != "cpu":
             return func(*args, **kwargs)
         return self._mark(args[0].clone())
 
-    def _to(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _to(self, func: Function, args: Args, kwargs: Kwargs) -> Any:
         tensor, rest = args[0], args[1:]
         target = kwargs.get("device")
-        if target is None and rest:
-            first = rest[0]
-            if isinstance(first, torch.device | str) or (
-                isinstance(first, int) and not isinstance(first, bool)
-            ):
-                target = first
-            elif isinstance(first, torch.Tensor):
-                target = _device(first)
-        if target is None and isinstance(kwargs.get("other"), torch.Tensor):
-            target = _device(kwargs["other"])
+        for given in (*rest[:1], kwargs.get("other")):
+            if target is None:
+                target = _target(given)
         if target is None:
             result = func(*args, **kwargs)
             return self._mark(result) if is_host(tensor) and result is not tensor else result
-        rest = tuple(
-            _redirect(arg)
-            if isinstance(arg, torch.device | str) or (i == 0 and isinstance(arg, int))
-            else arg
-            for i, arg in enumerate(rest)
-        )
+        if rest and not isinstance(rest[0], torch.Tensor):
+            rest = (_redirect(rest[0]), *rest[1:])
         if "device" in kwargs:
             kwargs = {**kwargs, "device": _redirect(kwargs["device"])}
         result = func(tensor, *rest, **kwargs)
         if result is tensor and _is_cpu(target) != is_host(tensor):
-            result = tensor.clone() if is_host(tensor) or _is_cpu(target) else tensor
+            result = tensor.clone()
         return self._mark(result) if _is_cpu(target) and result is not tensor else result
 
-    def _set_data(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _set_data(self, func: Function, args: Args, kwargs: Kwargs) -> None:
         func(*args, **kwargs)
         if is_host(args[1]):
             self._mark(args[0])
         else:
             args[0].__dict__.pop(_MARK, None)
 
-    def _pin(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return args[0]
-
-    def _type(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _type(self, func: Function, args: Args, kwargs: Kwargs) -> Any:
         tensor = args[0]
         if len(args) == 1 and not kwargs:
             name: str = func(tensor)
@@ -164,26 +155,24 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
         return result
 
 
-def _poison(tensor: torch.Tensor) -> None:
-    """Give memory that nobody has written one same content, which no computation survives unnoticed."""
+def poison(tensor: torch.Tensor) -> None:
+    """Fill new memory, but for booleans, with NaN or the largest integer, which shows in all results."""
     if tensor.is_floating_point() or tensor.is_complex():
         tensor.fill_(float("nan"))
     elif tensor.dtype != torch.bool:
         tensor.fill_(torch.iinfo(tensor.dtype).max)
-    else:
-        tensor.fill_(True)
 
 
-def _unchanged(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _unchanged(func: Function, args: Args, kwargs: Kwargs) -> Any:
     """Names of devices, not places where something is made."""
     return func(*args, **kwargs)
 
 
-def _default_device(original: Callable[..., Any]) -> Callable[..., Any]:
+def _default_device(original: Function) -> Function:
     """``with torch.device("cuda")`` asks for what happens anyway."""
 
     def __torch_function__(  # noqa: N807
-        context: DeviceContext, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+        context: DeviceContext, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
     ) -> Any:
         if context.device.type == "cuda":
             return func(*args, **(kwargs or {}))
@@ -192,21 +181,23 @@ def _default_device(original: Callable[..., Any]) -> Callable[..., Any]:
     return __torch_function__
 
 
-def _redirected(function: Callable[..., Any], position: int, name: str) -> Callable[..., Any]:
-    """The function with one device argument redirected."""
+def _load(original: Function) -> Function:
+    def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+        return original(f, _redirect(map_location), *args, **kwargs)
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > position:
-            args = (*args[:position], _redirect(args[position]), *args[position + 1 :])
-        if name in kwargs:
-            kwargs[name] = _redirect(kwargs[name])
-        return function(*args, **kwargs)
+    return load
 
-    return call
+
+def _target(value: Any) -> Any:
+    """Return the device that the first argument of ``Tensor.to`` asks for; None where it is a dtype."""
+    if isinstance(value, torch.Tensor):
+        return _device(value)
+    is_device = isinstance(value, torch.device | str | int) and not isinstance(value, bool)
+    return value if is_device else None
 
 
 def _redirect(device: Any) -> Any:
-    """The device that does the work: the CPU for every CUDA device."""
+    """Return the device that does the work: the CPU for every CUDA device."""
     if isinstance(device, int) and not isinstance(device, bool):
         return "cpu"
     return "cpu" if str(device).startswith("cuda") else device
@@ -216,14 +207,8 @@ def _is_cpu(device: Any) -> bool:
     return str(device).startswith("cpu")
 
 
-def _fresh(result: Any, args: tuple[Any, ...]) -> bool:
-    return not any(result is arg for arg in args)
-
-
-def _only_host(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether tensors were given and none of them is a CUDA tensor."""
-    tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, torch.Tensor)]
-    for value in args:
-        if isinstance(value, tuple | list):
-            tensors += [item for item in value if isinstance(item, torch.Tensor)]
+def _only_host(args: Args, kwargs: Kwargs) -> bool:
+    """Return True if tensors were given and none of them is a CUDA tensor."""
+    items = [item for value in args if isinstance(value, tuple | list) for item in value]
+    tensors = [value for value in (*args, *kwargs.values(), *items) if isinstance(value, torch.Tensor)]
     return bool(tensors) and all(is_host(tensor) for tensor in tensors)

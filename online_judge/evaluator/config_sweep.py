@@ -2,7 +2,7 @@
 
 Successive halving (Jamieson and Talwalkar, 2016): all configurations that work are timed shortly, the faster
 half is timed for twice as long, and so on; the last two and the declared one meet in a final. All that is
-known of them are claims of the candidate's own process; whoever wins is judged from the start, by another.
+known of them are claims of the candidate's own process; the winner is judged from the start, by another.
 """
 
 from __future__ import annotations
@@ -10,20 +10,14 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
-
-import torch
+from typing import Any
 
 from adaexplore.core.verdict import Status
-from online_judge.common import cuda_driver
-from online_judge.common.timing import Stopwatch
-from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone, Dialogue
-from online_judge.evaluator.evaluation import Lock, Terms
-from online_judge.evaluator.problem import Problem
-from online_judge.evaluator.reference import NotEnoughMemory
-from online_judge.evaluator.trials import Trials
+from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
+from online_judge.evaluator.job import CandidateJob
+from online_judge.evaluator.reference import enough_memory
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.protocol.endings import Raised
 from online_judge.protocol.findings import Stage
@@ -49,130 +43,93 @@ _MOST_CHECKED = 4
 _PARTS: dict[type, str] = {Equip: "compile", Enter: "compile", Rate: "time"}
 
 
-class StoppingLock(Lock, Protocol):
-    """A device's lock that tells how long it stopped those that may be stopped."""
+class Sweep(CandidateJob):
+    """Sweeps one candidate; the source of its terms is the declared configuration."""
 
-    def stopped_s(self) -> float:
-        """Seconds so far."""
+    _wanted: SweepTerms
+    _found: Swept
 
-
-class Sweep:
-    """Sweeps one candidate; run it once, then free it when the candidate process is gone."""
-
-    def __init__(
-        self, dialogue: Dialogue, problem: Problem, terms: Terms, wanted: SweepTerms, lock: StoppingLock
-    ) -> None:
-        """Prepare.
-
-        Args:
-            dialogue: with the process that runs the configurations.
-            problem: the reference and what is known of it.
-            terms: of the evaluation that this is a part of; its source is the declared configuration.
-            wanted: the configurations.
-            lock: the device's lock.
-        """
-        self._dialogue = dialogue
-        self._problem = problem
-        self._terms = terms
-        self._wanted = wanted
-        self._lock = lock
-        self._cuda = problem.reference.cuda
-        self._shared_tensors: list[SharedTensors] = []
-        self._found = Swept()
-        self._trials = Trials(dialogue, problem, terms.request.tolerance, self._shared)
-
-    def run(self, stopwatch: Callable[[], Stopwatch]) -> Swept:
-        """Sweep; ends early where the candidate process is gone or the budget is spent.
-
-        Args:
-            stopwatch: gives the evaluator's own, for the clean baseline.
+    def run(self, wanted: SweepTerms) -> Swept:
+        """Compare the ``wanted`` configurations until the budget is spent or the candidate process is gone.
 
         Raises:
-            ReferenceFailed: the reference fails.
-            NotEnoughMemory: there is too little memory.
+            ReferenceFailed: the reference fails; NotEnoughMemory where that is the reason.
         """
-        try:
-            if self._cuda:  # before any candidate of the problem is loaded
-                self._problem.measure_clean(self._terms.request, self._lock, stopwatch, self._dialogue.clock)
-            self._found.wrong = not self._enter()
-            if not self._found.wrong:
-                self._halve()
-                self._check()
-            self._found.finished = True
-        except (CandidateFailed, CandidateGone):
-            pass  # what is known so far counts
-        except (cuda_driver.DriverError, torch.OutOfMemoryError) as error:
-            raise NotEnoughMemory(f"the GPU has too little free memory for a sweep ({error})") from error
+        self._wanted, self._found = wanted, Swept()
+        with enough_memory("a sweep"):
+            try:
+                if self._cuda:
+                    self._measure_clean()
+                self._found.wrong = not self._enter()
+                if not self._found.wrong:
+                    self._halve()
+                    self._check()
+                self._found.finished = True
+            except (CandidateFailed, CandidateGone):
+                pass  # what is known so far counts
         self._dialogue.clock("none", "")
         return self._found
-
-    def free(self) -> None:
-        """Give back the memory shared with the candidate process, which must be gone."""
-        self._trials.free()
-        for shared in self._shared_tensors:
-            shared.free()
-        self._shared_tensors.clear()
 
     def _enter(self) -> bool:
         """Have configurations compiled and called, as many as most of the budget allows.
 
-        The candidate process is stopped while others have the device alone.
-
-        Returns:
-            False where the declared one's outputs are wrong, and the others were left for that reason.
+        The candidate process is stopped while others have the device alone. False where the declared one's
+        outputs are wrong, and the others were left for that reason.
         """
-        equip = self._equipment()
+        equip, shared_tensors = self._equipment()
         # a candidate that times its kernels itself is to do so undisturbed
-        alone = self._wanted.careful or "autotune" in self._terms.source
+        alone = self._wanted.careful or "autotune" in self._request.custom_model_src
         threads = 1 if alone else max(2, min((os.cpu_count() or 1) // 2, _MOST_THREADS))
         limit_s = _ENTER_SHARE * self._wanted.budget_s
         waiting = list(self._wanted.sources)
 
         def admit(most: int) -> None:
-            nonlocal waiting
-            batch, waiting = waiting[:most], waiting[most:]
+            batch = waiting[:most]
+            del waiting[:most]
             sources = tuple((number, source.encode("utf-8", "surrogatepass")) for number, source in batch)
             numbers = [number for number, _ in batch]
             left_s = max(limit_s - self._found.spent_s, 0.0)
             answer = self._ask(Stage.FORWARD, Enter(sources, threads, left_s), numbers)
             self._found.ready |= _times(answer.get("ready"), numbers)
-            self._found.failed |= _reasons(answer.get("refused"), numbers)
+            self._found.failed |= {
+                number: str(value)[:_MAX_REASON] for number, value in _pairs(answer.get("refused"), numbers)
+            }
 
         self._dialogue.clock("none", "")
-        with self._lock.stoppable():
-            self._ask(Stage.LOAD, equip, (), self._shared_tensors)
+        with self._leases.stoppable():
+            self._ask(Stage.LOAD, equip, (), shared_tensors)
             if self._wanted.screened:
                 admit(1)
         if DECLARED in self._found.ready and not self._is_right(DECLARED):
             return False
         self._dialogue.clock("none", "")
-        with self._lock.stoppable():
+        with self._leases.stoppable():
             while waiting and self._found.spent_s < limit_s:
                 admit(1 if alone else len(waiting))
         return True
 
-    def _equipment(self) -> Equip:
-        reference = self._problem.reference
-        request = self._terms.request
-        with self._shared():
+    def _equipment(self) -> tuple[Equip, tuple[SharedTensors, SharedTensors]]:
+        reference = self._reference
+        name = self._name(_TRIAL)
+        with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.CONSTRUCT.value)
-            inputs, given = pack(reference.inputs(self._name), cuda=self._cuda)
-            self._shared_tensors.append(inputs)
+            inputs, given = pack(reference.inputs(name), cuda=self._cuda)
+            self._kept.callback(inputs.free)
             weights, held = pack(reference.weights, cuda=self._cuda)
-            self._shared_tensors.append(weights)
-        return Equip(
+            self._kept.callback(weights.free)
+        equip = Equip(
             inputs=given,
             weights=held,
             init_inputs=reference.init_inputs,
             construct_seed=reference.construct_seed,
-            call_seed=reference.call_seed(self._name),
+            call_seed=reference.call_seed(name),
             dtype=reference.dtype,
-            tf32=request.tf32,
+            tf32=self._request.tf32,
             build_dir=self._terms.build_dir,
         )
+        return equip, (inputs, weights)
 
     def _halve(self) -> None:
-        """Rank all that are ready."""
         ready, ms = self._found.ready, self._found.ms
         standing = sorted(ready, key=lambda number: ready[number])
         out: list[int] = []
@@ -196,9 +153,10 @@ class Sweep:
         self._found.ranking = ranking
 
     def _rated(self, numbers: Sequence[int], target_ms: float, rounds: int) -> list[int]:
-        """Those that could be timed, the fastest first, then those that the budget left out, as they came.
+        """Time configurations, holding the device alone for a short time each.
 
-        The device is held alone for a short time each.
+        Returns:
+            Those that could be timed, the fastest first, then those that the budget left out, as they came.
         """
         waiting = list(numbers)
         timed: dict[int, float] = {}
@@ -211,8 +169,7 @@ class Sweep:
                 count = max(_CALLS[0], min(math.ceil(target_ms / rounds / call_ms), _CALLS[1]))
                 calls.append((number, count))
                 hold_ms += rounds * count * call_ms
-            self._dialogue.clock("none", "")
-            with self._lock.hold(exclusive=True):
+            with self._holding(exclusive=True):
                 asked = [number for number, _ in calls]
                 answer = self._ask(Stage.TIMING, Rate(tuple(calls), rounds), asked)
             times = _times(answer.get("ms"), asked)
@@ -229,32 +186,28 @@ class Sweep:
         Where the declared one is wrong as well, this says nothing: the candidate may need weights of its own.
         """
         ranking = self._found.ranking
-        wrong = []
-        right = None
-        for number in [*ranking[:_MOST_CHECKED], *([DECLARED] if DECLARED in ranking else [])]:
-            if number in wrong:
-                continue
+        wrong: list[int] = []
+        declared = [DECLARED] if DECLARED in ranking else []
+        for number in dict.fromkeys([*ranking[:_MOST_CHECKED], *declared]):
             if self._is_right(number):
-                right = number
-                break
+                for other in wrong:
+                    ranking.remove(other)
+                    self._found.failed[other] = "its outputs are wrong"
+                return
             wrong.append(number)
-        if right is not None:
-            for number in wrong:
-                ranking.remove(number)
-                self._found.failed[number] = "its outputs are wrong"
 
     def _is_right(self, number: int) -> bool:
         self._ask(Stage.FORWARD, Choose(number), [number])
-        name = f"{self._name}:{number}"
-        with self._shared(), self._suspecting([number]):
-            self._dialogue.clock("reference", Stage.FORWARD.value)
+        with self._holding(exclusive=False), self._suspecting([number]):
             try:
-                self._trials.call(name, self._problem.reference.inputs(name))
+                self._trials.call(self._name(f"{_TRIAL}:{number}"))
             except CandidateFailed as failed:
                 if not failed.is_final:  # nothing broke: its outputs are not those of the reference
                     self._trials.free()
                     return False
-                self._found.failed[number] = _reason(failed)
+                ending = failed.ending
+                status = ending.failure.status if isinstance(ending, Raised) else Status.LAUNCH
+                self._found.failed[number] = status.value
                 self._found.ranking = [each for each in self._found.ranking if each != number]
                 raise
         return True
@@ -263,17 +216,17 @@ class Sweep:
         self, stage: Stage, order: Order, numbers: Sequence[int], shared_tensors: Sequence[SharedTensors] = ()
     ) -> dict[str, Any]:
         """Ask on the sweep's time; ``numbers`` are those that may break the process by it."""
-        begin, stopped_s = time.monotonic(), self._lock.stopped_s()
+        begin, stopped_s = time.monotonic(), self._leases.stopped_s()
         try:
             with self._suspecting(numbers):
                 return self._dialogue.ask(stage, order, shared_tensors, tuning=True)
         finally:
-            stopped_s = self._lock.stopped_s() - stopped_s
+            stopped_s = self._leases.stopped_s() - stopped_s
             self._found.spend(_PARTS.get(type(order), "check"), time.monotonic() - begin - stopped_s)
 
     @contextmanager
     def _suspecting(self, numbers: Sequence[int]) -> Iterator[None]:
-        """Those that are to blame where what is done with them breaks the process, or raises."""
+        """Blame these where what is done with them breaks the process, or raises."""
         self._found.suspects = list(numbers)
         yield
         self._found.suspects = []
@@ -282,34 +235,14 @@ class Sweep:
     def _spent(self) -> bool:
         return self._found.spent_s >= self._wanted.budget_s
 
-    @property
-    def _name(self) -> str:
-        return f"{self._terms.job}:{_TRIAL}"
-
-    @contextmanager
-    def _shared(self) -> Iterator[None]:
-        """Hold the device, shared; waiting for it is nobody's time."""
-        self._dialogue.clock("none", "")
-        with self._lock.hold(exclusive=False):
-            yield
-
-
-def _reason(failed: CandidateFailed) -> str:
-    ending = failed.ending
-    return ending.failure.status.value if isinstance(ending, Raised) else Status.LAUNCH.value
-
 
 def _times(claim: object, numbers: Sequence[int]) -> dict[int, float]:
-    """Milliseconds of those that were asked about, as far as the candidate process tells possible ones."""
+    """Return milliseconds of those that were asked about, as far as the claimed ones are possible."""
     return {
         number: value
         for number, value in _pairs(claim, numbers)
         if type(value) is float and math.isfinite(value) and 0 < value < _MOST_MS
     }
-
-
-def _reasons(claim: object, numbers: Sequence[int]) -> dict[int, str]:
-    return {number: str(value)[:_MAX_REASON] for number, value in _pairs(claim, numbers)}
 
 
 def _pairs(claim: object, numbers: Sequence[int]) -> list[tuple[int, Any]]:

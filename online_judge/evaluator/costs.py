@@ -37,10 +37,9 @@ class Cost:
     depth: float
 
 
-def of_call(call: Callable[[], Any], inputs: Any, weights: Iterable[Any]) -> Cost:
+def of_call(call: Callable[[], object], inputs: list[Any], weights: Iterable[torch.Tensor]) -> Cost:
     """Run ``call`` once under meters; ``inputs`` are what it is called with."""
-    counter = FlopCounterMode(display=False)
-    with _DepthMeter() as meter, counter:
+    with _DepthMeter() as meter, FlopCounterMode(display=False) as counter:
         outputs = call()
     given = [*leaves_of(inputs), *weights]
     known = {storage_of(leaf) for leaf in given}
@@ -48,34 +47,31 @@ def of_call(call: Callable[[], Any], inputs: Any, weights: Iterable[Any]) -> Cos
     return Cost(nbytes(made), nbytes(given), float(counter.get_total_flops()), meter.depth)
 
 
-def leaves_of(value: Any) -> list[Any]:
-    """All tensors of a value that lie in plain memory."""
-    leaves: list[Any] = []
+def leaves_of(value: object) -> list[torch.Tensor]:
+    """Return all tensors of a value that lie in plain memory."""
+    leaves: list[torch.Tensor] = []
     trees.map_leaves(value, leaves.append)
     return [leaf for leaf in leaves if leaf.layout == torch.strided]
 
 
-def versions(tensors: Iterable[Any]) -> list[int]:
-    """How often each was written, as far as torch counts that."""
+def versions(tensors: Iterable[torch.Tensor]) -> list[int]:
+    """Return how often each was written, as far as torch counts that."""
     return [0 if tensor.is_inference() else int(tensor._version) for tensor in tensors]
 
 
-def storage_of(tensor: Any) -> int:
-    """Address of a tensor's memory."""
+def storage_of(tensor: torch.Tensor) -> int:
     return int(tensor.untyped_storage().data_ptr())
 
 
-def nbytes(tensors: Iterable[Any]) -> int:
-    """Memory of these tensors; what several share, or what repeats by a stride of 0, counts once."""
+def nbytes(tensors: Iterable[torch.Tensor]) -> int:
+    """Add up memory of tensors; what several share, or what repeats by a stride of 0, counts once."""
     held: dict[int, int] = {}
     for tensor in tensors:
-        sizes = zip(tensor.shape, tensor.stride(), strict=True)
         elements = 1
-        for size, stride in sizes:
+        for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
             elements *= size if stride or size == 0 else 1
-        whole = int(tensor.untyped_storage().nbytes())
         own = held.get(storage_of(tensor), 0) + elements * int(tensor.element_size())
-        held[storage_of(tensor)] = min(own, whole)
+        held[storage_of(tensor)] = min(own, int(tensor.untyped_storage().nbytes()))
     return sum(held.values())
 
 
@@ -95,8 +91,8 @@ class _DepthMeter(TorchDispatchMode):  # type: ignore[misc]
         return result
 
 
-def _terms(name: str, args: Any, given: list[Any], made: list[Any]) -> float:
-    """Terms of the sums of one operation, as far as shapes tell."""
+def _terms(name: str, args: Any, given: list[torch.Tensor], made: list[torch.Tensor]) -> float:
+    """Return terms of the sums of one operation, as far as shapes reveal them."""
     if "convolution" in name:
         weight = args[1]
         return float(weight.numel() / weight.shape[1 if args[6] else 0])
@@ -113,13 +109,13 @@ def _terms(name: str, args: Any, given: list[Any], made: list[Any]) -> float:
     return 1.0
 
 
-def checksum(tensor: Any) -> int:
-    """A value that changes when an element does or moves; comparable within this process alone.
+def checksum(tensor: torch.Tensor) -> int:
+    """Return a value that changes when an element does or moves; comparable within this process alone.
 
     A sum of all elements' bits, each times a weight of its place that is drawn anew by every
     process, so that nobody can change elements in a way that keeps it.
     """
-    bits = bits_of(tensor)
+    bits = _bits_of(tensor)
     weights = _place_weights(str(bits.device))
     total = torch.zeros((), dtype=torch.int64, device=bits.device)
     for start in range(0, bits.numel(), _CHUNK):
@@ -128,19 +124,19 @@ def checksum(tensor: Any) -> int:
     return int(total)
 
 
-def same_bits(one: Any, other: Any) -> bool:
-    """Whether two tensors of one dtype and shape hold the same, NaN included."""
-    return bool(torch.equal(bits_of(one), bits_of(other)))
+def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Say whether two tensors of one dtype and shape hold the same, NaN included."""
+    return bool(torch.equal(_bits_of(one), _bits_of(other)))
 
 
-def bits_of(tensor: Any) -> Any:
-    """The elements as a flat tensor of whole numbers, parts of complex ones apart."""
+def _bits_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the elements as a flat tensor of whole numbers, parts of complex ones apart."""
     plain = torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
     return plain.detach().reshape(-1).view(_WHOLE[plain.element_size()])
 
 
 @functools.cache
-def _place_weights(device: str) -> Any:
-    """Odd numbers that nobody knows, one a place within a part."""
+def _place_weights(device: str) -> torch.Tensor:
+    """Draw odd numbers that nobody knows, one a place within a part."""
     generator = torch.Generator().manual_seed(secrets.randbits(63))
     return (torch.randint(-(2**62), 2**62, (_CHUNK,), generator=generator) | 1).to(device)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import pickle
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from online_judge.common import modules
@@ -31,10 +32,9 @@ class CandidateGone(Exception):
 
 
 class CandidateFailed(Exception):
-    """Ends the evaluation of a candidate that is wrong."""
+    """Ends the evaluation of a candidate that is wrong, as ``ending`` says."""
 
     def __init__(self, ending: Ending) -> None:
-        """``ending`` is what is wrong with it."""
         super().__init__(ending.kind)
         self.ending = ending
 
@@ -60,7 +60,11 @@ class _Sender(pickle.Pickler):
 
 
 class Dialogue:
-    """Asks one candidate process; tells the gateway whose time is running."""
+    """Asks one candidate process; tells the gateway whose time is running.
+
+    Its methods raise :class:`CandidateFailed` where the candidate process says that it failed, and
+    :class:`CandidateGone` where there is no answer, or none that can be read.
+    """
 
     def __init__(self, candidate: Channel, clock: Callable[[str, str], None]) -> None:
         """``clock`` is told whose time runs ("reference", "candidate", "tuning", "none"), and the stage."""
@@ -78,69 +82,46 @@ class Dialogue:
         """Give an order and wait for the answer, on the candidate's time; ``tuning`` is counted apart.
 
         Raises:
-            CandidateFailed: it says that it failed.
-            CandidateGone: there is no answer, or none that can be read.
             ReferenceFailed: the order holds what cannot be sent.
         """
         body = _pickled(order)
         for shared in shared_tensors:
             shared.settle()
         self.clock("tuning" if tuning else "candidate", stage.value)
-        try:
+        with _connected(stage):
             self._candidate.send(body, [fd for shared in shared_tensors for fd in shared.fds])
-        except ChannelClosed as error:
-            raise CandidateGone(stage, "") from error
-        return self._answer(stage)
+            received, _ = self._candidate.receive()
+        return self._understood(stage, received)
 
     def ready_block(self, order: Block) -> None:
         """Have a block got ready; its inputs need not be there yet.
 
         Raises:
             BlockRefused: the candidate process cannot run it.
-            CandidateFailed, CandidateGone: as :meth:`ask`.
         """
         answer = self.ask(Stage.TIMING, order)
         if answer.get("ready") is not True:
             raise BlockRefused(str(answer.get("why", ""))[:200])
 
     def run_block(self) -> tuple[float, dict[str, Any]]:
-        """Have the ready block run: wall milliseconds from go to done, and the candidate's own times of it.
-
-        Raises:
-            CandidateFailed, CandidateGone: as :meth:`ask`.
-        """
-        self.clock("candidate", Stage.TIMING.value)
-        try:
+        """Run the ready block: wall milliseconds from GO to DONE, and the candidate's own times of it."""
+        stage = Stage.TIMING
+        self.clock("candidate", stage.value)
+        with _connected(stage):
             begin = time.perf_counter()
             self._candidate.send(GO)
             word, _ = self._candidate.receive()
             wall_ms = (time.perf_counter() - begin) * 1e3
-        except ChannelClosed as error:
-            raise CandidateGone(Stage.TIMING, "") from error
-        except FrameError as error:
-            raise CandidateGone(Stage.TIMING, f"it answered with {error}") from error
         if word != DONE:
-            self._understood(Stage.TIMING, word)
-            raise CandidateGone(
-                Stage.TIMING,
-                "it answered with something else than that a block is done",
-            )
-        return wall_ms, self._answer(Stage.TIMING)
-
-    def _answer(self, stage: Stage) -> dict[str, Any]:
-        try:
-            body, _ = self._candidate.receive()
-        except ChannelClosed as error:
-            raise CandidateGone(stage, "") from error
-        except FrameError as error:
-            raise CandidateGone(stage, f"it answered with {error}") from error
-        return self._understood(stage, body)
+            self._understood(stage, word)
+            raise CandidateGone(stage, "it answered with something else than that a block is done")
+        with _connected(stage):
+            received, _ = self._candidate.receive()
+        return wall_ms, self._understood(stage, received)
 
     def _understood(self, stage: Stage, body: bytes) -> dict[str, Any]:
-        try:
+        with _connected(stage):
             answer = channel.json_object(body)
-        except FrameError as error:
-            raise CandidateGone(stage, f"it answered with {error}") from error
         if not _is_shallow(answer):
             raise CandidateGone(stage, "it answered with something nested too deeply")
         if "failed" in answer:
@@ -149,9 +130,19 @@ class Dialogue:
         return answer
 
 
-def _is_shallow(answer: Any) -> bool:
-    """Whether it can be compared and printed without an end of the stack."""
-    level = [answer]
+@contextmanager
+def _connected(stage: Stage) -> Iterator[None]:
+    try:
+        yield
+    except ChannelClosed as error:
+        raise CandidateGone(stage, "") from error
+    except FrameError as error:
+        raise CandidateGone(stage, f"it answered with {error}") from error
+
+
+def _is_shallow(answer: dict[str, Any]) -> bool:
+    """Say whether it can be compared and printed without an end of the stack."""
+    level: list[Any] = [answer]
     for _ in range(_MAX_DEPTH):
         level = [
             inner

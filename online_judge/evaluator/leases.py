@@ -13,13 +13,7 @@ from online_judge.protocol.channel import Channel
 
 @dataclass
 class Hold:
-    """One use of the device.
-
-    Attributes:
-        exclusive: whether nobody else was there.
-        waited_s: how long it took to get it.
-        held_s: for how long it was kept; 0 until it is given back.
-    """
+    """One use of the device; ``held_s`` is 0 until it is given back."""
 
     exclusive: bool
     waited_s: float
@@ -30,10 +24,7 @@ class Leases:
     """Asks over the evaluator's channel, see :class:`online_judge.processes.gpu_lease.EvaluatorLeases`.
 
     Within a block another :meth:`hold` is nothing new, unless it asks for exclusive use where the outer one
-    does not; so is a second :meth:`timing_memory`.
-
-    Raises:
-        ChannelClosed: each method, where the gateway is gone.
+    does not; so is a second :meth:`timing_memory`. All methods raise ChannelClosed where the gateway is gone.
     """
 
     def __init__(self, control: Channel, cores: Cores) -> None:
@@ -50,29 +41,22 @@ class Leases:
         Raises:
             RuntimeError: it is held shared, and asked for exclusively.
         """
-        outer = self._held
-        if outer is not None:
-            if exclusive and not outer.exclusive:
+        if self._held is not None:
+            if exclusive and not self._held.exclusive:
                 raise RuntimeError("shared use of a device cannot become exclusive")
-            begin = time.monotonic()
-            inner = Hold(exclusive, 0.0)
-            try:
+            with _timed(Hold(exclusive, 0.0)) as inner:
                 yield inner
-            finally:
-                inner.held_s = time.monotonic() - begin
             return
-        with self._lease("exclusive" if exclusive else "shared") as waited_s:
-            begin = time.monotonic()
-            use = self._held = Hold(exclusive, waited_s)
+        kind = "exclusive" if exclusive else "shared"
+        with self._lease(kind) as waited_s, _timed(Hold(exclusive, waited_s)) as self._held:
             try:
                 if exclusive:
                     time_on(self._cores.timing)
-                yield use
+                yield self._held
             finally:
                 if exclusive:
                     run_on(self._cores.others)
                 self._held = None
-                use.held_s = time.monotonic() - begin
 
     @contextmanager
     def timing_memory(self) -> Iterator[None]:
@@ -88,11 +72,11 @@ class Leases:
                 self._has_timing_memory = False
 
     def stoppable(self) -> AbstractContextManager[float]:
-        """Within the block exclusive users of the device stop the candidate."""
+        """Let exclusive users of the device stop the candidate within the block."""
         return self._lease("stoppable")
 
     def stopped(self) -> AbstractContextManager[float]:
-        """Within the block the candidate is stopped."""
+        """Stop the candidate for the length of the block."""
         return self._lease("stopped")
 
     def stopped_s(self) -> float:
@@ -109,3 +93,12 @@ class Leases:
             yield waited_s
         finally:
             self._control.send_json({"lease": "return"})
+
+
+@contextmanager
+def _timed(hold: Hold) -> Iterator[Hold]:
+    begin = time.monotonic()
+    try:
+        yield hold
+    finally:
+        hold.held_s = time.monotonic() - begin

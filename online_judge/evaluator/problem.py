@@ -2,131 +2,161 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import torch
 
 from adaexplore.core.wire import BaselineKind, EvaluationRequest
 from online_judge.common import trees
-from online_judge.common.timing import Stopwatch
-from online_judge.evaluator.correctness import degeneracy
+from online_judge.evaluator import costs
+from online_judge.evaluator.correctness import comparison, oracles, variants
 from online_judge.evaluator.costs import Cost
 from online_judge.evaluator.reference import Reference, ReferenceFailed
-from online_judge.evaluator.timing import setup
-from online_judge.protocol.findings import Stage
 from online_judge.protocol.result import ProblemFacts
 
 _TRIAL = "facts"
+_TRIVIAL, _TRIVIAL_OTHER = "degeneracy", "degeneracy, other inputs"
 _LOOSE = 0.1
 _CONSTANT = 1e-7
 _SAMPLE = 2**22
 
 
 class Problem:
-    """What all matches on one reference share; each fact is found when it is first asked for."""
+    """What all jobs on one reference share; each fact is found when it is first asked for.
+
+    A method that runs the reference raises :class:`ReferenceFailed` where that fails.
+    """
 
     def __init__(self, reference: Reference) -> None:
-        """Of a loaded reference."""
         self.reference = reference
         self._clean_ms: dict[tuple[str, str], float] = {}
-        self._degenerate: dict[float, list[str]] = {}
-        self._constant_inputs: bool | None = None
-        self._spreads: list[tuple[float, float]] | None = None
-        self._cost: Cost | None = None
+        self._trivial: dict[float, tuple[str, ...]] = {}
 
-    @property
+    @cached_property
     def cost(self) -> Cost:
-        """Bytes and operations of one call."""
-        if self._cost is None:
-            self._cost = self.reference.cost(self.reference.inputs(_TRIAL))
-        return self._cost
+        return self.reference.cost(self.reference.inputs(_TRIAL))
 
-    def outputs_if_finite(self, inputs: list[Any], name: str) -> trees.Tree | None:
-        """The reference's outputs on copies of inputs that it may refuse; None where it does."""
-        try:
-            return self.reference.outputs(
-                [trees.map_leaves(value, lambda leaf: leaf.clone()) for value in inputs], name
-            )
-        except ReferenceFailed:
-            return None
-
-    def looseness(self, tolerance: float) -> float:
-        """Return the tolerance of a typical element in standard deviations of the output; the loosest's.
-
-        Raises:
-            ReferenceFailed: the reference raises.
-        """
-        if self._spreads is None:
-            leaves = self.reference.outputs(self.reference.inputs(_TRIAL), _TRIAL).leaves
-            self._spreads = [_middle_and_spread(leaf) for leaf in leaves if leaf.is_floating_point()]
-        return max(
-            (tolerance * (1.0 + middle) / spread for middle, spread in self._spreads if spread), default=0.0
+    @cached_property
+    def constant_inputs(self) -> bool:
+        """Whether ``get_inputs`` gives the same contents under different seeds."""
+        one, other = (trees.take_apart(self.reference.inputs(trial)) for trial in (_TRIVIAL, _TRIVIAL_OTHER))
+        return one.signature() == other.signature() and all(
+            left.shape == right.shape and comparison.equals(left, right, 0.0)
+            for left, right in zip(one.leaves, other.leaves, strict=True)
         )
 
-    def facts(self, tolerance: float) -> ProblemFacts:
-        """What makes results on this problem say little at this tolerance."""
-        if tolerance not in self._degenerate:
-            self._degenerate[tolerance] = degeneracy.check(self.reference, tolerance)
-        if self._constant_inputs is None:
-            self._constant_inputs = degeneracy.constant_inputs(self.reference)
-        return ProblemFacts(
-            trivial_answers=tuple(self._degenerate[tolerance]),
-            constant_inputs=self._constant_inputs,
-            tolerance=tolerance,
-            looseness=self.looseness(tolerance) if self.is_loose(tolerance) else None,
+    def trivial_answers(self, tolerance: float) -> tuple[str, ...]:
+        """Return trivial answers that would pass ``|got - want| <= tolerance + tolerance * |want|``.
+
+        These are ``constant`` (the answer to other inputs), ``zeros``, ``mean`` (each output filled with the
+        mean of the answer to other inputs), ``first-row`` (each output repeats its first row), ``input`` (an
+        input as it is). All outputs must pass; empty for a sound problem.
+        """
+        if tolerance not in self._trivial:
+            self._trivial[tolerance] = self._find_trivial_answers(tolerance)
+        return self._trivial[tolerance]
+
+    def _find_trivial_answers(self, tolerance: float) -> tuple[str, ...]:
+        inputs = self.reference.inputs(_TRIVIAL)
+        given = [leaf.clone() for leaf in costs.leaves_of(inputs)]
+        wanted = self.reference.outputs(inputs, _TRIVIAL).leaves
+        del inputs
+        other = self.reference.outputs(self.reference.inputs(_TRIVIAL_OTHER), _TRIVIAL).leaves
+        answers: dict[str, Callable[[int, torch.Tensor], Sequence[torch.Tensor]]] = {
+            "constant": lambda index, want: other[index : index + 1],
+            "zeros": lambda index, want: [torch.zeros((), dtype=want.dtype, device=want.device)],
+            "mean": lambda index, want: [_typical(leaf) for leaf in other[index : index + 1]],
+            "first-row": lambda index, want: _first_row(want),
+            "input": lambda index, want: given,
+        }
+        return tuple(
+            name
+            for name, of in answers.items()
+            if all(
+                any(_passes(answer, want, tolerance) for answer in of(index, want))
+                for index, want in enumerate(wanted)
+            )
+        )
+
+    @cached_property
+    def _spreads(self) -> list[tuple[float, float]]:
+        leaves = self.reference.outputs(self.reference.inputs(_TRIAL), _TRIAL).leaves
+        return [_middle_and_spread(leaf) for leaf in leaves if leaf.is_floating_point()]
+
+    def looseness(self, tolerance: float) -> float:
+        """Return the tolerance of a typical element in standard deviations of the output; the loosest's."""
+        return max(
+            (tolerance * (1.0 + middle) / spread for middle, spread in self._spreads if spread), default=0.0
         )
 
     def is_loose(self, tolerance: float) -> bool:
         """Return whether a tolerance says little: it exceeds a tenth of an output's standard deviation."""
         return self.looseness(tolerance) > _LOOSE
 
-    def timed_call(self, kind: BaselineKind) -> Callable[..., Any]:
-        """What runs as the baseline.
+    def facts(self, tolerance: float) -> ProblemFacts:
+        """Return what makes results on this problem say little at this tolerance."""
+        return ProblemFacts(
+            trivial_answers=self.trivial_answers(tolerance),
+            constant_inputs=self.constant_inputs,
+            tolerance=tolerance,
+            looseness=self.looseness(tolerance) if self.is_loose(tolerance) else None,
+        )
 
-        Raises:
-            ReferenceFailed: it cannot be compiled.
+    def outputs_if_finite(self, inputs: list[Any], name: str) -> trees.Tree | None:
+        """Return the reference's outputs on copies of inputs that it may refuse; None where it does."""
+        try:
+            return self.reference.outputs(oracles.copied(inputs), name)
+        except ReferenceFailed:
+            return None
+
+    def is_steady(self, inputs: list[Any], name: str, outputs: trees.Tree, tolerance: float) -> bool:
+        """Say whether ``outputs`` stay within a tolerance when ``inputs`` are rounded as TF32 rounds.
+
+        Where they do not, a wrong output may be lower precision, magnified by a steep function, and says
+        nothing about a candidate. Half of the tolerance is left to rounding within the reference.
         """
+        rounded = [trees.map_leaves(value, variants.rounded) for value in inputs]
+        found = self.reference.outputs(rounded, name)
+        return all(
+            comparison.equals(one, other, 0.5 * tolerance)
+            for one, other in zip(found.leaves, outputs.leaves, strict=True)
+        )
+
+    def timed_call(self, kind: BaselineKind) -> Callable[..., Any]:
+        """Return what runs as the baseline."""
         return self.reference.call(kind, self.reference.inputs(_TRIAL))
 
     def clean_ms(self, request: EvaluationRequest) -> float | None:
-        """The baseline's time with nobody else around, where it was measured."""
+        """Return the baseline's time with nobody else around, where it was measured."""
         return self._clean_ms.get((request.tf32, request.baseline))
 
     def know_clean(self, request: EvaluationRequest, ms: float) -> None:
-        """Take over what another evaluator of the device has measured."""
+        """Take over what was measured, perhaps by another evaluator of the device."""
         self._clean_ms[request.tf32, request.baseline] = ms
 
-    def measure_clean(
-        self,
-        request: EvaluationRequest,
-        lock: Any,
-        stopwatch: Callable[[], Stopwatch],
-        clock: Callable[[str, str], None],
-    ) -> None:
-        """Measure :meth:`clean_ms` once, before any candidate of this problem is loaded.
 
-        Raises:
-            ReferenceFailed: the reference fails.
-        """
-        key = (request.tf32, request.baseline)
-        if self.clean_ms(request) is not None:
-            return
-        clock("none", "")
-        with lock.hold(exclusive=False):
-            clock("reference", Stage.TIMING.value)
-            call = self.timed_call(request.baseline)
-            tree = self.reference.outputs(self.reference.inputs(_TRIAL), _TRIAL)
-            expected = [torch.empty(leaf.shape, dtype=leaf.dtype, device="meta") for leaf in tree.leaves]
-            del tree
-        clock("none", "")
-        with lock.timing_memory(), lock.hold(exclusive=True):
-            clock("reference", Stage.TIMING.value)
-            self._clean_ms[key] = setup.clean_ms(self.reference, call, stopwatch(), expected)
+def _passes(answer: torch.Tensor, want: torch.Tensor, tolerance: float) -> bool:
+    fits = answer.dtype == want.dtype and (answer.dim() == 0 or answer.shape == want.shape)
+    return fits and comparison.equals(answer, want, tolerance)
 
 
-def _middle_and_spread(leaf: Any) -> tuple[float, float]:
-    """Median size and standard deviation of the finite elements; of a constant output the size itself."""
+def _typical(leaf: torch.Tensor) -> torch.Tensor:
+    """Return the mean of the finite elements in the output's dtype; the first element of whole numbers."""
+    if not leaf.is_floating_point():
+        return leaf.reshape(-1)[0] if leaf.numel() else leaf.new_zeros(())
+    finite = torch.isfinite(leaf)
+    total = torch.where(finite, leaf, 0.0).sum(dtype=torch.float64)
+    return (total / finite.sum().clamp(min=1)).to(leaf.dtype)
+
+
+def _first_row(want: torch.Tensor) -> list[torch.Tensor]:
+    return [want[:1].expand_as(want)] if want.dim() > 1 and want.shape[0] > 1 else []
+
+
+def _middle_and_spread(leaf: torch.Tensor) -> tuple[float, float]:
+    """Return median size and standard deviation of finite elements; of a constant output the size twice."""
     flat = leaf.reshape(-1)
     if flat.numel() > _SAMPLE:
         generator = torch.Generator(device=flat.device).manual_seed(0)

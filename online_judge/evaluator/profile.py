@@ -2,113 +2,76 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import torch
 
 from adaexplore.core.profile import Bound, KernelProfile, Profile
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.common import cuda_driver, gpu_peaks
+from online_judge.common import gpu_peaks
 from online_judge.common.gpu_peaks import Peak
 from online_judge.evaluator.costs import Cost
-from online_judge.evaluator.dialogue import CandidateGone, Dialogue
-from online_judge.evaluator.evaluation import Lock, Terms
-from online_judge.evaluator.occupancy import occupancy
-from online_judge.evaluator.problem import Problem
-from online_judge.evaluator.reference import NotEnoughMemory
-from online_judge.evaluator.trials import Trials
+from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
+from online_judge.evaluator.job import CandidateJob
+from online_judge.evaluator.reference import enough_memory
+from online_judge.protocol.endings import Passed
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.kernels import MAX_NAMED, KernelShare, KernelTime, Resources, plain_name
-from online_judge.protocol.orders import Inspect, Load
-from online_judge.protocol.shared_tensors import SharedTensors, pack
+from online_judge.protocol.orders import Inspect
+from online_judge.protocol.result import ProfileResult
+from online_judge.protocol.shared_tensors import pack
 
 _TRIAL = "profile"
 _MAX_NAME = 80
 _LAUNCH_BOUND = 1.3  # wall time over GPU time from which the host is what limits a call
+_WARP = 32
+_REGISTER_UNIT = 256  # registers are given to warps in portions of so many
+_WARP_UNIT = 4  # and to so many warps at a time
+_SHARED_UNIT = 128
+_SYSTEM_SHARED = 1024  # bytes that a thread block needs besides its own, since compute capability 8.0
+# Thread blocks that a multiprocessor may hold, by compute capability; from the CUDA C++ Programming Guide,
+# table "Technical Specifications per Compute Capability".
+_BLOCKS = {(7, 0): 32, (8, 0): 32, (8, 9): 24, (9, 0): 32, (10, 0): 32, (12, 0): 24}
+_FEWEST_BLOCKS = 16
 
 
-class Profiling:
-    """Profiles one candidate; run it once, then free it when the candidate process is gone."""
-
-    def __init__(self, dialogue: Dialogue, problem: Problem, terms: Terms, lock: Lock) -> None:
-        """Prepare.
-
-        Args:
-            dialogue: with the process that runs the candidate.
-            problem: the reference and what is known of it.
-            terms: of the job.
-            lock: the device's lock.
-        """
-        self._dialogue = dialogue
-        self._problem = problem
-        self._terms = terms
-        self._lock = lock
-        self._inputs: SharedTensors | None = None
-        guard = _Shared(dialogue, lock)
-        self._trials = Trials(dialogue, problem, terms.request.tolerance, guard)
-        self._guard = guard
-
-    def run(self) -> Profile | None:
-        """Profile it; None where the profiler does not work or sees nothing.
+class Profiling(CandidateJob):
+    def run(self) -> ProfileResult:
+        """Profile it.
 
         Raises:
-            CandidateFailed, CandidateGone, ReferenceFailed: as :class:`Trials`.
-            NotEnoughMemory: there is too little memory.
+            CandidateGone, ReferenceFailed: as :class:`Trials`, and NotEnoughMemory.
         """
-        reference = self._problem.reference
         try:
-            self._dialogue.clock("none", "")
-            with self._lock.stoppable():
-                source = self._terms.source.encode("utf-8", "surrogatepass")
-                self._dialogue.ask(Stage.LOAD, Load(source, self._terms.request.tf32, self._terms.build_dir))
-                self._trials.construct(load=True)
-                self._trials.tune(f"{self._terms.job}:tuning")
-            with self._guard():
+            return ProfileResult(ending=Passed(), profile=self._run())
+        except CandidateFailed as failed:
+            return ProfileResult(ending=failed.ending)
+
+    def _run(self) -> Profile | None:
+        with enough_memory("a profile"):
+            self._load()
+            with self._holding(exclusive=False):
                 self._dialogue.clock("reference", Stage.TIMING.value)
                 cost = self._problem.cost
-                self._inputs, parcel = pack(reference.inputs(_TRIAL), cuda=True)
-                order = Inspect(parcel, reference.call_seed(_TRIAL))
-                self._dialogue.ask(Stage.TIMING, order, [self._inputs], tuning=True)  # starts the profiler
-            self._dialogue.clock("none", "")
-            with self._lock.hold(exclusive=True):
-                claim = self._dialogue.ask(Stage.TIMING, order, [self._inputs])
-        except (cuda_driver.DriverError, torch.OutOfMemoryError) as error:
-            raise NotEnoughMemory(f"the GPU has too little free memory for a profile ({error})") from error
+                shared, parcel = pack(self._reference.inputs(_TRIAL), cuda=True)
+                self._kept.callback(shared.free)
+                order = Inspect(parcel, self._reference.call_seed(_TRIAL))
+                self._dialogue.ask(Stage.TIMING, order, [shared], tuning=True)  # starts the profiler
+            with self._holding(exclusive=True):
+                claim = self._dialogue.ask(Stage.TIMING, order, [shared])
         self._dialogue.clock("reference", Stage.TIMING.value)
         device = torch.cuda.get_device_properties(torch.cuda.current_device())
-        return profile_of(claim, cost, self._terms.hardware, device, self._terms.request)
-
-    def free(self) -> None:
-        """Give back the memory shared with the candidate process, which must be gone."""
-        self._trials.free()
-        if self._inputs is not None:
-            self._inputs.free()
-            self._inputs = None
-
-
-class _Shared:
-    """Holds the device, shared, for what is done on it; waiting for it is nobody's time."""
-
-    def __init__(self, dialogue: Dialogue, lock: Lock) -> None:
-        self._dialogue = dialogue
-        self._lock = lock
-
-    def __call__(self) -> Any:
-        self._dialogue.clock("none", "")
-        return self._lock.hold(exclusive=False)
+        return profile_of(claim, cost, self._terms.hardware, device, self._request)
 
 
 def profile_of(
     claim: dict[str, Any], cost: Cost, hardware: str, device: Any, request: EvaluationRequest
 ) -> Profile | None:
-    """What a candidate process tells of its calls, set against the least that the problem costs.
+    """Set what a candidate process claims of its calls against the least that the problem costs.
 
-    Args:
-        claim: ``shares`` (see :class:`KernelShare`) of several calls, ``resources`` by kernel, ``wall_ms``.
-        cost: of a call.
-        hardware: name of the GPU.
-        device: its ``torch.cuda.get_device_properties``.
-        request: for the precision.
+    The claim has ``shares`` (see :class:`KernelShare`) of several calls, ``resources`` by kernel and
+    ``wall_ms``; ``device`` are ``torch.cuda.get_device_properties``.
 
     Raises:
         CandidateGone: the claim cannot be read.
@@ -116,26 +79,24 @@ def profile_of(
     listed = claim.get("shares")
     if not isinstance(listed, list):
         raise CandidateGone(Stage.TIMING, "it answered with a profile that cannot be")
-    told = (KernelShare.from_claim(each) for each in listed)
-    shares = sorted((each for each in told if each is not None), key=lambda each: each.total_ms)
+    read = (KernelShare.from_claim(each) for each in listed)
+    shares = sorted((each for each in read if each is not None), key=lambda each: each.total_ms)
     if not shares or shares[0].total_ms <= 0:
         return None
     share = shares[len(shares) // 2]
-    wall_ms = claim.get("wall_ms")
-    wall_us = wall_ms * 1e3 if isinstance(wall_ms, float) and 0 < wall_ms < 1e9 else share.total_ms * 1e3
-    resources = _resources(claim.get("resources"))
     gpu_us = share.total_ms * 1e3
+    wall_ms = claim.get("wall_ms")
+    wall_us = wall_ms * 1e3 if isinstance(wall_ms, float) and 0 < wall_ms < 1e9 else gpu_us
+    resources = _resources(claim.get("resources"))
     roofline, bound = _limits(gpu_us, wall_us, cost, gpu_peaks.peak(hardware, device), request)
+    kernels = tuple(
+        _kernel(
+            each, share.total_ms, resources.get(each.name) or resources.get(plain_name(each.name)), device
+        )
+        for each in share.kernels
+    )
     return Profile(
-        kernels=tuple(
-            _kernel(
-                kernel,
-                share.total_ms,
-                resources.get(kernel.name) or resources.get(plain_name(kernel.name)),
-                device,
-            )
-            for kernel in share.kernels
-        ),
+        kernels=kernels,
         gpu_us=gpu_us,
         wall_us=wall_us,
         bytes=cost.read_bytes + cost.output_bytes,
@@ -149,22 +110,18 @@ def profile_of(
 def _limits(
     gpu_us: float, wall_us: float, cost: Cost, peak: Peak | None, request: EvaluationRequest
 ) -> tuple[float | None, Bound | None]:
-    """Share of the roofline, and what limits a call."""
+    """Return the share of the roofline, and what limits a call."""
     if peak is None:
         return None, None
+    rate = peak.flops["half"]
+    if request.dtype_str == "fp32":
+        rate = peak.flops["fp32" if request.tf32 == "off" else "tf32"]
     moved_us = (cost.read_bytes + cost.output_bytes) / peak.bytes_per_s * 1e6
-    computed_us = cost.flops / _rate(peak, request) * 1e6
+    computed_us = cost.flops / rate * 1e6
     roofline = min(max(moved_us, computed_us) / gpu_us, 1.0)
     if wall_us > _LAUNCH_BOUND * gpu_us:
         return roofline, "launch"
     return roofline, "compute" if computed_us > moved_us else "memory"
-
-
-def _rate(peak: Peak, request: EvaluationRequest) -> float:
-    """Operations a second in the arithmetic that the request asks for."""
-    if request.dtype_str != "fp32":
-        return peak.flops["half"]
-    return peak.flops["fp32" if request.tf32 == "off" else "tf32"]
 
 
 def _kernel(kernel: KernelTime, total_ms: float, found: Resources | None, device: Any) -> KernelProfile:
@@ -176,17 +133,7 @@ def _kernel(kernel: KernelTime, total_ms: float, found: Resources | None, device
     if found.registers is not None and found.shared_bytes is not None and found.warps is not None:
         full = occupancy(found.registers, found.shared_bytes, found.warps, device)
     return KernelProfile(
-        name=name,
-        calls=kernel.count,
-        us=kernel.ms * 1e3,
-        share=share,
-        own=True,
-        registers=found.registers,
-        spills=found.spills,
-        shared_bytes=found.shared_bytes,
-        warps=found.warps,
-        programs=found.programs,
-        occupancy=full,
+        name, kernel.count, kernel.ms * 1e3, share, own=True, occupancy=full, **dataclasses.asdict(found)
     )
 
 
@@ -194,3 +141,35 @@ def _resources(claim: object) -> dict[str, Resources]:
     items = list(claim.items())[:MAX_NAMED] if isinstance(claim, dict) else []
     found = {str(name): Resources.from_claim(value) for name, value in items}
     return {name: value for name, value in found.items() if value is not None}
+
+
+def occupancy(registers: int, shared_bytes: int, warps: int, properties: Any) -> float | None:
+    """Return resident warps as a share of the most that a multiprocessor may hold, however large the grid is.
+
+    The formula is that of NVIDIA's CUDA Occupancy Calculator: thread blocks are limited by their number, by
+    warps, by registers (given to warps of 32 threads in portions of 256, to four warps at a time) and by
+    shared memory (in portions of 128 bytes, and 1 KiB more a block since compute capability 8.0).
+
+    Registers are those of a thread, bytes and warps those of a thread block. None where ``properties``, of
+    ``torch.cuda.get_device_properties``, lack what is needed.
+    """
+
+    def value(name: str) -> int:
+        return int(getattr(properties, name, 0) or 0)
+
+    threads = value("max_threads_per_multi_processor")
+    file = value("regs_per_multiprocessor")
+    memory = value("shared_memory_per_multiprocessor")
+    if warps <= 0 or not (threads and file and memory):
+        return None
+    capability = (value("major"), value("minor"))
+    most_warps = threads // _WARP
+    blocks = min(_BLOCKS.get(capability, _FEWEST_BLOCKS), most_warps // warps)
+    if registers > 0:
+        a_warp = -(-registers * _WARP // _REGISTER_UNIT) * _REGISTER_UNIT
+        blocks = min(blocks, file // a_warp // _WARP_UNIT * _WARP_UNIT // warps)
+    system = _SYSTEM_SHARED if capability >= (8, 0) else 0
+    a_block = -(-shared_bytes // _SHARED_UNIT) * _SHARED_UNIT + system
+    if a_block > 0:
+        blocks = min(blocks, memory // a_block)
+    return blocks * warps / most_warps

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import hmac
 import math
 import time
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import torch
 
 from adaexplore.core.wire import BaselineKind, DtypeName, Tier
-from online_judge.common import memory_errors, modules, texts, trees
+from online_judge.common import cuda_driver, memory_errors, modules, texts, trees
 from online_judge.evaluator import costs
-from online_judge.evaluator.correctness import emulation, oracles, weights
+from online_judge.evaluator.correctness import oracles, variants
 from online_judge.evaluator.correctness.tiers import OracleKind
 
 _REASON_CHARS = 300
+_DEFINED = ("Model", "get_inputs", "get_init_inputs")
 # a call that takes longer in its own precision has no oracle in double precision
 _SLOW_ON_GPU_S = 0.06
 _SLOW_ON_CPU_S = 1.0
@@ -36,64 +37,50 @@ class Seeds:
     """Hidden seeds of one problem and request; who knows one cannot derive another."""
 
     def __init__(self, key: bytes) -> None:
-        """Derive from ``key``."""
         self._key = key
 
     def of(self, *names: str | int) -> int:
-        """The 63-bit seed of this name."""
         text = ":".join(map(str, names)).encode()
-        return int.from_bytes(hmac.new(self._key, text, hashlib.sha256).digest()[:8], "big") >> 1
+        return int.from_bytes(hmac.digest(self._key, text, "sha256")[:8], "big") >> 1
 
 
 class Reference:
     """A loaded reference with its weights, on its device and in its precision.
 
+    Any method that runs the reference's code raises :class:`ReferenceFailed` where that fails. ``trial``
+    names a call or its inputs and decides the seed.
+
     Attributes:
+        fastest_s: wall time of the fastest call so far; infinite before the first.
         writes_inputs: whether a call of :meth:`outputs` was seen to change its inputs.
         aliases: whether an output was seen to share memory with an input.
         oracle_kind: precision of the last oracle; None before one was asked for or where there is none.
+        weights: as constructed, in full precision: what a candidate's own construction is to equal.
     """
 
     def __init__(
         self,
         source: str,
-        key: str,
         seeds: Seeds,
         dtype: DtypeName,
         *,
         cuda: bool,
         guard: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
     ) -> None:
-        """Load and construct.
-
-        Args:
-            source: defines ``Model``, ``get_inputs`` and ``get_init_inputs``.
-            key: hash of the source.
-            seeds: where weights and inputs come from.
-            dtype: precision of weights and floating inputs.
-            cuda: whether it runs on the current GPU.
-            guard: holds the device while the module is moved there.
-
-        Raises:
-            ReferenceFailed: it cannot be loaded or constructed.
-        """
-        self.key = key
+        """Load and construct ``source``; ``guard`` holds the device while the module is moved there."""
         self.seeds = seeds
         self.dtype = dtype
         self.cuda = cuda
+        self.fastest_s = math.inf
         self.writes_inputs = False
         self.aliases = False
         self.oracle_kind: OracleKind | None = None
         self._watched = False
-        self._fastest_s = math.inf
-        self._stochastic: bool | None = None
         self._compiled: dict[BaselineKind, Callable[..., Any]] = {}
         with blaming("the module does not load"):
             modules.seed_everything(seeds.of("load"))
             self._module = modules.load_source(source, modules.REFERENCE_MODULE)
-            missing = [
-                name for name in ("Model", "get_inputs", "get_init_inputs") if not hasattr(self._module, name)
-            ]
+            missing = [name for name in _DEFINED if not hasattr(self._module, name)]
             if missing:
                 raise ReferenceFailed(f"the module defines no {', no '.join(missing)}")
         with blaming("get_init_inputs() or Model() fails"):
@@ -103,7 +90,6 @@ class Reference:
             model = self._module.Model(*self.init_inputs)
             if not isinstance(model, torch.nn.Module):
                 raise ReferenceFailed("Model is no torch.nn.Module")
-            # as constructed, in full precision: what a candidate's own construction is to equal
             self.weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
             model = model.to(modules.DTYPES[dtype])
             with guard() if cuda else contextlib.nullcontext():
@@ -111,42 +97,28 @@ class Reference:
                 self._buffers = modules.buffers_of(self._model)
 
     @property
-    def fastest_s(self) -> float:
-        """Wall time of the fastest call so far; infinite before the first."""
-        return self._fastest_s
-
-    @property
     def construct_seed(self) -> int:
         """Seed under which ``Model`` and ``ModelNew`` are constructed; a candidate gets to know it."""
         return self.seeds.of("construct")
 
     def call_seed(self, trial: str | int) -> int:
-        """Seed set before the call of a trial, on both sides; a candidate process gets to know it."""
+        """Return the seed set before a call, on both sides; a candidate process gets to know it."""
         return self.seeds.of("call", trial)
 
     def inputs(self, trial: str | int) -> list[Any]:
-        """Fresh inputs of a trial; floating tensors in the problem's dtype, others as they are.
-
-        Raises:
-            ReferenceFailed: ``get_inputs`` fails.
-        """
+        """Draw fresh inputs; floating tensors in the problem's dtype, others as they are."""
         with blaming("get_inputs() fails"):
-            seed = self.seeds.of("inputs", trial)
-            made = self._make_inputs(seed)
+            made = self._make_inputs(self.seeds.of("inputs", trial))
             dtype = modules.DTYPES[self.dtype]
 
-            def place(tensor: Any) -> Any:
+            def place(tensor: torch.Tensor) -> torch.Tensor:
                 tensor = modules.cast_floating(tensor.detach(), dtype)
                 return tensor.cuda() if self.cuda else tensor
 
             return [trees.map_leaves(value, place) for value in made]
 
     def outputs(self, inputs: list[Any], trial: str | int) -> trees.Tree:
-        """What the reference makes of ``inputs``, which it may change.
-
-        Raises:
-            ReferenceFailed: it raises, or gives something that cannot be compared.
-        """
+        """Call the reference on ``inputs``, which it may change."""
         with blaming("forward() fails"), torch.no_grad():
             self.begin(trial)
             given = costs.leaves_of(inputs)
@@ -157,8 +129,7 @@ class Reference:
             if not tree.leaves:
                 raise ReferenceFailed("forward() returns no tensor")
             self._synchronise()
-            took = time.perf_counter() - start
-            self._fastest_s = min(took, self._fastest_s)
+            self.fastest_s = min(time.perf_counter() - start, self.fastest_s)
             self.writes_inputs |= versions != costs.versions(given)
             if sums is not None:
                 self.writes_inputs |= sums != [costs.checksum(leaf) for leaf in given]
@@ -168,14 +139,11 @@ class Reference:
             return tree
 
     def oracle(self, inputs: list[Any], trial: str | int) -> trees.Tree | None:
-        """What the reference makes of ``inputs``, which stay, in double precision.
+        """Call the reference on ``inputs``, which stay, in double precision.
 
         A module that refuses doubles, or is too slow or too large for them on a GPU, runs in single
         precision without TF32; ``oracle_kind`` says which it was. None where memory does not suffice,
         or where the outputs are drawn at random, which two precisions do not do alike.
-
-        Raises:
-            ReferenceFailed: the reference itself raises.
         """
         self.oracle_kind = None
         if self.stochastic:
@@ -189,90 +157,65 @@ class Reference:
                 return tree
         return None
 
-    @property
+    @cached_property
     def stochastic(self) -> bool:
-        """Whether the outputs depend on the seed of the call; found once, by two calls.
-
-        Raises:
-            ReferenceFailed: the reference raises.
-        """
-        if self._stochastic is None:
-            inputs = self.inputs("stochastic")
-            first = self.outputs(oracles.copied(inputs), "stochastic")
-            second = self.outputs(inputs, "stochastic again")
-            self._stochastic = oracles.differ(first, second)
-        return self._stochastic
+        """Whether the outputs depend on the seed of the call; found by two calls."""
+        inputs = self.inputs("stochastic")
+        first = self.outputs(oracles.copied(inputs), "stochastic")
+        return oracles.differ(first, self.outputs(inputs, "stochastic again"))
 
     def emulated(self, inputs: list[Any], trial: str | int, tier: Tier) -> trees.Tree | None:
-        """Return the outputs with the operands of all products rounded as ``tier`` rounds them.
+        """Call the reference on ``inputs``, which stay, with operands of all products rounded for ``tier``.
 
-        Args:
-            inputs: they stay.
-            trial: names the call, which decides its seed.
-            tier: ``tf32`` or ``half``.
-
-        Returns:
-            None where that is impossible, see :func:`online_judge.evaluator.correctness.emulation.outputs`.
+        None where that is impossible, see :func:`online_judge.evaluator.correctness.oracles.emulated`.
         """
         modules.restore_buffers(self._model, self._buffers)
-        tree = emulation.outputs(self._model, inputs, tier, self.call_seed(trial))
+        tree = oracles.emulated(self._model, inputs, tier, self.call_seed(trial))
         if self.cuda:
             torch.cuda.empty_cache()
         return tree
 
-    def reweigh(self, name: str | int, scale: float = 1.0) -> dict[str, Any]:
-        """Give the model other weights of the same kind, in place; running statistics stay.
-
-        Args:
-            name: of the draw.
-            scale: factor of all weights that change.
+    def reweigh(self, name: str | int, scale: float = 1.0) -> dict[str, torch.Tensor]:
+        """Give the model other weights of the same kind, in place, times ``scale``; running statistics stay.
 
         Returns:
             All weights by name, as in ``weights``, on the model's device. Weights that share memory
             (tied ones, slices of one buffer) have the values that the model holds.
         """
         seed = self.seeds.of("weights", name)
-        parameters = dict(self._model.named_parameters(remove_duplicate=False))
-        fresh = weights.rearranged(self.weights, parameters, self._device(), seed, scale)
-        self._load(fresh)
+        parameters = {held for held, _ in self._model.named_parameters(remove_duplicate=False)}
+        device = "cuda" if self.cuda else "cpu"
+        fresh = variants.other_weights(self.weights, parameters, device, seed, scale)
+        self._put(fresh)
         for other, held in self._model.state_dict().items():
             if not torch.equal(held, fresh[other].to(held.dtype)):
                 fresh[other] = held.detach().clone()
         return fresh
 
-    def redraw(self, name: str | int) -> tuple[dict[str, Any], int]:
+    def redraw(self, name: str | int) -> tuple[dict[str, torch.Tensor], int]:
         """Give the model the weights that ``Model`` has when it is constructed under another seed.
 
         Returns:
             These weights by name, as in ``weights``, and the seed.
-
-        Raises:
-            ReferenceFailed: the constructor raises.
         """
         seed = self.seeds.of("construct", name)
         with blaming("Model() fails"):
             modules.seed_everything(seed)
             state = self._module.Model(*self.init_inputs).state_dict()
         fresh = {key: value.detach() for key, value in state.items()}
-        self._load(fresh)
+        self._put(fresh)
         return fresh, seed
 
     def restore_weights(self) -> None:
-        """Undo :meth:`reweigh` and :meth:`redraw`."""
-        self._load(self.weights)
+        self._put(self.weights)
 
     def call(self, kind: BaselineKind, inputs: list[Any]) -> Callable[..., Any]:
-        """What is to be timed as the baseline of this kind; call it under ``torch.no_grad()``.
+        """Return what is timed as the baseline, to be called under ``torch.no_grad()``.
 
-        Args:
-            kind: the module as it is, or compiled by ``torch.compile``.
-            inputs: the module is compiled by calling it on copies of them.
-
-        Raises:
-            ReferenceFailed: it cannot be compiled, or the compiled module fails.
+        A compiled one is compiled once, by a call on copies of ``inputs``.
         """
-        eager: Callable[..., Any] = self._model
         if kind == "eager":
+            eager: Callable[..., Any] = self._model
             return eager
         if kind not in self._compiled:
             mode = None if kind == "compile" else "max-autotune"
@@ -289,17 +232,8 @@ class Reference:
         modules.restore_buffers(self._model, self._buffers)
         modules.seed_everything(self.call_seed(trial))
 
-    def reseed(self, trial: str | int) -> Callable[[], None]:
-        """What to call before each call of a stochastic reference that is to repeat itself."""
-        seed = self.call_seed(trial)
-        return lambda: modules.seed_everything(seed)
-
     def cost(self, inputs: list[Any]) -> costs.Cost:
-        """Bytes, operations and terms summed of one call; one call on copies of ``inputs``.
-
-        Raises:
-            ReferenceFailed: it raises.
-        """
+        """Count bytes, operations and terms summed in one call on copies of ``inputs``."""
         with blaming("forward() fails while its operations are counted"), torch.no_grad():
             self.begin("cost")
             given = oracles.copied(inputs)
@@ -307,21 +241,18 @@ class Reference:
             return costs.of_call(lambda: self._model(*given), given, held)
 
     def _is_slow(self, inputs: list[Any], trial: str | int) -> bool:
-        """Whether double precision would take too long; a first call is given a second chance."""
+        """Say whether double precision would take too long; a first call is given a second chance."""
         limit_s = _SLOW_ON_GPU_S if self.cuda else _SLOW_ON_CPU_S
-        if self._fastest_s > limit_s:
+        if self.fastest_s > limit_s:
             self.outputs(oracles.copied(inputs), trial)
-        return self._fastest_s > limit_s
+        return self.fastest_s > limit_s
 
-    def _load(self, values: dict[str, Any]) -> None:
+    def _put(self, values: dict[str, torch.Tensor]) -> None:
         with torch.no_grad():
             modules.restore_buffers(self._model, self._buffers)
             for name, held in self._model.state_dict().items():
                 held.copy_(values[name])
             self._buffers = modules.buffers_of(self._model)
-
-    def _device(self) -> Any:
-        return torch.device("cuda" if self.cuda else "cpu")
 
     def _make_inputs(self, seed: int) -> list[Any]:
         if self.cuda:  # large inputs are made on the GPU where the module lets them
@@ -330,7 +261,7 @@ class Reference:
                     modules.seed_everything(seed)
                     return list(self._module.get_inputs())
             except torch.OutOfMemoryError:
-                raise  # made elsewhere they would be others, and have no more room
+                raise  # made elsewhere they would be others, and have no more space
             except Exception:  # noqa: BLE001 - a module that wants its inputs on the CPU
                 pass
         modules.seed_everything(seed)
@@ -354,3 +285,13 @@ def blaming(what: str) -> Iterator[None]:
         text = texts.scrub(text, "/nonexistent")
         kind = NotEnoughMemory if memory_errors.explains_text(str(error)) else ReferenceFailed
         raise kind(f"{what}: {texts.clip(text, _REASON_CHARS)}") from error
+
+
+@contextlib.contextmanager
+def enough_memory(what: str, *, cuda: bool = True) -> Iterator[None]:
+    """Turn a lack of memory for ``what`` into :class:`NotEnoughMemory`."""
+    try:
+        yield
+    except (cuda_driver.DriverError, torch.OutOfMemoryError) as error:
+        whose = "the GPU has" if cuda else "there is"
+        raise NotEnoughMemory(f"{whose} too little free memory for {what} ({error})") from error

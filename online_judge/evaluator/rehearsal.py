@@ -7,7 +7,7 @@ an evaluation calls (H200), which the first candidate of a new reference would w
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -16,14 +16,15 @@ from adaexplore.core.wire import EvaluationRequest
 from online_judge.common import modules, trees
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
-from online_judge.evaluator.evaluation import Evaluation, Terms
-from online_judge.evaluator.leases import Hold
+from online_judge.evaluator.evaluation import Evaluation
+from online_judge.evaluator.job import Terms
+from online_judge.evaluator.leases import Leases
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.orders import Forward, Order, Reweigh
 from online_judge.protocol.result import EvaluationResult
-from online_judge.protocol.shared_tensors import Parcel, SharedTensors
+from online_judge.protocol.shared_tensors import SharedTensors
 
 _REFERENCE = """
 import torch
@@ -63,15 +64,15 @@ class _RightCandidate(Dialogue):
         *,
         tuning: bool = False,
     ) -> dict[str, Any]:
-        """Call the reference where a call is asked for."""
         if isinstance(order, Reweigh):
             return {"loaded": True}
         if not isinstance(order, Forward):
             return {}
         sent, received = shared_tensors
+        given = tuple(sent.view(place) for place in order.inputs.places)
         call = self._reference.call("eager", [])
         with torch.no_grad():
-            tree = trees.take_apart(call(*_value(order.inputs, sent)))
+            tree = trees.take_apart(call(*trees.put_together(order.inputs.shape, given)))
         for leaf, place in zip(tree.leaves, order.outputs.places, strict=False):
             received.view(place).copy_(leaf * (1 + _ERROR))
         leaves = [
@@ -80,16 +81,16 @@ class _RightCandidate(Dialogue):
         return {"structure": tree.signature(), "leaves": leaves}
 
 
-class _FreeDevice:
-    """A device that nobody else uses."""
+class _FreeDevice(Leases):
+    """A device that this process has to itself."""
 
-    def hold(self, *, exclusive: bool) -> contextlib.AbstractContextManager[Hold]:
-        return contextlib.nullcontext(Hold(exclusive, 0.0))
+    def __init__(self) -> None:
+        self._held = None
+        self._has_timing_memory = False
 
-    def timing_memory(self) -> contextlib.AbstractContextManager[object]:
-        return contextlib.nullcontext()
-
-    stoppable = stopped = timing_memory
+    @contextlib.contextmanager
+    def _lease(self, kind: str) -> Iterator[float]:
+        yield 0.0
 
 
 def rehearse(*, cuda: bool) -> EvaluationResult:
@@ -99,25 +100,10 @@ def rehearse(*, cuda: bool) -> EvaluationResult:
     )
     with modules.torch_defaults():
         modules.apply_precision(request.tf32)
-        reference = Reference(_REFERENCE, "rehearsal", Seeds(b"rehearsal"), "fp32", cuda=cuda)
-        terms = Terms(
-            request=request,
-            source=_CANDIDATE,
-            build_dir=None,
-            recorded_ms=None,
-            hardware="",
-            visible_devices="",
-            alone=False,
-            job="rehearsal",
-        )
-        evaluation = Evaluation(
-            _RightCandidate(reference), Problem(reference), terms, _FreeDevice(), Stopwatch
-        )
+        reference = Reference(_REFERENCE, Seeds(b"rehearsal"), "fp32", cuda=cuda)
+        problem, terms = Problem(reference), Terms(request, job="rehearsal")
+        evaluation = Evaluation(_RightCandidate(reference), problem, terms, _FreeDevice(), Stopwatch)
         try:
             return evaluation.run()
         finally:
             evaluation.free()
-
-
-def _value(parcel: Parcel, shared: SharedTensors) -> Any:
-    return trees.put_together(parcel.shape, tuple(shared.view(place) for place in parcel.places))

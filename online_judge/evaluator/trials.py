@@ -27,38 +27,30 @@ _TOLD_APART = 1e-3  # of the output's spread, as far as two results are surely d
 _NEARER = 0.2
 # how many times its elements' memory an output may span
 _PADDING = 4
-_PARTS: tuple[Literal["shape", "dtype"], ...] = ("shape", "dtype")
+_MAX_TEXT = 200
+
+
+Strides = tuple[tuple[int, ...], ...]
 
 
 @dataclass(frozen=True)
 class Called:
     """One call that gave what the reference gives.
 
-    Attributes:
-        answer: what the candidate process told besides.
-        expected: the reference's outputs.
-        changed: None, or the inputs as the call left them where it changed them.
-        grades: precision of each output where it was asked for.
-        strides: of each output, as the candidate process tells.
-        outputs: copies of the outputs where they were asked for.
+    ``answer`` and the strides of each output are claims of the candidate process; ``changed`` are the inputs
+    as the call left them where it changed them; grades and copied outputs are there if asked for.
     """
 
     answer: dict[str, Any]
     expected: trees.Tree
     changed: list[Any] | None = None
     grades: tuple[Graded, ...] = ()
-    strides: tuple[tuple[int, ...], ...] = ()
+    strides: Strides = ()
     outputs: tuple[torch.Tensor, ...] = ()
 
 
 class WrongValues(CandidateFailed):
-    """Outputs of the right form with wrong values.
-
-    Attributes:
-        wrong: what is wrong with them.
-        outputs: copies of them.
-        expected: the reference's outputs.
-    """
+    """Outputs of the right form with wrong values; ``outputs`` are copies of them."""
 
     def __init__(self, wrong: WrongOutputs, outputs: tuple[torch.Tensor, ...], expected: trees.Tree) -> None:
         super().__init__(wrong)
@@ -67,21 +59,20 @@ class WrongValues(CandidateFailed):
         self.expected = expected
 
 
-Guard = Callable[[], AbstractContextManager[object]]
-
-
 class Trials:
-    """Calls one candidate; what it shares with the candidate is freed call by call, or by :meth:`free`."""
+    """Calls one candidate; what it shares with the candidate is freed call by call, or by :meth:`free`.
 
-    def __init__(self, dialogue: Dialogue, problem: Problem, tolerance: float, guard: Guard) -> None:
-        """Prepare.
+    Its methods raise what :meth:`Dialogue.ask` raises, and :class:`ReferenceFailed`.
+    """
 
-        Args:
-            dialogue: with the candidate process.
-            problem: for inputs and expected outputs.
-            tolerance: elementwise.
-            guard: holds the device, shared, for what is done on it here and now.
-        """
+    def __init__(
+        self,
+        dialogue: Dialogue,
+        problem: Problem,
+        tolerance: float,
+        guard: Callable[[], AbstractContextManager[object]],
+    ) -> None:
+        """``guard`` holds the device, shared, for what is done on it here and now."""
         self._guard = guard
         self._dialogue = dialogue
         self._problem = problem
@@ -91,7 +82,6 @@ class Trials:
         self._cuda = problem.reference.cuda
 
     def use_reference_time(self) -> None:
-        """What follows is the reference's work."""
         self._dialogue.clock("reference", Stage.FORWARD.value)
 
     def free(self) -> None:
@@ -101,19 +91,15 @@ class Trials:
         self._shared_tensors.clear()
 
     def construct(
-        self, *, load: bool, weights: dict[str, Any] | None = None, seed: int | None = None
+        self, *, load: bool, weights: dict[str, torch.Tensor] | None = None, seed: int | None = None
     ) -> bool:
         """Have the candidate built; True where loading the weights changed those that it constructed.
 
-        Args:
-            load: whether the weights are loaded after construction.
-            weights: others than the reference's own.
-            seed: another than that of the reference's own construction.
+        Weights and seed are by default those of the reference; ``load`` says whether the weights are loaded.
         """
         with self._guard():
             self._dialogue.clock("reference", Stage.CONSTRUCT.value)
-            shared, parcel = pack(self._reference.weights if weights is None else weights, cuda=self._cuda)
-            self._shared_tensors.append(shared)
+            shared, parcel = self._share(self._reference.weights if weights is None else weights, "Model()")
         order = Construct(
             load=load,
             init_inputs=self._reference.init_inputs,
@@ -125,30 +111,27 @@ class Trials:
         self.free()
         return answer.get("changed") is True
 
-    def reweigh(self, weights: dict[str, Any]) -> bool:
+    def reweigh(self, weights: dict[str, torch.Tensor]) -> bool:
         """Give the candidate other weights in place; False where it has no place for them."""
-        shared, parcel = pack(weights, cuda=self._cuda)
-        self._shared_tensors.append(shared)
+        shared, parcel = self._share(weights, "Model()")
         answer = self._dialogue.ask(Stage.FORWARD, Reweigh(parcel), [shared])
         self.free()
         return answer.get("loaded") is True
 
     def tune(self, name: str) -> None:
-        """A first call, in which kernels are compiled and tuned; nobody looks at its outputs."""
+        """Have a first call made, in which kernels are compiled and tuned; its outputs are not looked at."""
         with self._guard():
-            self._dialogue.clock("reference", Stage.FORWARD.value)
+            self.use_reference_time()
             sent, parcel = self._share(self._reference.inputs(name))
-            places, nbytes = lay_out([])
-            unused = SharedTensors(nbytes, cuda=self._cuda)
-            self._shared_tensors.append(unused)
-        order = Forward(parcel, unused.parcel(None, places), self._reference.call_seed(name))
+            unused, nothing = self._share([])
+        order = Forward(parcel, nothing, self._reference.call_seed(name))
         self._dialogue.ask(Stage.FORWARD, order, [sent, unused], tuning=True)
         self.free()
 
     def call(
         self,
         name: str,
-        inputs: list[Any],
+        inputs: list[Any] | None = None,
         *,
         mode: ForwardMode = "plain",
         graded: bool = False,
@@ -157,11 +140,12 @@ class Trials:
         rival: trees.Tree | None = None,
         expected: trees.Tree | None = None,
     ) -> Called:
-        """One call with inputs that the candidate process has not seen; the reference may change ``inputs``.
+        """Call it once with inputs that the candidate process has not seen.
 
         Args:
             name: of the call, which decides its seed.
-            inputs: for both sides; of a graded call those that the reference draws under ``name``.
+            inputs: by default those that the reference draws under ``name``, which a graded call needs; the
+                reference may change them.
             mode: what the candidate process is to observe.
             graded: whether the precision is to be found out.
             kept: whether the outputs are wanted.
@@ -170,10 +154,11 @@ class Trials:
             expected: the reference's outputs where they are known from an equal call.
 
         Raises:
-            CandidateFailed: it fails; :class:`WrongValues` where its outputs have wrong values.
-            ReferenceFailed, CandidateGone: as :meth:`Dialogue.ask`.
+            WrongValues: its outputs have wrong values.
         """
-        self._dialogue.clock("reference", Stage.FORWARD.value)
+        self.use_reference_time()
+        if inputs is None:
+            inputs = self._reference.inputs(name)
         sent, parcel = self._share(inputs)
         expected = self._reference.outputs(inputs, name) if expected is None else expected
         if self._cuda:
@@ -182,14 +167,19 @@ class Trials:
         received = SharedTensors(nbytes, cuda=self._cuda)
         self._shared_tensors.append(received)
         received.fill(_POISON)
-        order = Forward(
-            parcel, received.parcel(expected.shape, places), self._reference.call_seed(name), mode
-        )
+        place_for = received.parcel(expected.shape, places)
+        order = Forward(parcel, place_for, self._reference.call_seed(name), mode)
         answer = self._dialogue.ask(Stage.FORWARD, order, [sent, received])
-        self._dialogue.clock("reference", Stage.FORWARD.value)
-        strides = self._check_form(answer, expected)
+        self.use_reference_time()
+        strides = _check_form(answer, expected, cuda=self._cuda)
         got = [received.view(place) for place in places]
-        self._check_values(got, expected, scale, rival)
+        wrong = self._wrong_values(got, expected.leaves, scale)
+        if wrong is None and rival is not None and _nearer(got, rival.leaves, expected.leaves):
+            wrong = OtherWeights()
+        if wrong is not None:
+            outputs = tuple(leaf.clone() for leaf in got)
+            self.free()
+            raise WrongValues(wrong, outputs, expected)
         changed = None
         if not self._reference.writes_inputs and not _same(parcel, sent, inputs):
             views = tuple(sent.view(place) for place in parcel.places)
@@ -202,70 +192,61 @@ class Trials:
         self.free()
         return Called(answer, expected, changed, grades, strides, outputs)
 
-    def _check_values(
-        self,
-        got: Sequence[torch.Tensor],
-        expected: trees.Tree,
-        scale: Sequence[float],
-        rival: trees.Tree | None,
-    ) -> None:
-        """Raise where an output is wrong."""
-        for index, (leaf, want) in enumerate(zip(got, expected.leaves, strict=True)):
-            factor = scale[index] if scale else 1.0
-            found = comparison.difference(leaf, want.to(leaf.device), self._tolerance, unit=factor)
+    def _wrong_values(
+        self, got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], scale: Sequence[float]
+    ) -> WrongOutputs | None:
+        for index, (leaf, want) in enumerate(zip(got, expected, strict=True)):
+            unit = scale[index] if scale else 1.0
+            found = comparison.difference(leaf, want.to(leaf.device), self._tolerance, unit=unit)
             if found is not None:
-                wrong = WrongValue(difference=found, output=index if len(got) > 1 else None)
-                raise self._wrong(wrong, got, expected)
-        if rival is not None and _nearer(got, rival.leaves, expected.leaves):
-            raise self._wrong(OtherWeights(), got, expected)
+                return WrongValue(difference=found, output=index if len(got) > 1 else None)
+        return None
 
-    def _wrong(self, wrong: WrongOutputs, got: Sequence[torch.Tensor], expected: trees.Tree) -> WrongValues:
-        """The failure, with the outputs copied; what was shared is given back."""
-        outputs = tuple(leaf.clone() for leaf in got)
-        self.free()
-        return WrongValues(wrong, outputs, expected)
-
-    def _check_form(self, answer: dict[str, Any], expected: trees.Tree) -> tuple[tuple[int, ...], ...]:
-        """Compare structure, shapes and dtypes as the candidate claims them; its data must confirm them."""
-        claimed = answer.get("leaves")
-        if answer.get("structure") != expected.signature() or not isinstance(claimed, list):
-            raise CandidateFailed(
-                WrongForm(
-                    part="structure",
-                    expected=_short(expected.signature()),
-                    got=_short(answer.get("structure")),
-                )
-            )
-        claimed += [None] * len(expected.leaves)  # what it does not tell is wrong
-        pairs = list(zip(claimed, expected.leaves, strict=False))
-        for place, part in enumerate(_PARTS):
-            for index, (claim, want) in enumerate(pairs):
-                right: object = list(want.shape) if part == "shape" else str(want.dtype)
-                got = claim[place] if isinstance(claim, list) and len(claim) == 4 else None
-                if got != right:
-                    output = index if len(pairs) > 1 else None
-                    wrong = WrongForm(part=part, expected=str(right), got=_short(got), output=output)
-                    raise CandidateFailed(wrong)
-        for claim, want in pairs:
-            if self._cuda and claim[2] != want.device.type:
-                raise CandidateFailed(
-                    WrongForm(part="device", expected=want.device.type, got=_short(claim[2]))
-                )
-        return tuple(_strides(claim[3], want) for claim, want in pairs)
-
-    def _share(self, inputs: list[Any]) -> tuple[SharedTensors, Parcel]:
+    def _share(self, value: object, maker: str = "get_inputs()") -> tuple[SharedTensors, Parcel]:
         try:
-            shared, parcel = pack(inputs, cuda=self._cuda)
+            shared, parcel = pack(value, cuda=self._cuda)
         except trees.UnsupportedTree as error:
-            raise ReferenceFailed(f"get_inputs() gives {error}, which cannot be judged") from error
+            raise ReferenceFailed(f"{maker} gives {error}, which cannot be judged") from error
         self._shared_tensors.append(shared)
         return shared, parcel
+
+
+def _check_form(answer: dict[str, Any], expected: trees.Tree, *, cuda: bool) -> Strides:
+    """Compare structure, shapes, dtypes as claimed, which the data must confirm; return the strides."""
+    claimed = answer.get("leaves")
+    structure = expected.signature()
+    if answer.get("structure") != structure or not isinstance(claimed, list):
+        raise _wrong_form("structure", structure, answer.get("structure"))
+    claimed += [None] * len(expected.leaves)  # what it does not claim is wrong
+    pairs = list(zip(claimed, expected.leaves, strict=False))
+    several = len(pairs) > 1
+    for index, (claim, want) in enumerate(pairs):
+        got = claim[0] if isinstance(claim, list) and len(claim) == 4 else None
+        if got != list(want.shape):
+            raise _wrong_form("shape", list(want.shape), got, index if several else None)
+    for index, (claim, want) in enumerate(pairs):
+        if claim[1] != str(want.dtype):
+            raise _wrong_form("dtype", want.dtype, claim[1], index if several else None)
+    for claim, want in pairs:
+        if cuda and claim[2] != want.device.type:
+            raise _wrong_form("device", want.device.type, claim[2])
+    return tuple(_strides(claim[3], want) for claim, want in pairs)
+
+
+def _wrong_form(
+    part: Literal["structure", "shape", "dtype", "device"],
+    expected: object,
+    got: object,
+    output: int | None = None,
+) -> CandidateFailed:
+    wrong = WrongForm(part=part, expected=_short(expected), got=_short(got), output=output)
+    return CandidateFailed(wrong)
 
 
 def _nearer(
     got: Sequence[torch.Tensor], rival: Sequence[torch.Tensor], expected: Sequence[torch.Tensor]
 ) -> bool:
-    """Whether outputs are by far nearer to the rival ones than to what is expected."""
+    """Say whether outputs are by far nearer to the rival ones than to what is expected."""
     for leaf, other, want in zip(got, rival, expected, strict=True):
         from_want, from_other = deviation.error(leaf, want).rms, deviation.error(leaf, other).rms
         if from_want > _TOLD_APART and from_other < _NEARER * from_want:
@@ -274,7 +255,7 @@ def _nearer(
 
 
 def _same(parcel: Parcel, shared: SharedTensors, inputs: list[Any]) -> bool:
-    """Whether what was sent still is what ``inputs`` hold."""
+    """Say whether what was sent still is what ``inputs`` hold."""
     return all(
         costs.same_bits(shared.view(place), leaf)
         for place, leaf in zip(parcel.places, trees.take_apart(inputs).leaves, strict=True)
@@ -282,7 +263,7 @@ def _same(parcel: Parcel, shared: SharedTensors, inputs: list[Any]) -> bool:
 
 
 def _strides(claim: object, want: torch.Tensor) -> tuple[int, ...]:
-    """Strides that a candidate process tells of an output; those of the reference where they cannot be."""
+    """Return the strides that a candidate process claims of an output; usual ones where they cannot be."""
     usual = tuple(torch.empty(want.shape, device="meta").stride())
     if not isinstance(claim, list) or len(claim) != want.dim():
         return usual
@@ -294,4 +275,4 @@ def _strides(claim: object, want: torch.Tensor) -> tuple[int, ...]:
 
 def _short(value: object) -> str:
     text = printable.text(str(value))
-    return text if len(text) <= 200 else f"{text[:200]} [...]"
+    return text if len(text) <= _MAX_TEXT else f"{text[:_MAX_TEXT]} [...]"

@@ -1,26 +1,26 @@
 """The single-use process that compiles one candidate's launches; it sees shapes, never data.
 
-Over its socket it gets one JSON object ``{"reference", "source", "dtype", "tf32"}`` and sends, after
-``{"armed": {}}``, ``{"stage": ...}`` for each stage of the candidate that it enters and at last one of
-``{"end": {}}``, ``{"end": {"failed": {...}}}`` and ``{"end": {"reference_failed": reason}}``. The last is
-true only before the first stage: from then on the candidate's code runs here.
+Over its socket it sends ``{"ready": {}}``, gets one JSON object ``{"reference", "source", "dtype", "tf32"}``,
+and sends ``{"stage": ...}`` for each stage of the candidate that it enters and at last ``{"end": {}}``,
+``{"end": {"failed": {...}}}`` or ``{"end": {"reference_failed": reason}}``. The last can be trusted only
+before the first stage: from then on the candidate's code runs here.
 """
 
 from __future__ import annotations
 
 import contextlib
 import importlib
-import importlib.util
 import os
 import socket
 import sys
 import warnings
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import torch
 
+from adaexplore.core.wire import DtypeName
 from online_judge.candidate import classification
 from online_judge.common import modules
 from online_judge.cpu import simulated_cuda
@@ -33,27 +33,25 @@ from online_judge.sandbox import linux, process_spec
 from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec
 
 _MODULE = "candidate"
-# what torch imports when it first works out a shape in Python: over a second that candidates then save
-_USED_LATER = (
-    "torch._dynamo",
-    "torch.fx.experimental.symbolic_shapes",
-    "triton.compiler.code_generator",
-)
+# imported when torch first works out a shape in Python, which takes over a second
+_USED_LATER = ("torch._dynamo", "torch.fx.experimental.symbolic_shapes", "triton.compiler.code_generator")
 
 
+@dataclass(eq=False)
 class CompileProcess:
     """Calls one candidate once, with every launch compiled and none executed."""
 
-    def __init__(self, channel: Channel, spec: ProcessSpec, dataless: DatalessTensors) -> None:
-        """Get ready for any candidate; ``spec`` and the simulation are in force."""
-        self._channel = channel
-        self._spec = spec
-        self._dataless = dataless
-        self._file = str(Path(spec.folder) / CANDIDATE_FILE)
-        self._stage: Stage | None = None
+    _channel: Channel
+    _spec: ProcessSpec
+    _dataless: DatalessTensors
+    _stage: Stage = Stage.LOAD
+
+    @property
+    def _file(self) -> str:
+        return os.path.join(self._spec.folder, CANDIDATE_FILE)
 
     def play(self) -> None:
-        """Wait for the job, do it, tell what came of it."""
+        """Wait for the job, do it and report its result."""
         self._channel.send_json({"ready": {}})
         order, _ = self._channel.receive_json()
         process_spec.assign(self._spec, tf32=order["tf32"])
@@ -71,11 +69,11 @@ class CompileProcess:
         except ChannelClosed:
             raise
         except BaseException as error:  # noqa: BLE001 - sys.exit in a candidate is its failure too
-            outcome = classification.describe(error, self._stage or Stage.LOAD, self._file, cuda=False)
+            outcome = classification.describe(error, self._stage, self._file, cuda=False)
         self._channel.send_json({"end": {} if outcome is None else {"failed": outcome.to_json()}})
 
-    def _reference(self, source: str, dtype: Any) -> tuple[Reference, list[Any]]:
-        """The reference and its inputs; one that asks for values is run with them, and they are dropped."""
+    def _reference(self, source: str, dtype: DtypeName) -> tuple[Reference, list[Any]]:
+        """Load the reference and its inputs; one that asks for values gets them, and they are dropped."""
         try:
             return self._load_reference(source, dtype)
         except ReferenceFailed as error:
@@ -85,11 +83,11 @@ class CompileProcess:
             reference, inputs = self._load_reference(source, dtype)
         return reference, self._dataless.without_values(inputs)
 
-    def _load_reference(self, source: str, dtype: Any) -> tuple[Reference, list[Any]]:
-        reference = Reference(source, "", Seeds(b""), dtype, cuda=False)
+    def _load_reference(self, source: str, dtype: DtypeName) -> tuple[Reference, list[Any]]:
+        reference = Reference(source, Seeds(b""), dtype, cuda=False)
         return reference, reference.inputs("compile")
 
-    def _call(self, source: str, dtype: Any, reference: Reference, inputs: list[Any]) -> Failure | None:
+    def _call(self, source: str, dtype: DtypeName, reference: Reference, inputs: list[Any]) -> Failure | None:
         self._enter(Stage.LOAD)
         raw = source.encode("utf-8", "surrogatepass")
         Path(self._file).write_bytes(raw)
@@ -97,10 +95,14 @@ class CompileProcess:
             compile(raw, self._file, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             return classification.syntax_failure(error, raw.decode("utf-8", "replace"))
-        model_class = _load(self._file, empty=not raw.strip())
+        module = modules.load_file(self._file, _MODULE)
+        if not hasattr(module, "ModelNew"):
+            raise AttributeError(
+                "the source defines no class ModelNew" if raw.strip() else "the source is empty"
+            )
         self._enter(Stage.CONSTRUCT)
         modules.seed_everything(reference.construct_seed)
-        model = model_class(*reference.init_inputs)
+        model = module.ModelNew(*reference.init_inputs)
         if isinstance(model, torch.nn.Module) and dtype != "fp32":
             model = model.to(modules.DTYPES[dtype])
         self._enter(Stage.FORWARD)
@@ -114,16 +116,8 @@ class CompileProcess:
         self._channel.send_json({"stage": stage.value})
 
 
-def _load(file: str, *, empty: bool) -> Any:
-    """The candidate's class."""
-    module = modules.load_file(file, _MODULE)
-    if not hasattr(module, "ModelNew"):
-        raise AttributeError("the source is empty" if empty else "the source defines no class ModelNew")
-    return module.ModelNew
-
-
 def warm_up() -> None:
-    """Import, in the fork server, what each candidate process would import; starts no CUDA."""
+    """Import, in the fork server, what each compile process needs; starts no CUDA."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name in _USED_LATER:
@@ -131,19 +125,14 @@ def warm_up() -> None:
                 importlib.import_module(name)
 
 
-@contextlib.contextmanager
-def _simulation(spec: ProcessSpec) -> Iterator[DatalessTensors]:
-    with simulated_cuda(spec.compile_target, executes=False) as dataless:
-        assert dataless is not None
-        yield dataless
-
-
 def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:
-    """Be the candidate process behind ``sock``; runs in a fresh process that ends here."""
+    """Serve ``sock`` in a fresh process, which ends here."""
     linux.set_process_name("judge-compiler")
     try:
-        with _simulation(spec) as dataless, contextlib.suppress(ChannelClosed):
-            CompileProcess(Channel(sock), spec, dataless).play()
+        with simulated_cuda(spec.compile_target, executes=False) as dataless:
+            assert dataless is not None
+            with contextlib.suppress(ChannelClosed):
+                CompileProcess(Channel(sock), spec, dataless).play()
     finally:
         with contextlib.suppress(Exception):
             sys.stdout.flush()

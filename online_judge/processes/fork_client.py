@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import json
 import logging
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from adaexplore.core.errors import JudgeError
 from online_judge.processes import temporary_folders
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed, is_readable
 from online_judge.sandbox import read_back
-from online_judge.sandbox.process_spec import ProcessSpec, fork_server_environment
+from online_judge.sandbox.process_spec import ProcessSpec, Role, fork_server_environment
 
 log = logging.getLogger(__name__)
 
@@ -38,26 +37,22 @@ class ForkClient:
 
     def __init__(self, required: read_back.Level = "none") -> None:
         """Start nothing yet; ``required`` is the least sandbox in which anything runs."""
+        self.home = Path()  # the temporary folder
+        self.versions: dict[str, str] = {}  # of torch, triton, numpy and python
         self._required = required
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: Channel | None = None
         self._closed = False
         self._starts = 0
-        self._home_lock: int | None = None
+        self._home_lock = -1
+        self._numbers = itertools.count(1)
         self._weaknesses: set[tuple[str, ...]] = set()
-        self._noting = threading.Lock()  # apart: an evaluation that ends does not wait for the fork server
-        self.home = Path()
-        self.versions: dict[str, str] = {}
-        self.sandbox: dict[str, Any] | None = None
-        self.evaluator_level: read_back.Level = "none"
+        self._sandbox: dict[str, object] | None = None  # of the latest candidate
+        self._evaluator_level: read_back.Level = "none"
 
     def start(self) -> None:
-        """Start the fork server and wait until it is ready.
-
-        Raises:
-            JudgeError: it does not come up.
-        """
+        """Start the fork server and wait until it is ready; raises JudgeError if it does not start."""
         with self._lock:
             self._ensure()
 
@@ -72,37 +67,47 @@ class ForkClient:
                     self._process.wait(_STOP_S)
                 except subprocess.TimeoutExpired:
                     log.error("the fork server did not end within %s s: it is killed", _STOP_S)
-                    self._process.kill()
-                    self._process.wait()
+                    self._kill(self._process)
             if self.home != Path():
                 shutil.rmtree(self.home, ignore_errors=True)
             self._release_home()
 
+    def make_folder(self) -> str:
+        folder = self.home / f"job-{next(self._numbers)}"
+        folder.mkdir(mode=0o700, parents=True)  # the judge's own folder may have been removed
+        return str(folder)
+
     def fork_process(self, process_end: int, lifeline: int, spec: ProcessSpec) -> int:
-        """A new supervisor with its process; gives the supervisor's process id."""
+        """Fork a supervisor with its process; return the supervisor's process id."""
         return self._fork({"op": "candidate", "spec": spec.to_json()}, [process_end, lifeline])
 
-    def note_sandbox(self, sandbox: dict[str, Any], role: Literal["candidate", "evaluator"]) -> None:
-        """Keep what is in force around processes of this role; warn, once, of what is not.
-
-        Raises:
-            JudgeError: it is less than what is required.
-        """
+    def note_sandbox(self, sandbox: dict[str, object], role: Role) -> None:
+        """Remember what is in force around a process; raises JudgeError if it is less than required."""
         level, weak = read_back.level(sandbox), read_back.weaknesses(sandbox)
         if read_back.LEVELS.index(level) < read_back.LEVELS.index(self._required):
+            name = "evaluator" if role == "evaluator" else "candidate"
             raise JudgeError(
-                f"JUDGE_REQUIRE_SANDBOX is {self._required}, but the sandbox of the {role} is {level} here "
+                f"JUDGE_REQUIRE_SANDBOX is {self._required}, but the sandbox of the {name} is {level} here "
                 f"({', '.join(weak)}): see SECURITY.md for what it needs, or set it to {level}"
             )
         if role == "evaluator":
-            self.evaluator_level = level
+            self._evaluator_level = level
             return
-        self.sandbox = sandbox | {"uid": sandbox.get("uid") is not None}
-        with self._noting:
-            known = weak in self._weaknesses
-            self._weaknesses.add(weak)
-        if weak and not known:
+        self._sandbox = sandbox
+        if weak and weak not in self._weaknesses:
+            self._weaknesses.add(weak)  # so that it is said once
             log.warning("the sandbox of candidates is incomplete on this machine: %s", ", ".join(weak))
+
+    @property
+    def in_force(self) -> dict[str, object] | None:
+        """Return the sandbox of the latest candidate as :meth:`around` does; None before the first."""
+        return self.around(self._sandbox)
+
+    def around(self, sandbox: dict[str, object] | None) -> dict[str, object] | None:
+        """Return a candidate's sandbox with the evaluators' level, without what differs between processes."""
+        if sandbox is None:
+            return None
+        return sandbox | {"uid": sandbox.get("uid") is not None, "evaluator": self._evaluator_level}
 
     @property
     def generation(self) -> int:
@@ -110,17 +115,8 @@ class ForkClient:
         process = self._process
         return self._starts + (process is not None and process.poll() is not None)
 
-    @property
-    def in_force(self) -> dict[str, Any] | None:
-        """Return the sandbox of candidates, with the level of the evaluators'; None before the first."""
-        return None if self.sandbox is None else self.sandbox | {"evaluator": self.evaluator_level}
-
     def gpus(self) -> list[tuple[str, str]]:
-        """Name and architecture (``sm_NN``) of the CUDA devices, asked of a child that may touch CUDA.
-
-        Raises:
-            JudgeError: the child does not answer.
-        """
+        """Ask a child that may touch CUDA for name and architecture (``sm_NN``) of the CUDA devices."""
         read, write = os.pipe()
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
@@ -139,57 +135,44 @@ class ForkClient:
             return []
         return [(name, target) for name, target in json.loads(text)["gpus"]]
 
-    def kill(self, pid: int) -> None:
-        """Kill a process that this fork client's fork server forked."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
-    def _fork(self, order: dict[str, Any], fds: list[int]) -> int:
+    def _fork(self, order: dict[str, object], fds: list[int]) -> int:
         with self._lock:
-            self._ensure()
-            assert self._channel is not None
+            process, control = self._ensure()
             try:
-                self._channel.send_json(order, fds)
-                if not is_readable(_ANSWER_S, self._channel):
-                    raise ChannelClosed(f"no answer within {_ANSWER_S:.0f} s")
-                answer, _ = self._channel.receive_json()
+                control.send_json(order, fds)
+                return int(_answer(control, _ANSWER_S)["pid"])
             except ChannelClosed as error:
-                if self._process is not None:
-                    self._process.kill()
-                    self._process.wait()
+                self._kill(process)
                 raise ForkServerLost(str(error)) from error
-            return int(answer["pid"])
+
+    def _kill(self, process: subprocess.Popen[bytes]) -> None:
+        process.kill()
+        process.wait()
 
     def _release_home(self) -> None:
-        if self._home_lock is not None:
+        if self._home_lock >= 0:
             os.close(self._home_lock)
-            self._home_lock = None
+            self._home_lock = -1
 
-    def _ensure(self) -> None:
+    def _ensure(self) -> tuple[subprocess.Popen[bytes], Channel]:
+        """Return the fork server and its channel; start one if there is none that lives."""
         if self._closed:
             raise ForkServerLost("the judge is closing")
-        if self._process is not None and self._process.poll() is None:
-            return
-        if self._process is not None:
+        if self._process is not None and self._channel is not None:
+            if self._process.poll() is None:
+                return self._process, self._channel
             log.error("the fork server died (exit status %s): starting another", self._process.returncode)
-        if self._channel is not None:
             self._channel.close()
         if self.home == Path() or not self.home.is_dir():
             self._release_home()
             temporary_folders.sweep()
             self.home, self._home_lock = temporary_folders.make()
-        assert self._home_lock is not None
         ours, theirs = channel.pair()
         with theirs:
+            module, control = "online_judge.processes.fork_server", theirs.fileno()
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "online_judge.processes.fork_server",
-                    str(theirs.fileno()),
-                    str(self.home),
-                ],
-                pass_fds=[theirs.fileno(), self._home_lock],
+                [sys.executable, "-m", module, str(control), str(self.home)],
+                pass_fds=[control, self._home_lock],
                 env=fork_server_environment(os.environ, self.home),
                 cwd=self.home,
                 stdin=subprocess.DEVNULL,
@@ -198,13 +181,17 @@ class ForkClient:
         self._channel = Channel(ours)
         self._starts += 1
         try:
-            if not is_readable(_START_S, ours):
-                raise ChannelClosed(f"no answer within {_START_S:.0f} s")
-            self.versions = self._channel.receive_json()[0]["versions"]
+            self.versions = _answer(self._channel, _START_S)["versions"]
         except ChannelClosed as error:
-            self._process.kill()
-            self._process.wait()
+            self._kill(self._process)
             raise JudgeError(
                 f"the judge's worker process did not start ({error}); its message is above, often "
                 "torch or triton is missing: pip install 'adaexplore[judge]'"
             ) from error
+        return self._process, self._channel
+
+
+def _answer(control: Channel, limit_s: float) -> dict[str, Any]:
+    if not is_readable(limit_s, control):
+        raise ChannelClosed(f"no answer within {limit_s:.0f} s")
+    return control.receive_json()[0]

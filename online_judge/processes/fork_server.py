@@ -17,15 +17,15 @@ import socket
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from online_judge.common.cores import run_on
 from online_judge.processes import supervisor
 from online_judge.processes.warm_cache import Building, WarmCache, has_driver, preload
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.sandbox import cgroups, linux, process_spec
+from online_judge.sandbox.process_spec import ProcessSpec
 
 log = logging.getLogger(__name__)
 
@@ -35,12 +35,12 @@ _PRELOADED = ("common", "protocol", "cpu", "candidate", "evaluator", "verdict")
 class ForkServer:
     """Answers fork orders on one channel until it closes; leaves no process behind.
 
-    Orders are JSON objects with an ``op``: ``process`` (descriptors: the process's socket, its supervisor's
-    lifeline), ``facts`` (descriptor: where the answer goes). Each is answered with the new process's id.
+    Orders are JSON objects with an ``op``: ``candidate`` (a process with its supervisor; descriptors: its
+    socket and the lifeline) and ``facts`` (descriptor: where they go). The answer is the new process's id.
     """
 
     def __init__(self, control: Channel, home: str, helpers: WarmCache) -> None:
-        """Serve ``control``; ``home`` is removed at the end, ``helpers`` go into children's Triton caches."""
+        """Start nothing yet; ``home`` is removed at the end, ``helpers`` go into children's Triton caches."""
         self._control = control
         self._home = home
         self._helpers = helpers
@@ -48,7 +48,7 @@ class ForkServer:
         self._wake_read, self._wake_write = os.pipe()
 
     def serve(self, versions: dict[str, str]) -> None:
-        """Say hello with ``versions``, then work until the gateway is gone."""
+        """Send ``versions``, then work until the gateway is gone."""
         os.set_blocking(self._wake_write, False)
         os.set_blocking(self._wake_read, False)
         signal.signal(signal.SIGCHLD, lambda signum, frame: None)
@@ -68,20 +68,17 @@ class ForkServer:
 
     def _obey(self) -> None:
         order, fds = self._control.receive_json()
-        job: Callable[[], NoReturn]
-        match order["op"]:
-            case "candidate":
-                job = _supervisor(order, fds, self._helpers)
-            case "facts":
-                job = _facts(order, fds)
-            case unknown:
-                raise ValueError(f"unknown order {unknown!r}")
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
             try:
-                self._leave(fds, parent)
-                job()
+                signal.set_wakeup_fd(-1)
+                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                linux.die_with_parent(signal.SIGKILL, parent)
+                linux.close_descriptors(fds)
+                if order["op"] == "facts":
+                    _report_gpus(order["environment"], fds[0])
+                _supervise(ProcessSpec.from_json(order["spec"]), fds[0], fds[1], self._helpers)
             except BaseException:  # noqa: BLE001 - a child must never go on as a second fork server
                 traceback.print_exc()
             finally:
@@ -91,72 +88,50 @@ class ForkServer:
             os.close(fd)
         self._control.send_json({"pid": pid})
 
-    def _leave(self, keep: list[int], parent: int) -> None:
-        """In the child: drop what belongs to the fork server alone."""
-        signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        linux.die_with_parent(signal.SIGKILL, parent)
-        linux.close_descriptors(keep)
-
     def _reap(self) -> None:
-        """Collect the dead; kill orphans that a supervisor, itself killed, could not take along."""
-        with contextlib.suppress(BlockingIOError):
-            os.read(self._wake_read, 4096)
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-                if pid == 0:
-                    break
-                self._children.discard(pid)
-                if status != 0:
-                    cgroups.sweep()
+        """Collect the dead; kill orphans of supervisors that were killed themselves."""
+        for pid, status in supervisor.reap(self._wake_read):
+            self._children.discard(pid)
+            if status != 0:
+                cgroups.sweep()
         for pid in linux.process_tree().get(os.getpid(), ()):
             if pid not in self._children:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
 
 
-def _supervisor(order: dict[str, Any], fds: list[int], helpers: WarmCache) -> Callable[[], NoReturn]:
-    spec = process_spec.ProcessSpec.from_json(order["spec"])
-
+def _supervise(spec: ProcessSpec, process_end: int, lifeline: int, helpers: WarmCache) -> NoReturn:
     def play(sock: socket.socket) -> NoReturn:
         from online_judge.candidate.process import main as be_candidate
         from online_judge.evaluator.process import main as be_evaluator
-        from online_judge.processes import compile_process
+        from online_judge.processes.compile_process import main as be_compiler
 
-        mains = {"candidate": be_candidate, "compiler": compile_process.main, "evaluator": be_evaluator}
+        mains = {"candidate": be_candidate, "compiler": be_compiler, "evaluator": be_evaluator}
         if spec.role == "evaluator":
             linux.set_process_name("judge-evaluator")
         process_spec.enter(spec)
         helpers.seed(Path(os.environ["TRITON_CACHE_DIR"]))
         mains[spec.role](sock, spec)
 
-    def run() -> NoReturn:
-        run_on(spec.cores)  # it may run before others: not on the cores for timing
-        supervisor.keep(play, fds[0], fds[1], process_spec.wanted(spec))
-
-    return run
+    run_on(spec.cores)  # it may run before others: not on the cores for timing
+    supervisor.keep(play, process_end, lifeline, process_spec.wanted(spec))
 
 
-def _facts(order: dict[str, Any], fds: list[int]) -> Callable[[], NoReturn]:
-    """A child that may touch CUDA and tells what GPUs there are."""
+def _report_gpus(environment: dict[str, str], answer: int) -> NoReturn:
+    """Write what GPUs there are to the descriptor ``answer``; this may touch CUDA."""
+    import torch
 
-    def run() -> NoReturn:
-        import torch
-
-        os.environ.update(order["environment"])
-        gpus = []
-        for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
-            major, minor = torch.cuda.get_device_capability(index)
-            gpus.append([torch.cuda.get_device_name(index), f"sm_{major}{minor}"])
-        os.write(fds[0], json.dumps({"gpus": gpus}).encode())
-        os._exit(0)
-
-    return run
+    os.environ.update(environment)
+    gpus = []
+    for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
+        major, minor = torch.cuda.get_device_capability(index)
+        gpus.append([torch.cuda.get_device_name(index), f"sm_{major}{minor}"])
+    os.write(answer, json.dumps({"gpus": gpus}).encode())
+    os._exit(0)
 
 
 def _import_everything() -> dict[str, str]:
-    """Import what the children need, so that a fork has it at once; give the versions."""
+    """Import what the children need, so that a fork has it at once; return the versions."""
     import numpy
     import torch
     import torch.utils.flop_counter
@@ -182,7 +157,7 @@ def _import_everything() -> dict[str, str]:
 
 
 def main(argv: list[str]) -> None:
-    """Serve the control socket whose descriptor, with the home folder, the arguments name."""
+    """Serve a control socket; the arguments are its descriptor and the home folder."""
     logging.basicConfig(level=logging.INFO, format="%(levelname)s fork server %(message)s")
     warnings.filterwarnings("ignore", category=DeprecationWarning)
     control = Channel.from_fd(int(argv[0]))
@@ -190,10 +165,9 @@ def main(argv: list[str]) -> None:
     linux.become_subreaper()
     building = Building(Path(argv[1]) / "helpers") if has_driver() else None
     versions = _import_everything()
-    helpers = WarmCache()
     if building is not None:
         preload()
-        helpers = building.result()
+    helpers = WarmCache() if building is None else building.result()
     linux.forbid_inspection()
     cgroups.sweep()
     gc.collect()

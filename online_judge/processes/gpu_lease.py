@@ -1,8 +1,8 @@
 """Leases of one device, granted by its owner in the gateway.
 
-A whole job runs beside other jobs, or ``alone`` where it needs all of the device's memory. Within its job an
-evaluator holds the device ``shared`` while it checks outputs and ``exclusive`` while it times something. What
-takes long and needs the device only now and then (a candidate that compiles, a process that starts CUDA) is
+A job runs beside other jobs, or ``alone`` if it needs all of the device's memory. Within its job an evaluator
+holds the device ``shared`` while it checks outputs and ``exclusive`` while it times something. A process that
+works long and needs the device only now and then (a candidate that compiles, a start of CUDA) is
 ``stoppable`` instead: exclusive holders stop it with SIGSTOP.
 """
 
@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
+from io import FileIO
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
@@ -28,14 +29,11 @@ log = logging.getLogger(__name__)
 
 Mode = Literal["shared", "exclusive", "timing_memory", "stoppable", "stopped"]
 
-SWITCHED_OFF: Final[frozenset[Mode]] = frozenset()
-"""Modes that are granted at once and have no effect; a measurement names here what it leaves out."""
 _LOOK_S: Final = 0.25
 _REMEMBERED: Final = 8
-"""Jobs of a problem that are alone at once after one of them found too little memory."""
+"""Jobs of a problem that begin alone after one of them found too little memory."""
 _MOST_TAKEN: Final = 8
 _SECONDS: Final = struct.Struct("d")
-_FLAGS: Final = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 class Cancelled(Exception):
@@ -49,23 +47,21 @@ class NotEnoughMemory(Exception):
 class GpuLeases:
     """Owner of one device's leases; safe to use from threads.
 
-    Jobs of this judge are kept apart in memory. Leases within jobs are file locks, so that they hold against
-    other judges of this user as well; the kernel does the waiting, and frees what a dead judge held.
+    Jobs are kept apart in memory. Leases within jobs are file locks, so that they hold against other judges
+    of this user as well; the kernel does the waiting, and frees what a dead judge held.
     """
 
     def __init__(self, path: str | Path) -> None:
         """Lock ``path`` and files whose names begin with it; all are made when missing."""
+        # called before a job begins alone: each frees memory that a slot keeps between jobs
         self.on_alone: list[Callable[[], object]] = []
-        """Called before a job begins alone: each gives back memory that a slot keeps between jobs."""
         self._path = os.fspath(path)
         self._turnstile = f"{path}.turn"
         self._memory = f"{path}.timing"
-        # the seconds for which processes have been stopped so far
-        self._account = f"{path}.stopped"
-        # a folder with a file for each process whose descendants are to be stopped, named by its id
-        self._registry = f"{path}.stoppable"
+        self._account = f"{path}.stopped"  # seconds for which processes have been stopped so far
+        self._registry = f"{path}.stoppable"  # a file for each process whose descendants may be stopped
         for name in (self._path, self._turnstile, self._memory, self._account):
-            os.close(os.open(name, _FLAGS, 0o600))
+            _open(name).close()
         os.makedirs(self._registry, mode=0o700, exist_ok=True)
         self._condition = threading.Condition()
         self._running = 0
@@ -77,20 +73,16 @@ class GpuLeases:
     def job(self, problem: str, cancelled: threading.Event, *, alone: bool = False) -> Iterator[bool]:
         """Run a job within the block, beside others or alone; gives whether it is alone.
 
-        A job that is alone begins when all running ones have ended, and no other begins before its end;
-        jobs begin in the order in which they came.
-
-        Args:
-            problem: what the job's need of memory depends on.
-            cancelled: ends the wait.
-            alone: whether the job must be alone; so are those of a problem that :meth:`remember` named.
-
-        Raises:
-            Cancelled: ``cancelled`` was set.
+        Jobs begin in the order in which they came; one of a problem that :meth:`remember` named is alone.
+        Raises Cancelled if ``cancelled`` is set before the job begins.
         """
-        alone = alone or self._is_large(problem)
         place = object()
         with self._condition:
+            if not alone and problem in self._large:
+                alone = True
+                self._large[problem] -= 1
+                if not self._large[problem]:
+                    del self._large[problem]
             self._line.append(place)
             try:
                 while self._line[0] is not place or self._alone or (alone and self._running):
@@ -125,35 +117,27 @@ class GpuLeases:
 
     @property
     def waiting(self) -> int:
-        """Jobs that wait to begin."""
         return len(self._line)
 
     @contextmanager
     def take(self, mode: Mode, root: int = 0, held: Mode | None = None) -> Iterator[float]:
-        """Have a lease within the block; gives the seconds waited for it.
+        """Hold a lease within the block; gives the seconds waited for it.
 
-        Args:
-            mode: ``shared`` or ``exclusive``, use of the device; ``timing_memory``, memory for timing, to be
-                taken before these; ``stoppable``, exclusive holders stop all processes below ``root``;
-                ``stopped``, these processes are stopped now.
-            root: a process id.
-            held: in which mode the caller uses the device already; then another use changes nothing.
-
-        Raises:
-            RuntimeError: the device is held shared and asked for exclusively.
+        Modes: ``shared`` or ``exclusive``: use of the device; ``timing_memory``: memory for timing, to be
+        taken before these; ``stoppable``: exclusive holders stop all processes below the process id ``root``;
+        ``stopped``: these are stopped now. If the caller uses the device already, in the mode ``held``,
+        another use changes nothing; RuntimeError if it is shared and asked for exclusively.
         """
         begin = time.monotonic()
         with ExitStack() as lease:
-            if mode in SWITCHED_OFF:
-                pass
-            elif mode == "timing_memory":
+            if mode == "timing_memory":
                 fcntl.flock(lease.enter_context(_open(self._memory)), fcntl.LOCK_EX)
             elif mode == "stopped":
                 lease.enter_context(linux.stopped_below(root))
             elif mode == "stoppable":
                 entry = os.path.join(self._registry, str(root))
                 with nullcontext() if held else self._locked(exclusive=False):  # not while something is timed
-                    os.close(os.open(entry, _FLAGS, 0o600))
+                    _open(entry).close()
                 lease.callback(Path(entry).unlink, missing_ok=True)
             elif held is None:
                 lease.enter_context(self._locked(exclusive=mode == "exclusive"))
@@ -162,25 +146,17 @@ class GpuLeases:
             yield time.monotonic() - begin
 
     def stopped_s(self) -> float:
-        """Return for how many seconds stoppable processes have been stopped since the files were made."""
-        with contextlib.suppress(OSError, struct.error), open(self._account, "rb") as file:
-            return float(_SECONDS.unpack(file.read(_SECONDS.size))[0])
+        """Return the seconds for which stoppable processes have been stopped since the files were made."""
+        with contextlib.suppress(OSError, struct.error):
+            return float(_SECONDS.unpack(Path(self._account).read_bytes())[0])
         return 0.0
-
-    def _is_large(self, problem: str) -> bool:
-        """Whether a job of the problem found too little memory lately."""
-        with self._condition:
-            left = self._large.pop(problem, 0)
-            if left > 1:
-                self._large[problem] = left - 1
-            return left > 0
 
     @contextmanager
     def _locked(self, *, exclusive: bool) -> Iterator[None]:
         """Hold the device's file lock within the block.
 
-        All pass a turnstile, which they leave when the lock is theirs. So one that waits for exclusive use
-        keeps out all that come later, shared ones too, and neither kind starves the other.
+        All pass a turnstile, which they leave with the lock. So one that waits for exclusive use keeps out
+        all that come later, shared ones too, and neither kind starves the other.
         """
         with _open(self._path) as lock:
             with _open(self._turnstile) as turn:
@@ -211,16 +187,16 @@ class EvaluatorLeases:
 
     Messages of the evaluator: ``{"lease": "take", "kind": mode}``, answered by ``{"granted": seconds}``, its
     wait, as soon as the lease is taken; ``{"lease": "return"}``, which returns the one taken last;
-    ``{"lease": "stopped_s"}``, answered by ``{"stopped_s": seconds}``.
+    ``{"lease": "stopped_s"}``, answered by ``{"stopped_s": seconds}``. Any other ends all its leases.
     """
 
-    def __init__(self, device: GpuLeases, answer: Callable[[dict[str, Any]], None]) -> None:
+    def __init__(self, device: GpuLeases, answer: Callable[[dict[str, object]], None]) -> None:
         """Take nothing yet; ``answer`` sends a message to the evaluator."""
-        self.supervisor = 0
-        """Process id above the candidate's; what is stopped is below it."""
+        self.supervisor = 0  # process id above the candidate's; processes below it are stopped
         self._device = device
         self._answer = answer
         self._asked: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
+        self._taken: list[tuple[Mode, ExitStack]] = []
         self._closed = False
         self._waited_s = 0.0
         self._waiting_since: float | None = None
@@ -243,29 +219,31 @@ class EvaluatorLeases:
         self._asked.put(None)
 
     def _work(self) -> None:
-        taken: list[tuple[Mode, ExitStack]] = []
         try:
             with ExitStack() as all_taken:
                 while (message := self._asked.get()) is not None and not self._closed:
-                    match message["lease"]:
-                        case "take" if len(taken) < _MOST_TAKEN and message.get("kind") in get_args(Mode):
-                            lease = all_taken.enter_context(ExitStack())
-                            held = next((mode for mode, _ in taken if mode in ("shared", "exclusive")), None)
-                            lease.enter_context(self._device.take(message["kind"], self.supervisor, held))
-                            taken.append((message["kind"], lease))
-                            waited_s = self._end_wait()
-                            if not self._closed:
-                                self._answer({"granted": waited_s})
-                        case "return" if taken:
-                            taken.pop()[1].close()
-                        case "stopped_s":
-                            self._answer({"stopped_s": self._device.stopped_s()})
-                        case _:
-                            raise ValueError(f"it asked for {str(message)[:100]}")
+                    self._obey(message, all_taken)
         except (ChannelClosed, OSError, ValueError, RuntimeError) as error:
             log.warning("an evaluator gets no more leases: %s", error)
         finally:
             self._end_wait()
+
+    def _obey(self, message: Mapping[str, Any], all_taken: ExitStack) -> None:
+        match message["lease"]:
+            case "take" if len(self._taken) < _MOST_TAKEN and message.get("kind") in get_args(Mode):
+                lease = all_taken.enter_context(ExitStack())
+                held = next((mode for mode, _ in self._taken if mode in ("shared", "exclusive")), None)
+                lease.enter_context(self._device.take(message["kind"], self.supervisor, held))
+                self._taken.append((message["kind"], lease))
+                waited_s = self._end_wait()
+                if not self._closed:
+                    self._answer({"granted": waited_s})
+            case "return" if self._taken:
+                self._taken.pop()[1].close()
+            case "stopped_s":
+                self._answer({"stopped_s": self._device.stopped_s()})
+            case _:
+                raise ValueError(f"it asked for {str(message)[:100]}")
 
     def _end_wait(self) -> float:
         since, self._waiting_since = self._waiting_since, None
@@ -274,10 +252,6 @@ class EvaluatorLeases:
         return waited_s
 
 
-@contextmanager
-def _open(path: str) -> Iterator[int]:
-    descriptor = os.open(path, _FLAGS, 0o600)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
+def _open(path: str) -> FileIO:
+    flags = os.O_CREAT | os.O_NOFOLLOW
+    return FileIO(path, "r+", opener=lambda name, mode: os.open(name, mode | flags, 0o600))

@@ -4,75 +4,80 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
+import shutil
+import signal
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from online_judge.processes.fork_client import ForkClient
 from online_judge.protocol.channel import Channel, ChannelClosed, is_readable
+from online_judge.sandbox import linux
 
 log = logging.getLogger(__name__)
 
-_PATIENCE_S = 30.0
 _END_S = 15.0
 _OBITUARY_S = 1.0
 
 
 @dataclass(frozen=True)
 class Report:
-    """How a process ended, by its supervisor's word.
+    """How a process ended, as its supervisor reports it."""
 
-    Attributes:
-        died: by a signal, or together with its supervisor.
-        how: in words that follow "the process ended".
-        log: the end of what it printed.
-        out_of_memory: the kernel killed one of its processes for want of memory.
-        orphans: processes of it that still ran although what started them had ended.
-        started: it got as far as the candidate; else its end is the judge's trouble.
-        sandbox: what was in force around it, see :mod:`online_judge.sandbox.read_back`; None if not started.
-    """
-
-    died: bool
-    how: str
-    log: str
-    out_of_memory: bool = False
-    orphans: int = 0
-    started: bool = True
-    sandbox: dict[str, Any] | None = None
+    died: bool  # by a signal, or together with its supervisor
+    how: str  # in words that follow "the process ended"
+    log: str  # the end of what it printed
+    out_of_memory: bool = False  # the kernel killed one of its processes for want of memory
+    orphans: int = 0  # processes of it that still ran although what started them had ended
 
 
+@dataclass(eq=False)
 class ProcessHandle:
-    """Ends one process."""
+    """One process, which waits for its first order; its owner ends it."""
 
-    def __init__(self, lifeline: socket.socket, supervisor_pid: int) -> None:
-        self._lifeline = lifeline
-        self._channel = Channel(lifeline)
-        self._supervisor_pid = supervisor_pid
-        self._sandbox: dict[str, Any] | None = None
-        self._obituary: dict[str, Any] | None = None
-        self._lost = False
+    connection: socket.socket  # the gateway's end of its socket
+    lifeline: socket.socket  # readable when its supervisor has reported its end
+    supervisor: int  # process id of its supervisor
+    folder: Path  # its private folder
+    _sandbox: dict[str, object] | None = field(default=None, init=False)
+    _obituary: dict[str, Any] | None = field(default=None, init=False)
+    _lost: bool = field(default=False, init=False)
 
-    def sandbox(self, timeout_s: float = _PATIENCE_S) -> dict[str, Any] | None:
-        """What is in force around the process; None if it does not come to stand in it in time."""
+    @property
+    def alive(self) -> bool:
+        """Return whether its supervisor has not reported its end and no signal has stopped it."""
+        return not is_readable(0, self.lifeline) and not self.stopped
+
+    @property
+    def stopped(self) -> bool:
+        """Return whether a signal has stopped it."""
+        return any(linux.is_stopped(child) for child in linux.children(self.supervisor))
+
+    def sandbox(self, timeout_s: float = 0.0) -> dict[str, object] | None:
+        """Return what is in force around it; None if the sandbox is not ready before the timeout."""
         if self._sandbox is None and self._obituary is None:
             self._hear(timeout_s)
         return self._sandbox
 
-    def end(self, fork_client: ForkClient, *, seems_dead: bool = False) -> Report:
-        """Have the process and all that it started killed; return when nothing of it is left.
+    def end(self, *, seems_dead: bool = False) -> Report:
+        """Have it and all that it started killed; return when nothing of it is left, nor of its folder.
 
-        With ``seems_dead`` the supervisor is first given time to notice how the process died by itself.
+        With ``seems_dead`` the supervisor first gets time to notice how the process died.
         """
-        with self._lifeline:
+        self.connection.close()
+        with self.lifeline:
             if seems_dead:
                 self._hear_obituary(_OBITUARY_S)
             with contextlib.suppress(OSError):
-                self._lifeline.shutdown(socket.SHUT_WR)
+                self.lifeline.shutdown(socket.SHUT_WR)
             self._hear_obituary(_END_S)
             if self._obituary is None and not self._lost:
                 log.error("a supervisor did not end within %s s: it is killed", _END_S)
-                fork_client.kill(self._supervisor_pid)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.supervisor, signal.SIGKILL)
                 self._hear_obituary(_END_S)
+        shutil.rmtree(self.folder, ignore_errors=True)
         return self._report()
 
     def _hear_obituary(self, timeout_s: float) -> None:
@@ -80,11 +85,11 @@ class ProcessHandle:
             pass
 
     def _hear(self, timeout_s: float) -> bool:
-        """Take in one message; False if none came."""
-        if self._lost or not is_readable(timeout_s, self._lifeline):
+        """Take in one message; return False if none came."""
+        if self._lost or not is_readable(timeout_s, self.lifeline):
             return False
         try:
-            message, _ = self._channel.receive_json()
+            message, _ = Channel(self.lifeline).receive_json()
         except ChannelClosed:
             self._lost = True
             return False
@@ -97,9 +102,11 @@ class ProcessHandle:
     def _report(self) -> Report:
         found = self._obituary
         if found is None:
-            return Report(died=True, how="by signal 9", log="", sandbox=self._sandbox)
+            return Report(died=True, how="by signal 9", log="")
         died = False
-        if found["crowded"]:
+        if found["out_of_memory"]:
+            how = "because it ran out of memory"
+        elif found["crowded"]:
             how = "because it started too many processes"
         elif found["signal"] is not None:
             died, how = True, f"by signal {found['signal']}"
@@ -107,14 +114,4 @@ class ProcessHandle:
             how = f"with exit status {found['exit']}"
         else:
             how = "its connection to the judge"
-        if found["out_of_memory"]:
-            died, how = False, "because it ran out of memory"
-        return Report(
-            died,
-            how,
-            str(found["log"]),
-            out_of_memory=bool(found["out_of_memory"]),
-            orphans=int(found["orphans"]),
-            started=bool(found["started"]),
-            sandbox=self._sandbox,
-        )
+        return Report(died, how, str(found["log"]), bool(found["out_of_memory"]), int(found["orphans"]))

@@ -10,8 +10,7 @@ import socket
 import struct
 import time
 import traceback
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -30,25 +29,6 @@ _LAST_NUMBER = "/proc/sys/kernel/ns_last_pid"
 _CREDENTIALS = struct.Struct("iII")
 
 
-class _Tail:
-    """The last bytes of a stream."""
-
-    def __init__(self, size: int) -> None:
-        self._bytes: deque[int] = deque(maxlen=size)
-
-    def read(self, fd: int) -> bool:
-        """Take in what is there; False at the end of the stream."""
-        try:
-            part = os.read(fd, 65536)
-        except BlockingIOError:
-            return True
-        self._bytes.extend(part[-LOG_BYTES:])
-        return bool(part)
-
-    def text(self) -> str:
-        return bytes(self._bytes).decode("utf-8", "replace")
-
-
 def keep(
     play: Callable[[socket.socket], NoReturn], process_end: int, lifeline: int, wanted: Wanted
 ) -> NoReturn:
@@ -57,17 +37,12 @@ def keep(
     Where permitted this process runs before all ordinary ones, so that a fork bomb does not keep it waiting.
     The candidate's own priority stays that of the reference: both are timed.
 
-    Runs in a fresh child of the fork server. Two messages go over the lifeline. Before ``play`` is called:
-    ``{"sandbox": {...}}``, see :mod:`online_judge.sandbox.read_back`. When nothing of the process is left:
-    ``{"exit": code | null, "signal": number | null, "crowded": bool, "out_of_memory": bool, "started": bool,
-    "log": text}``; exit and signal are null when the process was ended by order, ``started`` is false when
-    it came to its end before the sandbox stood, so that it is nothing of the candidate's.
-
-    Args:
-        play: the process's main function, given its socket.
-        process_end: descriptor of the process's socket.
-        lifeline: descriptor over which the report goes; its closing, or any message, is the order.
-        wanted: the sandbox.
+    Runs in a fresh child of the fork server. ``play`` is the process's main function, ``process_end`` its
+    socket. Closing the lifeline, or any message over it, is the order to end the process. Two messages go
+    back over it. Before ``play`` is called: ``{"sandbox": {...}}``, see
+    :mod:`online_judge.sandbox.read_back`. When nothing of the process is left: ``{"exit": code | null,
+    "signal": number | null, "crowded": bool, "out_of_memory": bool, "orphans": number, "log": text}``; exit
+    and signal are null when the process was ended by order.
     """
     linux.set_process_name("judge-supervise")
     linux.become_subreaper()
@@ -83,7 +58,7 @@ def keep(
     plan = confinement.prepare(wanted)
     if plan.group is not None and plan.group.counts_tasks:  # its looks then cost next to nothing
         linux.run_first()
-    init = _fork_init(me) if wanted.layers.pids else None
+    init = _fork_init(me) if "pids" not in wanted.without else None
     log_read, log_write = os.pipe()
     if plan.uid is not None:
         os.fchown(log_write, plan.uid, plan.uid)  # so that it can open /dev/stdout
@@ -98,20 +73,20 @@ def keep(
     os.close(log_write)
     os.close(process_end)
     os.set_blocking(log_read, False)
-    tail = _Tail(LOG_BYTES)
+    tail = bytearray()
     channel = Channel.from_fd(lifeline)
     waiting = [lifeline, wake_read, log_read, gate.fileno()]
     status: int | None = None
-    crowded = started = False
+    crowded = False
     while not stop:
         ready, _, _ = select.select(waiting, [], [], _LOOK_S)
         if gate.fileno() in ready:
             waiting.remove(gate.fileno())
-            started = _open_gate(gate, plan, channel)
-        if log_read in ready and not tail.read(log_read):
+            _open_gate(gate, plan, channel)
+        if log_read in ready and not _read_log(log_read, tail):
             waiting.remove(log_read)
         if wake_read in ready:
-            status = _reap(wake_read, pid)
+            status = dict(reap(wake_read)).get(pid)
             if status is not None:
                 break
         if lifeline in ready:
@@ -131,7 +106,7 @@ def keep(
         linux.reap_children()
     else:
         linux.kill_descendants()
-    while log_read in select.select([log_read], [], [], 0)[0] and tail.read(log_read):
+    while log_read in select.select([log_read], [], [], 0)[0] and _read_log(log_read, tail):
         pass
     report = {
         "exit": os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
@@ -139,14 +114,24 @@ def keep(
         "crowded": crowded,
         "out_of_memory": plan.group is not None and plan.group.ran_out_of_memory(),
         "orphans": orphans,
-        "started": started,
-        "log": tail.text(),
+        "log": tail.decode("utf-8", "replace"),
     }
     if plan.group is not None:
         plan.group.remove()
     with contextlib.suppress(ChannelClosed):
         channel.send_json(report)
     os._exit(0)
+
+
+def _read_log(fd: int, tail: bytearray) -> bool:
+    """Keep the end of what is printed in ``tail``; return False at the end of the stream."""
+    try:
+        part = os.read(fd, 65536)
+    except BlockingIOError:
+        return True
+    tail += part
+    del tail[:-LOG_BYTES]
+    return bool(part)
 
 
 def _kill(child: int) -> bool:
@@ -175,12 +160,11 @@ def _is_crowded(supervisor: int, group: Group | None) -> bool:
 
 
 def _fork_init(supervisor: int) -> int:
-    """Fork what adopts orphans in the processes' process namespace; its end kills everything there.
+    """Fork the init process of the process namespace, which adopts orphans; its end kills everything there.
 
-    It is the first process of that namespace if there is one; else it does nothing. It ends with the
-    supervisor, even one that is killed: then the pipe between them closes. The next process there gets a
-    number that nobody else has in a namespace of its own: CUDA takes memory from a process of the same number
-    for its own, and refuses to open it.
+    It ends with the supervisor, even one that is killed: then the pipe between them closes. The next process
+    there gets a number that is unique among namespaces: CUDA takes memory of a process with the same number
+    for its own, and refuses to open it. Without a namespace it does nothing.
     """
     watch, held = os.pipe()
     numbered, done = os.pipe()
@@ -208,24 +192,21 @@ def _fork_init(supervisor: int) -> int:
         os._exit(0)
 
 
-def _open_gate(gate: socket.socket, plan: Plan, lifeline: Channel) -> bool:
-    """Read back the sandbox of a process that says it is ready, tell, and let it go on."""
+def _open_gate(gate: socket.socket, plan: Plan, lifeline: Channel) -> None:
+    """Read back and report the sandbox of a process that says it is ready, and let it go on."""
     with gate:
         word, extra, _, _ = gate.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
         if not word:
-            return False
+            return
         pid, _, _ = _CREDENTIALS.unpack(extra[0][2][: _CREDENTIALS.size])
-        try:
+        with contextlib.suppress(OSError, ChannelClosed):  # it was killed just now, or no one waits any more
             sandbox = read_back.read_back(plan, pid, landlocked=word == _LOCKED)
             lifeline.send_json({"sandbox": sandbox})
             gate.sendall(_GO)
-        except (OSError, ChannelClosed):  # it was killed at this moment, or nobody waits any more
-            return False
-    return True
 
 
 def _orphans(supervisor: int, process: int) -> int:
-    """Processes that still run although the one that started them has ended."""
+    """Count processes that still run although the one that started them has ended."""
     tree = linux.process_tree()
     own = [child for child in tree.get(supervisor, ()) if child != process]
     inits = [child for child in own if linux.process_name(child) == INIT]
@@ -234,19 +215,13 @@ def _orphans(supervisor: int, process: int) -> int:
     return sum(linux.is_running(child) for child in adopted)
 
 
-def _reap(wake_read: int, process: int) -> int | None:
-    """Collect the dead, adopted ones included; the process's wait status if it is among them."""
-    status = None
+def reap(wake_read: int) -> Iterator[tuple[int, int]]:
+    """Collect dead children, adopted ones included; gives process id and wait status of each."""
     with contextlib.suppress(BlockingIOError):
         os.read(wake_read, 4096)
     with contextlib.suppress(ChildProcessError):
-        while True:
-            pid, found = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                break
-            if pid == process:
-                status = found
-    return status
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            yield found
 
 
 def _become_process(

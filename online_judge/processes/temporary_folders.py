@@ -12,21 +12,20 @@ LOCK = ".adaexplore-judge.lock"
 
 
 def make() -> tuple[Path, int]:
-    """A new folder, and the descriptor of its lock: the judge lives as long as any process has it open.
+    """Make a folder whose name means nothing; return it and the descriptor of its lock.
 
-    The folder's name tells a candidate nothing. The descriptor is to be closed in every process but the
-    gateway and the fork server.
+    Only gateway and fork server keep the descriptor open: the judge lives as long as one of them.
     """
     home = Path(tempfile.mkdtemp()).resolve()  # as a candidate's getcwd() says it
     unlocked = home / f"{LOCK}.new"
     lock = os.open(unlocked, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    unlocked.rename(home / LOCK)  # nobody finds it before it is locked
+    unlocked.rename(home / LOCK)  # no other judge finds it before it is locked
     return home, lock
 
 
 def sweep() -> None:
-    """Remove what this user's judges have left of which no process runs any more."""
+    """Remove temporary folders of this user's dead judges."""
     for home in Path(tempfile.gettempdir()).glob(f"{tempfile.gettempprefix()}*"):
         try:
             if home.lstat().st_uid != os.getuid():
@@ -37,7 +36,7 @@ def sweep() -> None:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(home, ignore_errors=True)
-        except OSError:  # held by a living judge, or not to be told
+        except OSError:  # held by a living judge, or unknown
             continue
         finally:
             os.close(lock)

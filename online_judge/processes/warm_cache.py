@@ -1,10 +1,9 @@
-"""What every candidate's Triton would work out anew before its first launch, worked out once per judge.
+"""Work of Triton before a candidate's first launch that is done once per judge; starts no CUDA.
 
 Triton compiles helpers in C for each new cache folder: one that talks to the driver and, before version
 3.7, one per launch signature. They are keyed by their source, so they are compiled once, kept in memory,
 and written into each candidate process's own empty folder; what a candidate does to its copies dies with it.
-Other things are the same in every process: those are asked for in the fork server, before it forks.
-None of this starts CUDA.
+Other answers are the same in every process: the fork server asks for them before it forks.
 """
 
 from __future__ import annotations
@@ -27,26 +26,22 @@ log = logging.getLogger(__name__)
 _BUILD_S = 120.0
 _DRIVERS = ("/proc/driver/nvidia", "/dev/nvidiactl", "/dev/dxg")
 _ARCHITECTURES = (80, 86, 89, 90, 100)
-_MODULES = (
-    "triton.compiler.code_generator",
-    "triton.experimental.gluon",
-    "triton.language.extra.libdevice",
-)
+_MODULES = ("triton.compiler.code_generator", "triton.experimental.gluon", "triton.language.extra.libdevice")
 
 
 def has_driver() -> bool:
-    """Whether there may be a GPU; without touching it."""
+    """Return whether there may be a GPU, without touching it."""
     return any(map(os.path.exists, _DRIVERS))
 
 
 @dataclass(frozen=True)
 class WarmCache:
-    """Compiled helpers as a Triton cache folder has them: relative paths and contents."""
+    """Compiled helpers: relative paths in a Triton cache folder, and contents."""
 
     files: tuple[tuple[str, bytes], ...] = ()
 
     def seed(self, folder: Path) -> None:
-        """Write them into ``folder``, which becomes the cache folder of one process."""
+        """Write them into the cache folder of one process."""
         for name, content in self.files:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,10 +81,7 @@ class Building:
 
 
 def preload() -> None:
-    """Ask for what is the same in every process and slow: Triton's hash of itself, ptxas, where libcuda is.
-
-    Triton keeps the answers, so that processes forked from this one have them.
-    """
+    """Have Triton hash itself, run ptxas and find libcuda; forked processes inherit the answers."""
     for name in _MODULES:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
@@ -106,41 +98,35 @@ def preload() -> None:
 
 
 def compile_helpers() -> None:
-    """Fill ``TRITON_CACHE_DIR``; loads the helpers too, so this is for a process of its own."""
+    """Fill ``TRITON_CACHE_DIR``; loads the helpers too, so it runs in a process of its own."""
     from triton.backends.nvidia import driver
+    from triton.runtime.build import compile_module_from_src
+
+    def compile_launcher(signature: dict[str, str]) -> None:
+        with contextlib.suppress(ImportError):
+            compile_module_from_src(
+                src=driver.make_launcher({}, signature, None),
+                name="__triton_launcher",
+                library_dirs=driver.library_dirs(),
+                include_dirs=driver.include_dirs,
+                libraries=driver.libraries,
+            )
 
     with contextlib.suppress(ImportError):  # it is in the cache before it is loaded
         driver.CudaUtils()
     if not hasattr(driver, "make_launcher"):
         return
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        list(threads.map(_compile_launcher, _signatures()))
-
-
-def _compile_launcher(signature: dict[str, str]) -> None:
-    from triton.backends.nvidia import driver
-    from triton.runtime.build import compile_module_from_src
-
-    with contextlib.suppress(ImportError):
-        compile_module_from_src(
-            src=driver.make_launcher({}, signature, None),
-            name="__triton_launcher",
-            library_dirs=driver.library_dirs(),
-            include_dirs=driver.include_dirs,
-            libraries=driver.libraries,
-        )
+        list(threads.map(compile_launcher, _signatures()))
 
 
 def _signatures() -> list[dict[str, str]]:
-    """Launch signatures of usual kernels: pointers, then integers, then constants.
-
-    A launcher does not depend on what pointers point to, and most kernels are of few forms.
-    """
-    shapes = itertools.product(range(1, 5), range(1, 5), range(1, 3))
-    forms = (
-        ["*fp32"] * pointers + ["i32"] * sizes + ["constexpr"] * rest for pointers, sizes, rest in shapes
-    )
-    return [{f"a{index}": kind for index, kind in enumerate(form)} for form in forms]
+    """Return launch signatures of usual kernels: pointers (to anything), then integers, then constants."""
+    signatures = []
+    for pointers, sizes, constants in itertools.product(range(1, 5), range(1, 5), range(1, 3)):
+        kinds = ["*fp32"] * pointers + ["i32"] * sizes + ["constexpr"] * constants
+        signatures.append({f"a{index}": kind for index, kind in enumerate(kinds)})
+    return signatures
 
 
 if __name__ == "__main__":

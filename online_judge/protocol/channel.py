@@ -8,19 +8,11 @@ import socket
 import struct
 import time
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, BinaryIO
 
 _HEADER = struct.Struct(">I")
 MAX_FRAME_BYTES = 256 * 2**20
 MAX_FDS = 8
-
-
-class HasDescriptor(Protocol):
-    """What can be waited for."""
-
-    def fileno(self) -> int:
-        """Return its descriptor."""
-        ...
 
 
 class ChannelClosed(Exception):
@@ -32,7 +24,12 @@ class FrameError(Exception):
 
 
 class Channel:
-    """One end of a connection; a message is four bytes of length and a body."""
+    """One end of a connection; a message is four bytes of length and a body.
+
+    Received bodies above ``max_bytes`` raise :class:`FrameError`. The kernel closes descriptors beyond
+    ``max_fds``. Where a message takes longer than ``limit_s`` to arrive or to leave, the other side counts as
+    gone.
+    """
 
     def __init__(
         self,
@@ -41,11 +38,6 @@ class Channel:
         max_fds: int = MAX_FDS,
         limit_s: float | None = None,
     ) -> None:
-        """Take over ``sock``; received bodies above ``max_bytes`` raise :class:`FrameError`.
-
-        Descriptors beyond ``max_fds`` are closed by the kernel and never seen. Where a message takes longer
-        than ``limit_s``, received or sent, the other side counts as gone.
-        """
         self._limit_s = limit_s
         sock.settimeout(limit_s)
         self._sock = sock
@@ -58,24 +50,19 @@ class Channel:
         return cls(socket.socket(fileno=fd), max_bytes, max_fds)
 
     def fileno(self) -> int:
-        """The descriptor, for select."""
         return self._sock.fileno()
 
     def close(self) -> None:
-        """Close this end."""
         self._sock.close()
 
     def send(self, body: bytes, fds: Sequence[int] = ()) -> None:
-        """Send one message.
-
-        Raises:
-            ChannelClosed: nobody is there to read it.
-        """
+        """Send one message; raises ChannelClosed where nobody is there to read it."""
+        head = _HEADER.pack(len(body))
         try:
             if fds:
-                socket.send_fds(self._sock, [_HEADER.pack(len(body))], list(fds))
+                socket.send_fds(self._sock, [head], list(fds))
             else:
-                self._sock.sendall(_HEADER.pack(len(body)))
+                self._sock.sendall(head)
             self._sock.sendall(body)
         except OSError as error:
             raise ChannelClosed(str(error)) from error
@@ -88,30 +75,16 @@ class Channel:
             FrameError: the announced length is above the limit.
         """
         fds: list[int] = []
-        head = b""
+        head, body = b"", bytearray()
         deadline = None if self._limit_s is None else time.monotonic() + self._limit_s
         try:
             while len(head) < _HEADER.size:
-                self._wait_until(deadline)
-                missing = _HEADER.size - len(head)
-                if self._max_fds:
-                    part, extra, _, _ = socket.recv_fds(self._sock, missing, self._max_fds)
-                    fds.extend(extra)
-                else:
-                    part = self._sock.recv(missing)
-                if not part:
-                    raise ChannelClosed("end of stream")
-                head += part
+                head += self._read(_HEADER.size - len(head), deadline, fds)
             (size,) = _HEADER.unpack(head)
             if size > self._max_bytes:
                 raise FrameError(f"a message of {size} bytes, the limit is {self._max_bytes}")
-            body = bytearray()
             while len(body) < size:
-                self._wait_until(deadline)
-                part = self._sock.recv(min(size - len(body), 2**20))
-                if not part:
-                    raise ChannelClosed("end of stream within a message")
-                body += part
+                body += self._read(min(size - len(body), 2**20), deadline)
         except OSError as error:
             raise ChannelClosed(str(error)) from error
         finally:
@@ -119,26 +92,29 @@ class Channel:
                 self._sock.settimeout(self._limit_s)
         return bytes(body), fds
 
-    def _wait_until(self, deadline: float | None) -> None:
-        """Let the next read end by then, with an :class:`OSError`."""
+    def _read(self, most: int, deadline: float | None, fds: list[int] | None = None) -> bytes:
+        """Return the next bytes; with ``fds`` add received descriptors to it."""
         if deadline is not None:
             self._sock.settimeout(max(deadline - time.monotonic(), 0.001))
+        if fds is not None and self._max_fds:
+            part, extra, _, _ = socket.recv_fds(self._sock, most, self._max_fds)
+            fds.extend(extra)
+        else:
+            part = self._sock.recv(most)
+        if not part:
+            raise ChannelClosed("end of stream")
+        return part
 
     def send_json(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
-        """Send ``message`` as JSON."""
         self.send(json.dumps(message).encode(), fds)
 
     def receive_json(self) -> tuple[dict[str, Any], list[int]]:
-        """Wait for one JSON object.
-
-        Raises:
-            ChannelClosed, FrameError: as :meth:`receive`; also when the body is no JSON object.
-        """
+        """Receive one JSON object; raises as :meth:`receive`, FrameError also where it is none."""
         body, fds = self.receive()
         return json_object(body), fds
 
 
-def is_readable(timeout_s: float, *sources: HasDescriptor) -> bool:
+def is_readable(timeout_s: float, *sources: Channel | socket.socket | BinaryIO) -> bool:
     """Wait until one of ``sources`` can be read or is closed at the other end; False after ``timeout_s``.
 
     ``select`` takes no descriptor above 1023, and each connection of the gateway has one.
@@ -150,11 +126,7 @@ def is_readable(timeout_s: float, *sources: HasDescriptor) -> bool:
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """The JSON object that a message is.
-
-    Raises:
-        FrameError: it is none.
-    """
+    """Return the JSON object that a message is; raises FrameError where it is none."""
     try:
         message = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -165,5 +137,5 @@ def json_object(body: bytes) -> dict[str, Any]:
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
-    """Two connected sockets, closed on exec."""
+    """Return two connected sockets, closed on exec."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

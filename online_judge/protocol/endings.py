@@ -7,8 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 
 from adaexplore.core.wire import Tf32Policy, Tier
-from online_judge.protocol.facts import Fact
-from online_judge.protocol.findings import Difference, Failure
+from online_judge.protocol.findings import Difference, Fact, Failure
 from online_judge.protocol.precision import Error, Graded, Limit
 
 
@@ -32,33 +31,21 @@ class Raised(Fact):
 
 
 class WrongForm(Fact):
-    """An output has another structure, shape, dtype or device than the reference's.
-
-    Attributes:
-        part: what differs.
-        expected: its value for the reference.
-        got: its value for the candidate, at most 200 characters and a mark.
-        output: index of the output; None where there is only one, or where the structure differs.
-    """
+    """An output has another structure, shape, dtype or device than the reference's."""
 
     kind: Literal["wrong_form"] = "wrong_form"
-    part: Literal["structure", "shape", "dtype", "device"]
-    expected: str
-    got: str
-    output: int | None = None
+    part: Literal["structure", "shape", "dtype", "device"]  # what differs
+    expected: str  # its value for the reference
+    got: str  # its value for the candidate, at most 200 characters and a mark
+    output: int | None = None  # index; None where there is only one, or where the structure differs
 
 
 class WrongValue(Fact):
-    """Elements of an output differ from the reference's by more than the tolerance.
-
-    Attributes:
-        difference: by how much.
-        output: index of the output; None where there is only one.
-    """
+    """Elements of an output differ from the reference's by more than the tolerance."""
 
     kind: Literal["wrong_value"] = "wrong_value"
-    difference: Difference
-    output: int | None = None
+    difference: Difference  # by how much
+    output: int | None = None  # index of the output; None where there is only one
 
 
 class OtherWeights(Fact):
@@ -79,40 +66,25 @@ class WrongAgain(Fact):
 
 
 class UnequalCalls(Fact):
-    """Two calls with the same inputs differ by more than rounding explains.
-
-    Attributes:
-        error: of one output, measured against the same output of the other call.
-        limit: what rounding explains.
-    """
+    """Two calls with the same inputs differ by more than rounding explains."""
 
     kind: Literal["unequal_calls"] = "unequal_calls"
-    error: Error
-    limit: Limit
+    error: Error  # of one output, measured against the same output of the other call
+    limit: Limit  # what rounding explains
 
 
 class FarOff(Fact):
-    """Outputs within a loose tolerance are wrong with other weights or inputs.
-
-    Attributes:
-        error: in standard deviations of the output; infinite where elements are not finite.
-    """
+    """Outputs within a loose tolerance are wrong with other weights or inputs."""
 
     kind: Literal["far_off"] = "far_off"
-    error: float
+    error: float  # in standard deviations of the output; infinite where elements are not finite
 
 
 class BelowTier(Fact):
-    """The outputs are within the tolerance but less precise than the tier of the request.
-
-    Attributes:
-        grade: of the least precise output.
-        needed: tier of the request.
-        tf32: policy of the request.
-    """
+    """The outputs are within the tolerance but less precise than the tier of the request."""
 
     kind: Literal["below_tier"] = "below_tier"
-    grade: Graded
+    grade: Graded  # of the least precise output
     needed: Tier
     tf32: Tf32Policy
 

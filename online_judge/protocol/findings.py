@@ -1,16 +1,45 @@
-"""What can be wrong with a candidate, as data; a candidate's claims are checked and cut to size here."""
+"""Bases of typed messages, and what can be wrong with a candidate; its claims are checked and cut to size."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from adaexplore.core.verdict import Status
 from online_judge.common import printable
 
 MAX_TEXT = 8000
 MAX_FRAMES = 8
+
+
+class Fact(BaseModel):
+    """One immutable fact; numbers may be infinite, unknown fields are errors."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+    def to_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        """Read what an evaluator sent, strictly: its process is not trusted; raises ValueError."""
+        return cls.model_validate_json(json.dumps(data), strict=True)
+
+
+class Message:
+    """Lets a dataclass travel as a JSON object."""
+
+    def to_json(self) -> dict[str, Any]:
+        found: dict[str, Any] = TypeAdapter(type(self)).dump_python(self, mode="json")
+        return found
+
+    @classmethod
+    def from_json(cls, data: object) -> Self:
+        return TypeAdapter(cls).validate_python(data)
 
 
 class Stage(StrEnum):
@@ -22,25 +51,14 @@ class Stage(StrEnum):
     TIMING = "timing"
 
 
+_ON_DEVICE = {Status.COMPILE, Status.ILLEGAL_ACCESS, Status.OUT_OF_MEMORY, Status.NOT_CHECKED}
+_CALLED = _ON_DEVICE | {Status.LAUNCH, Status.WRONG_SHAPE}
 _CLAIMABLE = {
     Stage.LOAD: {Status.SYNTAX, Status.LOAD, Status.NOT_CHECKED},
-    Stage.CONSTRUCT: {
-        Status.CONSTRUCT,
-        Status.COMPILE,
-        Status.ILLEGAL_ACCESS,
-        Status.OUT_OF_MEMORY,
-        Status.NOT_CHECKED,
-    },
-    Stage.FORWARD: {
-        Status.COMPILE,
-        Status.LAUNCH,
-        Status.ILLEGAL_ACCESS,
-        Status.OUT_OF_MEMORY,
-        Status.NOT_CHECKED,
-        Status.WRONG_SHAPE,
-    },
+    Stage.CONSTRUCT: _ON_DEVICE | {Status.CONSTRUCT},
+    Stage.FORWARD: _CALLED,
+    Stage.TIMING: _CALLED,
 }
-_CLAIMABLE[Stage.TIMING] = _CLAIMABLE[Stage.FORWARD]
 _FALLBACK = {
     Stage.LOAD: Status.LOAD,
     Stage.CONSTRUCT: Status.CONSTRUCT,
@@ -51,7 +69,7 @@ _FALLBACK = {
 
 @dataclass(frozen=True)
 class Frame:
-    """One line of the candidate's own file on the way to the error."""
+    """A line of the candidate's own file on the way to the error."""
 
     line: int
     function: str
@@ -60,24 +78,13 @@ class Frame:
 
 @dataclass(frozen=True)
 class Failure:
-    """What went wrong and where.
-
-    Attributes:
-        status: the outcome.
-        stage: where it happened.
-        name: ``module.Class`` of the deciding exception.
-        message: its text.
-        frames: the candidate's own frames, outermost first.
-    """
-
-    status: Status
-    stage: Stage
-    name: str
-    message: str
-    frames: tuple[Frame, ...] = ()
+    status: Status  # the outcome
+    stage: Stage  # where it happened
+    name: str  # ``module.Class`` of the deciding exception
+    message: str  # its text
+    frames: tuple[Frame, ...] = ()  # the candidate's own frames, outermost first
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that :meth:`from_claim` reads."""
         return {
             "status": self.status.value,
             "name": self.name,
@@ -87,20 +94,21 @@ class Failure:
 
     @property
     def is_claimable(self) -> bool:
-        """Whether a candidate's process may report this status in this stage."""
+        """Return whether a candidate's process may report this status in this stage."""
         return self.status in _CLAIMABLE[self.stage]
 
     @classmethod
     def from_claim(cls, stage: Stage, claim: object) -> Failure:
-        """What a candidate says of its failure in ``stage``; an impossible status becomes the stage's own."""
+        """Read what a candidate says of its failure; an impossible status becomes the stage's own."""
         data = printable.tree(claim) if isinstance(claim, dict) else {}
         named = data.get("status")
         status = _FALLBACK[stage]
         if isinstance(named, str) and named in {status.value for status in _CLAIMABLE[stage]}:
             status = Status(named)
+        listed = data.get("frames")
         frames = [
             Frame(part[0], str(part[1])[:100], str(part[2])[:300])
-            for part in _items(data.get("frames"))
+            for part in (listed if isinstance(listed, list) else [])
             if isinstance(part, list) and len(part) == 3 and isinstance(part[0], int)
         ]
         name = str(data.get("name", ""))[:200]
@@ -109,8 +117,6 @@ class Failure:
 
 @dataclass(frozen=True)
 class Mismatch:
-    """One wrong element."""
-
     index: tuple[int, ...]
     got: str
     want: str
@@ -118,32 +124,18 @@ class Mismatch:
 
 @dataclass(frozen=True)
 class Difference:
-    """How one output differs from what is expected.
+    """How one output differs from what is expected."""
 
-    Attributes:
-        examples: the first wrong elements.
-        wrong: how many elements are wrong, of ``total``.
-        nonfinite: how many of these are NaN or infinite where the reference is not, or the reverse.
-        largest: largest absolute difference of finite elements.
-        average: mean absolute difference of finite elements.
-        pattern: what the wrong elements have in common, in words; empty where nothing stands out.
-    """
-
-    examples: tuple[Mismatch, ...]
-    wrong: int
-    nonfinite: int
+    examples: tuple[Mismatch, ...]  # the first wrong elements
+    wrong: int  # how many elements are wrong, of ``total``
+    nonfinite: int  # how many of these are NaN or infinite where the reference is not, or the reverse
     total: int
-    largest: float
-    average: float
-    pattern: str = ""
-
-
-def _items(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
+    largest: float  # largest absolute difference of finite elements
+    average: float  # mean absolute difference of finite elements
+    pattern: str = ""  # what the wrong elements have in common, in words; empty where nothing stands out
 
 
 def _cut(text: str) -> str:
-    """``text`` without its middle where it is very long."""
     if len(text) <= MAX_TEXT:
         return text
     return f"{text[: MAX_TEXT // 2]}\n[...]\n{text[-MAX_TEXT // 2 :]}"

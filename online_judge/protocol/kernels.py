@@ -21,44 +21,29 @@ _UNSEEN: tuple[Unseen, ...] = ("extension", "compile", "graph")
 
 @dataclass(frozen=True)
 class Launches:
-    """What one call launched of the candidate's own Triton kernels.
+    """What one call launched of the candidate's own Triton kernels."""
 
-    Attributes:
-        counts: launches by ``name[x, y, z]``, kernel name and grid; at most ``MAX_NAMED`` of them.
-        total: launches of all of them.
-        defined: ``@triton.jit`` functions of the candidate that exist, device functions included.
-        unseen: why kernels of its own may run that Triton's launcher does not see: a compiled
-            ``extension``, a function under ``torch.compile``, the replay of a CUDA ``graph``.
-    """
-
-    counts: dict[str, int]
-    total: int
-    defined: int
+    counts: dict[str, int]  # by kernel name and grid, ``name[x, y, z]``; at most ``MAX_NAMED``
+    total: int  # launches of all of them
+    defined: int  # ``@triton.jit`` functions of the candidate that exist, device functions included
+    # why own kernels may run unseen: a compiled ``extension``, ``torch.compile``, the replay of a CUDA graph
     unseen: tuple[Unseen, ...] = ()
 
     @property
     def extension(self) -> bool:
-        """Whether the candidate brings compiled code of its own."""
         return "extension" in self.unseen
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the kernels that were launched."""
         return tuple(dict.fromkeys(key.partition("[")[0] for key in self.counts))
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that :meth:`from_claim` reads."""
         counts = dict(list(self.counts.items())[:MAX_NAMED])
-        return {
-            "counts": counts,
-            "total": self.total,
-            "defined": self.defined,
-            "unseen": list(self.unseen),
-        }
+        return {"counts": counts, "total": self.total, "defined": self.defined, "unseen": list(self.unseen)}
 
     @classmethod
     def from_claim(cls, claim: object) -> Launches:
-        """What a candidate process says; whatever cannot be read counts as nothing launched."""
+        """Read what a candidate process says; whatever cannot be read counts as nothing launched."""
         data = claim if isinstance(claim, dict) else {}
         listed = data.get("counts")
         pairs = list(listed.items())[:MAX_NAMED] if isinstance(listed, dict) else []
@@ -70,29 +55,20 @@ class Launches:
 
 @dataclass(frozen=True)
 class Resources:
-    """What the compiler gave one kernel; None where it does not say.
+    """What the compiler gave one kernel; None where it does not say."""
 
-    Attributes:
-        registers: a thread.
-        spills: 4-byte registers a thread that lie in memory.
-        shared_bytes: of one program.
-        warps: of one program.
-        programs: in the largest grid that was launched.
-    """
-
-    registers: int | None
-    spills: int | None
-    shared_bytes: int | None
-    warps: int | None
-    programs: int = 0
+    registers: int | None  # a thread
+    spills: int | None  # 4-byte registers a thread that lie in memory
+    shared_bytes: int | None  # of one program
+    warps: int | None  # of one program
+    programs: int = 0  # in the largest grid that was launched
 
     def to_json(self) -> list[int | None]:
-        """A JSON value that :meth:`from_claim` reads."""
         return [self.registers, self.spills, self.shared_bytes, self.warps, self.programs]
 
     @classmethod
     def from_claim(cls, claim: object) -> Resources | None:
-        """What a candidate process says; None where it cannot be read."""
+        """Read what a candidate process says; None where it cannot be read."""
         if not isinstance(claim, list) or len(claim) != 5:
             return None
         told = [value if type(value) is int and 0 <= value <= _MAX_COUNT else None for value in claim]
@@ -101,8 +77,6 @@ class Resources:
 
 @dataclass(frozen=True)
 class KernelTime:
-    """All runs of one kernel in a call."""
-
     name: str
     ms: float
     count: int
@@ -110,22 +84,14 @@ class KernelTime:
 
 @dataclass(frozen=True)
 class KernelShare:
-    """One call's GPU time.
+    """One call's GPU time."""
 
-    Attributes:
-        own: share of the time in the candidate's own Triton kernels, 0 to 1.
-        total_ms: summed time of all kernels, copies and fills.
-        streams: distinct CUDA streams used.
-        kernels: the longest ones, longest first.
-    """
-
-    own: float
-    total_ms: float
-    streams: int
-    kernels: tuple[KernelTime, ...]
+    own: float  # share of the time in the candidate's own Triton kernels, 0 to 1
+    total_ms: float  # summed time of all kernels, copies and fills
+    streams: int  # distinct CUDA streams used
+    kernels: tuple[KernelTime, ...]  # the longest ones, longest first
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that :meth:`from_claim` reads."""
         return {
             "own": self.own,
             "total_ms": self.total_ms,
@@ -135,7 +101,7 @@ class KernelShare:
 
     @classmethod
     def from_claim(cls, claim: object) -> KernelShare | None:
-        """What a candidate process says; None where it says nothing that can be read."""
+        """Read what a candidate process says; None where it cannot be read."""
         if not isinstance(claim, dict) or not _is_number(claim.get("own")):
             return None
         listed = claim.get("kernels")
@@ -150,12 +116,11 @@ class KernelShare:
 
 
 def plain_name(name: str) -> str:
-    """A kernel's name without the number that ``torch.compile`` gives it."""
+    """Return a kernel's name without the number that ``torch.compile`` gives it."""
     return _NUMBERED.sub("", name)
 
 
 def _number(value: object) -> int:
-    """A count that a candidate process names; 0 where it is none."""
     if isinstance(value, bool) or not isinstance(value, int):
         return 0
     return max(0, min(value, _MAX_COUNT))

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from online_judge.common.gpu_peaks import Peak
-from online_judge.protocol.facts import Fact
+from online_judge.protocol.findings import Fact
 from online_judge.protocol.observations import Observation
 
 # bits of NVML's clocks event reasons; idle, application clocks and sync boost slow nothing down unasked
@@ -21,31 +21,18 @@ _SLOWDOWNS = {
 
 @dataclass(frozen=True)
 class GpuState:
-    """One look at a GPU.
-
-    Attributes:
-        sm_mhz: clock of the multiprocessors.
-        memory_mhz: clock of the memory.
-        temperature_c: of the chip.
-        power_w: drawn.
-        reasons: NVML's bit mask of why the clocks are not higher.
-        processes: compute processes on it, the judge's own included.
-    """
-
-    sm_mhz: int
-    memory_mhz: int
-    temperature_c: int
-    power_w: float
-    reasons: int
-    processes: int
+    sm_mhz: int  # clock of the multiprocessors
+    memory_mhz: int  # clock of the memory
+    temperature_c: int  # of the chip
+    power_w: float  # drawn
+    reasons: int  # NVML's bit mask of why the clocks are not higher
+    processes: int  # compute processes on it, the judge's own included
 
     @property
     def slowdowns(self) -> tuple[str, ...]:
-        """Why the GPU runs slower than it was asked to."""
         return tuple(name for bit, name in _SLOWDOWNS.items() if self.reasons & bit)
 
     def to_json(self) -> dict[str, Any]:
-        """For verdicts and results."""
         return {**asdict(self), "slowdowns": list(self.slowdowns)}
 
 
@@ -66,91 +53,49 @@ class Times:
 
 @dataclass(frozen=True)
 class HostClock:
-    """Medians of what the evaluator's own clock saw, in milliseconds.
+    """Medians of what the evaluator's own clock saw, in milliseconds."""
 
-    Attributes:
-        wall_open_ms: wall time of a block outside of the claimed times.
-        baseline_open_ms: the same of the baseline's blocks.
-        block_ms: claimed length of a block.
-        tail_ms: how long the GPU works on after a block.
-        graph_ms: of a call within a replayed graph; None where none was replayed.
-        copy_ms: of copying the outputs of one call.
-    """
-
-    wall_open_ms: float
-    baseline_open_ms: float
-    block_ms: float
-    tail_ms: float
-    graph_ms: float | None
-    copy_ms: float
+    wall_open_ms: float  # wall time of a block outside of the claimed times
+    baseline_open_ms: float  # the same of the baseline's blocks
+    block_ms: float  # claimed length of a block
+    tail_ms: float  # how long the GPU works on after a block
+    graph_ms: float | None  # of a call within a replayed graph; None where none was replayed
+    copy_ms: float  # of copying the outputs of one call
 
 
 @dataclass(frozen=True)
 class DeviceUse:
-    """Seconds on the device.
+    """Seconds on the device."""
 
-    Attributes:
-        held_s: for which it was held exclusively.
-        waited_s: of waiting for that.
-        gpu_s: in which the GPU worked for calls of either side.
-        spent_s: of the timing by part: warm-up, marked, plain and graph rounds.
-    """
-
-    held_s: float
-    waited_s: float
-    gpu_s: float
-    spent_s: dict[str, float]
+    held_s: float  # for which it was held exclusively
+    waited_s: float  # of waiting for that
+    gpu_s: float  # in which the GPU worked for calls of either side
+    spent_s: dict[str, float]  # of the timing by part: warm-up, marked, plain and graph rounds
 
 
 class Timing(Fact):
-    """A candidate's times beside its baseline's; milliseconds a call unless stated otherwise.
+    """A candidate's times beside its baseline's; milliseconds a call unless stated otherwise."""
 
-    Attributes:
-        times: statistics of the candidate's timed calls.
-        speedup: the baseline's time that counts / the candidate's.
-        ci_low: lower end of the speedup's bootstrap interval.
-        ci_high: its upper end.
-        gpu_ms: median of the candidate by events.
-        score_ms: the candidate's time that counts.
-        e2e_ms: of the candidate on the wall, outputs copied.
-        baseline_ms: the baseline's time that counts.
-        recorded: whether that is a recorded time and not a measured one.
-        baseline_gpu_ms: median of the baseline by events.
-        baseline_e2e_ms: of the baseline on the wall.
-        baseline_clean_ms: of the baseline before any candidate was loaded; None where it was not measured.
-        baseline_trials: timed calls of the baseline.
-        rounds: of the interleaved timing.
-        use: of the device.
-        host: what the evaluator's own clock saw.
-        before: state of the GPU before the timing; None where it cannot be read.
-        after: the same afterwards.
-        peak: rates that the GPU cannot exceed; None where they are not known.
-        output_bytes: bytes that every call must write.
-        read_bytes: bytes of inputs and weights.
-        flops: operations of the reference.
-        observations: what is odd about the times and the timed outputs, in the order of their discovery.
-    """
-
-    times: Times
-    speedup: float
-    ci_low: float
-    ci_high: float
-    gpu_ms: float
-    score_ms: float
-    e2e_ms: float
-    baseline_ms: float
-    recorded: bool
-    baseline_gpu_ms: float
-    baseline_e2e_ms: float
-    baseline_clean_ms: float | None
-    baseline_trials: int
-    rounds: int
-    use: DeviceUse
-    host: HostClock
-    before: GpuState | None
-    after: GpuState | None
-    peak: Peak | None
-    output_bytes: int
-    read_bytes: int
-    flops: float
-    observations: tuple[Observation, ...] = ()
+    times: Times  # statistics of the candidate's timed calls
+    speedup: float  # the baseline's time that counts / the candidate's
+    ci_low: float  # lower end of the speedup's bootstrap interval
+    ci_high: float  # its upper end
+    gpu_ms: float  # median of the candidate by events
+    score_ms: float  # the candidate's time that counts
+    e2e_ms: float  # of the candidate on the wall, outputs copied
+    baseline_ms: float  # the baseline's time that counts
+    recorded: bool  # whether that is a recorded time and not a measured one
+    baseline_gpu_ms: float  # median of the baseline by events
+    baseline_e2e_ms: float  # of the baseline on the wall
+    baseline_clean_ms: float | None  # before any candidate was loaded; None: not measured
+    baseline_trials: int  # timed calls of the baseline
+    rounds: int  # of the interleaved timing
+    use: DeviceUse  # of the device
+    host: HostClock  # what the evaluator's own clock saw
+    before: GpuState | None  # state of the GPU before the timing; None where it cannot be read
+    after: GpuState | None  # the same afterwards
+    peak: Peak | None  # rates that the GPU cannot exceed; None where they are not known
+    output_bytes: int  # bytes that every call must write
+    read_bytes: int  # bytes of inputs and weights
+    flops: float  # operations of the reference
+    observations: tuple[Observation, ...] = ()  # what is odd about times and timed outputs, as discovered

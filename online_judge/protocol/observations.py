@@ -10,7 +10,7 @@ from pydantic import Field
 from adaexplore.core.wire import Tier
 from online_judge.common import printable
 from online_judge.protocol.endings import Ending, WrongOutputs
-from online_judge.protocol.facts import Fact
+from online_judge.protocol.findings import Fact
 
 _MAX_PATCHED = 20
 _MAX_SWITCHED = 12
@@ -20,20 +20,13 @@ _MAX_SWITCH = 100
 
 
 class ProcessChanges(Fact):
-    """What a candidate changed in its process; claims of that process.
-
-    Attributes:
-        patched: the first names of replaced functions.
-        patched_count: how many were replaced.
-        switched: global flags of torch that were changed, with both values.
-        background: threads and processes that go on after a call.
-    """
+    """What a candidate changed in its process; claims of that process."""
 
     kind: Literal["process_changes"] = "process_changes"
-    patched: tuple[str, ...] = ()
-    patched_count: int = 0
-    switched: tuple[str, ...] = ()
-    background: tuple[str, ...] = ()
+    patched: tuple[str, ...] = ()  # the first names of replaced functions
+    patched_count: int = 0  # how many were replaced
+    switched: tuple[str, ...] = ()  # global flags of torch that were changed, with both values
+    background: tuple[str, ...] = ()  # threads and processes that go on after a call
 
     @classmethod
     def from_claim(cls, claim: Mapping[str, Any]) -> Self:
@@ -54,27 +47,18 @@ class LoadedWeightsUnused(Fact):
 
 
 class StaleWeights(Fact):
-    """Outputs do not follow weights that are changed in place.
-
-    Attributes:
-        wrong: how the outputs were wrong; None where the tolerance hides it.
-    """
+    """Outputs do not follow weights that are changed in place."""
 
     kind: Literal["stale_weights"] = "stale_weights"
-    wrong: WrongOutputs | None = None
+    wrong: WrongOutputs | None = None  # how the outputs were wrong; None where the tolerance hides it
 
 
 class InputsChanged(Fact):
-    """A call changed its inputs.
-
-    Attributes:
-        result_changes: whether the reference gives another result for the changed inputs.
-        timed_call: index of the timed call; None for a call of the correctness trials.
-    """
+    """A call changed its inputs."""
 
     kind: Literal["inputs_changed"] = "inputs_changed"
-    result_changes: bool = False
-    timed_call: int | None = None
+    result_changes: bool = False  # whether the reference gives another result for the changed inputs
+    timed_call: int | None = None  # index of the timed call; None for a call of the correctness trials
 
 
 class OutputAliasesInput(Fact):
@@ -90,27 +74,18 @@ class OutputReused(Fact):
 
 
 class EqualCallsDiffer(Fact):
-    """Two equal calls differ in their last bits.
-
-    Attributes:
-        rms: of the difference, in standard deviations of the output.
-    """
+    """Two equal calls differ in their last bits."""
 
     kind: Literal["equal_calls_differ"] = "equal_calls_differ"
-    rms: float
+    rms: float  # of the difference, in standard deviations of the output
 
 
 class VariantFailed(Fact):
-    """A call with inputs of another distribution failed.
-
-    Attributes:
-        variant: ``scaled``, ``shifted`` or ``tied`` inputs.
-        ending: how it failed.
-    """
+    """A call with inputs of another distribution failed."""
 
     kind: Literal["variant_failed"] = "variant_failed"
-    variant: Literal["scaled", "shifted", "tied"]
-    ending: Ending
+    variant: Literal["scaled", "shifted", "tied"]  # ``scaled``, ``shifted`` or ``tied`` inputs
+    ending: Ending  # how it failed
 
 
 class LowerPrecision(Fact):
@@ -122,21 +97,14 @@ class LowerPrecision(Fact):
 
 
 class TimedOutputWrong(Fact):
-    """Outputs of timed calls are wrong.
-
-    Attributes:
-        round: of the interleaved timing.
-        call: index of the call; None where elements of all calls of the round were compared.
-        wrong: wrong elements, of ``total``.
-        largest: largest absolute difference.
-    """
+    """Outputs of timed calls are wrong."""
 
     kind: Literal["timed_output_wrong"] = "timed_output_wrong"
-    round: int
-    call: int | None
-    wrong: int
+    round: int  # of the interleaved timing
+    call: int | None  # index of the call; None where elements of all calls of the round were compared
+    wrong: int  # wrong elements, of ``total``
     total: int
-    largest: float
+    largest: float  # largest absolute difference
 
 
 class TimedOutputLate(Fact):
@@ -154,16 +122,11 @@ class UnjoinedStream(Fact):
 
 
 class DeviceWorksOn(Fact):
-    """The GPU works on after the timed stream is done.
-
-    Attributes:
-        tail_ms: for how long, beyond the reference.
-        claimed_ms: of the calls of a block by their events.
-    """
+    """The GPU works on after the timed stream is done."""
 
     kind: Literal["device_works_on"] = "device_works_on"
-    tail_ms: float
-    claimed_ms: float
+    tail_ms: float  # for how long, beyond the reference
+    claimed_ms: float  # of the calls of a block by their events
 
 
 class UnevenCalls(Fact):
@@ -175,43 +138,26 @@ class UnevenCalls(Fact):
 
 
 class ClocksDisagree(Fact):
-    """Calls take longer by the evaluator's clock than by their events.
-
-    Attributes:
-        gpu_ms: of a call by events.
-        wall_ms: of a call by the evaluator's clock.
-        graph_ms: of a call within a replayed graph; None where the calls cannot be captured.
-        copy_ms: of copying the outputs of one call.
-        counted_ms: the time that counts.
-        explained: whether the replayed graph confirms the events.
-        quiet: whether nobody else used the GPU.
-    """
+    """Calls take longer by the evaluator's clock than by their events."""
 
     kind: Literal["clocks_disagree"] = "clocks_disagree"
-    gpu_ms: float
-    wall_ms: float
-    graph_ms: float | None
-    copy_ms: float
-    counted_ms: float
-    explained: bool
-    quiet: bool
+    gpu_ms: float  # of a call by events
+    wall_ms: float  # of a call by the evaluator's clock
+    graph_ms: float | None  # of a call within a replayed graph; None where the calls cannot be captured
+    copy_ms: float  # of copying the outputs of one call
+    counted_ms: float  # the time that counts
+    explained: bool  # whether the replayed graph confirms the events
+    quiet: bool  # whether nobody else used the GPU
 
 
 class BaselineMoved(Fact):
-    """The baseline beside the candidate takes another time than without it.
-
-    Attributes:
-        gpu_ms: beside the candidate.
-        clean_ms: before any candidate was loaded.
-        after_ms: after the timing, with the candidate stopped; None where that was not measured.
-        counted_ms: the time that counts.
-    """
+    """The baseline beside the candidate takes another time than without it."""
 
     kind: Literal["baseline_moved"] = "baseline_moved"
-    gpu_ms: float
-    clean_ms: float
-    after_ms: float | None
-    counted_ms: float
+    gpu_ms: float  # beside the candidate
+    clean_ms: float  # before any candidate was loaded
+    after_ms: float | None  # after the timing, with the candidate stopped; None where that was not measured
+    counted_ms: float  # the time that counts
 
 
 Observation = Annotated[
@@ -236,6 +182,5 @@ Observation = Annotated[
 
 
 def _texts(claim: object, most: int, chars: int) -> tuple[str, ...]:
-    """The first ``most`` items of a claimed list, as text of at most ``chars`` characters."""
     listed = claim if isinstance(claim, list) else []
     return tuple(printable.text(str(item)[:chars]) for item in listed[:most])

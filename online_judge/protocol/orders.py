@@ -13,27 +13,18 @@ ForwardMode = Literal["plain", "repeated", "skipping", "profiled"]
 
 @dataclass(frozen=True)
 class Load:
-    """Import the candidate.
-
-    Attributes:
-        source: its text.
-        tf32: precision policy.
-        build_dir: where CUDA extensions are built; None is the candidate process's own folder.
-    """
+    """Import the candidate."""
 
     source: bytes
     tf32: Tf32Policy
-    build_dir: str | None = None
+    build_dir: str | None = None  # where CUDA extensions are built; None: the process's own folder
 
 
 @dataclass(frozen=True)
 class Construct:
-    """Build ``ModelNew``; the weights, a flat dict, come in shared memory.
+    """Build ``ModelNew``; the weights, a flat dict, come in shared memory."""
 
-    With ``load`` they are copied into the module where every name and shape is the same.
-    """
-
-    load: bool
+    load: bool  # whether to copy the weights into the module where every name and shape is the same
     init_inputs: Any
     weights: Parcel
     seed: int
@@ -68,23 +59,14 @@ class Observe:
 
 @dataclass(frozen=True)
 class Prepare:
-    """Map what timing needs and warm up.
+    """Map what timing needs and warm up."""
 
-    Attributes:
-        inputs: a list of argument lists, one a call of a block.
-        outputs: a list of output lists, one a call of a block.
-        seed: set before each block; before each call where ``reseed``.
-        reseed: whether outputs depend on the random state.
-        least_s: seconds of warm-up.
-        cores: of the CPU to run on until the next :class:`Observe`; empty for any.
-    """
-
-    inputs: Parcel
-    outputs: Parcel
-    seed: int
-    reseed: bool
-    least_s: float
-    cores: tuple[int, ...] = ()
+    inputs: Parcel  # a list of argument lists, one a call of a block
+    outputs: Parcel  # a list of output lists, one a call of a block
+    seed: int  # set before each block; before each call where ``reseed``
+    reseed: bool  # whether outputs depend on the random state
+    least_s: float  # seconds of warm-up
+    cores: tuple[int, ...] = ()  # of the CPU to run on until the next :class:`Observe`; empty for any
 
 
 BlockKind = Literal["marked", "plain", "graph"]
@@ -92,12 +74,11 @@ BlockKind = Literal["marked", "plain", "graph"]
 
 @dataclass(frozen=True)
 class Block:
-    """Call with the first ``calls`` argument lists, one after another, in three steps.
+    """Call with the first ``calls`` argument lists in turn.
 
-    The candidate answers ``{"ready": bool}`` when all is prepared; to ``GO`` it answers with ``DONE`` when
-    the block is done on the device; then come its times. ``marked`` calls are timed one by one, with
-    ``flushes`` L2 flushes before each; ``plain`` ones are not; a ``graph`` is captured the first time, and
-    replayed.
+    The candidate answers ``{"ready": bool}`` when all is prepared, ``DONE`` to ``GO`` when the block is done
+    on the device, then its times. ``marked`` calls are timed one by one after ``flushes`` L2 flushes each;
+    ``plain`` ones are not; a ``graph`` is captured the first time, and replayed.
     """
 
     calls: int
@@ -107,46 +88,32 @@ class Block:
 
 @dataclass(frozen=True)
 class Inspect:
-    """Tell where a call spends its time and what its kernels occupy; the same inputs for all calls.
+    """Report where a call spends its time and what its kernels occupy."""
 
-    The inputs, a list, come in shared memory; the call's seed is set before each.
-    """
-
-    inputs: Parcel
-    seed: int
+    inputs: Parcel  # an argument list for all calls
+    seed: int  # set before each call
 
 
 @dataclass(frozen=True)
 class Equip:
-    """Get ready to compare configurations of one candidate; takes the place of ``Load``.
+    """Get ready to compare configurations of one candidate; takes the place of ``Load``."""
 
-    Attributes:
-        inputs: an argument list, for all calls until the end, in the first shared memory.
-        weights: a flat dict, in the second one.
-        init_inputs: arguments of ``ModelNew``.
-        construct_seed: set before each construction.
-        call_seed: set before each call.
-        dtype: of weights and floating inputs.
-        tf32: precision policy.
-        build_dir: as in ``Load``.
-    """
-
-    inputs: Parcel
-    weights: Parcel
+    inputs: Parcel  # an argument list, for all calls until the end, in the first shared memory
+    weights: Parcel  # a flat dict, in the second one
     init_inputs: Any
-    construct_seed: int
-    call_seed: int
-    dtype: DtypeName
+    construct_seed: int  # set before each construction
+    call_seed: int  # set before each call
+    dtype: DtypeName  # of weights and floating inputs
     tf32: Tf32Policy
-    build_dir: str | None = None
+    build_dir: str | None = None  # as in ``Load``
 
 
 @dataclass(frozen=True)
 class Enter:
-    """Load, construct and call configurations, by number; the answer tells how long a second call took.
+    """Load, construct and call configurations, by number; answer how long a second call took.
 
-    With several threads first calls run side by side for ``limit_s``; what is not done then, or long after
-    most others, is left out.
+    With several threads first calls run side by side for ``limit_s``; what is late then, or long after most
+    others, is left out.
     """
 
     sources: tuple[tuple[int, bytes], ...]

@@ -16,32 +16,20 @@ SINGLE_ULP = 2.0**-23
 
 @dataclass(frozen=True)
 class Error:
-    """Deviation of one output from its oracle, in units of the oracle's spread.
+    """Deviation of one output from its oracle, in units of the oracle's spread."""
 
-    Attributes:
-        rms: root mean square.
-        peak: largest.
-        noise: root mean square of what no common factor explains.
-        drift: relative deviation of that common factor from 1.
-        size: root mean square of the oracle itself.
-        top: largest element of the oracle itself.
-        ulp: relative spacing of the output's dtype, at least that of float32.
-        odd: elements that are finite on one side alone; they count in none of the others.
-        spread: the unit of the others, in units of the output.
-    """
-
-    rms: float
-    peak: float
-    noise: float
-    drift: float
-    size: float = 1.0
-    top: float = 1.0
-    ulp: float = SINGLE_ULP
-    odd: int = 0
-    spread: float = 1.0
+    rms: float  # root mean square
+    peak: float  # largest
+    noise: float  # root mean square of what no common factor explains
+    drift: float  # relative deviation of that common factor from 1
+    size: float = 1.0  # root mean square of the oracle itself
+    top: float = 1.0  # largest element of the oracle itself
+    ulp: float = SINGLE_ULP  # relative spacing of the output's dtype, at least that of float32
+    odd: int = 0  # elements that are finite on one side alone; they count in none of the others
+    spread: float = 1.0  # the unit of the others, in units of the output
 
     def in_units_of(self, other: Error) -> Error:
-        """Return the same error in units of another oracle's spread."""
+        """Return the same error in units of the spread of ``other``."""
         factor = self.spread / other.spread
         return replace(
             self,
@@ -57,22 +45,14 @@ NO_ERROR = Error(0.0, 0.0, 0.0, 0.0)
 
 @dataclass(frozen=True)
 class Limit:
-    """Largest error that a tier allows, in units of the oracle's spread.
+    """Largest error that a tier allows, in units of the oracle's spread."""
 
-    Attributes:
-        rms: of the root mean square.
-        peak: of the largest deviation.
-        noise: of the root mean square of what no common factor explains.
-        drift: of the common factor's deviation from 1.
-    """
-
-    rms: float
-    peak: float
-    noise: float = math.inf
-    drift: float = math.inf
+    rms: float  # of the root mean square
+    peak: float  # of the largest deviation
+    noise: float = math.inf  # of the root mean square of what no common factor explains
+    drift: float = math.inf  # of the common factor's deviation from 1
 
     def allows(self, found: Error) -> bool:
-        """Return whether an error is within the limit."""
         return (
             found.rms <= self.rms
             and found.peak <= self.peak
@@ -81,7 +61,6 @@ class Limit:
         )
 
     def times(self, factor: float) -> Limit:
-        """Return a limit that is ``factor`` times as wide."""
         return Limit(factor * self.rms, factor * self.peak, factor * self.noise, factor * self.drift)
 
 
@@ -91,23 +70,14 @@ Limits = Mapping[Tier, Limit]
 
 @dataclass(frozen=True)
 class Graded:
-    """The precision of one output.
-
-    Attributes:
-        tier: that it reaches.
-        error: against the oracle.
-        limits: of the tiers down to ``tier``, or to ``half`` where it reaches none.
-        emulated: whether the limits below ``strict`` come from an emulated reference.
-    """
-
-    tier: Tier
-    error: Error
-    limits: Limits
-    emulated: bool
+    tier: Tier  # that it reaches
+    error: Error  # against the oracle
+    limits: Limits  # of the tiers down to ``tier``, or to ``half`` where it reaches none
+    emulated: bool  # whether the limits below ``strict`` come from an emulated reference
 
     @property
     def repeat_limit(self) -> Limit:
-        """How far two calls on equal inputs may differ: each may be off by its tier's limit."""
+        """Return how far two calls on equal inputs may differ: each may be off by its tier's limit."""
         return self.limits[self.tier if self.tier in self.limits else "half"].times(2.0)
 
     def to_json(self) -> dict[str, Any]:
@@ -131,10 +101,9 @@ def least_precise(grades: Sequence[Graded]) -> Graded:
 
 
 def worst(tiers: Iterable[Tier]) -> Tier:
-    """The loosest of several tiers; ``strict`` of none."""
+    """Return the loosest of several tiers; ``strict`` of none."""
     return max(tiers, key=TIERS.index, default="strict")
 
 
 def meets(tier: Tier, needed: Tier) -> bool:
-    """Whether ``tier`` is at least as strict as ``needed``."""
     return TIERS.index(tier) <= TIERS.index(needed)

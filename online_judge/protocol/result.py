@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from adaexplore.core.profile import Profile
 from online_judge.protocol.endings import Ending, Passed
-from online_judge.protocol.facts import Fact
+from online_judge.protocol.findings import Fact
 from online_judge.protocol.kernels import KernelShare, Launches
 from online_judge.protocol.measurement import Timing
 from online_judge.protocol.observations import Observation
@@ -16,46 +16,24 @@ from online_judge.protocol.precision import Graded
 
 
 class ProblemFacts(Fact):
-    """What makes results on a problem say little.
+    """What makes results on a problem say little."""
 
-    Attributes:
-        trivial_answers: names of trivial answers that would pass.
-        constant_inputs: whether ``get_inputs`` gives the same values under every seed.
-        tolerance: of the request.
-        looseness: the tolerance in standard deviations of the output where it is loose, else None.
-    """
-
-    trivial_answers: tuple[str, ...] = ()
-    constant_inputs: bool = False
-    tolerance: float
-    looseness: float | None = None
+    trivial_answers: tuple[str, ...] = ()  # names of trivial answers that would pass
+    constant_inputs: bool = False  # whether ``get_inputs`` gives the same values under every seed
+    tolerance: float  # of the request
+    looseness: float | None = None  # a loose tolerance in standard deviations of the output
 
 
 class EvaluationResult(Fact):
-    """All that an evaluation found.
-
-    Attributes:
-        ending: how it ended.
-        trials_passed: correctness trials.
-        grades: precision of each output of the graded trials.
-        observations: what the candidate did besides its outputs, in the order of their discovery.
-        problem: what was found about the problem; None where the candidate failed before.
-        launches: of one call.
-        share: of one call, where it was profiled.
-        passed_without_kernels: whether the outputs are right without the candidate's kernels; None where
-            that was not tried.
-        timing: None unless the candidate passed and was timed.
-    """
-
-    ending: Ending
-    trials_passed: int = 0
-    grades: tuple[Graded, ...] = ()
-    observations: tuple[Observation, ...] = ()
-    problem: ProblemFacts | None = None
-    launches: Launches = Field(default_factory=lambda: Launches({}, 0, 0))
-    share: KernelShare | None = None
-    passed_without_kernels: bool | None = None
-    timing: Timing | None = None
+    ending: Ending  # how it ended
+    trials_passed: int = 0  # correctness trials
+    grades: tuple[Graded, ...] = ()  # precision of each output of the graded trials
+    observations: tuple[Observation, ...] = ()  # in the order of their discovery
+    problem: ProblemFacts | None = None  # None where the candidate failed before
+    launches: Launches = Field(default_factory=lambda: Launches({}, 0, 0))  # of one call
+    share: KernelShare | None = None  # of one call, where it was profiled
+    passed_without_kernels: bool | None = None  # without the candidate's kernels; None: not tried
+    timing: Timing | None = None  # None unless the candidate passed and was timed
 
     @model_validator(mode="after")
     def _timed_only_when_passed(self) -> Self:
@@ -65,12 +43,5 @@ class EvaluationResult(Fact):
 
 
 class ProfileResult(Fact):
-    """What a profile of a candidate found.
-
-    Attributes:
-        ending: ``passed`` where the candidate ran, which says nothing about its outputs.
-        profile: None where the candidate failed, or where the profiler does not work or saw nothing.
-    """
-
-    ending: Ending
-    profile: Profile | None = None
+    ending: Ending  # ``passed`` where the candidate ran, which says nothing about its outputs
+    profile: Profile | None = None  # None also where the profiler does not work or saw nothing

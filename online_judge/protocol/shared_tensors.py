@@ -24,40 +24,31 @@ class Place:
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    dtype: Any
+    dtype: torch.dtype
 
     @property
     def nbytes(self) -> int:
-        """Bytes from the first element to the last."""
         if 0 in self.shape:
             return 0
         last = sum((size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True))
         return (last + 1) * int(self.dtype.itemsize)
 
     def moved(self, by: int) -> Place:
-        """The same ``by`` bytes further on."""
         return replace(self, offset=self.offset + by)
 
 
 @dataclass(frozen=True)
 class Parcel:
-    """What the other process needs to see the tree; on the CPU a descriptor travels beside it.
+    """What the other process needs to see the tree; on the CPU a descriptor travels beside it."""
 
-    Attributes:
-        shape: structure with slots, see :mod:`online_judge.common.trees`.
-        places: one per slot.
-        nbytes: size of the shared memory.
-        handle: CUDA handle; None on the CPU.
-    """
-
-    shape: Any
-    places: tuple[Place, ...]
-    nbytes: int
-    handle: bytes | None
+    shape: Any  # structure with slots, see :mod:`online_judge.common.trees`
+    places: tuple[Place, ...]  # one per slot
+    nbytes: int  # size of the shared memory
+    handle: bytes | None  # CUDA handle; None on the CPU
 
 
-def lay_out(tensors: Sequence[Any], *, contiguous: bool = False) -> tuple[tuple[Place, ...], int]:
-    """Places for ``tensors``, strides kept where they are dense, and the bytes needed."""
+def lay_out(tensors: Sequence[torch.Tensor], *, contiguous: bool = False) -> tuple[tuple[Place, ...], int]:
+    """Return places for ``tensors``, strides kept where they are dense, and the bytes needed."""
     places: list[Place] = []
     end = 0
     for tensor in tensors:
@@ -74,7 +65,6 @@ class SharedTensors:
     """The owner's side: allocates, fills, exports and frees."""
 
     def __init__(self, nbytes: int, *, cuda: bool) -> None:
-        """Allocate ``nbytes`` on the current GPU or, for the CPU, in an unnamed file."""
         self.nbytes = nbytes
         self.fds: list[int] = []
         self._address = 0
@@ -94,12 +84,11 @@ class SharedTensors:
             self.fds.append(fd)
             self._bytes = _map(fd, nbytes)
 
-    def view(self, place: Place) -> Any:
-        """The tensor at ``place``."""
+    def view(self, place: Place) -> torch.Tensor:
         return _view(self._bytes, place)
 
     def parcel(self, shape: Any, places: tuple[Place, ...]) -> Parcel:
-        """The description of a tree in this memory, for the other process."""
+        """Describe a tree in this memory for the other process."""
         return Parcel(shape, places, self.nbytes, self._handle)
 
     def fill(self, byte: int, nbytes: int | None = None) -> None:
@@ -139,7 +128,6 @@ class MappedTensors:
         self.leaves = tuple(_view(memory, place) for place in parcel.places)
 
     def tree(self) -> Any:
-        """The value that was sent, its tensors being views of the shared memory."""
         return trees.put_together(self.shape, self.leaves)
 
     def close(self) -> None:
@@ -159,11 +147,7 @@ class MappedTensors:
 
 
 def pack(value: Any, *, cuda: bool) -> tuple[SharedTensors, Parcel]:
-    """Copy a tree into fresh shared memory.
-
-    Raises:
-        UnsupportedTree: the value holds something that cannot be sent.
-    """
+    """Copy a tree into fresh shared memory; raises UnsupportedTree where a part of it cannot be sent."""
     tree = trees.take_apart(value)
     places, nbytes = lay_out(tree.leaves)
     shared = SharedTensors(nbytes, cuda=cuda)
@@ -172,17 +156,17 @@ def pack(value: Any, *, cuda: bool) -> tuple[SharedTensors, Parcel]:
     return shared, shared.parcel(tree.shape, places)
 
 
-def _map(fd: int, nbytes: int) -> Any:
+def _map(fd: int, nbytes: int) -> torch.Tensor:
     return torch.frombuffer(mmap.mmap(fd, nbytes), dtype=torch.uint8)
 
 
-def _view(memory: Any, place: Place) -> Any:
+def _view(memory: torch.Tensor, place: Place) -> torch.Tensor:
     part = memory[place.offset : place.offset + place.nbytes].view(place.dtype)
     return torch.as_strided(part, place.shape, place.strides)
 
 
-def _is_dense(tensor: Any) -> bool:
-    """Whether no two elements share memory and none is left out."""
+def _is_dense(tensor: torch.Tensor) -> bool:
+    """Return whether no two elements share memory and none is left out."""
     if tensor.numel() == 0:
         return False
     expected = 1

@@ -7,8 +7,9 @@ import contextlib
 import logging
 import sqlite3
 import time
-from collections import defaultdict
-from collections.abc import Coroutine
+from collections import defaultdict, deque
+from collections.abc import Coroutine, Iterator
+from dataclasses import dataclass, field
 from typing import Any, get_args
 
 from adaexplore.core.errors import JudgeError, ProblemError
@@ -37,35 +38,19 @@ class JournalBroken(Exception):
     """A job cannot be accepted, because it could be lost."""
 
 
+@dataclass(eq=False)
 class JobBoard:
     """All jobs; used from one event loop."""
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        evaluations: Evaluations,
-        journal: Journal,
-        cache: ResultCache,
-        metrics: Metrics,
-    ) -> None:
-        """Know no job yet.
-
-        Args:
-            scheduler: queues and runs jobs.
-            evaluations: answers what a job means.
-            journal: keeps the jobs of v2.
-            cache: keeps results; the settings say which protocol may use it.
-            metrics: told of lookups and of times in the queue.
-        """
-        self._scheduler = scheduler
-        self._evaluations = evaluations
-        self._journal = journal
-        self._cache = cache
-        self._metrics = metrics
-        self._jobs: dict[str, Job] = {}
-        self._by_key: dict[tuple[str, str], Job] = {}
-        self._finished: defaultdict[str, list[Job]] = defaultdict(list)
-        self._tasks: set[asyncio.Task[None]] = set()
+    _scheduler: Scheduler
+    _evaluations: Evaluations
+    _journal: Journal
+    _cache: ResultCache  # the settings say which protocol may use it
+    _metrics: Metrics
+    _jobs: dict[str, Job] = field(default_factory=dict, init=False)
+    _by_key: dict[tuple[str, str], Job] = field(default_factory=dict, init=False)
+    _finished: dict[str, deque[Job]] = field(default_factory=lambda: defaultdict(deque), init=False)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     async def recover(self) -> None:
         """Go on with the jobs that an earlier judge left unfinished, under the same ids."""
@@ -78,7 +63,7 @@ class JobBoard:
                 error = f"the judge itself ended {job.starts} times during this job"
                 await self._finish(job, job.answer_of("failed", error=error))
             else:
-                tell("job.recovered", job=job.id, kind=job.kind)
+                _tell("recovered", job)
                 try:
                     await self._identify(job)
                     self._queue(job, accepted_before=True)
@@ -90,19 +75,13 @@ class JobBoard:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        try:
+        with _logged("the journal cannot be written"):
             await self._journal.rest()
-        except sqlite3.Error as error:
-            log.error("the journal cannot be written: %s", error)
 
     async def submit(self, job: Job) -> Job:
         """Accept a job, or find the caller's earlier one with the same idempotency key.
 
-        Raises:
-            KeyInUse: the key came with another body.
-            QueueFull: as many wait as may.
-            NoSuchDevice: it names a device that is not here.
-            JournalBroken: it cannot be written down.
+        Raises KeyInUse, QueueFull, NoSuchDevice or JournalBroken if it is refused.
         """
         known = self._by_key.get((job.caller.owner, job.key)) if job.key is not None else None
         if known is None:
@@ -124,7 +103,6 @@ class JobBoard:
         return job if job is not None and job.caller.owner == owner else None
 
     def look(self, job: Job) -> JobAnswer:
-        """Return the state of a job now."""
         if job.answer is not None:
             return job.answer
         return JobAnswer(
@@ -137,7 +115,8 @@ class JobBoard:
 
     async def wait(self, job: Job, seconds: float) -> None:
         """Return when a job is over, at the latest after ``seconds``."""
-        await _wait(job.over, seconds)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(job.over.wait(), seconds)
 
     async def cancel(self, job: Job) -> None:
         """End a job and wait for the end of its processes; one that is over stays as it is."""
@@ -147,7 +126,8 @@ class JobBoard:
         running = self._scheduler.withdraw(job)
         await self._finish(job, job.answer_of("cancelled"))
         if running:
-            await _wait(job.leader.ended, _KILL_S)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(job.leader.ended.wait(), _KILL_S)
 
     def abandon(self, job: Job) -> None:
         """End a job of v1 whose client no longer waits; one that is over stays as it is."""
@@ -155,11 +135,9 @@ class JobBoard:
         job.settled = True
 
     async def writable(self) -> bool:
-        """Return whether jobs can be accepted safely."""
         return await self._journal.writable()
 
     def count(self) -> dict[str, int]:
-        """Count the known jobs of v2 by state."""
         counts = dict.fromkeys(get_args(JobState), 0)
         for job in self._jobs.values():
             counts[job.state] += 1
@@ -168,9 +146,9 @@ class JobBoard:
     async def _accept(self, job: Job) -> None:
         """Answer a job at once or queue it, and write it down; set ``accepted`` and perhaps ``refusal``."""
         assert job.request is not None
+        cached = False
         try:
             job.outcome = self._evaluations.answer_at_once(job.kind, job.request)
-            cached = False
             if job.outcome is None:
                 await self._identify(job)
                 question = self._kept_under(job)
@@ -179,12 +157,10 @@ class JobBoard:
                     cached = job.outcome is not None
             if job.outcome is None:
                 self._queue(job)
-                if job.durable:
-                    await self._journal.accept(job)
+                await self._journal.accept(job)
             else:
                 answer = self._answer(job, cached=cached)
-                if job.durable:
-                    await self._journal.accept(job, answer)
+                await self._journal.accept(job, answer)
                 self._conclude(job, answer)
         except (QueueFull, NoSuchDevice) as error:
             self._refuse(job, error)
@@ -195,10 +171,7 @@ class JobBoard:
             self._refuse(job, JournalBroken("the judge failed while it took this job in; see its log"))
             raise
         else:
-            if job.durable:
-                position = self.look(job).position
-                client = job.caller.owner or None
-                tell("job.accepted", job=job.id, kind=job.kind, client=client, position=position)
+            _tell("accepted", job, client=job.caller.owner or None, position=self.look(job).position)
             job.accepted.set()
 
     def _refuse(self, job: Job, error: Exception) -> None:
@@ -209,11 +182,7 @@ class JobBoard:
         job.accepted.set()
 
     async def _identify(self, job: Job) -> None:
-        """Set the device of a job and what identifies its result.
-
-        Raises:
-            NoSuchDevice: it names a device that is not here.
-        """
+        """Set the device of a job and what identifies its result; raises NoSuchDevice."""
         assert job.request is not None
         job.device = self._evaluations.device_of(job.kind, job.request)
         shared = job.kind in ("candidate", "profile") and (job.durable or self._evaluations.settings.cache_v1)
@@ -242,8 +211,9 @@ class JobBoard:
                 return
             if job is leader.sharers[0]:
                 self._metrics.spent({"queue": leader.queue_time_s})
-            if job.durable:
-                await self._begin(job)
+            _tell("started", job, seconds=time.monotonic() - job.created)
+            with _logged(f"the start of job {job.id} cannot be written down"):
+                await self._journal.begin(job)
             await leader.ended.wait()
             found = leader.outcome
             question = self._kept_under(job)
@@ -255,33 +225,16 @@ class JobBoard:
             job.over.set()
             raise
 
-    async def _begin(self, job: Job) -> None:
-        tell("job.started", job=job.id, kind=job.kind, seconds=time.monotonic() - job.created)
-        try:
-            await self._journal.begin(job.id)
-        except sqlite3.Error as error:
-            log.error("the start of job %s cannot be written down: %s", job.id, error)
-
     async def _finish(self, job: Job, answer: JobAnswer) -> None:
         """End a job: first in the journal, then for the client. Only the first end counts."""
         if job.settled:
             return
         job.settled = True
-        if job.durable:
-            try:
-                await self._journal.finish(job.id, answer)
-            except sqlite3.Error as trouble:
-                log.error("the end of job %s cannot be written down: %s", job.id, trouble)
+        with _logged(f"the end of job {job.id} cannot be written down"):
+            await self._journal.finish(job, answer)
         self._conclude(job, answer)
-        if job.durable:
-            tell(
-                f"job.{answer.state}",
-                job=job.id,
-                kind=job.kind,
-                status=None if answer.verdict is None else answer.verdict.status,
-                seconds=answer.execution_time,
-                error=answer.error,
-            )
+        status = None if answer.verdict is None else answer.verdict.status
+        _tell(answer.state, job, status=status, seconds=answer.execution_time, error=answer.error)
 
     def _answer(self, job: Job, *, cached: bool = False) -> JobAnswer:
         """Return the answer that a job's outcome means."""
@@ -300,7 +253,7 @@ class JobBoard:
             finished = self._finished[job.caller.owner]
             finished.append(job)
             while len(finished) > KEPT:
-                self._forget(finished.pop(0))
+                self._forget(finished.popleft())
 
     def _register(self, job: Job) -> None:
         self._jobs[job.id] = job
@@ -319,9 +272,19 @@ class JobBoard:
         return task
 
 
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)
+@contextlib.contextmanager
+def _logged(trouble: str) -> Iterator[None]:
+    """Log an error of the journal in the block, and go on."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        log.error("%s: %s", trouble, error)
+
+
+def _tell(event: str, job: Job, **facts: str | float | None) -> None:
+    """Log an event of a job of v2."""
+    if job.durable:
+        tell(f"job.{event}", job=job.id, kind=job.kind, **facts)
 
 
 def _explain(error: Exception) -> str:

@@ -8,7 +8,6 @@ import logging
 import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from adaexplore.core.identity import source_identity
 from adaexplore.core.tunables import TUNABLES
@@ -16,7 +15,7 @@ from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, JobKind, ProfileReport
 from online_judge.common import printable
 from online_judge.queue.metrics import Metrics
-from online_judge.queue.store import Store, quarantine
+from online_judge.queue.store import Store
 from online_judge.verdict.endings import PROTOCOL
 
 log = logging.getLogger(__name__)
@@ -28,22 +27,30 @@ Known = Verdict | ProfileReport
 _MAX_PARSED = 200_000
 """Characters of a source up to which it is compared as a program."""
 
+_POLICY = {
+    "seed_num",
+    "num_correct_trials",
+    "num_perf_trials",
+    "measure_performance",
+    "backend",
+    "dtype_str",
+    "build_dir",
+    "tolerance",
+    "tf32",
+    "tier",
+    "baseline",
+}
+"""Fields of a request, besides its sources, on which a verdict depends."""
 _CHANCE = {Status.TIMEOUT, Status.CRASH, Status.OUT_OF_MEMORY, Status.NONDETERMINISTIC}
 """Statuses that may differ the next time, for reasons that are not the candidate's."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What identifies a verdict.
+    """What identifies a verdict, or a profile."""
 
-    Attributes:
-        exact: key of this very text.
-        normalised: key that all texts of the same program share.
-        kind: of the job: ``candidate`` or ``profile``.
-    """
-
-    exact: str
-    normalised: str
+    exact: str  # key of this very text
+    normalised: str  # key that all texts of the same program share
     kind: JobKind = "candidate"
 
     @classmethod
@@ -54,22 +61,8 @@ class Question:
         place: Sequence[str | None],
         kind: JobKind = "candidate",
     ) -> Question:
-        """The question that a job of a ``kind`` asks at ``place`` (hardware and versions)."""
-        policy = request.model_dump(
-            include={
-                "seed_num",
-                "num_correct_trials",
-                "num_perf_trials",
-                "measure_performance",
-                "backend",
-                "dtype_str",
-                "build_dir",
-                "tolerance",
-                "tf32",
-                "tier",
-                "baseline",
-            }
-        )
+        """Return the question that a job of a ``kind`` asks at ``place`` (hardware and versions)."""
+        policy = request.model_dump(include=_POLICY)
         if request.tune_s and TUNABLES in request.custom_model_src:
             policy["tune_s"] = request.tune_s
         rest = [PROTOCOL, request.original_model_src, policy, recorded_ms, list(place)]
@@ -82,42 +75,36 @@ class Question:
         return cls(exact, _hash(["program", source_identity(source), *rest]), kind)
 
 
+@dataclass(eq=False)
 class ResultCache:
     """Passed verdicts by program, failed ones by text, because their feedback names lines of it."""
 
-    def __init__(self, store: Store, metrics: Metrics) -> None:
-        """Read and write ``store``; trouble with it is a miss."""
-        self._store = store
-        self._metrics = metrics
+    _store: Store
+    _metrics: Metrics
 
     async def get(self, question: Question) -> Known | None:
-        """Return the known verdict or profile, if there is one; a row that cannot be read is none."""
-
-        def read(connection: sqlite3.Connection) -> Known | None:
-            found = connection.execute(
-                "SELECT number, verdict FROM results WHERE key IN (?, ?) ORDER BY number DESC LIMIT 1",
-                (question.exact, question.normalised),
-            ).fetchone()
-            if found is None:
-                return None
-            known: type[Known] = ProfileReport if question.kind == "profile" else Verdict
-            try:
-                return known.model_validate(printable.tree(json.loads(found[1])))
-            except (ValueError, TypeError, RecursionError) as error:
-                reason = quarantine(connection, "results", found[0], error)
-                log.error("a cached verdict cannot be read and is in the table quarantine: %s", reason)
-                return None
-
+        """Return the known verdict or profile; None if there is none or it cannot be read."""
         try:
-            found = await self._store.do(read)
+            found = await self._read(question)
         except sqlite3.Error as error:
             log.error("the result cache cannot be read: %s", error)
             found = None
         self._metrics.looked_up("miss" if found is None else "hit")
         return found
 
+    async def _read(self, question: Question) -> Known | None:
+        select = "SELECT number, verdict FROM results WHERE key IN (?, ?) ORDER BY number DESC LIMIT 1"
+        known: type[Known] = ProfileReport if question.kind == "profile" else Verdict
+        for number, text in await self._store.execute((select, question.exact, question.normalised)):
+            try:
+                return known.model_validate(printable.tree(json.loads(text)))
+            except (ValueError, TypeError, RecursionError) as error:
+                reason = await self._store.quarantine("results", number, error)
+                log.error("a cached verdict cannot be read and is in the table quarantine: %s", reason)
+        return None
+
     async def put(self, question: Question, found: Known) -> None:
-        """Keep a verdict, unless chance had a part in it, or a profile; a newer one replaces an older."""
+        """Keep a verdict that does not depend on chance, or a profile; a newer one replaces an older."""
         if isinstance(found, Verdict):
             whole, keep = found.correct, found.status not in _CHANCE
         else:
@@ -126,20 +113,15 @@ class ResultCache:
             return
         text = json.dumps(found.model_dump(mode="json"))
         key = question.normalised if whole else question.exact
-        other = question.exact if whole else question.normalised
-
-        def write(connection: sqlite3.Connection) -> None:
-            connection.execute("DELETE FROM results WHERE key IN (?, ?)", (key, other))
-            connection.execute("INSERT INTO results (key, verdict) VALUES (?, ?)", (key, text))
-            connection.execute(
-                "DELETE FROM results WHERE number <= (SELECT max(number) FROM results) - ?", (KEPT,)
-            )
-
         try:
-            await self._store.do(write)
+            await self._store.execute(
+                ("DELETE FROM results WHERE key IN (?, ?)", question.exact, question.normalised),
+                ("INSERT INTO results (key, verdict) VALUES (?, ?)", key, text),
+                ("DELETE FROM results WHERE number <= (SELECT max(number) FROM results) - ?", KEPT),
+            )
         except sqlite3.Error as error:
             log.error("a verdict cannot be cached: %s", error)
 
 
-def _hash(parts: list[Any]) -> str:
+def _hash(parts: list[object]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()

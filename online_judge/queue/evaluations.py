@@ -1,10 +1,10 @@
-"""What a job of each kind means: the device it needs, what identifies its result, what a slot does for it."""
+"""What a job of each kind needs on this judge: its device, the key of its result, a run on a slot."""
 
 from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from adaexplore.core.errors import ProblemError
 from adaexplore.core.verdict import Status, Verdict
@@ -14,53 +14,37 @@ from adaexplore.core.wire import (
     JobKind,
     ProblemReport,
     ProblemRequest,
-    ProblemTraits,
     ProfileReport,
 )
 from online_judge.common import printable
 from online_judge.processes.gpu_lease import Cancelled
 from online_judge.queue.cache import Question
-from online_judge.queue.job import Finding, Request
 from online_judge.queue.metrics import Metrics
 from online_judge.settings import Settings
-from online_judge.slots import baselines
-from online_judge.slots.compile_slot import CompileSlot
-from online_judge.slots.device_slot import DeviceSlot
+from online_judge.slots import baselines, jobs
+from online_judge.slots.device_slot import Request
 from online_judge.slots.devices import Machine
-from online_judge.slots.jobs import EvaluationJob
-
-Slot = DeviceSlot | CompileSlot
+from online_judge.slots.jobs import EvaluationJob, Finding, Slot
 
 _TOO_LARGE = "SourceTooLarge"
 _SHORTER = "Make the source shorter; compute tables of numbers instead of writing them out."
 
 
 class NoSuchDevice(Exception):
-    """A request names a device that this judge does not have, or it has none."""
+    """A request names a device that this judge does not have."""
 
 
 @dataclass(frozen=True)
 class Evaluations:
-    """Answers what a request means on this judge, and evaluates it on a slot.
-
-    Attributes:
-        settings: of the judge.
-        machine: what it runs on.
-        versions: of torch, triton and python.
-        metrics: told how each evaluation ends.
-    """
+    """Answers what a request needs on this judge, and does jobs on slots."""
 
     settings: Settings
     machine: Machine
-    versions: dict[str, str]
+    versions: dict[str, str]  # of torch, triton and python
     metrics: Metrics
 
     def device_of(self, kind: JobKind, request: Request) -> int | None:
-        """Return the device that a job is bound to; None for any.
-
-        Raises:
-            NoSuchDevice: it is not here.
-        """
+        """Return the device that a job is bound to, None for any; raises NoSuchDevice."""
         known = [each.id for each in self.machine.devices]
         if not known or kind == "compile":
             return None
@@ -83,26 +67,27 @@ class Evaluations:
         return Question.of(request, self._recorded_ms(request), [*sorted(hardware), *versions], kind)
 
     def answer_at_once(self, kind: JobKind, request: Request) -> Finding | ProblemError | None:
-        """Return the outcome for a source above ``MAX_SOURCE_BYTES``; None where all sources fit.
+        """Return the outcome for a source above ``MAX_SOURCE_BYTES``; None if all sources fit.
 
-        Such a source would keep a slot from other clients: on one core, to parse and import it takes about
-        4 s for 256 KiB of short statements and 17 s for 1 MiB.
+        To parse and import short statements takes one core about 4 s for 256 KiB and 17 s for 1 MiB.
         """
         why = self._too_large("reference", request.original_model_src)
         if why is not None:
             self.metrics.evaluated(kind, "reference_failed")
-            return self._problem_report(why) if kind == "problem" else ProblemError(why)
+            if kind != "problem":
+                return ProblemError(why)
+            hardware = self.machine.hardware
+            return ProblemReport(ok=False, reason=why, device=self.machine.kind, hardware=hardware)
         if kind == "problem" or isinstance(request, ProblemRequest):
             return None
         why = self._too_large("candidate", request.custom_model_src)
         if why is None:
             return None
-        status = Status.LOAD.value
-        self.metrics.evaluated(kind, status)
+        self.metrics.evaluated(kind, Status.LOAD.value)
         if kind == "compile":
-            return CompileReport(ok=False, status=status, message=why, error_name=_TOO_LARGE)
+            return CompileReport(ok=False, status=Status.LOAD.value, message=why, error_name=_TOO_LARGE)
         if kind == "profile":
-            return ProfileReport(status=status, profile=None, message=why)
+            return ProfileReport(status=Status.LOAD.value, profile=None, message=why)
         metadata = {
             "hardware": self.machine.hardware,
             "device": self.machine.kind,
@@ -112,17 +97,15 @@ class Evaluations:
         }
         return Verdict(status=Status.LOAD, metadata=metadata)
 
-    def run(self, slot: Slot, kind: JobKind, request: Request, cancelled: threading.Event) -> Finding:
-        """Evaluate a request on a slot; raises as :meth:`DeviceSlot.run` does.
-
-        A failing reference is the answer to a ``problem``, and raises ProblemError otherwise.
-        """
+    def run(self, slot: Slot, job: EvaluationJob, cancelled: threading.Event) -> Finding:
+        """Do a job as :func:`online_judge.slots.jobs.run` does, and count it."""
         status = "infra_error"
         begin = time.monotonic()
         slot.stage_seconds = {}
         try:
-            recorded_ms = self._recorded_ms(request) if isinstance(request, EvaluationRequest) else None
-            found = slot.run(EvaluationJob(kind, request, recorded_ms), cancelled)
+            if isinstance(job.request, EvaluationRequest):
+                job = replace(job, recorded_ms=self._recorded_ms(job.request))
+            found = jobs.run(slot, job, cancelled)
             # names and values in it are the candidate's: not every text can be sent
             found = type(found).model_validate(printable.tree(found.model_dump()))
             if isinstance(found, ProblemReport):
@@ -139,17 +122,8 @@ class Evaluations:
             status = "reference_failed"
             raise ProblemError(printable.text(str(error))) from error
         finally:
-            self.metrics.evaluated(kind, status)
+            self.metrics.evaluated(job.kind, status)
             self.metrics.spent(slot.stage_seconds | {"slot": time.monotonic() - begin})
-
-    def _problem_report(self, reason: str = "", traits: ProblemTraits | None = None) -> ProblemReport:
-        return ProblemReport(
-            ok=not reason,
-            reason=reason,
-            device=self.machine.kind,
-            hardware=self.machine.hardware,
-            traits=traits,
-        )
 
     def _too_large(self, whose: str, source: str) -> str | None:
         limit = self.settings.max_source_bytes

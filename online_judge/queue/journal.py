@@ -12,7 +12,7 @@ from adaexplore.core.wire import JobAnswer, JobKind, JobRequest
 from online_judge.common import printable
 from online_judge.common.tokens import Caller
 from online_judge.queue.job import Job
-from online_judge.queue.store import Store, quarantine
+from online_judge.queue.store import COLUMNS, Statement, Store
 
 log = logging.getLogger(__name__)
 
@@ -24,134 +24,109 @@ _PROBE_S = 1.0
 
 
 class Journal:
-    """Reads and writes the jobs of v2; every method returns when its change is on disk."""
+    """Reads and writes the jobs of v2, none of v1; a method returns when its change is on disk."""
 
     def __init__(self, store: Store) -> None:
-        """Write to ``store``."""
         self._store = store
         self._probed: tuple[float, bool] | None = None
 
     async def accept(self, job: Job, answer: JobAnswer | None = None) -> None:
         """Write down a new job, with its answer if that is known at once."""
-        body = job.body if answer is None else None  # now: the job may end before the thread writes it
+        if job.durable and answer is None:
+            await self._store.execute(_insert(job, job.body, None))
+        elif job.durable:
+            await self._store.execute(_insert(job, None, answer), _drop_oldest(job))
 
-        def write(connection: sqlite3.Connection) -> None:
-            _insert(connection, job, body, answer)
-            if answer is not None:
-                _drop_oldest(connection, job.id)
-
-        await self._store.do(write)
-
-    async def begin(self, job_id: str) -> None:
-        """Count one more start of a job."""
-        await self._execute("UPDATE jobs SET starts = starts + 1 WHERE id = ?", job_id)
+    async def begin(self, job: Job) -> None:
+        if job.durable:
+            await self._store.execute(("UPDATE jobs SET starts = starts + 1 WHERE id = ?", job.id))
 
     async def rest(self) -> None:
         """Set all starts to 0: the judge ends in order, so no job is to blame."""
-        await self._execute("UPDATE jobs SET starts = 0 WHERE answer IS NULL")
+        await self._store.execute(("UPDATE jobs SET starts = 0 WHERE answer IS NULL",))
 
-    async def finish(self, job_id: str, answer: JobAnswer) -> None:
+    async def finish(self, job: Job, answer: JobAnswer) -> None:
         """Write down the end of a job; drop the oldest finished ones beyond :data:`KEPT`."""
-        text = _text(answer)
-
-        def write(connection: sqlite3.Connection) -> None:
-            connection.execute(
-                "UPDATE jobs SET answer = ?, body = NULL WHERE id = ? AND answer IS NULL", (text, job_id)
-            )
-            _drop_oldest(connection, job_id)
-
-        await self._store.do(write)
+        if job.durable:
+            update = "UPDATE jobs SET answer = ?, body = NULL WHERE id = ? AND answer IS NULL"
+            await self._store.execute((update, _text(answer), job.id), _drop_oldest(job))
 
     async def jobs(self) -> list[Job]:
         """Return all jobs in the order of their acceptance.
 
         A row that cannot be read goes to the quarantine; in its place is a failed job of the same id and key.
         """
+        rows = await self._store.execute((f"SELECT number, owner, {COLUMNS} FROM jobs ORDER BY number",))
+        jobs = [await self._job_or_stub(number, columns) for number, *columns in rows]
+        return [job for job in jobs if job is not None]
 
-        def read(connection: sqlite3.Connection) -> list[Job]:
-            found = connection.execute(
-                "SELECT number, id, owner, idempotency_key, digest, kind, accepted, starts, body, answer "
-                "FROM jobs ORDER BY number"
-            ).fetchall()
-            jobs = [_job_or_stub(connection, number, columns) for number, *columns in found]
-            return [job for job in jobs if job is not None]
-
-        return await self._store.do(read)
+    async def _job_or_stub(self, number: int, columns: list[Any]) -> Job | None:
+        """Return the job of a row; a failed job if it is unreadable, None if it has no id either."""
+        try:
+            return _job(*columns)
+        except (ValueError, TypeError, RecursionError) as error:
+            trouble = error
+        owner, job_id, key, digest = (part if _is_plain(part) else None for part in columns[:4])
+        stub = None
+        if job_id is not None and owner is not None:
+            caller = Caller(owner, owner)
+            stub = Job("candidate", None, caller, id=job_id, durable=True, key=key, digest=digest or "")
+            stub.answer = JobAnswer(id=job_id, kind="candidate", state="failed", error=UNREADABLE)
+        instead = [] if stub is None else [_insert(stub, None, stub.answer, number)]
+        why = await self._store.quarantine("jobs", number, trouble, *instead)
+        log.error("job %s of the state file cannot be read and is in its table quarantine: %s", job_id, why)
+        return stub
 
     async def writable(self) -> bool:
         """Return whether a row as large as a job can be written now; asked at most once a second."""
         now = time.monotonic()
         if self._probed is None or now - self._probed[0] >= _PROBE_S:
             try:
-                await self._execute(
-                    "INSERT OR REPLACE INTO probe (number, content) VALUES (1, zeroblob(?))", _PROBE_BYTES
-                )
-                await self._execute("DELETE FROM probe")  # apart, or nothing would reach the disk
+                probe = "INSERT OR REPLACE INTO probe (number, content) VALUES (1, zeroblob(?))"
+                await self._store.execute((probe, _PROBE_BYTES))
+                await self._store.execute(("DELETE FROM probe",))  # apart, or nothing would reach the disk
                 self._probed = (now, True)
             except sqlite3.Error as error:
                 log.error("the journal cannot be written: %s", error)
                 self._probed = (now, False)
         return self._probed[1]
 
-    async def _execute(self, statement: str, *values: Any) -> None:
-        def write(connection: sqlite3.Connection) -> None:
-            connection.execute(statement, values)
-
-        await self._store.do(write)
-
 
 def _insert(
-    connection: sqlite3.Connection,
-    job: Job,
-    body: JobRequest | None,
-    answer: JobAnswer | None,
-    number: int | None = None,
-) -> None:
+    job: Job, body: JobRequest | None, answer: JobAnswer | None, number: int | None = None
+) -> Statement:
     asked = None if body is None else json.dumps(body.model_dump())
     answered = None if answer is None else _text(answer)
-    owner = job.caller.owner
-    connection.execute(
+    return (
         "INSERT INTO jobs (number, id, owner, idempotency_key, digest, kind, accepted, body, answer) "
         "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (number, job.id, owner, job.key, job.digest, job.kind, job.accepted_at, asked, answered),
+        *(number, job.id, job.caller.owner, job.key, job.digest, job.kind, job.accepted_at, asked, answered),
     )
 
 
-def _drop_oldest(connection: sqlite3.Connection, job_id: str) -> None:
+def _drop_oldest(job: Job) -> Statement:
     """Drop the oldest finished jobs beyond :data:`KEPT` of the owner of a job."""
-    connection.execute(
+    return (
         "WITH finished AS (SELECT number FROM jobs WHERE answer IS NOT NULL "
         "AND owner = (SELECT owner FROM jobs WHERE id = ?)) "
         "DELETE FROM jobs WHERE number IN finished AND number <= "
         "(SELECT number FROM finished ORDER BY number DESC LIMIT 1 OFFSET ?)",
-        (job_id, KEPT),
+        *(job.id, KEPT),
     )
 
 
-def _job_or_stub(connection: sqlite3.Connection, number: int, columns: list[Any]) -> Job | None:
-    """Return the job of a row; in place of an unreadable one a failed job, None if it has no id either."""
-    try:
-        return _job(columns)
-    except (ValueError, TypeError, RecursionError) as error:
-        reason = quarantine(connection, "jobs", number, error)
-    job_id, owner, key, digest = (part if _is_plain(part) else None for part in columns[:4])
-    log.error("job %s of the state file cannot be read and is in its table quarantine: %s", job_id, reason)
-    if job_id is None or owner is None:
-        return None
-    answer = JobAnswer(id=job_id, kind="candidate", state="failed", error=UNREADABLE)
-    stub = Job("candidate", None, Caller(owner, owner), id=job_id, durable=True, key=key, digest=digest or "")
-    stub.answer = answer
-    _insert(connection, stub, None, answer, number)
-    return stub
-
-
-def _job(columns: list[Any]) -> Job:
-    """Return the job of a row.
-
-    Raises:
-        ValueError, TypeError, RecursionError: it is none.
-    """
-    job_id, owner, key, digest, kind, accepted, starts, body, answer = columns
+def _job(
+    owner: str,
+    job_id: str,
+    key: str | None,
+    digest: str,
+    kind: JobKind,
+    accepted: float,
+    starts: int,
+    body: str | None,
+    answer: str | None,
+) -> Job:
+    """Return the job of a row, or raise ValueError, TypeError or RecursionError: columns have any type."""
     if not all(map(_is_plain, (job_id, owner, digest, "" if key is None else key))):
         raise ValueError("id, owner, key and digest must be text")
     if kind not in get_args(JobKind) or not isinstance(starts, int):

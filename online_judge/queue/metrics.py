@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from functools import partial
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from adaexplore.core.wire import QueueStatus
 
-_PREFIX = "adaexplore_judge_"
+_NAMESPACE = "adaexplore_judge"
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
 
@@ -16,55 +17,55 @@ class Metrics:
     """Counters, histograms and gauges of one judge; counting is safe from any thread."""
 
     def __init__(self) -> None:
-        """Start at zero."""
         self._registry = CollectorRegistry()
-        self._evaluations = self._counter(
+        counter = partial(Counter, namespace=_NAMESPACE, registry=self._registry)
+        gauge = partial(Gauge, namespace=_NAMESPACE, registry=self._registry)
+        self._evaluations = counter(
             "evaluations", "Finished evaluations of either protocol", ["kind", "status"]
         )
         self._stages = Histogram(
-            f"{_PREFIX}stage_seconds",
+            "stage_seconds",
             "Time per stage of an evaluation, waiting in the queue included",
             ["stage"],
+            namespace=_NAMESPACE,
             buckets=_SECONDS,
             registry=self._registry,
         )
-        self._cache = self._counter(
+        self._cache = counter(
             "cache_lookups",
             "Jobs by what the result cache had: hit, miss, or joined to an identical job on its way",
             ["result"],
         )
-        self._infra = self._counter("infra_errors", "Evaluations that the judge itself failed")
-        self._slot_held = self._counter(
+        self._infra = counter("infra_errors", "Evaluations that the judge itself failed")
+        self._slot_held = counter(
             "slot_held_seconds", "Time in which a device was held exclusively, to time something", ["device"]
         )
-        self._slot_gpu = self._counter(
+        self._slot_gpu = counter(
             "slot_gpu_seconds",
             "Part of it in which the device worked for a candidate or its baseline",
             ["device"],
         )
-        self._flags = self._counter("integrity_flags", "Verdicts that carry a flag", ["flag"])
-        self._drift = self._counter(
+        self._flags = counter("integrity_flags", "Verdicts that carry a flag", ["flag"])
+        self._drift = counter(
             "baseline_drifts",
             "Baselines that were measured again and had changed by more than they may",
             ["device"],
         )
-        self._queued = self._gauge("queue_depth", "Waiting evaluations")
-        self._oldest = self._gauge("queue_oldest_seconds", "Age of the longest waiting")
-        self._running = self._gauge("busy_slots", "Running evaluations")
-        self._jobs = self._gauge("jobs", "Known jobs of protocol v2 by state", ["state"])
-        armed = f"{_PREFIX}armed_players"
-        self._ready = Gauge(armed, "Processes that wait for a candidate", ["device"], registry=self._registry)
+        self._queued = gauge("queue_depth", "Waiting evaluations")
+        self._oldest = gauge("queue_oldest_seconds", "Age of the longest waiting")
+        self._running = gauge("busy_slots", "Running evaluations")
+        self._jobs = gauge("jobs", "Known jobs of protocol v2 by state", ["state"])
+        waiting = "Processes that wait for a candidate"
+        self._ready = Gauge("adaexplore_judge_armed_players", waiting, ["device"], registry=self._registry)
         for result in ("hit", "miss", "joined"):
             self._cache.labels(result)
 
     def evaluated(self, kind: str, status: str) -> None:
-        """Count an evaluation that is over."""
         self._evaluations.labels(kind, status).inc()
         if status == "infra_error":
             self._infra.inc()
 
     def spent(self, stage_seconds: Mapping[str, float]) -> None:
-        """Add the times of one evaluation."""
         for stage, seconds in stage_seconds.items():
             self._stages.labels(stage).observe(seconds)
 
@@ -73,36 +74,21 @@ class Metrics:
         self._cache.labels(result).inc()
 
     def timed(self, device: int, held_s: float, gpu_s: float) -> None:
-        """Add one exclusive use of a device.
-
-        Args:
-            device: the judge's number of it.
-            held_s: for how long it was held.
-            gpu_s: for how long of that it worked for a candidate or its baseline; flushes do not count.
-        """
+        """Add one exclusive use of a device, and its share of work for a candidate or its baseline."""
         self._slot_held.labels(str(device)).inc(held_s)
         self._slot_gpu.labels(str(device)).inc(gpu_s)
 
     def flagged(self, ids: Iterable[str]) -> None:
-        """Count the flags of one verdict."""
         for flag in set(ids):
             self._flags.labels(flag).inc()
 
     def drifted(self, device: int) -> None:
-        """Count a baseline that has changed."""
         self._drift.labels(str(device)).inc()
 
     def show_load(
         self, queue: QueueStatus, oldest_s: float, jobs: Mapping[str, int], ready: Mapping[int, int]
     ) -> None:
-        """Set the gauges.
-
-        Args:
-            queue: load of the devices.
-            oldest_s: age of the evaluation that has waited longest.
-            jobs: known jobs of v2 by state.
-            ready: candidate processes that wait for a candidate, by device.
-        """
+        """Set the gauges; ``jobs`` counts by state, ``ready`` the processes that wait by device."""
         self._queued.set(queue.total_queued)
         self._oldest.set(oldest_s)
         self._running.set(queue.total_processing)
@@ -114,9 +100,3 @@ class Metrics:
     def render(self) -> bytes:
         """Return the text of ``/metrics``."""
         return generate_latest(self._registry)
-
-    def _counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
-        return Counter(f"{_PREFIX}{name}", text, labels, registry=self._registry)
-
-    def _gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
-        return Gauge(f"{_PREFIX}{name}", text, labels, registry=self._registry)

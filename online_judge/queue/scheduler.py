@@ -6,18 +6,20 @@ import asyncio
 import bisect
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import attrgetter
 
-from adaexplore.core.wire import DeviceQueue, JobKind, QueueStatus
-from online_judge.queue.evaluations import Slot
-from online_judge.queue.job import Finding, Job, Request
+from adaexplore.core.wire import DeviceQueue, QueueStatus
+from online_judge.queue.job import Job
+from online_judge.slots.jobs import EvaluationJob, Finding, Slot
 
-Run = Callable[[Slot, JobKind, Request, threading.Event], Finding]
+Run = Callable[[Slot, EvaluationJob, threading.Event], Finding]
 HEAD_START = 50
 """Turns by which one step of priority goes ahead; a job that has waited for longer is not overtaken."""
+_RANK = attrgetter("rank")
 
 
 class QueueFull(Exception):
@@ -25,20 +27,25 @@ class QueueFull(Exception):
 
 
 @dataclass(eq=False)
-class SlotGroup:
-    """Slots that take the same jobs.
+class _Group:
+    """Slots that take the same jobs, and their jobs."""
 
-    Attributes:
-        device_ids: of the slots; empty for those that need no device.
-        slots: how many.
-        capacity: jobs that may wait for them.
-        turn: the latest turn that was served.
-    """
+    slots: list[Slot]
+    capacity: int  # jobs that may wait
+    waiting: list[Job] = field(default_factory=list)  # by rank
+    running: dict[Job, Slot] = field(default_factory=dict)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    turn: int = 0  # the latest that was served
 
-    device_ids: tuple[int, ...]
-    slots: int
-    capacity: int
-    turn: int = 0
+    @property
+    def idle(self) -> int:
+        """Return how many slots have no job; as many of the waiting jobs are about to start."""
+        return len(self.slots) - len(self.running)
+
+    def joined(self) -> Counter[str]:
+        """Count by client the jobs that share the evaluation of an earlier one: they wait, too."""
+        leaders = [*self.waiting, *self.running]
+        return Counter(job.caller.turn for leader in leaders for job in leader.sharers[1:])
 
 
 class Scheduler:
@@ -63,55 +70,51 @@ class Scheduler:
         Args:
             slots: one or more for each device.
             max_queue_size: jobs that may wait per device, and for the compile slots.
-            run: evaluates a request on a slot; blocks.
+            run: does a job on a slot; blocks.
             pinned: whether each job names its device; else any device takes any job.
-            compile_slots: slots for jobs of kind ``compile``.
+            compile_slots: for jobs of kind ``compile``.
         """
         self._max_queue_size = max_queue_size
         self._run = run
-        per_device = Counter(slot.device.id for slot in slots)
-        self._max_concurrent = max(per_device.values(), default=0)
-        device_ids = [(device,) for device in per_device] if pinned else [tuple(per_device)]
-        self._groups = [
-            SlotGroup(ids, sum(per_device[device] for device in ids), max_queue_size * len(ids))
-            for ids in device_ids
-        ]
-        self._compile_group = SlotGroup((), len(compile_slots), max_queue_size)
-        self._group_of_device = {device: group for group in self._groups for device in group.device_ids}
-        self._slots = [(slot, self._group_of_device[slot.device.id]) for slot in slots]
-        self._slots += [(slot, self._compile_group) for slot in compile_slots]
-        self._waiting: list[Job] = []  # by rank
-        self._running: dict[Job, int] = {}  # with the device
+        per_device: defaultdict[int, list[Slot]] = defaultdict(list)
+        for slot in slots:
+            per_device[slot.device.id].append(slot)
+        self._max_concurrent = max(map(len, per_device.values()), default=0)
+        if pinned:
+            self._of_device = {device: _Group(own, max_queue_size) for device, own in per_device.items()}
+        else:
+            everyone = _Group(list(slots), max_queue_size * len(per_device))
+            self._of_device = dict.fromkeys(per_device, everyone)
+        self._groups = list(dict.fromkeys(self._of_device.values()))
+        self._compilers = _Group(list(compile_slots), max_queue_size)
+        self._all = (*self._groups, self._compilers)
         self._identical: dict[Hashable, Job] = {}
-        self._wake = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
-        self._executor = ThreadPoolExecutor(max(len(self._slots), 1), thread_name_prefix="slot")
+        self._executor = ThreadPoolExecutor(max(len(slots) + len(compile_slots), 1), "slot")
 
     def start(self) -> None:
-        """Let the slots take jobs."""
-        self._tasks = [asyncio.create_task(self._serve(slot, group)) for slot, group in self._slots]
+        for group in self._all:
+            self._tasks += [asyncio.create_task(self._serve(slot, group)) for slot in group.slots]
 
     async def close(self) -> None:
         """Stop everything; running jobs are cancelled."""
-        for job in self._waiting:
-            job.cancelled.set()
-        self._waiting.clear()
+        for group in self._all:
+            for job in group.waiting:
+                job.cancelled.set()
+            group.waiting.clear()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.to_thread(self._executor.shutdown)
-        for slot, _ in self._slots:
-            slot.close()
+        for group in self._all:
+            for slot in group.slots:
+                slot.close()
 
     def submit(self, job: Job, *, accepted_before: bool = False) -> None:
         """Queue a job, or let it share the evaluation of an identical one; the higher priority holds.
 
-        Args:
-            job: what to evaluate.
-            accepted_before: take it even if the queue is full.
-
-        Raises:
-            QueueFull: no slot is free and as many wait as may, in all or of this client.
+        Raises QueueFull, but not for one that was accepted before, if no slot is free and as many wait as
+        may, in all or of this client.
         """
         group = self._group(job)
         if not accepted_before:
@@ -122,26 +125,24 @@ class Scheduler:
             job.leader = leader
             leader.sharers.append(job)
             rank = leader.turn - HEAD_START * job.priority
-            if rank < leader.rank and leader in self._waiting:
-                self._waiting.remove(leader)
+            if rank < leader.rank and leader in group.waiting:
+                group.waiting.remove(leader)
                 leader.rank = rank
-                bisect.insort(self._waiting, leader, key=_rank)
+                bisect.insort(group.waiting, leader, key=_RANK)
             return
         if identity is not None:
             self._identical[identity] = job
         job.sharers = [job]
-        job.turn = self._next_turn(group, job)
+        whose = (job.caller.turn, job.priority)
+        own = (each.turn for each in group.waiting if (_client(each), each.priority) == whose)
+        job.turn = max(own, default=group.turn) + 1
         job.rank = job.turn - HEAD_START * job.priority
-        bisect.insort(self._waiting, job, key=_rank)
-        self._wake.set()
+        bisect.insort(group.waiting, job, key=_RANK)
+        group.wake.set()
 
     def withdraw(self, job: Job) -> bool:
-        """Take a job back; the last job of an evaluation cancels it.
-
-        Returns:
-            Whether the evaluation was cancelled and still runs, until the leader's ``ended``.
-        """
-        leader = job.leader
+        """Take a job back; the last one of an evaluation cancels it. Return whether that still runs then."""
+        leader, group = job.leader, self._group(job)
         if job not in leader.sharers or leader.ended.is_set():
             return False
         leader.sharers.remove(job)
@@ -149,36 +150,35 @@ class Scheduler:
             return False
         leader.cancelled.set()
         self._forget_identity(leader)
-        if leader in self._waiting:
-            self._waiting.remove(leader)
+        if leader in group.waiting:
+            group.waiting.remove(leader)
             leader.started.set()
-        return leader in self._running
+        return leader in group.running
 
     def position(self, job: Job) -> int:
         """Return how many jobs wait in front of a job; 0 when it runs or is about to."""
         group = self._group(job)
-        waiting = self._waiting_for(group)
-        if job.leader not in waiting:
+        if job.leader not in group.waiting:
             return 0
-        return max(waiting.index(job.leader) - self._idle(group), 0)
+        return max(group.waiting.index(job.leader) - group.idle, 0)
 
     def oldest_s(self) -> float:
         """Return the age of the job that has waited longest for a device; 0 if none waits."""
-        waiting = (job.created for job in self._waiting if self._group(job) is not self._compile_group)
+        waiting = (job.created for group in self._groups for job in group.waiting)
         return max((time.monotonic() - created for created in waiting), default=0.0)
 
     def status(self) -> QueueStatus:
         """Return the load of the devices; jobs that any device may take are spread evenly over them."""
         per_device: dict[str, DeviceQueue] = {}
         for group in self._groups:
-            busy = Counter(self._running[job] for job in self._running_on(group))
-            present, idle = len(self._waiting_for(group)), self._idle(group)
-            waiting = max(present - idle, 0) + self._joined(group).total()
-            starting = min(present, idle)
-            share, rest = divmod(waiting, len(group.device_ids) or 1)
-            for position, device in enumerate(group.device_ids):
-                free = group.slots // len(group.device_ids) - busy[device]
-                soon = min(free, starting)
+            slots = Counter(slot.device.id for slot in group.slots)
+            busy = Counter(slot.device.id for slot in group.running.values())
+            present = len(group.waiting)
+            waiting = max(present - group.idle, 0) + group.joined().total()
+            starting = min(present, group.idle)
+            share, rest = divmod(waiting, len(slots))
+            for position, device in enumerate(slots):
+                soon = min(slots[device] - busy[device], starting)
                 starting -= soon
                 per_device[str(device)] = DeviceQueue(
                     queued=share + (position < rest),
@@ -193,63 +193,41 @@ class Scheduler:
             max_queue_size=self._max_queue_size,
         )
 
-    def _group(self, job: Job) -> SlotGroup:
+    def _group(self, job: Job) -> _Group:
         if job.kind == "compile":
-            return self._compile_group
-        return self._group_of_device[job.device] if job.device in self._group_of_device else self._groups[0]
+            return self._compilers
+        return self._groups[0] if job.device is None else self._of_device.get(job.device, self._groups[0])
 
-    def _waiting_for(self, group: SlotGroup) -> list[Job]:
-        return [job for job in self._waiting if self._group(job) is group]
-
-    def _running_on(self, group: SlotGroup) -> list[Job]:
-        return [job for job in self._running if self._group(job) is group]
-
-    def _idle(self, group: SlotGroup) -> int:
-        """Return how many slots have no job; as many of the waiting jobs are about to start."""
-        return group.slots - len(self._running_on(group))
-
-    def _joined(self, group: SlotGroup) -> Counter[str]:
-        """Count by client the jobs that share the evaluation of an earlier one: they wait, too."""
-        leaders = self._waiting_for(group) + self._running_on(group)
-        return Counter(job.caller.turn for leader in leaders for job in leader.sharers[1:])
-
-    def _require_space(self, group: SlotGroup, job: Job) -> None:
-        waiting, joined, idle = self._waiting_for(group), self._joined(group), self._idle(group)
-        if len(waiting) + joined.total() >= group.capacity + idle:
+    def _require_space(self, group: _Group, job: Job) -> None:
+        joined, idle = group.joined(), group.idle
+        if len(group.waiting) + joined.total() >= group.capacity + idle:
             raise QueueFull(f"Queue is full. Max queue size: {self._max_queue_size}")
         client, most = job.caller.turn, job.caller.max_queued
-        own = sum(_client(each) == client for each in waiting)
+        own = sum(_client(each) == client for each in group.waiting)
         if most is not None and max(own - idle, 0) + joined[client] >= most:
             raise QueueFull(f"Client {client} has {most} waiting jobs, as many as it may have")
-
-    def _next_turn(self, group: SlotGroup, job: Job) -> int:
-        whose = (job.caller.turn, job.priority)
-        own = (each.turn for each in self._waiting_for(group) if (_client(each), each.priority) == whose)
-        return max(own, default=group.turn) + 1
 
     def _forget_identity(self, job: Job) -> None:
         self._identical = {key: leader for key, leader in self._identical.items() if leader is not job}
 
-    async def _next(self, group: SlotGroup) -> Job:
-        while not (waiting := self._waiting_for(group)):
-            self._wake.clear()
-            await self._wake.wait()
-        job = waiting[0]
-        self._waiting.remove(job)
+    async def _next(self, group: _Group) -> Job:
+        while not group.waiting:
+            group.wake.clear()
+            await group.wake.wait()
+        job = group.waiting.pop(0)
         group.turn = max(group.turn, job.turn)
         return job
 
-    async def _serve(self, slot: Slot, group: SlotGroup) -> None:
+    async def _serve(self, slot: Slot, group: _Group) -> None:
         loop = asyncio.get_running_loop()
         while True:
             job = await self._next(group)
             assert job.request is not None
-            self._running[job] = slot.device.id
+            group.running[job] = slot
             job.started_at = time.monotonic()
             job.started.set()
-            running = loop.run_in_executor(
-                self._executor, self._run, slot, job.kind, job.request, job.cancelled
-            )
+            asked = EvaluationJob(job.kind, job.request)
+            running = loop.run_in_executor(self._executor, self._run, slot, asked, job.cancelled)
             try:
                 job.outcome = await asyncio.shield(running)
             except asyncio.CancelledError:
@@ -260,14 +238,10 @@ class Scheduler:
             except Exception as error:  # noqa: BLE001 - whoever awaits the job gets it
                 job.outcome = error
             finally:
-                del self._running[job]
+                del group.running[job]
                 self._forget_identity(job)
                 job.request = None
                 job.ended.set()
-
-
-def _rank(job: Job) -> int:
-    return job.rank
 
 
 def _client(leader: Job) -> str:

@@ -7,33 +7,25 @@ import contextlib
 import fcntl
 import os
 import sqlite3
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal
 
 from adaexplore.core.errors import ConfigError
 from online_judge.common import printable
 
-T = TypeVar("T")
+Statement = tuple[str, *tuple[object, ...]]
+"""A statement in SQL and its values."""
 
 _LAYOUT = 2
 _BUSY_S = 1.0
 _MAX_REASON = 300
 _JOBS = """
 CREATE TABLE jobs (
-    number INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,
-    owner TEXT NOT NULL DEFAULT '',
-    idempotency_key TEXT,
-    digest TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    accepted REAL NOT NULL,
-    starts INTEGER NOT NULL DEFAULT 0,
-    body TEXT,
-    answer TEXT,
-    UNIQUE (owner, idempotency_key)
+    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL DEFAULT '', idempotency_key TEXT,
+    digest TEXT NOT NULL, kind TEXT NOT NULL, accepted REAL NOT NULL, starts INTEGER NOT NULL DEFAULT 0,
+    body TEXT, answer TEXT, UNIQUE (owner, idempotency_key)
 );
 CREATE INDEX unfinished ON jobs (number) WHERE answer IS NULL;
 """
@@ -43,38 +35,35 @@ CREATE TABLE results (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, verd
 _CARE = """
 CREATE TABLE probe (number INTEGER PRIMARY KEY, content BLOB);
 CREATE TABLE quarantine (
-    number INTEGER PRIMARY KEY,
-    origin TEXT NOT NULL,
-    reason TEXT NOT NULL,
+    number INTEGER PRIMARY KEY, origin TEXT NOT NULL, reason TEXT NOT NULL,
     id, owner, idempotency_key, digest, kind, accepted, starts, body, answer
 );
 """
-_COLUMNS = "id, idempotency_key, digest, kind, accepted, starts, body, answer"
+COLUMNS = "id, idempotency_key, digest, kind, accepted, starts, body, answer"
 _SCRIPTS = {
     0: f"{_JOBS} {_RESULTS} {_CARE}",
     1: f"ALTER TABLE jobs RENAME TO jobs_1; DROP INDEX unfinished; {_JOBS} {_CARE} "
-    f"INSERT INTO jobs (number, {_COLUMNS}) SELECT number, {_COLUMNS} FROM jobs_1; DROP TABLE jobs_1;",
+    f"INSERT INTO jobs (number, {COLUMNS}) SELECT number, {COLUMNS} FROM jobs_1; DROP TABLE jobs_1;",
 }
-"""What makes a file of the present layout from an empty one, or from one of an older layout."""
+"""Make a file of the present layout from an empty one, or from one of an older layout."""
 _QUARANTINE = {
-    "jobs": f"INSERT INTO quarantine (origin, reason, owner, {_COLUMNS}) "
-    f"SELECT 'jobs', ?, owner, {_COLUMNS} FROM jobs WHERE number = ?",
+    "jobs": f"INSERT INTO quarantine (origin, reason, owner, {COLUMNS}) "
+    f"SELECT 'jobs', ?, owner, {COLUMNS} FROM jobs WHERE number = ?",
     "results": "INSERT INTO quarantine (origin, reason, id, answer) "
     "SELECT 'results', ?, key, verdict FROM results WHERE number = ?",
 }
 
 
 class Store:
-    """Runs functions of the connection one after the other; what one has returned is on disk.
+    """Executes transactions one after the other; their changes outlive a kill of the judge.
 
-    That holds when the judge is killed; after a power failure the last moments may be missing.
+    After a power failure the last moments may be missing.
     """
 
     def __init__(self, path: Path | None) -> None:
         """Open or make the file; None keeps everything in memory.
 
-        Raises:
-            ConfigError: it cannot be opened, another judge has it, or it is none of ours.
+        Raises ConfigError if it cannot be opened, another judge has it, or it has another layout.
         """
         self._lock = -1
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="store")
@@ -91,18 +80,23 @@ class Store:
             self._release()
             raise
 
-    async def do(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run ``work`` as one transaction.
+    async def execute(self, *statements: Statement) -> list[tuple[Any, ...]]:
+        """Execute one transaction, all or nothing of it; return the rows of its last statement."""
 
-        Raises:
-            sqlite3.Error: it failed and nothing of it is kept.
-        """
-
-        def transact() -> T:
+        def transact() -> list[tuple[Any, ...]]:
             with self._connection:
-                return work(self._connection)
+                return [self._connection.execute(text, values).fetchall() for text, *values in statements][-1]
 
         return await asyncio.get_running_loop().run_in_executor(self._executor, transact)
+
+    async def quarantine(
+        self, table: Literal["jobs", "results"], number: int, error: Exception, *then: Statement
+    ) -> str:
+        """Move a row that cannot be read to the table ``quarantine``, for a person; return the reason."""
+        reason = printable.text(" ".join(f"{type(error).__name__}: {error}".split())[:_MAX_REASON])
+        delete = (f"DELETE FROM {table} WHERE number = ?", number)
+        await self.execute((_QUARANTINE[table], reason, number), delete, *then)
+        return reason
 
     def close(self) -> None:
         """Finish what is under way and close the file."""
@@ -114,16 +108,6 @@ class Store:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
-
-
-def quarantine(
-    connection: sqlite3.Connection, table: Literal["jobs", "results"], number: int, error: Exception
-) -> str:
-    """Move a row that cannot be read to the table ``quarantine``, for a person; return the reason."""
-    reason = printable.text(" ".join(f"{type(error).__name__}: {error}".split())[:_MAX_REASON])
-    connection.execute(_QUARANTINE[table], (reason, number))
-    connection.execute(f"DELETE FROM {table} WHERE number = ?", (number,))
-    return reason
 
 
 def _claim(path: Path) -> int:

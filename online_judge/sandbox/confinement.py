@@ -11,7 +11,7 @@ import os
 import resource
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from online_judge.sandbox import landlock, linux, mounts, seccomp
 from online_judge.sandbox.cgroups import Group
@@ -19,39 +19,18 @@ from online_judge.sandbox.cgroups import Group
 _FIRST_UID: Final = 0x60000000
 
 
-@dataclass(frozen=True)
-class Layers:
-    """Which layers are tried; none depends on another."""
-
-    network: bool = True
-    pids: bool = True
-    ipc: bool = True
-    mounts: bool = True
-    uid: bool = True
-    landlock: bool = True
-    cgroup: bool = True
-    seccomp: bool = True
+Layer = Literal["network", "pids", "ipc", "mounts", "uid", "landlock", "cgroup", "seccomp"]
+"""None depends on another."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a process may use.
-
-    Attributes:
-        memory_bytes: of all its processes together, its folder included.
-        processes: at a time, threads included.
-        file_bytes: of one file.
-        disk_bytes: of its folder.
-        open_files: descriptors of one process.
-        address_bytes: address space of one process beyond what it has at its start; None: unlimited.
-    """
-
-    memory_bytes: int
-    processes: int = 1024
-    file_bytes: int = 2**30
-    disk_bytes: int = 2 * 2**30
-    open_files: int = 4096
-    address_bytes: int | None = None
+    memory_bytes: int  # of all its processes together, its folder included
+    processes: int = 1024  # at a time, threads included
+    file_bytes: int = 2**30  # of one file
+    disk_bytes: int = 2 * 2**30  # of its folder
+    open_files: int = 4096  # descriptors of one process
+    address_bytes: int | None = None  # address space of a process beyond what it has at its start
 
 
 CPU_LIMITS: Final = Limits(memory_bytes=10 * 2**30, address_bytes=8 * 2**30)
@@ -63,41 +42,25 @@ class Wanted:
     """The sandbox of a process, as it would be on a machine that permits everything."""
 
     view: mounts.FileView
-    layers: Layers
     limits: Limits
+    without: frozenset[Layer] = frozenset()  # layers that are not even tried
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a supervisor prepared for its process.
-
-    Attributes:
-        wanted: what was asked for.
-        group: its control group, as far as there is one.
-        uid: the user that it becomes; None: it stays the judge's.
-        user_namespace: whether it is in a user namespace.
-        own_pids: whether children of this process are in a process namespace of their own.
-    """
-
-    wanted: Wanted
+    wanted: Wanted  # what was asked for
     group: Group | None
-    uid: int | None
+    uid: int | None  # the user that it becomes; None: it stays the judge's
     user_namespace: bool
-    own_pids: bool
+    own_pids: bool  # whether children of this process are in a process namespace of their own
 
 
 @dataclass(frozen=True)
 class Entered:
-    """What a process knows of its own sandbox.
+    """What a process knows of its own sandbox."""
 
-    Attributes:
-        landlocked: the kernel took its Landlock rules.
-        alone: no other process of its user sees it; else it is to be closed to inspection once its
-            supervisor has read back what is in force.
-    """
-
-    landlocked: bool
-    alone: bool
+    landlocked: bool  # the kernel took its Landlock rules
+    alone: bool  # no other process of its user sees it; else forbid inspection once it is read back
 
 
 def prepare(wanted: Wanted) -> Plan:
@@ -105,44 +68,40 @@ def prepare(wanted: Wanted) -> Plan:
 
     Without privileges all layers are inside a user namespace, where that is permitted.
     """
-    layers, limits = wanted.layers, wanted.limits
-    group = Group(os.getpid(), limits.memory_bytes, limits.processes) if layers.cgroup else None
-    uid = _own_uid() if layers.uid else None
-    pids = linux.NEW_PIDS if layers.pids else 0
-    user_namespace = False
-    own_pids = layers.pids
+    limits, without = wanted.limits, wanted.without
+    group = None if "cgroup" in without else Group(os.getpid(), limits.memory_bytes, limits.processes)
+    pids = 0 if "pids" in without else linux.NEW_PIDS
     try:
         linux.unshare(pids or linux.NEW_HOSTNAME)
     except OSError:
-        uid = None
-        own_pids = False
-        with contextlib.suppress(OSError):
+        try:
             _enter_user_namespace(pids)
-            user_namespace = True
-            own_pids = layers.pids
-    return Plan(wanted, group, uid, user_namespace, own_pids)
+        except OSError:
+            return Plan(wanted, group, None, user_namespace=False, own_pids=False)
+        return Plan(wanted, group, None, user_namespace=True, own_pids=bool(pids))
+    uid = None if "uid" in without else _own_uid()
+    return Plan(wanted, group, uid, user_namespace=False, own_pids=bool(pids))
 
 
 def enter(plan: Plan) -> Entered:
     """Put this process into its layers, and give up all privileges."""
-    layers = plan.wanted.layers
-    for wanted, flag in ((layers.network, linux.NEW_NETWORK), (layers.ipc, linux.NEW_IPC)):
-        if wanted:
+    without = plan.wanted.without
+    for layer, flag in (("network", linux.NEW_NETWORK), ("ipc", linux.NEW_IPC)):
+        if layer not in without:
             with contextlib.suppress(OSError):
                 linux.unshare(flag)
-    moved = layers.mounts and _move_in(plan)
+    moved = "mounts" not in without and _move_in(plan)
     if moved and plan.uid is not None:
         os.setgroups([])
         os.setresgid(plan.uid, plan.uid, plan.uid)
         os.setresuid(plan.uid, plan.uid, plan.uid)
-    linux.drop_capabilities()
-    linux.forbid_new_privileges()
+    linux.drop_privileges()
     linux.forbid_inspection(forbid=False)
     _limit(plan.wanted.limits, alone=plan.user_namespace or os.getuid() == plan.uid)
-    landlocked = layers.landlock and _lock(plan.wanted.view, moved=moved)
+    landlocked = "landlock" not in without and _lock(plan.wanted.view, moved=moved)
     with contextlib.suppress(OSError):
         linux.join_new_keyring()
-    if layers.seccomp:  # last: it refuses what the steps before need
+    if "seccomp" not in without:  # last: it refuses what the steps before need
         with contextlib.suppress(OSError):
             seccomp.install()
     return Entered(landlocked=landlocked, alone=moved or os.getuid() == plan.uid)
@@ -150,24 +109,22 @@ def enter(plan: Plan) -> Entered:
 
 def _move_in(plan: Plan) -> bool:
     uid, gid = (os.getuid(), os.getgid()) if plan.uid is None else (plan.uid, plan.uid)
-    try:
+    with contextlib.suppress(OSError):
         linux.unshare(linux.NEW_MOUNTS)
         mounts.move_in(plan.wanted.view, uid, gid, plan.wanted.limits.disk_bytes)
-    except OSError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _lock(view: mounts.FileView, *, moved: bool) -> bool:
     writable = (view.folder, *view.writable, *view.devices, "/proc")
-    try:
+    with contextlib.suppress(OSError):
         if moved:
             landlock.restrict(("/",), (*writable, mounts.TEMPORARY, mounts.SHARED_MEMORY))
         else:
             landlock.restrict((*view.visible, "/etc/passwd", "/etc/group"), writable)
-    except OSError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _limit(limits: Limits, *, alone: bool) -> None:
@@ -181,7 +138,7 @@ def _limit(limits: Limits, *, alone: bool) -> None:
 
 
 def _own_uid() -> int | None:
-    """A user id that nobody else has while this process lives; None without the right to change it."""
+    """Return a user id that nobody else has while this process lives; None without the right to change it."""
     if os.getuid() != 0:
         return None
     with contextlib.suppress(OSError, ValueError):

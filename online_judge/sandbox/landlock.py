@@ -18,38 +18,28 @@ _TRUNCATE, _IOCTL = 1 << 14, 1 << 15
 _READ = _EXECUTE | _READ_FILE | _READ_DIR
 _ON_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL
 _KNOWN_SINCE = ((1, (1 << 13) - 1), (2, 1 << 13), (3, _TRUNCATE), (5, _IOCTL))
-_TCP = 0b11
-_TCP_SINCE = 4
-_SIGNALS_AND_SOCKETS = 0b11
-_SCOPES_SINCE = 6
+_TCP, TCP_SINCE = 0b11, 4
+_SIGNALS_AND_SOCKETS, _SCOPES_SINCE = 0b11, 6
 
 
 def version() -> int:
-    """The kernel's Landlock version; 0 where there is none."""
+    """Return the kernel's Landlock version; 0 where there is none."""
     try:
         return linux.call("syscall", _CREATE_RULESET, None, 0, _VERSION_QUESTION)
     except OSError:
         return 0
 
 
-def refuses_tcp(known: int) -> bool:
-    """Whether Landlock of version ``known`` keeps a process from TCP."""
-    return known >= _TCP_SINCE
-
-
 def restrict(readable: Iterable[str], writable: Iterable[str]) -> None:
     """Leave this process these paths and what is below them, no TCP, no signals to processes outside.
 
-    Needs :func:`online_judge.sandbox.linux.forbid_new_privileges` first. Skips paths that do not exist.
-
-    Raises:
-        OSError: the kernel has no Landlock.
+    Skips paths that do not exist; raises OSError without Landlock. Needs
+    :func:`online_judge.sandbox.linux.drop_privileges` first.
     """
     known = version()
     handled = sum(rights for since, rights in _KNOWN_SINCE if known >= since)
-    tcp = _TCP if known >= _TCP_SINCE else 0
     scopes = _SIGNALS_AND_SOCKETS if known >= _SCOPES_SINCE else 0
-    attributes = struct.pack("QQQ", handled, tcp, scopes)
+    attributes = struct.pack("QQQ", handled, _TCP if known >= TCP_SINCE else 0, scopes)
     ruleset = linux.call("syscall", _CREATE_RULESET, attributes, len(attributes), 0)
     try:
         for path in readable:

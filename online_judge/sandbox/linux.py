@@ -37,11 +37,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def call(name: str, *arguments: object) -> int:
-    """Call a function of the C library.
-
-    Raises:
-        OSError: it gave a negative number.
-    """
+    """Call a function of the C library; raises OSError where it returns a negative number."""
     result = int(getattr(_libc, name)(*arguments))
     if result < 0:
         code = ctypes.get_errno()
@@ -50,11 +46,7 @@ def call(name: str, *arguments: object) -> int:
 
 
 def machine() -> str:
-    """Return this machine's architecture.
-
-    Raises:
-        OSError: its numbers of system calls are not known here.
-    """
+    """Return this machine's architecture; raises OSError where its system call numbers are not known here."""
     name = os.uname().machine
     if name not in MACHINES:
         raise OSError(errno.ENOSYS, f"no system call numbers for {name}")
@@ -62,11 +54,7 @@ def machine() -> str:
 
 
 def number(numbers: tuple[int, int]) -> int:
-    """Return the one of ``numbers`` that is this machine's.
-
-    Raises:
-        OSError: as :func:`machine`.
-    """
+    """Return this machine's one of ``numbers``; raises as :func:`machine`."""
     return numbers[MACHINES.index(machine())]
 
 
@@ -80,40 +68,34 @@ def set_process_name(name: str) -> None:
 
 
 def process_name(pid: int) -> str:
-    """What a process is named; empty if there is none."""
+    """Return the name of a process; empty if there is none."""
     try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
+        return Path(f"/proc/{pid}/comm").read_text("utf-8", "replace").strip()
     except OSError:
         return ""
 
 
 def is_running(pid: int) -> bool:
-    """Whether a process is there and no zombie."""
-    return _state(pid) not in ("", "Z", "X")
+    """Return whether a process is there and no zombie."""
+    return _state_and_parent(pid)[0] not in ("", "Z", "X")
 
 
 def is_stopped(pid: int) -> bool:
-    """Return whether a process is stopped by a signal."""
-    return _state(pid) == "T"
+    return _state_and_parent(pid)[0] == "T"
 
 
-def _state(pid: int) -> str:
-    """Return the letter that the kernel shows for a process; empty where there is none."""
+def _state_and_parent(pid: int) -> tuple[str, int]:
+    """Return the letter that the kernel shows for a process, empty where it is gone, and its parent."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
+        state, parent = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:2]
+    except (OSError, ValueError):
+        return "", 0
+    return state.decode(), int(parent)
 
 
 def become_subreaper() -> None:
     """Adopt orphaned descendants, those that called setsid included."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
-
-
-def forbid_new_privileges() -> None:
-    """Let no exec below this process gain privileges."""
-    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def forbid_inspection(*, forbid: bool = True) -> None:
@@ -125,39 +107,28 @@ def forbid_inspection(*, forbid: bool = True) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Leave the shared namespaces that ``flags`` (``NEW_...``) name for new ones.
-
-    Raises:
-        OSError: this process may not.
-    """
+    """Leave the shared namespaces that ``flags`` (``NEW_...``) name for new ones; raises OSError."""
     call("unshare", flags)
 
 
 def join_new_keyring() -> None:
-    """Leave the session's keyring for a new, empty one.
-
-    Raises:
-        OSError: the kernel has no keyrings, or a container forbids them.
-    """
+    """Leave the session's keyring for a new, empty one; raises OSError where that is not possible."""
     call("syscall", number(KEYCTL), _JOIN_SESSION_KEYRING, None)
 
 
 def run_first(pid: int = 0) -> None:
-    """Let a process, by default this one, run before all ordinary ones where that is permitted.
-
-    Its forks are ordinary processes.
-    """
+    """Let a process but not its forks run before all ordinary ones where that is permitted."""
     with contextlib.suppress(OSError):
         os.sched_setscheduler(pid, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(1))
 
 
-def drop_capabilities() -> None:
-    """Give up all privileges, for good together with :func:`forbid_new_privileges`."""
+def drop_privileges() -> None:
+    """Give up all privileges, and let no exec below this process gain any."""
     with contextlib.suppress(OSError):  # no right to, or past the last one
         for number in range(64):
             _prctl(_PR_CAPBSET_DROP, number)
-    header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
-    call("capset", header, (ctypes.c_uint32 * 6)())
+    call("capset", (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)())
+    _prctl(_PR_SET_NO_NEW_PRIVS, 1)
 
 
 def die_with_parent(signum: signal.Signals, parent: int) -> None:
@@ -171,27 +142,17 @@ def die_with_parent(signum: signal.Signals, parent: int) -> None:
 
 
 def process_tree() -> dict[int, list[int]]:
-    """Children of every process, by process id (zombies included)."""
+    """Return the children of every process, zombies included."""
     tree: dict[int, list[int]] = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            with open(f"/proc/{entry}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-        except OSError:
-            continue
-        tree.setdefault(int(fields[1]), []).append(int(entry))
+    for pid in [int(entry) for entry in os.listdir("/proc") if entry.isdigit()]:
+        state, parent = _state_and_parent(pid)
+        if state:
+            tree.setdefault(parent, []).append(pid)
     return tree
 
 
-def descendants(root: int) -> list[int]:
-    """Process ids below ``root``, parents before children."""
-    return below([root])
-
-
-def below(roots: Collection[int]) -> list[int]:
-    """Process ids below any of ``roots``, which are left out; parents before children."""
+def descendants(*roots: int) -> list[int]:
+    """Return the process ids below ``roots``, which are left out; parents before children."""
     tree = process_tree()
     found = [pid for root in roots for pid in tree.get(root, ())]
     for pid in found:
@@ -202,14 +163,13 @@ def below(roots: Collection[int]) -> list[int]:
 def stop_below(roots: Collection[int]) -> set[int]:
     """Stop everything below ``roots``, what is forked meanwhile included; gives what was stopped."""
     stopped: set[int] = set()
-    while roots and (fresh := [pid for pid in below(roots) if pid not in stopped]):
+    while roots and (fresh := [pid for pid in descendants(*roots) if pid not in stopped]):
         _signal_all(fresh, signal.SIGSTOP)
         stopped.update(fresh)
     return stopped
 
 
 def go_on(pids: Collection[int]) -> None:
-    """Undo :func:`stop_below`."""
     _signal_all(pids, signal.SIGCONT)
 
 
@@ -223,7 +183,7 @@ def children(pid: int) -> list[int]:
 
 @contextlib.contextmanager
 def stopped_below(root: int) -> Iterator[None]:
-    """Within the block all processes below ``root`` are stopped."""
+    """Stop all processes below ``root`` within the block."""
     stopped = stop_below([root])
     try:
         yield
@@ -234,12 +194,10 @@ def stopped_below(root: int) -> Iterator[None]:
 def kill_descendants() -> None:
     """Kill everything below this subreaper and return when nothing is left.
 
-    All are stopped before any is killed, so that none ca fork out of the way.
+    All are stopped before any is killed, so that none can fork out of the way.
     """
-    me = os.getpid()
     while True:
-        stopped = stop_below([me])
-        _signal_all(stopped, signal.SIGKILL)
+        _signal_all(stop_below([os.getpid()]), signal.SIGKILL)
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -249,7 +207,7 @@ def kill_descendants() -> None:
 
 
 def reap_children() -> None:
-    """Wait until this process has no child; right where the kernel kills them, with their namespace."""
+    """Wait until this process has no child; for where the kernel kills them with their namespace."""
     with contextlib.suppress(ChildProcessError):
         while True:
             os.waitpid(-1, 0)
@@ -263,17 +221,14 @@ def _signal_all(pids: Collection[int], signum: signal.Signals) -> None:
 
 def close_descriptors(keep: Collection[int]) -> None:
     """Close every descriptor above stderr but ``keep``."""
-    for entry in os.listdir("/proc/self/fd"):
-        fd = int(entry)
+    for fd in map(int, os.listdir("/proc/self/fd")):
         if fd > 2 and fd not in keep:
             with contextlib.suppress(OSError):
                 os.close(fd)
 
 
 def address_space_bytes() -> int:
-    """Virtual memory of this process."""
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[0]) * resource.getpagesize()
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def limit(kind: int, value: int) -> None:

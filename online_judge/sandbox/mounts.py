@@ -9,10 +9,11 @@ import glob
 import os
 import re
 import shutil
+import socket
 import struct
 import sys
 import sysconfig
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,53 +32,31 @@ _CLONE, _RECURSIVE, _EMPTY_PATH, _FROM_DESCRIPTOR = 1, 0x8000, 0x1000, 4
 _ATTRIBUTE_RDONLY, _ATTRIBUTE_IDMAP = 1, 0x00100000
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/sys")
-_SETTINGS = (
-    "/etc/ld.so.cache",
-    "/etc/ld.so.conf",
-    "/etc/ld.so.conf.d",
-    "/etc/alternatives",
-    "/etc/localtime",
-    "/etc/nsswitch.conf",
-    "/etc/nvidia",
-)
+_LINKER = ("/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives")
+_SETTINGS = (*_LINKER, "/etc/localtime", "/etc/nsswitch.conf", "/etc/nvidia")
 _NODES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _KEY_LISTS = ("/proc/keys", "/proc/key-users")
 _GPU_NODES = "/dev/nvidia*"
-_LINKS = {
-    "/dev/fd": "/proc/self/fd",
-    "/dev/stdin": "/proc/self/fd/0",
-    "/dev/stdout": "/proc/self/fd/1",
-    "/dev/stderr": "/proc/self/fd/2",
-}
-_FOLDER_VARIABLES = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
+_LINKS = {"/dev/fd": "", "/dev/stdin": "/0", "/dev/stdout": "/1", "/dev/stderr": "/2"}  # in /proc/self/fd
 _ESCAPED = re.compile(r"\\(0[0-7]{2}|1[0-7]{2})")
 _COMPILERS = ("gcc", "cc", "clang", "g++")
-_FILE_VARIABLES = ("TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "CC", "CXX")
+_TOOLS = ("TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "CC", "CXX")
+_PATH_VARIABLES = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", *_TOOLS)
 
 
 @dataclass(frozen=True)
 class FileView:
-    """What of the file system a process sees.
+    """What of the file system a process sees."""
 
-    Attributes:
-        folder: its own, empty folder; the path stays what it is outside.
-        visible: what else it can read, in the system's own places.
-        hidden: what it cannot see although it lies below something visible.
-        devices: device nodes.
-        writable: folders of the machine in which it can write as well.
-    """
-
-    folder: str
-    visible: tuple[str, ...]
-    hidden: tuple[str, ...]
-    devices: tuple[str, ...]
-    writable: tuple[str, ...] = ()
+    folder: str  # its own, empty folder; the path stays what it is outside
+    visible: tuple[str, ...]  # what else it can read, in the system's own places
+    hidden: tuple[str, ...]  # what it cannot see although it lies below something visible
+    devices: tuple[str, ...]  # device nodes
+    writable: tuple[str, ...] = ()  # folders of the machine in which it can write as well
 
 
-def view(
-    folder: str, *, cuda: bool, environment: Mapping[str, str], build_dir: str | None = None
-) -> FileView:
-    """What a process sees: the system, this Python and its packages; nothing of this repository.
+def view(folder: str, *, cuda: bool, build_dir: str | None = None) -> FileView:
+    """Show the system, this Python and its packages; nothing of this repository.
 
     ``build_dir`` is a real path: a symbolic link in it is an error when it is mounted.
     """
@@ -85,55 +64,50 @@ def view(
     secret = (home,) if is_installed() else (home, REPOSITORY)
     python = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
     paths = [*python, *sys.path]
-    for name in _FOLDER_VARIABLES:
-        paths += environment.get(name, "").split(os.pathsep)
-    paths += [environment.get(name, "") for name in _FILE_VARIABLES]
-    paths += _toolchains(environment)
+    for name in _PATH_VARIABLES:
+        paths += os.environ.get(name, "").split(os.pathsep)
+    paths += _toolchains()
     wanted = [os.path.abspath(path) for path in paths if os.path.isabs(path)]
     visible = [path for path in wanted if not any(is_within(inner, path) for inner in (*secret, REPOSITORY))]
     if is_installed():
         visible.append(sysconfig.get_path("purelib"))
-    writable: tuple[str, ...] = ()
+    writable = []
     if build_dir and not any(is_within(inner, build_dir) for inner in (*secret, *python, *_SYSTEM)):
-        writable = (build_dir,)
-    return FileView(
-        folder=folder,
-        visible=(*_SYSTEM, *_SETTINGS, *dict.fromkeys(visible)),
-        hidden=tuple(secret),
-        devices=(*_NODES, *(sorted(glob.glob(_GPU_NODES)) if cuda else ())),
-        writable=writable,
-    )
+        writable = [build_dir]
+    gpus = sorted(glob.glob(_GPU_NODES)) if cuda else []
+    shown = (*_SYSTEM, *_SETTINGS, *dict.fromkeys(visible))
+    return FileView(folder, shown, secret, (*_NODES, *gpus), tuple(writable))
 
 
-def _toolchains(environment: Mapping[str, str]) -> list[str]:
+def _toolchains() -> list[str]:
     """Folders that compilers belong to, such as /opt/gcc for /opt/gcc/bin/gcc, which Triton calls by name."""
-    named = [environment.get("CC"), environment.get("CXX"), *_COMPILERS]
-    found = [shutil.which(name, path=environment.get("PATH")) for name in named if name]
+    named = [os.environ.get("CC"), os.environ.get("CXX"), *_COMPILERS]
+    found = [shutil.which(name) for name in named if name]
     folders = [Path(each).parent for path in found if path for each in (path, os.path.realpath(path))]
     return [str(folder.parent) for folder in folders if folder.name == "bin" and len(folder.parts) > 2]
 
 
 @functools.cache
 def is_installed() -> bool:
-    """Whether this code lies among other packages, so that its folder cannot be hidden."""
+    """Return whether this code lies among other packages, so that its folder cannot be hidden."""
     return os.path.realpath(sysconfig.get_path("purelib")) == REPOSITORY
 
 
 def move_in(view: FileView, uid: int, gid: int, disk_bytes: int) -> None:
-    """Make ``room`` this process's whole file system; it has a mount namespace of its own already.
+    """Make ``view`` this process's whole file system; it has a mount namespace of its own already.
 
-    Files in its folder are copied over. Until the last step everything happens beside the old file
-    system, which a failure leaves in place.
-
-    Raises:
-        OSError: some of it could not be mounted.
+    Copies the files in its folder. Until the last step everything happens beside the old file system, which
+    an OSError leaves in place.
     """
     _mount("", "/", "", _REC | _PRIVATE)
-    kept = [path for path in Path(view.folder).iterdir() if path.is_file() and not path.is_symlink()]
-    files = {path.name: path.read_bytes() for path in kept}
-    guests = _guests(view.writable, uid, gid)
+    own = Path(view.folder).iterdir()
+    files = {file.name: file.read_bytes() for file in own if file.is_file() and not file.is_symlink()}
+    guests = {}  # detached mounts of the folders that can be lent to the process
+    for path in view.writable:
+        with contextlib.suppress(OSError):
+            guests[path] = _borrow(path, uid, gid)
     root = view.folder
-    _mount("candidate", root, "tmpfs", _NOSUID | _NODEV, "size=4m,nr_inodes=8192,mode=755")
+    _mount_memory(root, "size=4m,nr_inodes=8192,mode=755")
     try:
         _build(view, root, uid, gid, disk_bytes, guests)
         os.chdir(root)
@@ -159,12 +133,12 @@ def _build(view: FileView, root: str, uid: int, gid: int, disk_bytes: int, guest
     for path in view.devices:
         tree.show(path)
     for link, target in _LINKS.items():
-        os.symlink(target, root + link)
+        os.symlink(f"/proc/self/fd{target}", root + link)
     for path in (view.folder, TEMPORARY, SHARED_MEMORY, "/proc", *guests):
         tree.make(path)
-    people = f"root:x:0:0::/:/bin/sh\nplayer:x:{uid}:{gid}::{view.folder}:/bin/sh\n"
+    people = f"root:x:0:0::/:/bin/sh\ncandidate:x:{uid}:{gid}::{view.folder}:/bin/sh\n"
     Path(root + "/etc/passwd").write_bytes(people.encode())
-    Path(root + "/etc/group").write_bytes(f"root:x:0:\nplayer:x:{gid}:\n".encode())
+    Path(root + "/etc/group").write_bytes(f"root:x:0:\ncandidate:x:{gid}:\n".encode())
     _set_attributes(-100, os.fsencode(root), _RECURSIVE, _ATTRIBUTE_RDONLY)
     try:
         _mount("proc", root + "/proc", "proc", _NOSUID | _NODEV | _NOEXEC, "hidepid=2")
@@ -175,10 +149,10 @@ def _build(view: FileView, root: str, uid: int, gid: int, disk_bytes: int, guest
             _mount("/dev/null", root + name, "", _BIND)
     owner = f"nr_inodes={_MAX_FILES},mode=700,uid={uid},gid={gid}"
     for path in (TEMPORARY, SHARED_MEMORY):
-        _mount("candidate", root + path, "tmpfs", _NOSUID | _NODEV, f"size={SMALL_BYTES},{owner}")
+        _mount_memory(root + path, f"size={SMALL_BYTES},{owner}")
     _show_again(view, root)
     os.makedirs(root + view.folder, exist_ok=True)
-    _mount("candidate", root + view.folder, "tmpfs", _NOSUID | _NODEV, f"size={disk_bytes},{owner}")
+    _mount_memory(root + view.folder, f"size={disk_bytes},{owner}")
     for path, fd in guests.items():
         os.makedirs(root + path, exist_ok=True)
         linux.call("syscall", _MOVE_MOUNT, fd, b"", -100, os.fsencode(root + path), _FROM_DESCRIPTOR)
@@ -187,17 +161,18 @@ def _build(view: FileView, root: str, uid: int, gid: int, disk_bytes: int, guest
 def _show_again(view: FileView, root: str) -> None:
     """Show what lies in a folder that the process has of its own, such as a Python under /tmp."""
     tree = _Tree(root)
-    for path in view.visible:
-        if is_within(path, TEMPORARY) or is_within(path, SHARED_MEMORY):
-            tree.show(path)
-    for path in tree.shown:
-        if not (is_within(path, TEMPORARY) or is_within(path, SHARED_MEMORY)):
-            continue  # a link led there: it is shown already
+    for path in filter(_is_own, view.visible):
+        tree.show(path)
+    for path in filter(_is_own, tree.shown):  # elsewhere a link led there: it is shown already
         _set_attributes(-100, os.fsencode(root + path), _RECURSIVE, _ATTRIBUTE_RDONLY)
         above = Path(path).parent
         while str(above) not in (TEMPORARY, SHARED_MEMORY, "/"):
             os.chmod(root + str(above), 0o555)
             above = above.parent
+
+
+def _is_own(path: str) -> bool:
+    return is_within(path, TEMPORARY) or is_within(path, SHARED_MEMORY)
 
 
 class _Tree:
@@ -209,20 +184,17 @@ class _Tree:
         self._hidden: list[str] = []
 
     def make(self, path: str) -> None:
-        """Have a directory there."""
         if not self._is_shown(path):
             os.makedirs(self._root + path, exist_ok=True)
 
     def hide(self, path: str) -> None:
         """Put an empty directory over it if something above it is visible."""
         if self._is_shown(path) and os.path.isdir(path):
-            _mount(
-                "candidate", self._root + path, "tmpfs", _NOSUID | _NODEV, "size=1m,nr_inodes=1024,mode=755"
-            )
+            _mount_memory(self._root + path, "size=1m,nr_inodes=1024,mode=755")
             self._hidden.append(path)
 
     def show(self, path: str) -> None:
-        """Bind it, with the symbolic links that lead there; what does not exist is passed over."""
+        """Bind it, with the symbolic links that lead there, where it exists."""
         if not os.path.exists(path):
             return
         done, rest = "/", [part for part in reversed(path.split("/")) if part]
@@ -262,17 +234,8 @@ class _Tree:
         return shown > max((len(outer) for outer in self._hidden if is_within(path, outer)), default=-1)
 
 
-def _guests(paths: Sequence[str], uid: int, gid: int) -> dict[str, int]:
-    """Detached mounts of those ``paths`` that can be lent to the process."""
-    found = {}
-    for path in paths:
-        with contextlib.suppress(OSError):
-            found[path] = _borrow(path, uid, gid)
-    return found
-
-
 def _borrow(path: str, uid: int, gid: int) -> int:
-    """A detached mount of ``path`` in which its owner's files belong to ``uid``; gives its descriptor.
+    """Return a detached mount of ``path`` in which its owner's files belong to ``uid``.
 
     Other candidates may write in the same folder: a symbolic link on the way is an error.
     """
@@ -298,40 +261,35 @@ def _borrow(path: str, uid: int, gid: int) -> int:
 
 
 def _user_namespace(uid_map: str, gid_map: str) -> int:
-    """A descriptor of a new user namespace with these maps."""
-    ready_read, ready_write = os.pipe()
-    hold_read, hold_write = os.pipe()
+    """Return a descriptor of a new user namespace with these maps."""
+    ours, theirs = socket.socketpair()
     child = os.fork()
     if child == 0:
-        os.close(hold_write)
+        ours.close()
         try:
             linux.unshare(linux.NEW_USER)
-            os.write(ready_write, os.readlink("/proc/self").encode())  # its number in the old /proc
-            os.read(hold_read, 1)
+            theirs.send(os.readlink("/proc/self").encode())  # its number in the old /proc
+            theirs.recv(1)
         finally:
             os._exit(0)
-    os.close(ready_write)
-    os.close(hold_read)
+    theirs.close()
     try:
-        folder = Path("/proc", os.read(ready_read, 32).decode())
+        folder = Path("/proc", ours.recv(32).decode())
         (folder / "uid_map").write_bytes(uid_map.encode())
         (folder / "gid_map").write_bytes(gid_map.encode())
         return os.open(folder / "ns/user", os.O_RDONLY | os.O_CLOEXEC)
     finally:
-        os.close(ready_read)
-        os.close(hold_write)
+        ours.close()
         os.waitpid(child, 0)
 
 
 def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
-    linux.call(
-        "mount",
-        os.fsencode(source),
-        os.fsencode(target),
-        kind.encode(),
-        ctypes.c_ulong(flags),
-        options.encode(),
-    )
+    places = os.fsencode(source), os.fsencode(target)
+    linux.call("mount", *places, kind.encode(), ctypes.c_ulong(flags), options.encode())
+
+
+def _mount_memory(target: str, options: str) -> None:
+    _mount("candidate", target, "tmpfs", _NOSUID | _NODEV, options)
 
 
 def _set_attributes(fd: int, path: bytes, flags: int, attributes: int, users: int = 0) -> None:
@@ -341,25 +299,15 @@ def _set_attributes(fd: int, path: bytes, flags: int, attributes: int, users: in
 
 @dataclass(frozen=True)
 class Mount:
-    """One mount of a process.
-
-    Attributes:
-        root: what of its file system is mounted.
-        place: where.
-        options: of the mount.
-        kind: of the file system.
-        file_system_options: of the file system.
-    """
-
-    root: str
-    place: str
-    options: frozenset[str]
-    kind: str
-    file_system_options: frozenset[str]
+    root: str  # what of its file system is mounted
+    place: str  # where
+    options: frozenset[str]  # of the mount
+    kind: str  # of the file system
+    file_system_options: frozenset[str]  # of the file system
 
 
 def table(pid: int | str = "self") -> list[Mount]:
-    """The mounts of a process, in the order of ``/proc/PID/mountinfo``.
+    """Return the mounts of a process in the order of ``/proc/PID/mountinfo``.
 
     Names may hold any character: the kernel escapes blanks and newlines, and nothing else separates.
     """
@@ -368,15 +316,8 @@ def table(pid: int | str = "self") -> list[Mount]:
         own, _, rest = line.partition(" - ")
         fields, kind = own.split(" "), rest.split(" ")
         if len(fields) > 5:
-            found.append(
-                Mount(
-                    root=_unescaped(fields[3]),
-                    place=_unescaped(fields[4]),
-                    options=frozenset(fields[5].split(",")),
-                    kind=kind[0],
-                    file_system_options=frozenset(kind[-1].split(",")),
-                )
-            )
+            root, place, options = _unescaped(fields[3]), _unescaped(fields[4]), fields[5].split(",")
+            found.append(Mount(root, place, frozenset(options), kind[0], frozenset(kind[-1].split(","))))
     return found
 
 
@@ -385,5 +326,4 @@ def _unescaped(name: str) -> str:
 
 
 def is_within(path: str, folder: str) -> bool:
-    """Whether ``path`` is ``folder`` or lies in it."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")

@@ -18,92 +18,63 @@ from online_judge.sandbox.confinement import Wanted
 Role = Literal["candidate", "compiler", "evaluator"]
 
 CANDIDATE_FILE = "candidate.py"
-_PASSED_ON = (
-    "PATH",
-    "LANG",
-    "LC_ALL",
-    "TZ",
-    "LD_LIBRARY_PATH",
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "CUDA_DEVICE_ORDER",
-    "NVIDIA_VISIBLE_DEVICES",
-    "NVIDIA_DRIVER_CAPABILITIES",
-    "TRITON_PTXAS_PATH",
-    "TRITON_LIBCUDA_PATH",
-    "CC",
-    "CXX",
-)
+_CUDA = ("CUDA_HOME", "CUDA_PATH", "CUDA_DEVICE_ORDER")
+_CONTAINER = ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
+_TOOLS = ("LD_LIBRARY_PATH", "TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "CC", "CXX")
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", *_CUDA, *_CONTAINER, *_TOOLS)
 
 
 @dataclass(frozen=True)
 class ProcessSpec:
-    """What a process is started with; it holds nothing of the problem.
+    """What a process is started with; it holds nothing of the problem."""
 
-    Attributes:
-        folder: private folder; a candidate's source that is in it is found there by the process.
-        device: where the candidate runs.
-        visible_devices: value of ``CUDA_VISIBLE_DEVICES``; empty on the CPU path.
-        compile_target: what kernels are compiled for on the CPU path.
-        tf32: precision policy; empty until :func:`assign`.
-        build_dir: where CUDA extensions are built; None means inside ``folder``.
-        cores: of the CPU that it runs on but for timing; empty for any.
-        role: ``compiler``: kernels are only compiled; ``evaluator``: it runs references, no candidates.
-        timing_cores: of the CPU for an evaluator while it times; empty for any.
-        cpu_max_elements: of references, see :class:`online_judge.settings.Settings`.
-        cpu_max_flops: likewise.
-    """
-
-    folder: str
-    device: DeviceKind
-    visible_devices: str
-    compile_target: str
-    tf32: str = ""
-    build_dir: str | None = None
-    cores: tuple[int, ...] = ()
-    role: Role = "candidate"
-    timing_cores: tuple[int, ...] = ()
-    cpu_max_elements: int = 0
-    cpu_max_flops: float = 0.0
+    folder: str  # private folder; a candidate's source that is in it is found there by the process
+    device: DeviceKind  # where the candidate runs
+    visible_devices: str  # value of ``CUDA_VISIBLE_DEVICES``; empty on the CPU path
+    compile_target: str  # what kernels are compiled for on the CPU path
+    tf32: str = ""  # precision policy; empty until :func:`assign`
+    build_dir: str | None = None  # where CUDA extensions are built; None means inside ``folder``
+    cores: tuple[int, ...] = ()  # of the CPU that it runs on but for timing; empty for any
+    role: Role = "candidate"  # a ``compiler`` only compiles kernels, an ``evaluator`` runs no candidates
+    timing_cores: tuple[int, ...] = ()  # of the CPU for an evaluator while it times; empty for any
+    cpu_max_elements: int = 0  # of references, see :class:`online_judge.settings.Settings`
+    cpu_max_flops: float = 0.0  # likewise
 
     def to_json(self) -> dict[str, Any]:
-        """A JSON object that :meth:`from_json` reads."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
-        """The spec that :meth:`to_json` wrote."""
         return cls(**data)
 
 
 def fork_server_environment(environment: Mapping[str, str], home: Path) -> dict[str, str]:
-    """What the fork server, and so every process below it, may know of the server's environment."""
-    root = str(Path(__file__).resolve().parents[2])
-    search_path = [root, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
-    passed_on = {name: environment[name] for name in _PASSED_ON if name in environment}
-    return (
-        {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-        | passed_on
-        | {
-            "HOME": str(home),
-            "TMPDIR": str(home),
-            "PYTHONPATH": os.pathsep.join(search_path),
-            "PYTHONHASHSEED": "0",
-            "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # counting devices starts no CUDA, so forks can
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "OMP_NUM_THREADS": "1",
-            "OPENBLAS_NUM_THREADS": "1",
-            "MKL_NUM_THREADS": "1",
-        }
-    )
+    """Return what the processes of the judge may know of the server's environment."""
+    search_path = [mounts.REPOSITORY, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
+    return {
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        **_passed_on(environment),
+        "HOME": str(home),
+        "TMPDIR": str(home),
+        "PYTHONPATH": os.pathsep.join(search_path),
+        "PYTHONHASHSEED": "0",
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # counting devices starts no CUDA, so forks can
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+    }
+
+
+def _passed_on(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: environment[name] for name in _PASSED_ON if name in environment}
 
 
 def wanted(spec: ProcessSpec) -> Wanted:
-    """The sandbox of this process."""
     cuda = spec.device == "cuda"
     limits = confinement.CUDA_LIMITS if cuda else confinement.CPU_LIMITS
-    view = mounts.view(spec.folder, cuda=cuda, environment=os.environ, build_dir=spec.build_dir)
-    return Wanted(view, confinement.Layers(), limits)
+    view = mounts.view(spec.folder, cuda=cuda, build_dir=spec.build_dir)
+    return Wanted(view, limits)
 
 
 def enter(spec: ProcessSpec) -> None:
@@ -112,27 +83,22 @@ def enter(spec: ProcessSpec) -> None:
     Needs no privileges. What belongs to the job comes with :func:`assign`, at once where the spec has it.
     """
     run_on(spec.cores)
-    folder = Path(spec.folder)
     private = {
-        "HOME": folder / "home",
-        "TMPDIR": folder / "tmp",
-        "XDG_CACHE_HOME": folder / "cache",
-        "TRITON_CACHE_DIR": folder / "cache" / "triton",
-        "TORCHINDUCTOR_CACHE_DIR": folder / "cache" / "inductor",
-        "TORCH_EXTENSIONS_DIR": folder / "cache" / "extensions",
-        "CUDA_CACHE_PATH": folder / "cache" / "cuda",
+        "HOME": f"{spec.folder}/home",
+        "TMPDIR": f"{spec.folder}/tmp",
+        "XDG_CACHE_HOME": f"{spec.folder}/cache",
+        "TRITON_CACHE_DIR": f"{spec.folder}/cache/triton",
+        "TORCHINDUCTOR_CACHE_DIR": f"{spec.folder}/cache/inductor",
+        "TORCH_EXTENSIONS_DIR": f"{spec.folder}/cache/extensions",
+        "CUDA_CACHE_PATH": f"{spec.folder}/cache/cuda",
     }
     for path in private.values():
-        path.mkdir(parents=True, exist_ok=True)
-    keep = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        os.makedirs(path, exist_ok=True)
+    keep = _passed_on(os.environ) | private | {"USER": "candidate", "LOGNAME": "candidate"}
     os.environ.clear()
-    os.environ.update(keep)
-    os.environ.update({name: str(path) for name, path in private.items()})
-    os.environ.update({"USER": "candidate", "LOGNAME": "candidate"})
-    os.environ["OMP_NUM_THREADS"] = "1"
-    os.environ["CUDA_VISIBLE_DEVICES"] = spec.visible_devices
+    os.environ.update(keep | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": spec.visible_devices})
     tempfile.tempdir = None
-    os.chdir(folder)
+    os.chdir(spec.folder)
     if not mounts.is_installed():
         sys.path[:] = [entry for entry in sys.path if entry not in ("", mounts.REPOSITORY)]
     if spec.tf32:
@@ -140,10 +106,9 @@ def enter(spec: ProcessSpec) -> None:
 
 
 def assign(spec: ProcessSpec, *, tf32: str, build_dir: str | None = None) -> ProcessSpec:
-    """Apply what belongs to one job; gives the whole spec.
+    """Apply what belongs to one job; return the whole spec.
 
-    ``build_dir`` can be written only where the process was started with it; else extensions are
-    built in the process's own folder.
+    Extensions are built in the process's own folder if it was started without a ``build_dir``.
     """
     if tf32 == "off":
         os.environ["TRITON_F32_DEFAULT"] = "ieee"

@@ -1,19 +1,7 @@
 """What of the sandbox is in force around a process, as its supervisor reads it back from the kernel.
 
-The report is a flat JSON object that rides along with every verdict:
-
-- ``network``: true: nothing but a loopback that is down; ``"no tcp"``: Landlock refuses TCP alone;
-- ``pids``: a process namespace of its own, which dies as a whole; ``hidden``: no other process in ``/proc``;
-- ``ipc``: System V objects and message queues of its own;
-- ``filesystem``: ``"mount"``: only what it needs exists; ``"landlock"``: only that can be opened;
-- ``landlock``: the kernel's version of it; ``uid``: a user of its own; ``cgroup``: ``"v1"`` or ``"v2"``;
-- ``no_new_privileges`` and ``no_capabilities``; ``seccomp``: the kernel filters its system calls, by a
-  filter that the supervisor itself does not have;
-- ``level``: all of it in one word, see :func:`level`;
-- ``memory_bytes``, ``disk_bytes``, ``file_bytes``, ``processes``, ``open_files``: limits; ``memory_of``:
-  ``"tree"`` if the limit holds for all processes together, ``"process"`` if for each.
-
-False or null: not in force.
+The report is a flat JSON object that every verdict carries; ``docs/integrity.md`` explains its keys. What is
+false or null is not in force.
 """
 
 from __future__ import annotations
@@ -34,27 +22,24 @@ _UNLIMITED: Final = 2**60
 
 
 def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, Any]:
-    """What is in force around the process ``pid``, asked of the kernel.
+    """Return what is in force around the process ``pid``, asked of the kernel.
 
-    Args:
-        plan: what was meant to be.
-        pid: the process, as this process numbers it.
-        landlocked: the kernel cannot be asked about Landlock from outside: the process's word, given
-            before anything of a candidate runs.
+    ``landlocked`` is the process's word, given before it runs anything of a candidate: the kernel does not
+    say.
     """
     status = _status(pid)
     limits = _limits(pid)
     group = plan.group
     own_network = _namespace(pid, "net") and _interfaces(pid) <= {"lo"}
     moved = _namespace(pid, "mnt") and _is_moved_in(plan, pid)
-    memory = group.memory_bytes(pid) if group is not None else None
+    memory = group.limit("memory", pid) if group is not None else None
     address = limits.get("Max address space")
-    in_group = group.processes(pid) if group is not None else None
+    in_group = group.limit("pids", pid) if group is not None else None
     version = landlock.version() if landlocked else 0
     uid = int(status["Uid"].split()[0])
     alone = plan.user_namespace or uid == plan.uid
     report = {
-        "network": own_network or ("no tcp" if landlock.refuses_tcp(version) else False),
+        "network": own_network or ("no tcp" if version >= landlock.TCP_SINCE else False),
         "pids": len(status["NSpid"].split()) > len(_status(os.getpid())["NSpid"].split()),
         "hidden": moved and _hides_processes(pid),
         "ipc": _namespace(pid, "ipc"),
@@ -96,7 +81,6 @@ _WEAK: Final[Mapping[str, str]] = {
 
 
 def weaknesses(report: Mapping[str, Any]) -> tuple[str, ...]:
-    """What is not in force, in words."""
     weak = [words for key, words in _WEAK.items() if report.get(key) in (None, False)]
     if report.get("network") == "no tcp":
         weak.append("network other than TCP can be reached")
@@ -128,7 +112,6 @@ def _is_filtered(status: Mapping[str, str]) -> bool:
 
 
 def _limits(pid: int) -> dict[str, int]:
-    """The soft limits that are set."""
     found = {}
     for line in Path(f"/proc/{pid}/limits").read_text().splitlines()[1:]:
         name, soft = line[:25].strip(), line[25:46].strip()
@@ -138,7 +121,7 @@ def _limits(pid: int) -> dict[str, int]:
 
 
 def _namespace(pid: int, kind: str) -> bool:
-    """Whether ``pid`` has another namespace of this kind than this process."""
+    """Return whether ``pid`` has another namespace of this kind than this process."""
     try:
         return os.readlink(f"/proc/{pid}/ns/{kind}") != os.readlink(f"/proc/self/ns/{kind}")
     except OSError:
@@ -151,7 +134,7 @@ def _interfaces(pid: int) -> set[str]:
 
 
 def _is_moved_in(plan: Plan, pid: int) -> bool:
-    """Whether the repository is out of sight and nothing can be written that is not the process's."""
+    """Return whether the repository is hidden and nothing can be written that is not the process's."""
     view = plan.wanted.view
     own = {view.folder, mounts.TEMPORARY, mounts.SHARED_MEMORY, "/proc", *view.writable}
     for each in mounts.table(pid):

@@ -4,10 +4,9 @@ It refuses calls that a kernel in Triton or PyTorch never makes and that reach f
 keyrings, io_uring, BPF, tracing, other processes' memory, namespaces, mounts, unusual sockets. All other
 calls stay allowed, so that CUDA, compilers, threads and forks work as before.
 
-The program is written here because the packages on PyPI either need a ``libseccomp.so`` of the system
-(pyseccomp) or are sandboxes of their own that start a command (sandlock). The filter is installed with
-``SPEC_ALLOW``: without it some kernels also switch off speculative stores, and a candidate's host code
-would run slower than the reference's.
+Packages on PyPI need the system's ``libseccomp.so`` (pyseccomp) or start a command (sandlock). Without
+``SPEC_ALLOW`` some kernels also switch off speculative stores, and a candidate's host code would run slower
+than the reference's.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ _SPEC_ALLOW: Final = 4
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _NUMBER, _ARCHITECTURE, _FIRST, _SECOND = 0, 4, 16, 24  # offsets; of arguments the lower half counts
-_ALLOW: Final = 0x7FFF0000
 _ERROR: Final = 0x00050000
 _X32: Final = 0x40000000  # bit of a second table of calls on x86-64
 
@@ -78,15 +76,14 @@ _KIND_MASK: Final = 0xF  # the other bits of a socket's type are flags
 
 Instruction = tuple[int, int, int, int]
 """Operation, steps to skip if true, steps to skip if false, operand."""
+_ALLOW: Final[Instruction] = (_RETURN, 0, 0, 0x7FFF0000)
 
 
 def install() -> None:
     """Filter the calls of this thread and of all that it forks, for good.
 
-    Needs :func:`online_judge.sandbox.linux.forbid_new_privileges` first.
-
-    Raises:
-        OSError: the kernel takes no filter, or this machine's architecture is not known here.
+    Needs :func:`online_judge.sandbox.linux.drop_privileges` first. Raises OSError where the kernel
+    takes no filter or the architecture is not known here.
     """
     code = b"".join(struct.pack("HBBI", *step) for step in program(linux.machine()))
     held = ctypes.create_string_buffer(code, len(code))
@@ -99,7 +96,8 @@ def program(machine: str) -> list[Instruction]:
     column = linux.MACHINES.index(machine)
     refused = [
         (_LOAD, 0, 0, _ARCHITECTURE),
-        *_unless(_AUDIT[machine], _error(errno.EPERM)),  # calls of a 32-bit program
+        (_EQUAL, 1, 0, _AUDIT[machine]),
+        _error(errno.EPERM),  # calls of a 32-bit program
         (_LOAD, 0, 0, _NUMBER),
     ]
     if machine == "x86_64":
@@ -110,15 +108,11 @@ def program(machine: str) -> list[Instruction]:
     refused += _where(_CLONE[column], _without_bits(_NAMESPACES))
     refused += _where(_UNSHARE[column], _without_bits(_NAMESPACES | _NEW_TIME))
     refused += _where(_SOCKET[column], _sockets())
-    return [*refused, (_RETURN, 0, 0, _ALLOW)]
+    return [*refused, _ALLOW]
 
 
 def _error(code: int) -> Instruction:
     return (_RETURN, 0, 0, _ERROR | code)
-
-
-def _unless(value: int, step: Instruction) -> list[Instruction]:
-    return [(_EQUAL, 1, 0, value), step]
 
 
 def _where(value: int, steps: list[Instruction]) -> list[Instruction]:
@@ -126,22 +120,21 @@ def _where(value: int, steps: list[Instruction]) -> list[Instruction]:
 
 
 def _without_bits(bits: int) -> list[Instruction]:
-    return [(_LOAD, 0, 0, _FIRST), (_ANY_BIT, 0, 1, bits), _error(errno.EPERM), (_RETURN, 0, 0, _ALLOW)]
+    return [(_LOAD, 0, 0, _FIRST), (_ANY_BIT, 0, 1, bits), _error(errno.EPERM), _ALLOW]
 
 
 def _sockets() -> list[Instruction]:
     """Allow local and netlink sockets, and TCP and UDP; nothing raw, no packets, no vsock."""
-    allow: Instruction = (_RETURN, 0, 0, _ALLOW)
     return [
         (_LOAD, 0, 0, _FIRST),
-        *_where(socket.AF_UNIX, [allow]),
-        *_where(socket.AF_NETLINK, [allow]),
+        *_where(socket.AF_UNIX, [_ALLOW]),
+        *_where(socket.AF_NETLINK, [_ALLOW]),
         (_EQUAL, 2, 0, socket.AF_INET),
         (_EQUAL, 1, 0, socket.AF_INET6),
         _error(errno.EPERM),
         (_LOAD, 0, 0, _SECOND),
         (_AND, 0, 0, _KIND_MASK),
-        *_where(socket.SOCK_STREAM, [allow]),
-        *_where(socket.SOCK_DGRAM, [allow]),
+        *_where(socket.SOCK_STREAM, [_ALLOW]),
+        *_where(socket.SOCK_DGRAM, [_ALLOW]),
         _error(errno.EPERM),
     ]

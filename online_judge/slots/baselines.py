@@ -1,21 +1,27 @@
-"""Recorded reference times."""
+"""Reference times: recorded ones, and those measured on one device with no candidate around."""
 
 from __future__ import annotations
 
 import json
 import logging
 import math
+import threading
+from collections import OrderedDict
 from pathlib import Path
+
+from adaexplore.core.identity import text_digest
+from adaexplore.core.wire import EvaluationRequest
 
 log = logging.getLogger(__name__)
 
 FILE_NAME = "baseline_time_torch.json"
+_MOST = 10_000
 
 
 def recorded_ms(root: Path, gpu_name: str | None, level: str | None, problem_id: str | None) -> float | None:
-    """The recorded mean in ms, ``<root>/<gpu_name>/baseline_time_torch.json["level<level>"]["<id>_..."]``.
+    """Read the mean in ms, ``<root>/<gpu_name>/baseline_time_torch.json["level<level>"]["<id>_..."]``.
 
-    None where a name is missing, nothing is recorded, or the file cannot be understood.
+    None if a name is missing, nothing is recorded, or the file cannot be understood.
     """
     if not gpu_name or not level or not problem_id:
         return None
@@ -33,3 +39,31 @@ def recorded_ms(root: Path, gpu_name: str | None, level: str | None, problem_id:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         log.warning("%s cannot be used as a baseline: %s", path, error)
     return None
+
+
+class CleanTimes:
+    """Milliseconds of references on one device; outlives the evaluators that measure them; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ms: OrderedDict[str, float] = OrderedDict()
+
+    @staticmethod
+    def key(request: EvaluationRequest) -> str:
+        """Return the key of a time: a hash of problem, precision and kind of baseline."""
+        parts = (request.original_model_src, request.dtype_str, request.tf32, request.baseline)
+        return text_digest(repr(parts))
+
+    def get(self, key: str) -> float | None:
+        """Return the time of this reference if it was measured."""
+        with self._lock:
+            return self._ms.get(key)
+
+    def note(self, key: str, ms: object) -> None:
+        """Keep what an evaluator says, if it is a time; the first one stays."""
+        if not isinstance(ms, float) or not math.isfinite(ms) or ms <= 0:
+            return
+        with self._lock:
+            self._ms.setdefault(key, ms)
+            while len(self._ms) > _MOST:
+                self._ms.popitem(last=False)

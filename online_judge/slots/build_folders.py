@@ -10,12 +10,7 @@ log = logging.getLogger(__name__)
 
 
 def refusal(wanted: str | None, root: str | None) -> str | None:
-    """Return in one line why a request may not name ``wanted``; None where it may.
-
-    Args:
-        wanted: the request's ``build_dir``.
-        root: ``BUILD_DIR``; None where the judge has none.
-    """
+    """Return in one line why a request may not name ``wanted``; None if it may. ``root`` is ``BUILD_DIR``."""
     if not wanted:
         return None
     if root is None:
@@ -28,10 +23,9 @@ def refusal(wanted: str | None, root: str | None) -> str | None:
 
 
 def made(wanted: str | None, root: str | None) -> str | None:
-    """Create ``wanted``, or ``root`` where that is empty, and return its real path.
+    """Create ``wanted``, or ``root`` if that is empty, and return its real path.
 
-    Returns:
-        None where neither is given or the folder cannot be made, so that a private one is used.
+    None if neither is given or the folder cannot be made: then a private one is used.
     """
     if root is None:
         return None
@@ -60,7 +54,7 @@ def made(wanted: str | None, root: str | None) -> str | None:
 
 
 def _parts_below(wanted: str, root: str) -> list[str] | None:
-    """Names that lead from ``root`` to ``wanted``, links resolved; None where it is not below."""
+    """Return the names from ``root`` to ``wanted``, links resolved; None if it is not below."""
     relative = os.path.relpath(os.path.realpath(wanted), os.path.realpath(root))
     parts = [] if relative == "." else relative.split("/")
     return None if ".." in parts[:1] else parts

@@ -1,12 +1,11 @@
-"""Candidates whose numbers the judge chooses: a sweep, then the ordinary evaluation of what won it."""
+"""Candidates whose numbers the judge chooses: a sweep, then the ordinary evaluation of its winner."""
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from adaexplore.core.tunables import (
     Tunable,
@@ -20,6 +19,7 @@ from adaexplore.core.tunables import (
 from adaexplore.core.verdict import INTERPRETER, Verdict
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
+from online_judge.slots.device_slot import DeviceSlot
 from online_judge.verdict import feedback
 
 MOST = 64
@@ -28,56 +28,14 @@ _PROCESSES = 3
 _LEAST_S = 1.0
 
 
-class Judging(Protocol):
-    """A slot."""
-
-    @property
-    def executes(self) -> bool:
-        """Whether its times mean something."""
-
-    def evaluate(
-        self, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
-    ) -> Verdict:
-        """Judge one candidate."""
-
-    def sweep(
-        self, request: EvaluationRequest, wanted: SweepTerms, cancelled: threading.Event
-    ) -> Swept | None:
-        """Compare configurations of one; None where that did not work out."""
-
-
-@dataclass
-class _Outcome:
-    """All candidate processes of a sweep together.
-
-    Attributes:
-        ready: how many configurations ran.
-        ms: milliseconds by their last rating.
-        ranking: the best first.
-        failed: why others did not run.
-        parts_s: seconds of the budget by part.
-        wrong: whether it ended because the declared values give wrong outputs.
-    """
-
-    ready: set[int] = field(default_factory=set)
-    ms: dict[int, float] = field(default_factory=dict)
-    ranking: list[int] = field(default_factory=list)
-    failed: dict[int, str] = field(default_factory=dict)
-    parts_s: dict[str, float] = field(default_factory=dict)
-    wrong: bool = False
-
-
 def evaluate_tuned(
-    slot: Judging, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
+    slot: DeviceSlot, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
 ) -> Verdict:
     """Judge a candidate with the best values of its tunables that a sweep of ``request.tune_s`` finds.
 
     The text that is judged is the candidate's with these values in it, and ``metadata["tuned"]`` names them.
-    Where it does not pass, the candidate is judged as declared. One whose outputs are wrong as declared is
-    not swept, unless the evaluation finds them right: its own weights may be what is wanted.
-
-    Raises:
-        ProblemError, JudgeError, Cancelled: as the slot's methods do.
+    If it does not pass, the candidate is judged as declared. One whose outputs are wrong as declared is not
+    swept, unless the evaluation finds them right: its own weights may be what is wanted.
     """
     source = request.custom_model_src
     try:
@@ -115,23 +73,23 @@ def evaluate_tuned(
 
 
 def _sweep(
-    slot: Judging,
+    slot: DeviceSlot,
     request: EvaluationRequest,
     sources: list[str],
     cancelled: threading.Event,
     *,
     screened: bool,
     parts_s: Mapping[str, float] | None = None,
-) -> _Outcome:
-    """Sweep, with another candidate process where a configuration has broken the last one.
+) -> Swept:
+    """Sweep, with another candidate process if a configuration has broken the last one.
 
-    ``parts_s`` is what of the budget was spent before.
+    ``parts_s`` has the seconds of the budget that were spent before.
     """
-    total = _Outcome(parts_s=dict(parts_s or {}))
+    total = Swept(parts_s=dict(parts_s or {}))
     careful = False
     for _ in range(_PROCESSES):
         left = [(number, text) for number, text in enumerate(sources) if number not in total.failed]
-        budget_s = request.tune_s - sum(total.parts_s.values())
+        budget_s = request.tune_s - total.spent_s
         if not left or budget_s < _LEAST_S:
             break
         terms = SweepTerms(tuple(left), budget_s, careful, screened and not total.ready)
@@ -139,9 +97,9 @@ def _sweep(
         if swept is None:
             break
         for part, spent_s in swept.parts_s.items():
-            total.parts_s[part] = total.parts_s.get(part, 0.0) + spent_s
+            total.spend(part, spent_s)
         total.failed |= swept.failed
-        total.ready |= swept.ready.keys()
+        total.ready |= swept.ready
         total.ms |= swept.ms
         total.wrong = swept.wrong
         if swept.ranking or not total.ranking:
@@ -156,19 +114,16 @@ def _sweep(
 
 
 def _account(
-    tunables: tuple[Tunable, ...], tried: tuple[Values, ...], number: int, outcome: _Outcome, seconds: float
-) -> dict[str, Any]:
-    """What a verdict tells of its sweep; milliseconds are those of the sweep."""
-    reasons: dict[str, int] = {}
-    for reason in outcome.failed.values():
-        reasons[reason] = reasons.get(reason, 0) + 1
-    most = sorted(reasons, key=lambda reason: -reasons[reason])[:3]
+    tunables: tuple[Tunable, ...], tried: tuple[Values, ...], number: int, outcome: Swept, seconds: float
+) -> dict[str, object]:
+    """Return what a verdict reports of its sweep; milliseconds are those of the sweep."""
+    reasons = Counter(outcome.failed.values()).most_common(3)
     return {
         "values": tried[number],
         "declared": declared_values(tunables),
-        "tried": len(outcome.ready | outcome.failed.keys()),
+        "tried": len(outcome.ready.keys() | outcome.failed.keys()),
         "failed": len(outcome.failed),
-        "reasons": {feedback.clip(reason, 160): reasons[reason] for reason in most},
+        "reasons": {feedback.clip(reason, 160): count for reason, count in reasons},
         "declared_ms": outcome.ms.get(DECLARED),
         "best_ms": outcome.ms.get(number),
         "seconds": round(seconds, 3),
@@ -176,15 +131,13 @@ def _account(
     }
 
 
-def _with(verdict: Verdict, tuned: dict[str, Any]) -> Verdict:
+def _with(verdict: Verdict, tuned: dict[str, object]) -> Verdict:
     return verdict.model_copy(update={"metadata": verdict.metadata | {"tuned": tuned}})
 
 
 def _with_note(verdict: Verdict, problem: str) -> Verdict:
-    """A verdict on a candidate whose ``TUNABLES`` cannot be used, which it is told in one line."""
-    line = feedback.clip(f"TUNABLES was not used: {problem}", 300)
-    told = str(verdict.metadata.get("feedback", ""))
-    text = f"{line}\n{feedback.clip(told, feedback.MAX_BYTES - len(line.encode()) - 1)}" if told else line
+    """Return a verdict on a candidate whose ``TUNABLES`` cannot be used."""
+    text = feedback.with_unused_tunables(str(verdict.metadata.get("feedback", "")), problem)
     return verdict.model_copy(
         update={"metadata": verdict.metadata | {"feedback": text, "tuned": {"problem": problem}}}
     )

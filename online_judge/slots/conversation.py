@@ -5,8 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from adaexplore.core.errors import JudgeError, ProblemError
@@ -14,20 +15,94 @@ from online_judge.processes.fork_client import ForkClient, ForkServerLost
 from online_judge.processes.gpu_lease import Cancelled, GpuLeases, NotEnoughMemory
 from online_judge.protocol.channel import ChannelClosed, FrameError
 from online_judge.protocol.findings import Stage
-from online_judge.slots.time_limits import ReferenceTimeout, TimeLimits
 
 log = logging.getLogger(__name__)
 
 WHOLE_MESSAGE_S = 10.0
 """Longest time that one message of a process may take."""
-_ATTEMPTS = 2
 _LOOK_S = 0.25
+_LEAST_REFERENCE_S = 30.0
+_NO_LIMIT_S = 30.0  # longest wait at a time while no limit is running
 _GAP_S = WHOLE_MESSAGE_S + 2.0
 """A longer gap between two reads is explained only by a stop of the gateway."""
 
 
+class CandidateTimeout(Exception):
+    """The candidate used up its time in ``stage``."""
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage.value)
+        self.stage = stage
+
+
+class TimeLimits:
+    """Whose time is running, and how much each side has used."""
+
+    def __init__(
+        self,
+        limit_s: float,
+        stopped_s: Callable[[], float] = lambda: 0.0,
+        waited_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """Let the reference's time run.
+
+        Args:
+            limit_s: of the candidate.
+            stopped_s: seconds for which candidates have been stopped so far; they count for no one.
+            waited_s: seconds for which the evaluator has waited for the device so far. Of the time that it
+                reports as no one's only these are free; the rest is the reference's.
+        """
+        self.whose = "reference"
+        self.stage = Stage.LOAD
+        self.stage_seconds: dict[str, float] = {}
+        self._stopped_s = stopped_s
+        self._waited_s = waited_s
+        self._stopped_before, self._waited_before = stopped_s(), waited_s()
+        reference_s = max(limit_s, _LEAST_REFERENCE_S)
+        self._limits = {"candidate": limit_s, "tuning": limit_s, "reference": reference_s}
+        self._spent = dict.fromkeys(self._limits, 0.0)
+        self._since = time.monotonic()
+
+    def switch(self, whose: str, stage: str) -> None:
+        """Let the time of ``whose`` run from now on."""
+        self._advance()
+        self.whose = whose
+        self.stage = Stage(stage) if stage else self.stage
+
+    def forgive(self, seconds: float) -> None:
+        """Count the last ``seconds`` for no one: this process was stopped."""
+        self._since += seconds
+
+    def remaining_s(self) -> float:
+        """Return the seconds that are left of the time that runs.
+
+        If none are, raises ProblemError for the reference and CandidateTimeout for the candidate.
+        """
+        self._advance()
+        remaining = {name: limit - self._spent[name] for name, limit in self._limits.items()}
+        if remaining["reference"] <= 0:
+            raise ProblemError(f"the reference was not done after {self._limits['reference']:g} s")
+        if self.whose == "none":
+            return _NO_LIMIT_S
+        if remaining[self.whose] <= 0:
+            raise CandidateTimeout(self.stage)
+        return remaining[self.whose]
+
+    def _advance(self) -> None:
+        now, stopped_s, waited_s = time.monotonic(), self._stopped_s(), self._waited_s()
+        passed_s, charged, free_s = now - self._since, self.whose, 0.0
+        if self.whose == "none":
+            charged, free_s = "reference", waited_s - self._waited_before
+        elif self.whose != "reference":
+            free_s = stopped_s - self._stopped_before
+        self._spent[charged] += max(passed_s - free_s, 0.0)
+        name = {"none": "lock", "tuning": "tuning"}.get(self.whose, self.stage.value)
+        self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + passed_s
+        self._since, self._stopped_before, self._waited_before = now, stopped_s, waited_s
+
+
 class Lost(Exception):
-    """An attempt ended without a result."""
+    """What ended an attempt without a result."""
 
 
 class ProcessLost(Lost):
@@ -47,6 +122,7 @@ class ContextLost(Lost):
         self.final = final
 
 
+@dataclass(eq=False)
 class Attempts:
     """The attempts at one job: ``while attempts.another(): with attempts.attempt() as alone: ...``.
 
@@ -54,49 +130,33 @@ class Attempts:
     that finds too little memory beside other jobs is made again, alone on the device, and does not count.
     """
 
-    def __init__(
-        self,
-        forks: ForkClient,
-        device: GpuLeases | None = None,
-        problem: str = "",
-        cancelled: threading.Event | None = None,
-        count: int = _ATTEMPTS,
-    ) -> None:
-        """Make none yet.
+    forks: ForkClient
+    device: GpuLeases | None = None  # None for a job that needs no device
+    problem: str = ""  # what its need of memory depends on
+    cancelled: threading.Event = field(default_factory=threading.Event)  # ends the wait for the device
+    count: int = 2
+    lost: Lost | None = field(default=None, init=False)  # what ended the latest attempt
+    _most: int = field(default=0, init=False)
+    _generation: int | None = field(default=None, init=False)
+    _again_alone: bool = field(default=False, init=False)
 
-        Args:
-            forks: client of the fork server whose deaths do not count.
-            device: what the job runs on; None for a job that needs no device.
-            problem: what the job's need of memory depends on.
-            cancelled: ends the wait for the device.
-            count: attempts at most while the fork server lives.
-        """
-        self.lost: Lost | None = None
-        """What ended the latest attempt; None where it was the fork server's death or nothing."""
-        self._forks = forks
-        self._device = device
-        self._problem = problem
-        self._cancelled = cancelled or threading.Event()
-        self._left = count
-        self._most = 2 * count
-        self._generation: int | None = None
-        self._again_alone = False
+    def __post_init__(self) -> None:
+        self._most = 2 * self.count
 
     @property
     def are_left(self) -> bool:
         """Return whether one is left after the present one."""
-        spent = self._generation == self._forks.generation
-        return self._left - spent > 0 and self._most > 0
+        spent = self._generation == self.forks.generation
+        return self.count - spent > 0 and self._most > 0
 
     def another(self) -> bool:
-        """Begin one, if one is left."""
         if self._again_alone:
             return True
         if not self.are_left:
             return False
-        self._left -= self._generation == self._forks.generation
+        self.count -= self._generation == self.forks.generation
         self._most -= 1
-        self._generation = self._forks.generation
+        self._generation = self.forks.generation
         return True
 
     @contextmanager
@@ -104,68 +164,49 @@ class Attempts:
         """Make an attempt within the block; gives whether it is alone on the device.
 
         :class:`Lost`, :class:`ForkServerLost` and :class:`NotEnoughMemory` beside other jobs end the block
-        and are not raised.
-
-        Raises:
-            Cancelled: ``cancelled`` was set before the device was free.
-            NotEnoughMemory: there is too little memory even alone.
+        and are not raised. Raises Cancelled before the device is free, and NotEnoughMemory of a job alone.
         """
+        self.lost = None
         again, self._again_alone = self._again_alone, False
         claim: AbstractContextManager[bool] = nullcontext(False)
-        if self._device is not None:
-            claim = self._device.job(self._problem, self._cancelled, alone=again)
-        with self._keeping_losses(), claim as alone:
-            try:
-                yield alone
-            except NotEnoughMemory:
-                if alone or self._device is None:
-                    raise
-                log.warning("there was too little memory beside others: the job is tried again alone")
-                self._device.remember(self._problem)
-                self._again_alone = True
-
-    @contextmanager
-    def _keeping_losses(self) -> Iterator[None]:
-        self.lost = None
+        if self.device is not None:
+            claim = self.device.job(self.problem, self.cancelled, alone=again)
         try:
-            yield
+            with claim as alone:
+                try:
+                    yield alone
+                except NotEnoughMemory:
+                    if alone or self.device is None:
+                        raise
+                    log.warning("there was too little memory beside others: the job is tried again alone")
+                    self.device.remember(self.problem)
+                    self._again_alone = True
         except (Lost, ForkServerLost) as error:
             log.error("an attempt at a job ended early: %s", error)
             self.lost = error if isinstance(error, Lost) else None
 
 
 class Peer(Protocol):
-    """The process of a conversation, as the gateway sees it."""
+    """The process of a conversation; its methods raise ChannelClosed or FrameError if it is lost."""
 
     @property
     def stopped(self) -> bool:
         """Whether a signal has stopped it, so that it is of no use."""
 
-    def order(self, order: dict[str, Any], fds: list[int]) -> None:
-        """Send it an order.
-
-        Raises:
-            ChannelClosed: it is gone.
-        """
+    def order(self, order: dict[str, object], fds: Sequence[int]) -> None:
+        """Send it an order."""
 
     def hear(self, timeout_s: float) -> dict[str, Any] | None:
-        """Return its next message; None where none comes in time.
-
-        Messages: ``{"clock": whose, "stage": stage}`` and at the end ``{"result": {...}}``.
-
-        Raises:
-            ChannelClosed, FrameError: it is gone, or what it sends is no message.
-        """
+        """Return ``{"clock": whose, "stage": stage}`` or, last, ``{"result": {...}}``; None if none comes."""
 
 
 def converse(
-    peer: Peer, order: dict[str, Any], fds: list[int], limits: TimeLimits, cancelled: threading.Event
+    peer: Peer, order: dict[str, object], fds: Sequence[int], limits: TimeLimits, cancelled: threading.Event
 ) -> dict[str, Any]:
     """Give a process an order and wait for its result.
 
     Raises:
-        ProblemError: the reference used up its time.
-        CandidateTimeout: the candidate used up its time.
+        ProblemError, CandidateTimeout: reference or candidate used up its time.
         Cancelled: ``cancelled`` was set.
         ProcessLost: there will be no result.
     """
@@ -192,7 +233,5 @@ def converse(
             else:
                 limits.switch(message["clock"], message["stage"])
                 message = None
-    except ReferenceTimeout as timeout:
-        raise ProblemError(f"the reference was not done after {timeout}") from None
     except (ChannelClosed, FrameError, LookupError, TypeError, ValueError) as error:
         raise ProcessLost(limits.whose, limits.stage) from error

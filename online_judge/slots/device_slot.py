@@ -1,4 +1,4 @@
-"""One slot of one device: brings an evaluator and a process together and watches over both."""
+"""One slot of one device: brings an evaluator and a candidate process together and watches over both."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import hmac
 import logging
 import math
 import secrets
-import shutil
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, Literal
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.identity import text_digest
-from adaexplore.core.tunables import TUNABLES
-from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import (
     EvaluationRequest,
     ProblemReport,
@@ -26,25 +24,32 @@ from adaexplore.core.wire import (
 from online_judge.common import memory_errors
 from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.gpu_lease import Cancelled, GpuLeases, NotEnoughMemory
-from online_judge.processes.pool import ReadyProcess
+from online_judge.processes.pool import Pool
+from online_judge.processes.process_handle import ProcessHandle, Report
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.result import ProfileResult
+from online_judge.protocol.result import EvaluationResult, ProfileResult
 from online_judge.settings import Settings
 from online_judge.slots import build_folders
-from online_judge.slots.clean_times import CleanTimes
-from online_judge.slots.config_sweep import evaluate_tuned
-from online_judge.slots.conversation import Attempts, ContextLost, Lost, ProcessLost, converse
-from online_judge.slots.device_processes import DeviceProcesses
+from online_judge.slots.baselines import CleanTimes
+from online_judge.slots.conversation import (
+    Attempts,
+    CandidateTimeout,
+    ContextLost,
+    Lost,
+    ProcessLost,
+    TimeLimits,
+    converse,
+)
 from online_judge.slots.devices import Device
 from online_judge.slots.evaluator_handle import EvaluatorHandle, Evaluators
-from online_judge.slots.jobs import EvaluationJob, Finding
-from online_judge.slots.played import Played, verdict_of
-from online_judge.slots.time_limits import CandidateTimeout, TimeLimits
 from online_judge.verdict import assemble, profile_report
-from online_judge.verdict.assemble import Target
+from online_judge.verdict.assemble import ProcessEnd, Target
 
 log = logging.getLogger(__name__)
+
+Request = EvaluationRequest | ProblemRequest
+Operation = Literal["evaluate", "sweep", "profile", "problem"]
 
 
 class EvaluatorFailed(JudgeError):
@@ -53,170 +58,136 @@ class EvaluatorFailed(JudgeError):
 
 @dataclass(frozen=True)
 class _Query:
-    """What an evaluator is asked.
+    """What an evaluator is asked: the problem, the candidate's time if there is one, and ``more``."""
 
-    Attributes:
-        op: kind of the order.
-        request: the problem, and the candidate where there is one.
-        limit_s: time of the candidate.
-        cancelled: set when no client waits any more.
-        more: what only orders of this kind have.
-    """
-
-    op: Literal["evaluate", "sweep", "profile", "problem"]
-    request: EvaluationRequest | ProblemRequest
+    op: Operation
+    request: Request
     limit_s: int
     cancelled: threading.Event
-    more: dict[str, Any] = field(default_factory=dict)
+    more: dict[str, object]
 
 
+@dataclass(frozen=True)
+class _Played:
+    """What one candidate process and its evaluator left."""
+
+    folder: str  # of the process; removed by now
+    report: Report
+    result: dict[str, Any]  # the evaluator's; empty if the candidate's time was up
+    timed_out: Stage | None  # the stage in which it was
+    late: dict[str, Any]  # the evaluator's result after that
+    sandbox: dict[str, object] | None
+
+    @property
+    def gone(self) -> bool:
+        """Return whether the process died before the evaluator had a finding."""
+        return self.result.get("kind") == "candidate_gone"
+
+
+@dataclass(eq=False)
 class DeviceSlot:
-    """One slot; its methods block and are called from one thread at a time."""
+    """One slot; its methods block and are called from one thread at a time.
 
-    def __init__(
-        self,
-        fork_client: ForkClient,
-        device: Device,
-        settings: Settings,
-        leases: GpuLeases,
-        processes: DeviceProcesses,
-        known: CleanTimes,
-    ) -> None:
-        """Start nothing yet; what is not the slot's own is shared by all slots of the device."""
-        self.device = device
-        self.stage_seconds: dict[str, float] = {}  # of the latest job
-        self._forks = fork_client
-        self._settings = settings
-        self._leases = leases
-        self._processes = processes
-        self._known = known
-        self._evaluators = Evaluators(fork_client, device.kind, processes, leases)
-        leases.on_alone.append(self._evaluators.forget)
+    They raise as :func:`online_judge.slots.jobs.run` does.
+    """
+
+    _forks: ForkClient
+    device: Device
+    _settings: Settings
+    # shared by all slots of the device:
+    _leases: GpuLeases
+    _candidates: Pool
+    evaluators: InitVar[Pool]
+    _known: CleanTimes
+    stage_seconds: dict[str, float] = field(default_factory=dict, init=False)  # of the latest job
+
+    def __post_init__(self, evaluators: Pool) -> None:
+        self.executes = self.device.kind == "cuda"  # else times mean nothing
+        name = f"cuda:{self.device.id}" if self.executes else self.device.kind
+        self._target = Target(self.device.hardware, name, self.executes)
+        self._evaluators = Evaluators(self.device.kind, evaluators, self._leases)
+        self._leases.on_alone.append(self._evaluators.forget)
 
     def start(self) -> None:
-        """Have an evaluator get ready; without this the first evaluation waits for it.
-
-        Raises:
-            JudgeError: none can be started here.
-        """
+        """Take an evaluator, so that the first job finds one; raises JudgeError if none can be started."""
         self._evaluators.start()
 
     def close(self) -> None:
-        """End the slot's evaluators."""
         self._evaluators.close()
-
-    def run(self, job: EvaluationJob, cancelled: threading.Event) -> Finding:
-        """Do a job; a failing reference is the result of a ``problem``, and raises ProblemError otherwise.
-
-        Raises:
-            ProblemError: the reference fails.
-            JudgeError: the judge's own code raised, or its processes died twice in no one's time.
-            Cancelled: ``cancelled`` was set.
-        """
-        request = job.request
-        if isinstance(request, EvaluationRequest) and job.kind == "profile":
-            return self.profile(request, cancelled)
-        if isinstance(request, EvaluationRequest) and job.kind == "candidate":
-            if request.tune_s and TUNABLES in request.custom_model_src:
-                return evaluate_tuned(self, request, job.recorded_ms, cancelled)
-            return self.evaluate(request, job.recorded_ms, cancelled)
-        if job.kind == "problem":
-            return self._problem_report(request, cancelled)
-        raise JudgeError(f"jobs of kind {job.kind} cannot be run here")
 
     def evaluate(
         self, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
     ) -> Verdict:
-        """Judge one candidate.
-
-        Raises:
-            ProblemError: the reference fails.
-            JudgeError: the judge's own code raised, or its processes died twice, and in nobody's time.
-            Cancelled: ``cancelled`` was set.
-        """
         query = self._query("evaluate", request, cancelled, recorded_ms=recorded_ms)
         attempts = self._attempts(query)
         while attempts.another():
             with attempts.attempt() as alone:
-                played = self._play(query, request, alone=alone)
-                verdict = verdict_of(played, request, self._target, query.limit_s)
+                played = self._play(query, alone=alone)
+                verdict = self._verdict(played, query.limit_s, request)
                 if memory_errors.explains(verdict):  # even alone
                     self._leases.forget(request.original_model_src)
-                if verdict.status is Status.CRASH and verdict.metadata.get("died") and attempts.are_left:
+                if played.gone and played.report.died and not played.result["why"] and attempts.are_left:
                     log.warning("a process died from a signal: the job is tried once more")
                     continue
-                metadata = {key: value for key, value in verdict.metadata.items() if key != "died"}
-                if self.executes:  # elsewhere equal runs are to give equal verdicts
-                    seconds = {name: round(spent, 3) for name, spent in self.stage_seconds.items()}
-                    metadata["seconds"] = seconds
-                return verdict.model_copy(update={"metadata": metadata})
+                if not self.executes:  # there equal runs are to give equal verdicts
+                    return verdict
+                seconds = {name: round(spent, 3) for name, spent in self.stage_seconds.items()}
+                return verdict.model_copy(update={"metadata": verdict.metadata | {"seconds": seconds}})
         self._require_harmless_reference(query, attempts.lost)
         if isinstance(attempts.lost, ProcessLost) and attempts.lost.whose != "none":
             return assemble.evaluator_died_twice(request, self._target, attempts.lost.stage)
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
 
-    @property
-    def executes(self) -> bool:
-        """Whether kernels run on the device that they are written for."""
-        return self.device.kind == "cuda"
-
     def sweep(
         self, request: EvaluationRequest, wanted: SweepTerms, cancelled: threading.Event
     ) -> Swept | None:
-        """Compare configurations of one candidate; None where the judge's own processes failed at it.
-
-        Raises:
-            ProblemError, Cancelled: as :meth:`evaluate`.
-        """
-        query = replace(
-            self._query("sweep", request, cancelled, sweep=wanted.to_json()),
-            limit_s=math.ceil(wanted.budget_s) + 1,
-        )
+        """Compare configurations of one candidate; None if the judge's own processes failed at it."""
+        query = self._query("sweep", request, cancelled, sweep=wanted.to_json())
+        query = replace(query, limit_s=math.ceil(wanted.budget_s) + 1)
         attempts = self._attempts(query, count=1)
         try:
             while attempts.another():
                 with attempts.attempt() as alone:
-                    played = self._play(query, request, alone=alone)
-                    found = (played.result or played.late or {}).get("swept")
+                    played = self._play(query, alone=alone)
+                    found = (played.result or played.late).get("swept")
                     return None if found is None else Swept.from_json(found)
         except (NotEnoughMemory, EvaluatorFailed) as error:
             log.warning("a sweep ended early: %s", str(error) or "too little memory")
         return None
 
     def profile(self, request: EvaluationRequest, cancelled: threading.Event) -> ProfileReport:
-        """Find out where a candidate spends its time.
-
-        Raises:
-            ProblemError, JudgeError, Cancelled: as :meth:`evaluate`.
-        """
         if not self.executes:
             return profile_report.without_gpu()
         query = self._query("profile", request, cancelled)
         attempts = self._attempts(query)
         while attempts.another():
             with attempts.attempt() as alone:
-                played = self._play(query, request, alone=alone)
+                played = self._play(query, alone=alone)
                 if played.timed_out is not None:
                     return profile_report.timed_out(query.limit_s, played.timed_out)
-                assert played.result is not None
                 if played.gone:
                     return profile_report.process_gone(played.report.how)
-                found = ProfileResult.from_json(played.result["profile"])
-                return profile_report.profiled(found, played.folder)
+                return profile_report.profiled(
+                    ProfileResult.from_json(played.result["profile"]), played.folder
+                )
         self._require_harmless_reference(query, attempts.lost)
         raise JudgeError("the judge's own processes failed twice at this profile; try again")
 
-    def check_problem(self, request: ProblemRequest, cancelled: threading.Event) -> ProblemTraits | None:
-        """Load the reference and run it once, or several times for a thorough look.
-
-        Returns:
-            What that look found; None where none was asked for.
-
-        Raises:
-            ProblemError: it fails or is too large here.
-            JudgeError, Cancelled: as :meth:`evaluate`.
-        """
+    def check_problem(self, request: Request, cancelled: threading.Event) -> ProblemReport:
+        """Load the reference and run it once, or several times for a thorough look; report if it fails."""
+        thorough = isinstance(request, ProblemRequest) and request.thorough
         query = self._query("problem", request, cancelled)
+        query = replace(query, request=_problem_of(request, thorough=thorough))
+        reason, traits = "", None
+        try:
+            traits = self._traits(query)
+        except ProblemError as error:
+            reason = str(error)
+        kind, hardware = self.device.kind, self.device.hardware
+        return ProblemReport(ok=not reason, reason=reason, device=kind, hardware=hardware, traits=traits)
+
+    def _traits(self, query: _Query) -> ProblemTraits | None:
+        """Run the reference; return what a thorough look found, None if none was asked for."""
         attempts = self._attempts(query)
         while attempts.another():
             with attempts.attempt() as alone:
@@ -225,39 +196,9 @@ class DeviceSlot:
         self._raise_for_lost(attempts.lost)
         raise JudgeError("the judge's own processes died twice before they ran the reference; try again")
 
-    def _problem_report(
-        self, request: EvaluationRequest | ProblemRequest, cancelled: threading.Event
-    ) -> ProblemReport:
-        asked = ProblemRequest(
-            original_model_src=request.original_model_src,
-            dtype_str=request.dtype_str,
-            seed_num=request.seed_num,
-            timeout=request.timeout or self._settings.runtime_timeout_s,
-            thorough=isinstance(request, ProblemRequest) and request.thorough,
-        )
-        reason, traits = "", None
-        try:
-            traits = self.check_problem(asked, cancelled)
-        except ProblemError as error:
-            reason = str(error)
-        return ProblemReport(
-            ok=not reason,
-            reason=reason,
-            device=self.device.kind,
-            hardware=self.device.hardware,
-            traits=traits,
-        )
-
-    def _query(
-        self,
-        op: Literal["evaluate", "sweep", "profile", "problem"],
-        request: EvaluationRequest | ProblemRequest,
-        cancelled: threading.Event,
-        **more: Any,
-    ) -> _Query:
-        cap = self._settings.runtime_timeout_s
-        limit_s = cap if request.timeout is None else min(request.timeout, cap)
-        return _Query(op, request, limit_s, cancelled, more)
+    def _query(self, op: Operation, request: Request, cancelled: threading.Event, **more: object) -> _Query:
+        cap_s = self._settings.runtime_timeout_s
+        return _Query(op, request, min(request.timeout or cap_s, cap_s), cancelled, more)
 
     def _attempts(self, query: _Query, count: int = 2) -> Attempts:
         return Attempts(self._forks, self._leases, query.request.original_model_src, query.cancelled, count)
@@ -275,23 +216,12 @@ class DeviceSlot:
         return result
 
     def _require_harmless_reference(self, query: _Query, lost: Lost | None) -> None:
-        """Where an evaluator died at the reference's work, run the reference once with no candidate attached.
-
-        Raises:
-            ProblemError: the reference fails, or ends its process.
-            JudgeError: the evaluator lost its CUDA context twice.
-            Cancelled: as :meth:`evaluate`.
-        """
+        """If an evaluator died in the reference's time, run the reference once with no candidate attached."""
         if isinstance(lost, ContextLost):
             raise lost.final
         if not isinstance(lost, ProcessLost) or lost.whose != "reference":
             return
-        request = ProblemRequest(
-            original_model_src=query.request.original_model_src,
-            dtype_str=query.request.dtype_str,
-            seed_num=query.request.seed_num,
-        )
-        check = replace(query, op="problem", request=request, more={})
+        check = replace(query, op="problem", request=_problem_of(query.request), more={})
         attempts = self._attempts(check, count=1)
         while attempts.another():
             with attempts.attempt() as alone:
@@ -301,38 +231,32 @@ class DeviceSlot:
         if attempts.lost is None:
             raise JudgeError("the judge's fork server died while it ran the reference; try again")
 
-    def _play(self, query: _Query, request: EvaluationRequest, *, alone: bool) -> Played:
-        """Bring the evaluator and a fresh process together; afterwards nothing of the process is left.
-
-        Raises:
-            ProblemError: the reference fails or takes too long.
-            Cancelled, NotEnoughMemory, Lost, ForkServerLost: there is no result.
-        """
-        evaluator = self._evaluators.of(query.request.original_model_src, query.cancelled)
+    def _play(self, query: _Query, *, alone: bool) -> _Played:
+        """Bring the evaluator and a fresh process together; afterwards nothing of the process is left."""
+        request = query.request
+        assert isinstance(request, EvaluationRequest)
+        evaluator = self._evaluators.of(request.original_model_src, query.cancelled)
         build_dir = build_folders.made(request.build_dir, self._settings.build_dir)
-        ready = self._processes.candidate(build_dir, query.cancelled)
-        result: dict[str, Any] | None = None
-        late: dict[str, Any] | None = None
-        timed_out: Stage | None = None
-        sandbox = self._in_force(ready)
+        candidate = self._candidates.take(query.cancelled, build_dir)
+        sandbox = self._forks.around(candidate.sandbox())
         clean = CleanTimes.key(request)
         order = {
             "build_dir": build_dir,
-            "folder": str(ready.folder),
+            "folder": str(candidate.folder),
             "clean_ms": self._known.get(clean),
             "recorded_ms": None,
             "job": "" if self._settings.repeatable else secrets.token_hex(8),
             "facts": {"hardware": self.device.hardware},
         } | self._order(query, alone=alone)
+        result: dict[str, Any] | None = None
+        late: dict[str, Any] | None = None
+        timed_out: Stage | None = None
         try:
-            with ready.connection:
-                result = self._converse(evaluator, query, order, ready)
+            result = self._converse(evaluator, query, order, candidate)
         except CandidateTimeout as timeout:
             timed_out = timeout.stage
         finally:
-            gone = result is not None and result["kind"] == "candidate_gone"
-            report = ready.process.end(self._forks, seems_dead=gone)
-            shutil.rmtree(ready.folder, ignore_errors=True)
+            report = candidate.end(seems_dead=result is not None and result["kind"] == "candidate_gone")
             if result is None:
                 late = evaluator.settle()
             evaluator.rest()
@@ -341,9 +265,25 @@ class DeviceSlot:
         if result is not None:
             self._raise_for_reference(result, evaluator)
             self._known.note(clean, result.get("clean_ms"))
-        return Played(str(ready.folder), report, result, gone, timed_out, sandbox, late)
+        return _Played(str(candidate.folder), report, result or {}, timed_out, late or {}, sandbox)
 
-    def _order(self, query: _Query, *, alone: bool) -> dict[str, Any]:
+    def _verdict(self, played: _Played, limit_s: int, request: EvaluationRequest) -> Verdict:
+        result, report, sandbox = played.result, played.report, played.sandbox
+        if played.timed_out is not None:
+            return assemble.timed_out(
+                request, self._target, limit_s=limit_s, stage=played.timed_out, sandbox=sandbox
+            )
+        end = ProcessEnd(played.folder, report.how, report.log, report.out_of_memory, report.orphans, sandbox)
+        if played.gone:
+            stage, why = Stage(result["stage"]), result["why"]
+            return assemble.process_gone(request, self._target, stage=stage, why=why, end=end)
+        try:
+            found = EvaluationResult.from_json(result["evaluation"])
+        except (KeyError, RecursionError, ValueError) as error:
+            raise JudgeError("the evaluator's result cannot be read") from error
+        return assemble.evaluated(request, self._target, found, end)
+
+    def _order(self, query: _Query, *, alone: bool) -> dict[str, object]:
         words = f"{text_digest(query.request.original_model_src)}:{query.request.seed_num}".encode()
         return {
             "op": query.op,
@@ -357,29 +297,19 @@ class DeviceSlot:
         self,
         evaluator: EvaluatorHandle,
         query: _Query,
-        order: dict[str, Any],
-        ready: ReadyProcess | None = None,
+        order: dict[str, object],
+        candidate: ProcessHandle | None = None,
     ) -> dict[str, Any]:
         """Have the evaluator do a job, with a candidate process or none; one that fails at it is ended."""
-        limits = TimeLimits(query.limit_s, self._leases.stopped_s, evaluator.waited_s)
+        limits = TimeLimits(query.limit_s, self._leases.stopped_s, evaluator.leases.waited_s)
         self.stage_seconds = limits.stage_seconds
-        evaluator.attach(ready.supervisor if ready is not None else 0)
-        fds = [ready.connection.fileno()] if ready is not None else []
+        evaluator.leases.supervisor = candidate.supervisor if candidate is not None else 0
+        fds = [candidate.connection.fileno()] if candidate is not None else []
         try:
             return converse(evaluator, order, fds, limits, query.cancelled)
         except (ProcessLost, ProblemError):
             evaluator.end()
             raise
-
-    def _in_force(self, ready: ReadyProcess) -> dict[str, Any] | None:
-        """Return the sandbox around a candidate, with the level of the evaluator's."""
-        found = _public(ready.process.sandbox(0))
-        return None if found is None else found | {"evaluator": self._forks.evaluator_level}
-
-    @property
-    def _target(self) -> Target:
-        cuda = self.device.kind == "cuda"
-        return Target(self.device.hardware, f"cuda:{self.device.id}" if cuda else self.device.kind, cuda)
 
     def _raise_for_lost(self, lost: Lost | None) -> None:
         """Raise for an evaluator that was lost while no candidate was attached."""
@@ -406,6 +336,10 @@ class DeviceSlot:
         raise final
 
 
-def _public(sandbox: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The sandbox without what differs from process to process."""
-    return None if sandbox is None else sandbox | {"uid": sandbox.get("uid") is not None}
+def _problem_of(request: Request, *, thorough: bool = False) -> ProblemRequest:
+    return ProblemRequest(
+        original_model_src=request.original_model_src,
+        dtype_str=request.dtype_str,
+        seed_num=request.seed_num,
+        thorough=thorough,
+    )

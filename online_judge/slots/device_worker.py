@@ -5,58 +5,76 @@ from __future__ import annotations
 import os
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.gpu_lease import GpuLeases
+from online_judge.processes.pool import Pool
+from online_judge.sandbox.process_spec import ProcessSpec
 from online_judge.settings import Settings
-from online_judge.slots.clean_times import CleanTimes
-from online_judge.slots.device_processes import DeviceProcesses
+from online_judge.slots.baselines import CleanTimes
 from online_judge.slots.device_slot import DeviceSlot
 from online_judge.slots.devices import Device
+
+_SPARE, _SPARE_ON_GPU = 1, 2
+"""Evaluators of a device that wait for a reference that no evaluator of a slot knows yet."""
 
 
 class DeviceWorker:
     """Owns a device's leases, waiting processes, known reference times and slots.
 
-    A job is submitted to one of the slots and cancelled by its event; see :meth:`DeviceSlot.run`.
-
-    Attributes:
-        device: what it owns.
-        candidates: the candidate processes that wait for a candidate.
-        slots: what jobs run in.
+    Jobs run in its slots, see :func:`online_judge.slots.jobs.run`.
     """
 
     def __init__(self, fork_client: ForkClient, device: Device, settings: Settings) -> None:
-        """Start nothing yet."""
+        """Start nothing yet; on a GPU no process starts while something is timed."""
         self.device = device
+        cuda = device.kind == "cuda"
+        target = settings.armed_players
+        if target is None:
+            target = max(2, settings.max_concurrent_evals) if cuda else 1
+        spare = min(target, _SPARE_ON_GPU if cuda else _SPARE)
         leases = GpuLeases(_lock_file(fork_client, device))
-        self._processes = DeviceProcesses(fork_client, device, settings, leases)
-        self.candidates = self._processes.candidates
+        disturbed = leases if cuda else None
+        candidate = ProcessSpec(
+            folder="",
+            device=device.kind,
+            visible_devices=device.visible_devices,
+            compile_target=settings.compile_target,
+            cores=device.cores.others,
+        )
+        evaluator = replace(
+            candidate,
+            role="evaluator",
+            timing_cores=device.cores.timing,
+            cpu_max_elements=settings.cpu_max_elements,
+            cpu_max_flops=settings.cpu_max_flops,
+        )
+        self.candidates = Pool(fork_client, candidate, target, disturbed)
+        self._evaluators = Pool(fork_client, evaluator, spare, disturbed)
         known = CleanTimes()
         self.slots = tuple(
-            DeviceSlot(fork_client, device, settings, leases, self._processes, known)
+            DeviceSlot(fork_client, device, settings, leases, self.candidates, self._evaluators, known)
             for _ in range(settings.max_concurrent_evals)
         )
 
     def start(self) -> None:
-        """Make the processes ready; return when each slot has its first evaluator.
-
-        Raises:
-            JudgeError: none can be started here.
-        """
-        self._processes.fill()
+        """Make the processes ready; return when each slot has its first evaluator, or raise JudgeError."""
+        self.candidates.fill()
+        self._evaluators.fill()
         with ThreadPoolExecutor(len(self.slots)) as threads:
             for started in [threads.submit(slot.start) for slot in self.slots]:
                 started.result()
 
     def close(self) -> None:
         """End the processes that wait; those of a slot end with the slot."""
-        self._processes.close()
+        self.candidates.close()
+        self._evaluators.close()
 
 
 def _lock_file(fork_client: ForkClient, device: Device) -> Path:
-    """One file per device: for a GPU one that other judges of this user find as well."""
+    """Return one file per device: for a GPU one that other judges of this user find as well."""
     if device.kind != "cuda":
         return fork_client.home / f"{device.kind}-{device.id}.lock"
     name = f"judge-{os.getuid()}-gpu-{device.visible_devices}.lock"

@@ -21,38 +21,23 @@ _MIB = 2**20
 
 @dataclass(frozen=True)
 class Device:
-    """A device that evaluations run on.
+    """A device that evaluations run on."""
 
-    Attributes:
-        id: number towards clients.
-        kind: see :data:`~adaexplore.core.wire.DeviceKind`.
-        visible_devices: value of ``CUDA_VISIBLE_DEVICES`` for processes that use it.
-        hardware: its name.
-        cores: of the CPU, for its processes.
-    """
-
-    id: int
+    id: int  # number towards clients
     kind: DeviceKind
-    visible_devices: str
-    hardware: str
-    cores: Cores = ANY_CORE
+    visible_devices: str  # value of ``CUDA_VISIBLE_DEVICES`` for processes that use it
+    hardware: str  # its name
+    cores: Cores = ANY_CORE  # of the CPU, for its processes
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What the judge found to run on.
+    """What the judge found to run on."""
 
-    Attributes:
-        cuda_available: whether evaluations run on CUDA devices.
-        device_count: CUDA devices of the machine.
-        devices: those that are used; the single CPU device where there is no CUDA.
-        compile_target: what kernels are compiled for.
-    """
-
-    cuda_available: bool
-    device_count: int
-    devices: tuple[Device, ...]
-    compile_target: str
+    cuda_available: bool  # evaluations run on CUDA devices
+    device_count: int  # CUDA devices of the machine
+    devices: tuple[Device, ...]  # those that are used; the single CPU device if there is no CUDA
+    compile_target: str  # what kernels are compiled for
 
     @property
     def kind(self) -> DeviceKind:
@@ -61,16 +46,11 @@ class Machine:
 
     @property
     def hardware(self) -> str:
-        """The first device's name."""
         return self.devices[0].hardware if self.devices else "none"
 
 
 def find(fork_client: ForkClient, settings: Settings) -> Machine:
-    """Look for GPUs, as far as ``JUDGE_DEVICE`` lets.
-
-    Raises:
-        ConfigError: ``AVAILABLE_GPUS`` names a device that is not there.
-    """
+    """Look for devices; raises ConfigError if ``AVAILABLE_GPUS`` names one that is not there."""
     gpus = [] if settings.judge_device == "cpu" else fork_client.gpus()
     if not gpus and settings.judge_device == "cuda":
         log.error("JUDGE_DEVICE is cuda but there is no CUDA device: evaluations are refused")
@@ -97,14 +77,10 @@ def find(fork_client: ForkClient, settings: Settings) -> Machine:
 
 
 def memory_bytes(device: Device) -> dict[str, int]:
-    """Total and used memory of a GPU as nvidia-smi tells it; zeros where it does not."""
+    """Ask nvidia-smi for total and used memory of a GPU; zeros if it does not answer."""
     total = used = 0
-    command = [
-        "nvidia-smi",
-        f"--id={device.visible_devices}",
-        "--query-gpu=memory.total,memory.used",
-        "--format=csv,noheader,nounits",
-    ]
+    query = ["--query-gpu=memory.total,memory.used", "--format=csv,noheader,nounits"]
+    command = ["nvidia-smi", f"--id={device.visible_devices}", *query]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_SMI_S, check=True)
         total, used = (int(part) * _MIB for part in answer.stdout.strip().splitlines()[0].split(","))

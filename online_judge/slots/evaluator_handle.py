@@ -5,17 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from adaexplore.core.identity import text_digest
 from adaexplore.core.wire import DeviceKind
-from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.gpu_lease import EvaluatorLeases, GpuLeases
-from online_judge.processes.pool import ReadyProcess
+from online_judge.processes.pool import Pool
+from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError, is_readable
 from online_judge.sandbox import linux
 from online_judge.slots.conversation import WHOLE_MESSAGE_S
-from online_judge.slots.device_processes import DeviceProcesses
 
 _KEPT, _KEPT_ON_GPU = 4, 2
 """Evaluators of a slot, one a reference: each holds a CUDA context, about half a GB of the GPU's memory."""
@@ -26,47 +27,29 @@ _MAX_MESSAGE_BYTES = 64 * 2**20
 class EvaluatorHandle:
     """Used from one thread at a time; what runs in the process is not trusted."""
 
-    def __init__(self, process: ReadyProcess, forks: ForkClient, leases: GpuLeases) -> None:
+    def __init__(self, process: ProcessHandle, leases: GpuLeases) -> None:
         """Take over a process that is ready; the leases that it asks for are taken from ``leases``."""
         self._process = process
-        self._forks = forks
         self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
-        self._leases = EvaluatorLeases(leases, self._channel.send_json)
+        self.leases = EvaluatorLeases(leases, self._channel.send_json)
         self._frozen: set[int] = set()
         self.ended = False
 
     def wake(self) -> bool:
-        """Let it go on; False where it cannot take an order, as one that has spoken unasked."""
+        """Let it go on; return whether it can take an order, unlike one that has sent something unasked."""
         linux.go_on(self._frozen)
         return not self.ended and not is_readable(0, self._process.lifeline, self._channel)
 
     @property
     def stopped(self) -> bool:
-        """Return whether somebody has stopped its process: it is of no use then."""
         return self._process.stopped
 
-    def attach(self, supervisor: int) -> None:
-        """Name the process id above the candidate of the next order; 0 where there is none."""
-        self._leases.supervisor = supervisor
-
-    def order(self, order: dict[str, Any], fds: list[int]) -> None:
-        """Send an order.
-
-        Raises:
-            ChannelClosed: it is gone.
-        """
+    def order(self, order: dict[str, object], fds: Sequence[int]) -> None:
+        """Send an order; raises ChannelClosed if it is gone."""
         self._channel.send_json(order, fds)
 
-    def waited_s(self) -> float:
-        """Return the seconds for which it has waited for leases so far."""
-        return self._leases.waited_s()
-
     def hear(self, timeout_s: float) -> dict[str, Any] | None:
-        """Return what it says next; None for nothing in time, and for leases, which it gets here.
-
-        Raises:
-            ChannelClosed: it is gone, or says what is no message.
-        """
+        """Return its next message; None if none comes or it is about leases, which are handled here."""
         if self.ended:
             raise ChannelClosed("it was ended")
         if not is_readable(timeout_s, self._channel):
@@ -77,19 +60,16 @@ class EvaluatorHandle:
             raise ChannelClosed(str(error)) from error
         if "lease" not in message:
             return message
-        self._leases.obey(message)
+        self.leases.obey(message)
         return None
 
     def settle(self) -> dict[str, Any] | None:
-        """Return its result after all when a conversation was broken off; if none comes, it is ended."""
+        """Return its late result after a conversation was broken off; if none comes, it is ended."""
         message = self._await("result")
         return None if message is None else message["result"]
 
     def rest(self) -> None:
-        """Have it free what it shared with a process that is gone, and stop it until the next order.
-
-        Threads that a reference left in it so disturb nobody.
-        """
+        """Have it free what it shared with a candidate, and stop all its threads until the next order."""
         if self.ended:
             return
         try:
@@ -104,11 +84,11 @@ class EvaluatorHandle:
         """Kill it; when nothing of it is left, its leases are returned."""
         if not self.ended:
             self.ended = True
-            self._process.discard(self._forks)
-            self._leases.close()
+            self._process.end()
+            self.leases.close()
 
     def _await(self, key: str) -> dict[str, Any] | None:
-        """Read until a message with ``key``; one that does not send it in time is ended."""
+        """Read until a message with ``key``; end it if none comes in time."""
         deadline = time.monotonic() + _PATIENCE_S
         try:
             while (remaining_s := deadline - time.monotonic()) > 0 and not self.stopped:
@@ -121,45 +101,32 @@ class EvaluatorHandle:
         return None
 
 
+@dataclass(eq=False)
 class Evaluators:
     """A slot's evaluators, one for each of the latest references."""
 
-    def __init__(
-        self, fork_client: ForkClient, kind: DeviceKind, processes: DeviceProcesses, leases: GpuLeases
-    ) -> None:
-        """Have none yet."""
-        self._forks = fork_client
-        self._most = _KEPT_ON_GPU if kind == "cuda" else _KEPT
-        self._processes = processes
-        self._leases = leases
-        self._of: OrderedDict[str, EvaluatorHandle] = OrderedDict()  # by reference, the latest last
-        self._unused: EvaluatorHandle | None = None
+    _kind: DeviceKind
+    _pool: Pool
+    _leases: GpuLeases
+    # by reference, the latest last
+    _of: OrderedDict[str, EvaluatorHandle] = field(default_factory=OrderedDict, init=False)
+    _unused: EvaluatorHandle | None = field(default=None, init=False)
 
     def start(self) -> None:
-        """Start the one that serves the first reference.
-
-        Raises:
-            JudgeError: none can be started here.
-        """
-        self._unused = self._start(threading.Event())
+        """Take the one that serves the first reference; raises JudgeError if none can be started."""
+        self._unused = self._take(threading.Event())
 
     def of(self, reference: str, cancelled: threading.Event) -> EvaluatorHandle:
-        """Return the evaluator that serves this reference and no other; a new one where there is none.
-
-        Raises:
-            Cancelled: ``cancelled`` was set.
-            ForkServerLost, JudgeError: none can be started.
-        """
+        """Return the evaluator that serves this reference and no other; raises as :meth:`Pool.take` does."""
         key = text_digest(reference)
         known = self._of.pop(key, None)
         if known is None:
             known, self._unused = self._unused, None
-        if known is None or not known.wake():
-            if known is not None:
-                known.end()
-            known = self._start(cancelled)
-        self._of[key] = known
-        while len(self._of) > self._most:
+        if known is not None and not known.wake():
+            known.end()
+            known = None
+        self._of[key] = known = known or self._take(cancelled)
+        while len(self._of) > (_KEPT_ON_GPU if self._kind == "cuda" else _KEPT):
             _, oldest = self._of.popitem(last=False)
             threading.Thread(target=oldest.end, name="end-evaluator", daemon=True).start()
         return known
@@ -170,10 +137,9 @@ class Evaluators:
             self._of.popitem()[1].end()
 
     def close(self) -> None:
-        """End all."""
         self.forget()
         if self._unused is not None:
             self._unused.end()
 
-    def _start(self, cancelled: threading.Event) -> EvaluatorHandle:
-        return EvaluatorHandle(self._processes.evaluator(cancelled), self._forks, self._leases)
+    def _take(self, cancelled: threading.Event) -> EvaluatorHandle:
+        return EvaluatorHandle(self._pool.take(cancelled), self._leases)

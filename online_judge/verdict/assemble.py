@@ -13,58 +13,44 @@ from typing import Any
 from adaexplore.core.verdict import INTERPRETER, Status, Verdict
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.common.texts import scrub
-from online_judge.protocol import precision
 from online_judge.protocol.endings import Passed
 from online_judge.protocol.findings import Stage
+from online_judge.protocol.precision import least_precise
 from online_judge.protocol.result import EvaluationResult, ProblemFacts
 from online_judge.verdict import feedback, flags, observations, runtime, static_notes
 from online_judge.verdict.endings import explain
 from online_judge.verdict.flags import Flag, Severity
 
+_LOG_CHARS = 300  # of what a candidate printed, short enough for a prompt
 _COUNTED = (Status.WRONG_VALUE, Status.NONFINITE, Status.NONDETERMINISTIC)
 """Statuses for which the number of passed trials is given even if it is 0."""
 
 
+Report = Mapping[str, Any]
+"""See :mod:`online_judge.sandbox.read_back`."""
+
+
 @dataclass(frozen=True)
 class Target:
-    """What a candidate runs on.
-
-    Attributes:
-        hardware: name of the device.
-        device: its name towards clients, such as ``cuda:0``.
-        cuda: whether kernels run on a GPU.
-    """
-
-    hardware: str
-    device: str
-    cuda: bool
+    hardware: str  # name of the device
+    device: str  # its name towards clients, such as ``cuda:0``
+    cuda: bool  # whether kernels run on a GPU
 
 
 @dataclass(frozen=True)
 class ProcessEnd:
-    """How the candidate's process ended.
-
-    Attributes:
-        folder: where it ran; its paths are shortened in texts.
-        how: in words that follow "the process ended".
-        printed: the end of what it printed.
-        out_of_memory: whether the kernel ended it for want of host memory.
-        orphans: processes that it left running.
-        sandbox: what was in force around it; None where that is unknown.
-    """
-
-    folder: str
-    how: str
-    printed: str
-    out_of_memory: bool = False
-    orphans: int = 0
-    sandbox: Mapping[str, Any] | None = None
+    folder: str  # where it ran; its paths are shortened in texts
+    how: str  # in words that follow "the process ended"
+    printed: str  # the end of what it printed
+    out_of_memory: bool = False  # whether the kernel ended it for want of host memory
+    orphans: int = 0  # processes that it left running
+    sandbox: Report | None = None  # what was in force around it; None where that is unknown
 
 
 def evaluated(
     request: EvaluationRequest, target: Target, result: EvaluationResult, end: ProcessEnd
 ) -> Verdict:
-    """The verdict on a candidate of which the evaluator has found all that it looks for."""
+    """Return the verdict on a candidate of which the evaluator has found all that it looks for."""
     explained = explain(result.ending, end.folder)
     passed = isinstance(result.ending, Passed)
     found = static_notes.notes(request.custom_model_src)
@@ -96,14 +82,8 @@ def evaluated(
 
 
 def timed_out(
-    request: EvaluationRequest,
-    target: Target,
-    *,
-    limit_s: int,
-    stage: Stage,
-    sandbox: Mapping[str, Any] | None,
+    request: EvaluationRequest, target: Target, *, limit_s: int, stage: Stage, sandbox: Report | None
 ) -> Verdict:
-    """The verdict on a candidate that was not done after ``limit_s`` seconds."""
     facts = _surroundings(request, target) | {"sandbox": sandbox}
     return _verdict(Status.TIMEOUT, facts | feedback.of_timeout(limit_s, stage))
 
@@ -111,7 +91,7 @@ def timed_out(
 def process_gone(
     request: EvaluationRequest, target: Target, *, stage: Stage, why: str, end: ProcessEnd
 ) -> Verdict:
-    """The verdict on a candidate whose process is gone, or broke the protocol: then ``why`` says how."""
+    """Return the verdict on a candidate whose process is gone or, as ``why`` says, broke the protocol."""
     facts = _surroundings(request, target) | {"sandbox": end.sandbox}
     if end.out_of_memory:
         return _verdict(Status.OUT_OF_MEMORY, facts | feedback.of_memory(stage) | _printed(end))
@@ -120,7 +100,6 @@ def process_gone(
 
 
 def evaluator_died_twice(request: EvaluationRequest, target: Target, stage: Stage) -> Verdict:
-    """The verdict on a candidate in whose time the judge's own processes died twice."""
     crash = feedback.of_crash("together with the judge's own processes, twice,", stage)
     return _verdict(Status.CRASH, _surroundings(request, target) | crash)
 
@@ -128,30 +107,20 @@ def evaluator_died_twice(request: EvaluationRequest, target: Target, stage: Stag
 def _flags_of_passed(
     request: EvaluationRequest, result: EvaluationResult, problem: ProblemFacts, folder: str
 ) -> list[Flag]:
-    """Flags that only a candidate whose outputs are right can have."""
+    """Return flags that only a candidate whose outputs are right can have."""
     found: list[Flag] = []
-    if result.timing is not None:
-        timed = runtime.flags_of(result.timing, request, folder)
-        found += [_softened(flag, problem) for flag in timed]
+    for flag in runtime.flags_of(result.timing, request, folder) if result.timing is not None else ():
+        # a bound is no proof where a trivial answer, written once and kept, passes
+        soft = flag.id == "below_bandwidth_bound" and problem.trivial_answers
+        found.append(Flag("below_soft_bound", flag.evidence) if soft else flag)
     if request.backend == "triton":
-        trivial = bool(problem.trivial_answers) or problem.constant_inputs
-        found += observations.of_kernels(
-            result.launches,
-            result.share,
-            passed_without_kernels=None if trivial else result.passed_without_kernels,
-        )
+        trivial = problem.trivial_answers or problem.constant_inputs
+        decoys = None if trivial else result.passed_without_kernels
+        found += observations.of_kernels(result.launches, result.share, passed_without_kernels=decoys)
     return found
 
 
-def _softened(flag: Flag, problem: ProblemFacts) -> Flag:
-    """A bound is no proof where a trivial answer, written once and kept, passes."""
-    if flag.id == "below_bandwidth_bound" and problem.trivial_answers:
-        return Flag("below_soft_bound", flag.evidence)
-    return flag
-
-
 def _surroundings(request: EvaluationRequest, target: Target) -> dict[str, Any]:
-    """Metadata that every verdict carries."""
     facts = {"hardware": target.hardware, "device": target.device}
     return facts | feedback.of_precision(request.tf32, cuda=target.cuda)
 
@@ -159,12 +128,12 @@ def _surroundings(request: EvaluationRequest, target: Target) -> dict[str, Any]:
 def _precision(result: EvaluationResult) -> dict[str, Any]:
     if not result.grades:
         return {}
-    tier = precision.worst(grade.tier for grade in result.grades)
-    return {"tier": tier, "precision": precision.least_precise(result.grades).to_json()}
+    least = least_precise(result.grades)
+    return {"tier": least.tier, "precision": least.to_json()}
 
 
 def _printed(end: ProcessEnd) -> dict[str, Any]:
-    text = feedback.log_tail(scrub(end.printed, end.folder))
+    text = scrub(end.printed, end.folder).strip()[-_LOG_CHARS:]
     return {"stdout": text} if text else {}
 
 
@@ -172,10 +141,8 @@ def _verdict(
     status: Status,
     metadata: dict[str, Any],
     runtime_ms: float | None = None,
-    runtime_stats: Mapping[str, Any] | None = None,
+    stats: dict[str, Any] | None = None,
 ) -> Verdict:
-    """The verdict as it is on the wire, where an infinite number is null."""
-    made = Verdict(
-        status=status, metadata=metadata, runtime_ms=runtime_ms, runtime_stats=dict(runtime_stats or {})
-    )
+    """Make the verdict as it is on the wire, where an infinite number is null."""
+    made = Verdict(status=status, metadata=metadata, runtime_ms=runtime_ms, runtime_stats=stats or {})
     return Verdict.model_validate(made.model_dump(mode="json"))

@@ -15,7 +15,7 @@ _HEAD = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+([^\W\d]\w*)", re.MULTILINE
 
 
 def compiled(failure: Failure | None, source: str, folder: str) -> CompileReport:
-    """The report on ``source`` whose process, in ``folder``, reported this failure, or none.
+    """Report on ``source`` whose process, in ``folder``, had this failure, or none.
 
     Triton's messages begin with a place relative to the kernel's ``def`` and the text up to it; where that
     is found in the source, the line is the place itself, else the line that led there.
@@ -30,36 +30,24 @@ def compiled(failure: Failure | None, source: str, folder: str) -> CompileReport
         kernel, line = _place(source, int(place[1]), place[2]) or (None, line)
     text = texts.clip(texts.scrub(message, folder).strip("\n"), _MAX_BYTES, keep_end=True)
     return CompileReport(
-        ok=False,
-        status=failure.status.value,
-        kernel=kernel,
-        line=line,
-        message=text,
-        error_name=failure.name,
+        ok=False, status=failure.status.value, kernel=kernel, line=line, message=text, error_name=failure.name
     )
 
 
 def timed_out(limit_s: int, stage: Stage) -> CompileReport:
-    """The report on a candidate that was not compiled after ``limit_s`` seconds."""
     message = f"not done after {limit_s} s during {stage.value}"
     return CompileReport(ok=False, status=Status.TIMEOUT.value, message=message)
 
 
 def process_gone(how: str, stage: Stage, *, out_of_memory: bool) -> CompileReport:
-    """The report on a candidate whose process is gone.
-
-    Args:
-        how: in words that follow "the process ended".
-        stage: of the candidate at that time.
-        out_of_memory: whether the kernel ended it for want of host memory.
-    """
+    """Return the report on a candidate that ended as ``how`` says after "the process ended"."""
     status = Status.OUT_OF_MEMORY if out_of_memory else Status.CRASH
     message = f"the process ended {how} during {stage.value}"
     return CompileReport(ok=False, status=status.value, message=message)
 
 
 def _place(source: str, number: int, excerpt: str) -> tuple[str, int] | None:
-    """The function whose line ``number``, from its ``def``, ends the excerpt; and where that line is."""
+    """Return the function whose line ``number``, from its ``def``, ends the excerpt, and its line there."""
     lines = source.splitlines()
     shown = excerpt.rstrip("\n").rpartition("\n")[2].strip()
     for head in _HEAD.finditer(source):

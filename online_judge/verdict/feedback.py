@@ -17,7 +17,8 @@ MAX_BYTES = 1500
 _MESSAGE_BYTES = 850
 _HEAD_BYTES = 200
 _FRAME_BYTES = 150
-_LOG_CHARS = 300
+_NOTE_BYTES = 300
+_REPEATED = "A second call with the same inputs gave another result"
 _ROUNDED: dict[Tier, str] = {"tf32": "TF32", "half": "bfloat16"}
 
 _NEXT = {
@@ -42,12 +43,12 @@ _NEXT = {
 
 
 def of_precision(tf32: Tf32Policy, *, cuda: bool) -> dict[str, Any]:
-    """The note on verdicts whose two sides ran in different precisions."""
+    """Note that the two sides ran in different precisions."""
     return {"notes": ["tf32_asymmetric"]} if cuda and tf32 == "paper" else {}
 
 
 def of_failure(failure: Failure, folder: str) -> dict[str, Any]:
-    """Metadata of a failure: the v1 keys and ``feedback``; paths in ``folder`` are shortened."""
+    """Explain a failure with the v1 keys and ``feedback``; paths in ``folder`` are shortened."""
     message = scrub(failure.message, folder).strip("\n")
     place = f" in line {failure.frames[-1].line}" if failure.frames else ""
     head = f"{failure.status.value} during {failure.stage.value}{place}: {failure.name.rpartition('.')[2]}"
@@ -58,95 +59,74 @@ def of_failure(failure: Failure, folder: str) -> dict[str, Any]:
     ]
     marked = failure.status is Status.COMPILE  # Triton's message ends with the line, the caret and the reason
     if message:
-        budget = _budget(failure.status) - sum(len(line.encode()) + 1 for line in lines)
+        budget = _budget(_NEXT.get(failure.status, "")) - sum(len(line.encode()) + 1 for line in lines)
         lines.append(clip(message, min(budget, _MESSAGE_BYTES), keep_end=marked))
-    compiled = failure.status.module_imported
     last = failure.frames[-1].code if failure.frames else ""
     text = "\n".join(part for part in (last[:160], clip(message, 400, keep_end=marked)) if part)
-    key = "runtime_error" if compiled else "compilation_error"
-    return {f"{key}_name": failure.name, key: text} | _feedback(lines, failure.status)
+    key = "runtime_error" if failure.status.module_imported else "compilation_error"
+    return _metadata(failure.status, lines, **{f"{key}_name": failure.name, key: text})
 
 
 def of_crash(how: str, stage: Stage) -> dict[str, Any]:
-    """Metadata of a process that ended without an answer."""
     text = f"the process ended {how} during {stage.value}"
-    return {"runtime_error_name": "crash", "runtime_error": text} | _feedback([text], Status.CRASH)
+    return _metadata(Status.CRASH, [text], runtime_error_name="crash", runtime_error=text)
 
 
 def of_memory(stage: Stage) -> dict[str, Any]:
-    """Metadata of a process that the kernel ended for want of memory."""
+    """Explain that the kernel ended the process for want of memory."""
     text = f"the process ran out of the host memory that it may have during {stage.value}"
-    return {"runtime_error_name": "MemoryError", "runtime_error": text} | _feedback(
-        [text], Status.OUT_OF_MEMORY
-    )
+    return _metadata(Status.OUT_OF_MEMORY, [text], runtime_error_name="MemoryError", runtime_error=text)
 
 
 def of_repeat(wrong: dict[str, Any]) -> dict[str, Any]:
-    """Metadata of a candidate that was right once and wrong on the same inputs, as ``wrong`` says."""
-    status = Status.NONDETERMINISTIC
-    issue = "A second call with the same inputs gave another result"
+    """Explain that a candidate was right once and wrong on the same inputs, as ``wrong`` says."""
     told = str(wrong.get("feedback", "")).rpartition("\nNext:")[0]
-    return wrong | {"correctness_issue": issue} | _feedback([f"{status.value}: {issue}", told], status)
+    head = f"{Status.NONDETERMINISTIC.value}: {_REPEATED}"
+    return wrong | _metadata(Status.NONDETERMINISTIC, [head, told], correctness_issue=_REPEATED)
 
 
 def of_unequal_calls(found: Error, limit: Limit) -> dict[str, Any]:
-    """Metadata of a candidate whose equal calls differ by more than the precision that it reaches."""
-    status = Status.NONDETERMINISTIC
-    issue = "A second call with the same inputs gave another result"
+    """Explain that equal calls differ by more than the precision that they reach."""
     line = (
-        f"{status.value}: {issue}: they differ by {found.rms:.2g} (rms) and {found.peak:.2g} (at most) "
-        f"of the output's standard deviation; rounding explains {limit.rms:.2g}"
+        f"{Status.NONDETERMINISTIC.value}: {_REPEATED}: they differ by {found.rms:.2g} (rms) and "
+        f"{found.peak:.2g} (at most) of the output's standard deviation; rounding explains {limit.rms:.2g}"
     )
-    return {"correctness_issue": issue} | _feedback([line], status)
+    return _metadata(Status.NONDETERMINISTIC, [line], correctness_issue=_REPEATED)
 
 
 def of_far_off(error: float) -> dict[str, Any]:
-    """Metadata of outputs far from the answer that a loose tolerance lets pass."""
-    status = Status.WRONG_VALUE
-    issue = "Output mismatch, hidden by the tolerance"
+    """Explain outputs far from the answer that a loose tolerance lets pass."""
     line = (
-        f"{status.value}: with other weights or inputs of the same kind the error is {error:.2g} of the "
-        "output's standard deviation, more than rounding explains; elsewhere the tolerance hides it"
+        f"{Status.WRONG_VALUE.value}: with other weights or inputs of the same kind the error is {error:.2g} "
+        "of the output's standard deviation, more than rounding explains; elsewhere the tolerance hides it"
     )
-    return {"correctness_issue": issue} | _feedback([line], status)
+    issue = "Output mismatch, hidden by the tolerance"
+    return _metadata(Status.WRONG_VALUE, [line], correctness_issue=issue)
 
 
 def of_tier(grade: Graded, needed: Tier, tf32: Tf32Policy) -> dict[str, Any]:
-    """Metadata of outputs that are within the tolerance but less precise than the tier that is needed.
-
-    Args:
-        grade: of the least precise output.
-        needed: tier of the request.
-        tf32: policy of the request.
-    """
+    """Explain outputs within the tolerance; ``grade`` is of the least precise one."""
     error, limit = grade.error, grade.limits[needed]
-    basis = ""
-    if grade.emulated and needed in _ROUNDED:
-        basis = f", 1.3 times the error of the reference with {_ROUNDED[needed]} operands"
+    based = grade.emulated and needed in _ROUNDED
+    basis = f", 1.3 times the error of the reference with {_ROUNDED[needed]} operands" if based else ""
     line = (
         f"{Status.WRONG_VALUE.value}: the outputs are less precise than tier {needed}: "
         f"error {error.rms:.2g} (rms), {error.noise:.2g} (less a common factor), {error.peak:.2g} (largest); "
         f"the limit is {limit.rms:.2g} (rms), {min(limit.noise, limit.rms):.2g} (less a common factor), "
         f"{limit.peak:.2g} (largest){basis}; all in standard deviations of the output"
     )
-    lines = [line, f"likely cause: {_cause(grade, limit)}"]
-    advice = "Keep operands in the precision of the inputs and accumulate in float32."
+    how = "operands in the precision of the inputs"
     if needed == "strict":
-        advice = (
-            "Keep operands in the precision of the inputs, use input_precision='ieee' in tl.dot, "
-            "and accumulate in float32."
-        )
+        how = "operands in the precision of the inputs, use input_precision='ieee' in tl.dot,"
     elif tf32 != "off":
-        advice = "Keep operands of tl.dot in float32 (TF32 is precise enough) and accumulate in float32."
-    body = clip("\n".join(lines), MAX_BYTES - len(advice) - 8)
-    return {
-        "correctness_issue": f"Precision {grade.tier}, needed {needed}",
-        "feedback": f"{body}\nNext: {advice}",
-    }
+        how = "operands of tl.dot in float32 (TF32 is precise enough)"
+    lines = [line, f"likely cause: {_cause(grade, limit)}"]
+    advice = f"Keep {how} and accumulate in float32."
+    issue = f"Precision {grade.tier}, needed {needed}"
+    return _metadata(Status.WRONG_VALUE, lines, advice, correctness_issue=issue)
 
 
 def _cause(grade: Graded, limit: Limit) -> str:
-    """What most often makes outputs this imprecise."""
     if grade.error.rms <= limit.rms and grade.error.noise <= limit.noise:
         return "few elements are far off, the others are precise: look at borders, masks and cancellation"
     if grade.tier == "tf32":
@@ -160,55 +140,45 @@ def _cause(grade: Graded, limit: Limit) -> str:
 
 
 def of_integrity(rejects: Sequence[Flag]) -> dict[str, Any]:
-    """Metadata of a candidate whose numbers cannot be believed."""
     lines = [f"{Status.INTEGRITY.value}: {flag.id}: {flag.evidence}" for flag in rejects]
-    issue = ", ".join(flag.id for flag in rejects)
-    return {"correctness_issue": clip(issue, 400), "correctness_issue_name": "integrity"} | _feedback(
-        lines, Status.INTEGRITY
-    )
+    issue = clip(", ".join(flag.id for flag in rejects), 400)
+    return _metadata(Status.INTEGRITY, lines, correctness_issue=issue, correctness_issue_name="integrity")
 
 
 def of_timeout(limit_s: int, stage: Stage) -> dict[str, Any]:
-    """Metadata of a candidate that took too long; ``error`` is v1's wording."""
+    """Explain that a candidate took too long; ``error`` is v1's wording."""
+    line = f"timeout during {stage.value}: not done after {limit_s} s"
     error = f"Kernel execution timeout: exceeded {limit_s}s runtime limit"
-    lines = [f"timeout during {stage.value}: not done after {limit_s} s"]
-    return {"error": error, "stage": stage.value} | _feedback(lines, Status.TIMEOUT)
+    return _metadata(Status.TIMEOUT, [line], error=error, stage=stage.value)
 
 
 def of_issue(status: Status, issue: str) -> dict[str, Any]:
-    """Metadata of outputs of the wrong structure, shape or dtype."""
-    return {
-        "correctness_issue": clip(issue, 400),
-        "correctness_issue_name": "correctness_issue",
-    } | _feedback([f"{status.value}: {clip(issue, 800)}"], status)
+    line = f"{status.value}: {clip(issue, 800)}"
+    keys = {"correctness_issue": clip(issue, 400), "correctness_issue_name": "correctness_issue"}
+    return _metadata(status, [line], **keys)
 
 
 def of_difference(found: Difference, output: str) -> dict[str, Any]:
-    """Metadata of wrong values; ``output`` names the output, such as ``output 1``."""
+    """Explain wrong values; ``output`` names the output, such as ``output 1``."""
     share = 100.0 * found.wrong / max(found.total, 1)
     status = Status.NONFINITE if found.nonfinite else Status.WRONG_VALUE
     if found.nonfinite:
-        keys: dict[str, Any] = {
-            "correctness_issue": "Output is not finite exactly where the reference is",
-            "correctness_issue_name": "correctness_issue",
-        }
+        issue = "Output is not finite exactly where the reference is"
+        keys: dict[str, Any] = {"correctness_issue": issue, "correctness_issue_name": "correctness_issue"}
     else:
-        keys = {
-            "max_difference": [f"{found.largest:.6f}"],
-            "avg_difference": [f"{found.average:.6f}"],
-            "correctness_issue": "Output mismatch",
-        }
+        keys = {"max_difference": [f"{found.largest:.6f}"], "avg_difference": [f"{found.average:.6f}"]}
+        keys["correctness_issue"] = "Output mismatch"
+    examples = [
+        f"  [{', '.join(map(str, each.index))}] got {each.got}, want {each.want}" for each in found.examples
+    ]
     lines = [
         f"{status.value}: {found.wrong} of {found.total} elements of {output} ({share:.4g} %) are wrong, "
         f"largest error {found.largest:.6g}, mean error {found.average:.6g}",
+        *([f"pattern: {found.pattern}"] if found.pattern else []),
+        "first wrong elements:",
+        *examples,
     ]
-    if found.pattern:
-        lines.append(f"pattern: {found.pattern}")
-    lines.append("first wrong elements:")
-    for example in found.examples:
-        index = ", ".join(map(str, example.index))
-        lines.append(f"  [{index}] got {example.got}, want {example.want}")
-    return keys | _feedback(lines, status)
+    return _metadata(status, lines, **keys)
 
 
 def first_line(metadata: Mapping[str, Any]) -> str:
@@ -216,16 +186,18 @@ def first_line(metadata: Mapping[str, Any]) -> str:
     return str(metadata.get("feedback", "wrong")).splitlines()[0]
 
 
-def log_tail(text: str) -> str:
-    """The end of what a candidate printed, short enough for a prompt."""
-    return text.strip()[-_LOG_CHARS:]
+def _metadata(status: Status, lines: list[str], advice: str = "", **keys: Any) -> dict[str, Any]:
+    advice = advice or _NEXT.get(status, "")
+    body = clip("\n".join(lines), _budget(advice))
+    return keys | {"feedback": f"{body}\nNext: {advice}"}
 
 
-def _feedback(lines: list[str], status: Status) -> dict[str, Any]:
-    body = clip("\n".join(lines), _budget(status))
-    return {"feedback": f"{body}\nNext: {_NEXT.get(status, '')}"}
+def _budget(advice: str) -> int:
+    """Return the bytes of feedback beside the advice."""
+    return MAX_BYTES - len(advice.encode()) - 8
 
 
-def _budget(status: Status) -> int:
-    """Bytes of feedback beside the advice."""
-    return MAX_BYTES - len(_NEXT.get(status, "").encode()) - 8
+def with_unused_tunables(text: str, problem: str) -> str:
+    """Put a line in front of a feedback: the candidate's ``TUNABLES`` cannot be used."""
+    line = clip(f"TUNABLES was not used: {problem}", _NOTE_BYTES)
+    return f"{line}\n{clip(text, MAX_BYTES - len(line.encode()) - 1)}" if text else line

@@ -71,7 +71,6 @@ class Flag:
 
     @property
     def severity(self) -> Severity:
-        """What it does to a verdict."""
         return SEVERITIES[self.id]
 
 
@@ -83,13 +82,12 @@ class ProblemFlag:
     evidence: str
 
     def __post_init__(self) -> None:
-        """Refuse an id that clients do not know."""
         if self.id not in PROBLEM_FLAGS:
             raise ValueError(f"{self.id!r} is no flag of a problem; add it to PROBLEM_FLAGS")
 
 
 def merged(flags: Iterable[Flag]) -> list[Flag]:
-    """One flag an id, the first one's evidence, the gravest first."""
+    """Return one flag an id, the first one's evidence, the gravest first."""
     order = list(Severity)
     first: dict[str, Flag] = {}
     for flag in flags:
@@ -98,27 +96,19 @@ def merged(flags: Iterable[Flag]) -> list[Flag]:
 
 
 def metadata(flags: Iterable[Flag]) -> dict[str, Any]:
-    """``integrity``, the ids, and ``integrity_evidence``; nothing where there are no flags."""
-    found = merged(flags)
-    if not found:
-        return {}
-    return {
-        "integrity": [flag.id for flag in found],
-        "integrity_evidence": [
-            {"id": flag.id, "severity": flag.severity.value, "evidence": flag.evidence[:_MAX_EVIDENCE]}
-            for flag in found
-        ],
-    }
+    """Return ``integrity``, the ids, and ``integrity_evidence``; empty without flags."""
+    evidence = [
+        {"id": flag.id, "severity": flag.severity.value, "evidence": flag.evidence[:_MAX_EVIDENCE]}
+        for flag in merged(flags)
+    ]
+    return _with_ids("integrity", evidence)
 
 
 def problem_metadata(flags: Iterable[ProblemFlag]) -> dict[str, Any]:
-    """Return ``problem_flags``, the ids, and ``problem_flags_evidence``; nothing where there are no flags."""
-    found = list(flags)
-    if not found:
-        return {}
-    return {
-        "problem_flags": [flag.id for flag in found],
-        "problem_flags_evidence": [
-            {"id": flag.id, "evidence": flag.evidence[:_MAX_EVIDENCE]} for flag in found
-        ],
-    }
+    """Return ``problem_flags``, the ids, and ``problem_flags_evidence``; empty without flags."""
+    evidence = [{"id": flag.id, "evidence": flag.evidence[:_MAX_EVIDENCE]} for flag in flags]
+    return _with_ids("problem_flags", evidence)
+
+
+def _with_ids(key: str, evidence: list[dict[str, str]]) -> dict[str, Any]:
+    return {key: [each["id"] for each in evidence], f"{key}_evidence": evidence} if evidence else {}

@@ -4,27 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from online_judge.protocol import observations as seen
 from online_judge.protocol.kernels import KernelShare, Launches
 from online_judge.protocol.measurement import GpuState
-from online_judge.protocol.observations import (
-    BaselineMoved,
-    ClocksDisagree,
-    DeviceWorksOn,
-    EqualCallsDiffer,
-    InputsChanged,
-    LoadedWeightsUnused,
-    LowerPrecision,
-    Observation,
-    OutputAliasesInput,
-    OutputReused,
-    ProcessChanges,
-    StaleWeights,
-    TimedOutputLate,
-    TimedOutputWrong,
-    UnevenCalls,
-    UnjoinedStream,
-    VariantFailed,
-)
 from online_judge.protocol.result import ProblemFacts
 from online_judge.verdict import endings, feedback
 from online_judge.verdict.flags import Flag, ProblemFlag
@@ -35,72 +17,73 @@ _IDLE = 0x01
 """Bit of NVML's clocks event reasons."""
 
 
-def flags_of_all(observations: Iterable[Observation], folder: str) -> list[Flag]:
-    """The flags of several observations, in their order; paths in ``folder`` are shortened."""
+def flags_of_all(observations: Iterable[seen.Observation], folder: str) -> list[Flag]:
+    """Return the flags of several observations, in their order; paths in ``folder`` are shortened."""
     return [flag for observation in observations for flag in flags_of(observation, folder)]
 
 
-def flags_of(observation: Observation, folder: str) -> list[Flag]:
-    """The flags of one observation; only changes of the process may give none or several."""
+def flags_of(observation: seen.Observation, folder: str) -> list[Flag]:
+    """Return the flags of one observation; only changes of the process may give none or several."""
     match observation:
-        case ProcessChanges():
+        case seen.ProcessChanges():
             return of_process(observation)
-        case LoadedWeightsUnused():
+        case seen.LoadedWeightsUnused():
             evidence = "weights loaded after construction are not used: loading them makes the output wrong"
             return [Flag("stale_weights", evidence)]
-        case StaleWeights(wrong=None):
+        case seen.StaleWeights(wrong=None):
             return [Flag("stale_weights", "outputs do not follow weights that are changed in place")]
-        case StaleWeights(wrong=wrong):
+        case seen.StaleWeights(wrong=wrong):
             assert wrong is not None
             return [Flag("stale_weights", feedback.first_line(endings.explain(wrong, folder).metadata))]
-        case InputsChanged(timed_call=None, result_changes=True):
+        case seen.InputsChanged(timed_call=None, result_changes=True):
             evidence = "a call changed its inputs so that the reference's result differs"
             return [Flag("inputs_changed", evidence)]
-        case InputsChanged(timed_call=None):
+        case seen.InputsChanged(timed_call=None):
             evidence = "a call changed its inputs; the reference's result stays the same"
             return [Flag("inputs_written", evidence)]
-        case InputsChanged(timed_call=call):
+        case seen.InputsChanged(timed_call=call):
             return [Flag("inputs_written", f"timed call {call} changed its inputs")]
-        case OutputAliasesInput():
+        case seen.OutputAliasesInput():
             return [Flag("output_aliases_input", "an output lies in the memory of an input")]
-        case OutputReused():
+        case seen.OutputReused():
             return [Flag("output_reused", "two calls gave outputs in the same memory")]
-        case EqualCallsDiffer(rms=rms):
+        case seen.EqualCallsDiffer(rms=rms):
             evidence = f"two equal calls differ by {rms:.2g} of the output's standard deviation"
             return [Flag("nondeterministic", evidence)]
-        case VariantFailed(variant=variant, ending=ending):
+        case seen.VariantFailed(variant=variant, ending=ending):
             evidence = feedback.first_line(endings.explain(ending, folder).metadata)
             return [Flag(f"fails_{variant}_inputs", evidence)]
-        case LowerPrecision(reached=reached, expected=expected):
+        case seen.LowerPrecision(reached=reached, expected=expected):
             return [Flag("low_precision", f"reaches {reached}, the task's is {expected}")]
-        case TimedOutputWrong():
+        case seen.TimedOutputWrong():
             evidence = (
-                f"{observation.wrong} of {observation.total} elements of {_timed(observation)} are wrong, "
-                f"largest error {observation.largest:.4g}"
+                f"{observation.wrong} of {observation.total} elements of {_timed(observation)} are wrong"
             )
-            return [Flag("timed_output_wrong", evidence)]
-        case TimedOutputLate():
+            largest = f"largest error {observation.largest:.4g}"
+            return [Flag("timed_output_wrong", f"{evidence}, {largest}")]
+        case seen.TimedOutputLate():
             return [Flag("timed_output_wrong", f"{_timed(observation)} was written after its answer")]
-        case UnjoinedStream():
+        case seen.UnjoinedStream():
             evidence = "work on another stream is not waited for: the calls cannot be captured"
             return [Flag("side_stream", evidence)]
-        case DeviceWorksOn(tail_ms=tail_ms, claimed_ms=claimed_ms):
+        case seen.DeviceWorksOn(tail_ms=tail_ms, claimed_ms=claimed_ms):
             evidence = f"the GPU works on for {tail_ms:.4g} ms after timed calls of {claimed_ms:.4g} ms"
             return [Flag("side_stream", evidence)]
-        case UnevenCalls(median_ms=median_ms, mean_ms=mean_ms):
-            evidence = (
-                f"calls of one block differ: {median_ms:.4g} ms is the median, "
-                f"{mean_ms:.4g} ms the mean, which counts"
-            )
-            return [Flag("launch_bound", evidence)]
-        case ClocksDisagree():
+        case seen.UnevenCalls(median_ms=median_ms, mean_ms=mean_ms):
+            both = f"{median_ms:.4g} ms is the median, {mean_ms:.4g} ms the mean, which counts"
+            return [Flag("launch_bound", f"calls of one block differ: {both}")]
+        case seen.ClocksDisagree():
             return [_of_clocks(observation)]
-        case BaselineMoved():
-            return [_of_baseline(observation)]
+        case seen.BaselineMoved():
+            after = observation.after_ms
+            alone = f"{observation.clean_ms:.4g} ms alone"
+            alone += "" if after is None else f" before, {after:.4g} ms after it"
+            beside = f"{observation.gpu_ms:.4g} ms beside the candidate"
+            evidence = f"{beside}, {alone}; {observation.counted_ms:.4g} ms count"
+            return [Flag("baseline_drift", evidence)]
 
 
-def of_process(changes: ProcessChanges) -> list[Flag]:
-    """The flags for what a candidate changed in its process."""
+def of_process(changes: seen.ProcessChanges) -> list[Flag]:
     found = []
     if changes.patched_count:
         hidden = changes.patched_count - len(changes.patched)
@@ -114,20 +97,16 @@ def of_process(changes: ProcessChanges) -> list[Flag]:
 
 
 def of_orphans(count: int) -> Flag:
-    """The flag for processes that were still running when the candidate's process was ended."""
+    """Return the flag for processes that still ran when the candidate's process was ended."""
     return Flag("background_threads", f"{count} processes were left running")
 
 
 def of_kernels(
     launches: Launches, share: KernelShare | None, *, passed_without_kernels: bool | None
 ) -> list[Flag]:
-    """The flags for what is known of a candidate's kernels.
+    """Return the flags for what is known of a candidate's kernels; facts that were not found are None.
 
-    Args:
-        launches: of one call.
-        share: of one call; None where it was not measured.
-        passed_without_kernels: whether the outputs were right without the own kernels, on inputs of which no
-            trivial answer is right; None where that was not tried.
+    ``passed_without_kernels`` was tried on inputs of which no trivial answer is right.
     """
     found = []
     ran = launches.total > 0 or (share is not None and share.own > 0)
@@ -138,18 +117,16 @@ def of_kernels(
         found.append(Flag("no_own_kernel", f"a call launches {has}{_longest(share)}"))
     if passed_without_kernels and launches.total > 0:
         names = ", ".join(launches.names[:4])
-        found.append(
-            Flag("decoy_kernel", f"the outputs are right without {names} ({launches.total} launches)")
-        )
+        evidence = f"the outputs are right without {names} ({launches.total} launches)"
+        found.append(Flag("decoy_kernel", evidence))
     if share is not None and share.own < _LIBRARY_SHARE and not launches.extension:
-        found.append(
-            Flag("library_bound", f"{share.own:.0%} of GPU time in its own kernels{_longest(share)}")
-        )
+        evidence = f"{share.own:.0%} of GPU time in its own kernels{_longest(share)}"
+        found.append(Flag("library_bound", evidence))
     return found
 
 
 def of_gpu_states(before: GpuState | None, after: GpuState | None) -> list[Flag]:
-    """The flag for clocks that went down between two looks, the second taken while the GPU is still busy."""
+    """Flag clocks that went down between two looks, the second taken while the GPU is still busy."""
     if after is None:
         return []
     clocks = f"SM {after.sm_mhz} MHz, {after.temperature_c} C, {after.power_w:.0f} W"
@@ -164,7 +141,6 @@ def of_gpu_states(before: GpuState | None, after: GpuState | None) -> list[Flag]
 
 
 def of_problem(facts: ProblemFacts) -> list[ProblemFlag]:
-    """The flags for what makes results on a problem say little."""
     found = []
     if facts.trivial_answers:
         evidence = f"trivial answers pass: {', '.join(facts.trivial_answers)}"
@@ -172,14 +148,12 @@ def of_problem(facts: ProblemFacts) -> list[ProblemFlag]:
     if facts.constant_inputs:
         found.append(ProblemFlag("constant_inputs", "get_inputs() gives the same values under every seed"))
     if facts.looseness is not None:
-        evidence = (
-            f"the tolerance {facts.tolerance:g} is {facts.looseness:.2g} standard deviations of the output"
-        )
-        found.append(ProblemFlag("loose_tolerance", evidence))
+        times = f"{facts.looseness:.2g} standard deviations of the output"
+        found.append(ProblemFlag("loose_tolerance", f"the tolerance {facts.tolerance:g} is {times}"))
     return found
 
 
-def _of_clocks(found: ClocksDisagree) -> Flag:
+def _of_clocks(found: seen.ClocksDisagree) -> Flag:
     """Work was hidden only if a replayed graph contradicts the events while nobody else used the GPU."""
     told = f"{found.gpu_ms:.4g} ms a call by events, {found.wall_ms:.4g} ms on the wall"
     if found.graph_ms is None:
@@ -192,14 +166,7 @@ def _of_clocks(found: ClocksDisagree) -> Flag:
     return Flag(id_, f"{evidence}, {found.copy_ms:.4g} ms of it for copies")
 
 
-def _of_baseline(found: BaselineMoved) -> Flag:
-    after = "" if found.after_ms is None else f" before, {found.after_ms:.4g} ms after it"
-    alone = f"{found.clean_ms:.4g} ms alone{after}"
-    evidence = f"{found.gpu_ms:.4g} ms beside the candidate, {alone}; {found.counted_ms:.4g} ms count"
-    return Flag("baseline_drift", evidence)
-
-
-def _timed(found: TimedOutputWrong | TimedOutputLate) -> str:
+def _timed(found: seen.TimedOutputWrong | seen.TimedOutputLate) -> str:
     if found.call is None:
         return f"the timed calls of round {found.round}"
     return f"timed call {found.call} of round {found.round}"

@@ -10,12 +10,7 @@ from online_judge.verdict.endings import explain
 
 
 def profiled(result: ProfileResult, folder: str) -> ProfileReport:
-    """The report on a candidate that was profiled, or that failed meanwhile.
-
-    Args:
-        result: of the evaluator.
-        folder: of the candidate's process; paths in it are shortened.
-    """
+    """Return the report on a candidate that was profiled, or that failed meanwhile."""
     explained = explain(result.ending, folder)
     message = str(explained.metadata.get("feedback", ""))
     if explained.status is Status.PASSED and result.profile is None:
@@ -24,17 +19,15 @@ def profiled(result: ProfileResult, folder: str) -> ProfileReport:
 
 
 def without_gpu() -> ProfileReport:
-    """The report of a judge that cannot profile."""
     message = "profiles need a judge with a GPU"
     return ProfileReport(status=Status.NOT_CHECKED.value, profile=None, message=message)
 
 
 def timed_out(limit_s: int, stage: Stage) -> ProfileReport:
-    """The report on a candidate that was not done after ``limit_s`` seconds."""
     message = f"not done after {limit_s} s during {stage.value}"
     return ProfileReport(status=Status.TIMEOUT.value, profile=None, message=message)
 
 
 def process_gone(how: str) -> ProfileReport:
-    """The report on a candidate whose process is gone; ``how`` follows "the process ended"."""
+    """Return the report on a candidate that ended as ``how`` says after "the process ended"."""
     return ProfileReport(status=Status.CRASH.value, profile=None, message=f"the process ended {how}")

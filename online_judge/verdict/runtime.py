@@ -1,51 +1,45 @@
-"""Statistics and flags of a timed candidate."""
+"""Statistics and flags of a timed candidate, and bounds of its time: bytes over bandwidth, work over peak."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from adaexplore.core.wire import EvaluationRequest
+from adaexplore.core.wire import DtypeName, EvaluationRequest, Tier
+from online_judge.common.gpu_peaks import Peak
 from online_judge.protocol.kernels import KernelShare
 from online_judge.protocol.measurement import Timing
-from online_judge.verdict import bounds, observations
+from online_judge.verdict import observations
 from online_judge.verdict.flags import Flag
+
+SLACK = 0.85  # boards run a few percent over their datasheet, overclocked memory more
+L2_MULTIPLE = 4  # smaller outputs may largely stay in the cache
+_UNDER_THEIR_NAMES = {
+    *("rounds", "ci_low", "ci_high", "gpu_ms", "score_ms", "e2e_ms"),
+    *("baseline_gpu_ms", "baseline_e2e_ms", "baseline_clean_ms", "baseline_trials"),
+}
 
 
 def milliseconds(timing: Timing) -> float:
-    """v1's runtime: the mean of the timed calls, or the time that counts in their place."""
+    """Return v1's runtime: the mean of the timed calls, or the time that counts in their place."""
     return timing.times.mean if timing.score_ms == timing.gpu_ms else timing.score_ms
 
 
 def statistics(
     timing: Timing, request: EvaluationRequest, share: KernelShare | None, *, hardware: str, device: str
 ) -> dict[str, Any]:
-    """v1's statistics with more beside them; times in milliseconds.
+    """Return v1's statistics with more beside them; times in milliseconds.
 
-    Args:
-        timing: of the candidate.
-        request: whose baseline it was timed against.
-        share: GPU time of one call by kernel, where it was measured.
-        hardware: name of the GPU.
-        device: its name towards clients.
+    ``hardware`` names the GPU, ``device`` is its name towards clients.
     """
-    stats: dict[str, Any] = asdict(timing.times) | {
+    stats = asdict(timing.times) | timing.model_dump(include=_UNDER_THEIR_NAMES)
+    stats |= {
         "hardware": hardware,
         "device": device,
         "fast_p": timing.speedup,
-        "ci_low": timing.ci_low,
-        "ci_high": timing.ci_high,
-        "gpu_ms": timing.gpu_ms,
-        "score_ms": timing.score_ms,
-        "e2e_ms": timing.e2e_ms,
         "baseline": request.baseline,
         "baseline_type": "recorded" if timing.recorded else "measured",
         "baseline_time": timing.baseline_ms,
-        "baseline_gpu_ms": timing.baseline_gpu_ms,
-        "baseline_e2e_ms": timing.baseline_e2e_ms,
-        "baseline_clean_ms": timing.baseline_clean_ms,
-        "baseline_trials": timing.baseline_trials,
-        "rounds": timing.rounds,
         "slot": asdict(timing.use),
         "witness": asdict(timing.host),
     }
@@ -57,10 +51,10 @@ def statistics(
 
 
 def flags_of(timing: Timing, request: EvaluationRequest, folder: str) -> list[Flag]:
-    """What is odd about the times, the timed outputs and the GPU's state meanwhile."""
+    """Flag what is odd about the times, the timed outputs and the GPU's state meanwhile."""
     found = observations.flags_of_all(timing.observations, folder)
     if timing.peak is not None:
-        found += bounds.check(
+        found += check_bounds(
             timing.gpu_ms,
             peak=timing.peak,
             output_bytes=timing.output_bytes,
@@ -70,3 +64,38 @@ def flags_of(timing: Timing, request: EvaluationRequest, folder: str) -> list[Fl
             tier=request.tier,
         )
     return found + observations.of_gpu_states(timing.before, timing.after)
+
+
+def check_bounds(
+    gpu_ms: float,
+    *,
+    peak: Peak,
+    output_bytes: int,
+    read_bytes: int = 0,
+    flops: float = 0.0,
+    dtype: DtypeName = "fp32",
+    tier: Tier = "legacy",
+) -> list[Flag]:
+    """Flag one call's time, with a cold L2 cache, that is too short.
+
+    ``output_bytes`` are those that every call must write: no views of inputs, no elements of stride 0.
+    ``flops`` are the reference's; a better algorithm may need fewer.
+    """
+    found = []
+    memory = f"{peak.bytes_per_s / 1e12:.2f} TB/s ({peak.name})"
+    # what is written last may still lie in the cache when the clock stops
+    written = max(0, output_bytes - peak.l2_bytes)
+    least_ms = written / peak.bytes_per_s * 1e3
+    if output_bytes > L2_MULTIPLE * peak.l2_bytes and gpu_ms < SLACK * least_ms:
+        evidence = f"writing {output_bytes / 1e6:.1f} MB takes at least {least_ms:.4f} ms at {memory}"
+        found.append(Flag("below_bandwidth_bound", f"{gpu_ms:.4f} ms, but {evidence}"))
+    moved_ms = (read_bytes + written) / peak.bytes_per_s * 1e3
+    precision, rate = peak.precision(dtype, tier)
+    computed_ms = flops / rate * 1e3
+    if gpu_ms < SLACK * max(moved_ms, computed_ms):
+        evidence = f"moving {(read_bytes + written) / 1e6:.1f} MB takes {moved_ms:.4f} ms at {memory}"
+        if moved_ms < computed_ms:
+            arithmetic = f"{rate / 1e12:.0f} TFLOP/s ({precision} on {peak.name})"
+            evidence = f"{flops / 1e9:.1f} GFLOP take {computed_ms:.4f} ms at {arithmetic}"
+        found.append(Flag("below_soft_bound", f"{gpu_ms:.4f} ms, but {evidence}"))
+    return found

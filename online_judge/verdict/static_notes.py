@@ -54,7 +54,7 @@ _BENIGN = re.compile(
 
 
 def notes(source: str) -> list[Flag]:
-    """One note an id, naming lines and constructs; nothing for a source that does not parse."""
+    """Return one note an id, naming lines and constructs; nothing for a source that does not parse."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes and the like are the candidate's
@@ -69,13 +69,13 @@ def notes(source: str) -> list[Flag]:
 
 
 def _uses(tree: ast.Module, names: dict[str, str]) -> Iterator[tuple[str, str, int]]:
-    """Flag id, construct and line of everything worth a note."""
+    """Yield flag id, construct and line of everything worth a note."""
     bound = _bound_names(tree)
     parts = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     for node in ast.walk(tree):
         match node:
             case ast.Attribute(ctx=ast.Load()) | ast.Name(ctx=ast.Load()) if id(node) not in parts:
-                dotted, root = _dotted(node, names), _root(node)
+                dotted, root = _dotted(node, names)
                 if root in names:
                     yield from (
                         (id_, dotted, node.lineno) for id_ in _IDS if _COMPILED[id_].fullmatch(dotted)
@@ -85,85 +85,72 @@ def _uses(tree: ast.Module, names: dict[str, str]) -> Iterator[tuple[str, str, i
                 if isinstance(node, ast.Attribute) and node.attr in _ATTRIBUTES:
                     yield _ATTRIBUTES[node.attr], f".{node.attr}", node.lineno
             case ast.Attribute(ctx=ast.Store() | ast.Del()):
-                dotted = _dotted(node, names)
-                if _root(node) in names and _PATCHABLE.fullmatch(dotted) and not _SETTINGS.fullmatch(dotted):
+                dotted, root = _dotted(node, names)
+                if root in names and _PATCHABLE.fullmatch(dotted) and not _SETTINGS.fullmatch(dotted):
                     yield "static_introspection", f"assigns {dotted}", node.lineno
-            case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[owner, *_]) if _root(owner) in names:
-                dotted = _dotted(owner, names)
-                if not _SETTINGS.fullmatch(f"{dotted}."):
+            case ast.Call(func=ast.Name(id="setattr" | "delattr"), args=[owner, *_]):
+                dotted, root = _dotted(owner, names)
+                if root in names and not _SETTINGS.fullmatch(f"{dotted}."):
                     yield "static_introspection", f"setattr on {dotted}", node.lineno
             case ast.Try():
                 for handler in node.handlers:
                     if what := _computes(handler, names):
                         yield "static_fallback", f"except branch calls {what}", handler.lineno
-            case _:
-                pass
 
 
 def _bound_names(tree: ast.Module) -> set[str]:
-    """Names that the module itself gives a meaning, anywhere."""
-    bound = {arg.arg for arg in ast.walk(tree) if isinstance(arg, ast.arg)}
+    """Return the names that the module itself gives a meaning, anywhere."""
+    bound = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            bound.add(node.id)
-        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
-            bound.add(node.name)
+        match node:
+            case ast.arg(arg=name) | ast.Name(id=name, ctx=ast.Store()):
+                bound.add(name)
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                bound.add(name)
     return bound
 
 
 def _imported_names(tree: ast.Module) -> dict[str, str]:
-    """What the imported names stand for: ``F`` for ``torch.nn.functional``."""
+    """Return what the imported names stand for: ``F`` for ``torch.nn.functional``."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                if alias.asname:
-                    names[alias.asname] = alias.name
-                else:
-                    root = alias.name.partition(".")[0]
-                    names[root] = root
+                root = alias.name.partition(".")[0]
+                names[alias.asname or root] = alias.name if alias.asname else root
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             for alias in node.names:
                 names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
     return names
 
 
-def _dotted(node: ast.expr, names: dict[str, str]) -> str:
-    """``a.b.c`` with imported names replaced; what an expression other than a name gives is ``?``."""
+def _dotted(node: ast.expr, names: dict[str, str]) -> tuple[str, str]:
+    """Return ``a.b.c`` with imported names replaced, and ``a`` as written; else ``?`` and an empty root."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
         node = node.value
+    first, root = "?", ""
     if isinstance(node, ast.Name):
-        parts.append(names.get(node.id, node.id))
+        first, root = names.get(node.id, node.id), node.id
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super":
-        parts.append("super()")
-    else:
-        parts.append("?")
-    return ".".join(reversed(parts))
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
+        first = "super()"
+    return ".".join([first, *reversed(parts)]), root
 
 
 def _computes(handler: ast.ExceptHandler, names: dict[str, str]) -> str:
-    """What an except branch computes with, if it computes."""
+    """Return what an except branch computes with, if it computes."""
     for statement in handler.body:
         for node in ast.walk(statement):
             if not isinstance(node, ast.Call):
                 continue
-            dotted = _dotted(node.func, names)
+            dotted, _ = _dotted(node.func, names)
             if _COMPUTING.fullmatch(dotted) and not _BENIGN.fullmatch(dotted):
                 return dotted
     return ""
 
 
 def _evidence(found: dict[str, int]) -> str:
-    shown = [
-        f"line {line}: {what}" for what, line in sorted(found.items(), key=lambda item: item[1])[:_SHOWN]
-    ]
+    places = [f"line {line}: {what}" for what, line in sorted(found.items(), key=lambda item: item[1])]
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return f"{'; '.join(shown)}{more}"
+    return f"{'; '.join(places[:_SHOWN])}{more}"

@@ -16,13 +16,13 @@ import pytest
 import torch
 
 from online_judge.candidate.background import Background
-from online_judge.candidate.kernel_share import profile_share
 from online_judge.candidate.launches import LaunchMeter
 from online_judge.candidate.patch_audit import Watchdog
+from online_judge.candidate.profile import profile_share
 from online_judge.common.gpu_peaks import peak
 from online_judge.evaluator.timing import gpu_state
-from online_judge.verdict.bounds import check
 from online_judge.verdict.observations import of_kernels
+from online_judge.verdict.runtime import check_bounds
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ def two_streams(x):
 def load(tmp_path: Path) -> Iterator[Callable[[], tuple[LaunchMeter, Watchdog, ModuleType]]]:
     def loaded() -> tuple[LaunchMeter, Watchdog, ModuleType]:
         torch.zeros(1, device="cuda")
-        meter, watchdog = LaunchMeter(cuda=True), Watchdog.take()
+        meter, watchdog = LaunchMeter(cuda=True), Watchdog()
         file = tmp_path / "candidate.py"
         file.write_text(CANDIDATE)
         spec = importlib.util.spec_from_file_location("candidate", file)
@@ -195,7 +195,7 @@ def test_second_profile_is_quick(load: Callable[[], tuple[LaunchMeter, Watchdog,
 
 
 def test_torch_compile_is_no_kernel_of_the_candidates() -> None:
-    meter, watchdog = LaunchMeter(cuda=True), Watchdog.take()
+    meter, watchdog = LaunchMeter(cuda=True), Watchdog()
     x = inputs()
     compiled = torch.compile(lambda value: torch.relu(value) * 2 + 1)
     compiled(x)
@@ -225,8 +225,8 @@ def test_fastest_copy_is_within_the_bounds() -> None:
             times.append(start.elapsed_time(end))
         rate = (target.nbytes + read) / min(times) / 1e9
         log.info("%s: %.2f TB/s of %.2f", name, rate, limits.bytes_per_s / 1e12)
-        assert check(min(times), peak=limits, output_bytes=target.nbytes, read_bytes=read) == []
-        assert check(min(times) / 2, peak=limits, output_bytes=target.nbytes * 2, read_bytes=read)
+        assert check_bounds(min(times), peak=limits, output_bytes=target.nbytes, read_bytes=read) == []
+        assert check_bounds(min(times) / 2, peak=limits, output_bytes=target.nbytes * 2, read_bytes=read)
 
 
 def test_state_of_the_gpu_is_read_quickly() -> None:

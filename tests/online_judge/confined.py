@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from online_judge.processes import supervisor
-from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.sandbox import linux, process_spec
-from online_judge.sandbox.confinement import Layers, Limits
+from online_judge.sandbox.confinement import Limits
 
 from .live import comm
 
@@ -43,7 +42,7 @@ class Outcome:
 def confined(body: str, **wish: Any) -> Outcome:
     """Run ``body`` in a process's sandbox.
 
-    ``wish`` may have ``layers`` and ``limits`` as those classes' fields, ``build_dir``, ``user`` for a
+    ``wish`` may have ``without`` and ``limits`` as fields of ``Wanted``, ``build_dir``, ``user`` for a
     judge that is no root, and ``key`` for the name of a key in the judge's session keyring. Lines that
     use ``channel`` send ``{"result": ...}`` themselves and go on; then the process that ``kill`` names
     is killed.
@@ -99,7 +98,7 @@ def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
     wanted = process_spec.wanted(spec)
     wanted = replace(
         wanted,
-        layers=Layers(**(asdict(wanted.layers) | wish.get("layers", {}))),
+        without=frozenset(wish.get("without", ())),
         limits=Limits(**(asdict(wanted.limits) | wish.get("limits", {}))),
     )
 
@@ -125,8 +124,8 @@ def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
     theirs.close()
     supervisors.close()
     begin = time.perf_counter()
-    handle = ProcessHandle(lifeline, pid)
-    facts = handle.sandbox()
+    handle = ProcessHandle(ours, lifeline, pid, folder)
+    facts = handle.sandbox(PATIENCE_S)
     start_ms = 1e3 * (time.perf_counter() - begin)
     result = None
     try:
@@ -137,7 +136,7 @@ def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
     for victim in [pid, *linux.descendants(pid)]:
         if comm(victim) == wish.get("kill"):
             os.kill(victim, signal.SIGKILL)
-    report = handle.end(ForkClient(), seems_dead=result is None or "kill" in wish)
+    report = handle.end(seems_dead=result is None or "kill" in wish)
     os.waitpid(pid, 0)
     linux.kill_descendants()  # as a fork server does with what a killed supervisor leaves behind
     return {

@@ -64,7 +64,7 @@ class Candidate:
 @contextmanager
 def trials_with(candidate: Candidate, source: str) -> Iterator[tuple[Trials, Problem]]:
     """Give trials with a candidate that is constructed and has the problem's weights."""
-    problem = Problem(Reference(source, "key", Seeds(b"key"), "fp32", cuda=False))
+    problem = Problem(Reference(source, Seeds(b"key"), "fp32", cuda=False))
     with scripted(candidate) as held:
         made = Trials(held.dialogue, problem, 0.05, nullcontext)
         try:

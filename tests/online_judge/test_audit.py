@@ -20,7 +20,7 @@ import torch
 import triton.testing
 from triton.runtime.jit import JITFunction
 
-from online_judge.candidate import overlap
+from online_judge.candidate.overlap import share_memory
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.switches import GlobalFlags
 from online_judge.common import modules
@@ -65,7 +65,7 @@ def replacement(*args: Any, **kwargs: Any) -> Any:
 )
 def test_replaced_function_is_named(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> None:
     owner = sys.modules[owner] if isinstance(owner, str) else owner
-    watchdog = Watchdog.take()
+    watchdog = Watchdog()
     monkeypatch.setattr(owner, name, replacement)
     changes = watchdog.changes()
     monkeypatch.undo()
@@ -76,13 +76,13 @@ def test_replaced_function_is_named(monkeypatch: pytest.MonkeyPatch, owner: Any,
 
 @pytest.mark.parametrize("name", ["copy_", "data_ptr", "clone", "contiguous", "nbytes"])
 def test_method_put_over_an_inherited_one_is_named(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    watchdog = Watchdog.take()
+    watchdog = Watchdog()
     monkeypatch.setattr(torch.Tensor, name, replacement)
     assert watchdog.changes() == [f"torch.Tensor.{name}"]
 
 
 def test_exchanged_code_of_a_function_is_named() -> None:
-    watchdog = Watchdog.take()
+    watchdog = Watchdog()
     code = modules.seed_everything.__code__
     modules.seed_everything.__code__ = replacement.__code__
     changes = watchdog.changes()
@@ -91,19 +91,19 @@ def test_exchanged_code_of_a_function_is_named() -> None:
 
 
 def test_builtin_hidden_in_a_module_of_the_judge_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    watchdog = Watchdog.take()
+    watchdog = Watchdog()
     monkeypatch.setattr(modules, "list", replacement, raising=False)
     assert watchdog.changes() == ["online_judge.common.modules.list"]
 
 
 def test_exchanged_module_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    watchdog = Watchdog.take()
+    watchdog = Watchdog()
     monkeypatch.setitem(sys.modules, "statistics", types.ModuleType("statistics"))
     assert watchdog.changes() == ["sys.modules['statistics']"]
 
 
 def test_what_intercepts_calls_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    watchdog = Watchdog.take()
+    watchdog = Watchdog()
     traced, profiled = sys.gettrace(), sys.getprofile()
     handle = torch.nn.modules.module.register_module_forward_hook(lambda *_: None)
     gc.callbacks.append(replacement)
@@ -125,7 +125,7 @@ def test_what_intercepts_calls_is_named(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_operation_implemented_anew_is_named() -> None:
-    watchdog = Watchdog.take()
+    watchdog = Watchdog()
     library = torch.library.Library("aten", "IMPL")
     library.impl("sinc", lambda x: x, "CUDA")
     changes = watchdog.changes()
@@ -174,7 +174,7 @@ def test_honest_module_replaces_nothing(tmp_path: Path) -> None:
         "import sys, warnings; warnings.simplefilter('ignore')\n"
         "from online_judge.candidate import patch_audit, switches\n"
         "from online_judge.protocol import shared_tensors\n"
-        "watchdog = patch_audit.Watchdog.take()\n"
+        "watchdog = patch_audit.Watchdog()\n"
         f"sys.path.insert(0, {str(tmp_path)!r})\n"
         "import honest\n"
         "print(watchdog.changes())\n"
@@ -187,7 +187,7 @@ def test_watchdog_is_quick() -> None:
     spent = []
     for _ in range(4):  # the first one is slower, and the garbage of other tests may be collected in one
         begin = time.thread_time()
-        Watchdog.take().changes()
+        Watchdog().changes()
         spent.append(time.thread_time() - begin)
     assert min(spent) < 0.1  # 6 ms
 
@@ -205,11 +205,11 @@ def recorded_sources() -> list[str]:
 @pytest.mark.filterwarnings("ignore")
 def test_no_recorded_candidate_replaces_anything(tmp_path: Path) -> None:
     sources = random.Random(3).sample(recorded_sources(), 240)
-    flags = GlobalFlags.take()
+    flags = GlobalFlags()
     found = {}
     try:
         with simulated_cuda("sm_90"):
-            watchdog = Watchdog.take()
+            watchdog = Watchdog()
             for index, source in enumerate(sources):
                 file = tmp_path / f"recorded_{index}.py"
                 file.write_text(source)
@@ -243,8 +243,8 @@ def test_flag_for_replaced_functions_is_one_bounded_line() -> None:
 
 @pytest.fixture
 def flags() -> Iterator[GlobalFlags]:
-    initial = GlobalFlags.take()
-    yield GlobalFlags.take()
+    initial = GlobalFlags()
+    yield GlobalFlags()
     initial.restore()
 
 
@@ -291,7 +291,7 @@ def set_backend(path: str, value: Any) -> Callable[[], None]:
 def test_changed_switch_is_named_and_set_back(
     flags: GlobalFlags, change: Callable[[], Any], named: str
 ) -> None:
-    if GlobalFlags.take()._values["torch.backends.cuda.matmul.fp32_precision"] == "ieee":
+    if GlobalFlags()._values["torch.backends.cuda.matmul.fp32_precision"] == "ieee":
         named = named.replace("none ->", "ieee ->")  # another test has used the older names
     change()
     assert named in flags.changes()
@@ -311,15 +311,15 @@ def test_switches_left_alone_are_no_finding(flags: GlobalFlags) -> None:
 
 def test_views_share_memory_and_copies_do_not() -> None:
     whole = torch.arange(100.0)
-    assert overlap.aliases([torch.ones(3), whole[50:]], [whole[:60]])
-    assert overlap.aliases([whole.view(10, 10).T], [whole])
-    assert not overlap.aliases([whole[:50]], [whole[50:]])
-    assert not overlap.aliases([whole.clone()], [whole])
-    assert not overlap.aliases([whole[:0]], [whole])
-    assert not overlap.aliases([torch.empty(3, device="meta")], [torch.empty(3, device="meta")])
+    assert share_memory([torch.ones(3), whole[50:]], [whole[:60]])
+    assert share_memory([whole.view(10, 10).T], [whole])
+    assert not share_memory([whole[:50]], [whole[50:]])
+    assert not share_memory([whole.clone()], [whole])
+    assert not share_memory([whole[:0]], [whole])
+    assert not share_memory([torch.empty(3, device="meta")], [torch.empty(3, device="meta")])
 
 
 def test_result_in_the_memory_of_the_last_one_is_reused() -> None:
     kept = torch.zeros(5)
-    assert overlap.reused([kept], [torch.ones(5), kept.view(1, 5)])
-    assert not overlap.reused([kept], [torch.ones(5)])
+    assert share_memory([kept], [torch.ones(5), kept.view(1, 5)])
+    assert not share_memory([kept], [torch.ones(5)])

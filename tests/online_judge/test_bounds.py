@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from online_judge.common.gpu_peaks import Peak, peak
-from online_judge.verdict.bounds import check
+from online_judge.verdict.runtime import check_bounds
 
 MB = 10**6
 
@@ -86,22 +86,22 @@ def test_gpu_without_clocks_has_no_limits() -> None:
 
 
 def test_time_below_writing_the_output_is_rejected() -> None:
-    (hard, soft) = check(0.1, peak=h200(), output_bytes=1000 * MB)
+    (hard, soft) = check_bounds(0.1, peak=h200(), output_bytes=1000 * MB)
     assert (hard.id, hard.severity.value) == ("below_bandwidth_bound", "reject")
     assert hard.evidence.startswith("0.1000 ms, but writing 1000.0 MB takes at least 0.1952 ms at 4.80 TB/s")
     assert soft.id == "below_soft_bound"
 
 
 def test_small_output_may_stay_in_the_cache() -> None:
-    assert check(0.001, peak=h200(), output_bytes=200 * MB, read_bytes=0)[0].id == "below_soft_bound"
-    assert check(0.001, peak=h200(), output_bytes=50 * MB) == []
+    assert check_bounds(0.001, peak=h200(), output_bytes=200 * MB, read_bytes=0)[0].id == "below_soft_bound"
+    assert check_bounds(0.001, peak=h200(), output_bytes=50 * MB) == []
 
 
 def test_time_below_reading_the_inputs_is_suspect() -> None:
-    (flag,) = check(0.1, peak=h200(), output_bytes=4, read_bytes=1000 * MB)
+    (flag,) = check_bounds(0.1, peak=h200(), output_bytes=4, read_bytes=1000 * MB)
     assert (flag.id, flag.severity.value) == ("below_soft_bound", "suspect")
     assert flag.evidence == "0.1000 ms, but moving 1000.0 MB takes 0.2083 ms at 4.80 TB/s (NVIDIA H200)"
-    assert check(0.25, peak=h200(), output_bytes=4, read_bytes=1000 * MB) == []
+    assert check_bounds(0.25, peak=h200(), output_bytes=4, read_bytes=1000 * MB) == []
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_arithmetic_is_judged_by_the_fastest_that_reaches_the_tier(
     tier: str, dtype: str, least_ms: float
 ) -> None:
     def ids(factor: float) -> list[str]:
-        found = check(
+        found = check_bounds(
             factor * least_ms,
             peak=h200(),
             output_bytes=4,
@@ -141,4 +141,4 @@ def test_arithmetic_is_judged_by_the_fastest_that_reaches_the_tier(
 def test_nothing_at_the_limit_or_above_is_flagged(output: int, read: int, flops: float, over: float) -> None:
     gpu = h200()
     ms = max((output + read) / gpu.bytes_per_s, flops / gpu.flops["fp8"]) * 1e3
-    assert check(ms * over + 1e-6, peak=gpu, output_bytes=output, read_bytes=read, flops=flops) == []
+    assert check_bounds(ms * over + 1e-6, peak=gpu, output_bytes=output, read_bytes=read, flops=flops) == []

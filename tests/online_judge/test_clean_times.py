@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from adaexplore.core.wire import EvaluationRequest
-from online_judge.slots.clean_times import CleanTimes
+from online_judge.slots.baselines import CleanTimes
 
 ASKED: dict[str, Any] = {
     "original_model_src": "x = 1",

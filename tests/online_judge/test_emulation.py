@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from online_judge.common import trees
-from online_judge.evaluator.correctness import deviation, emulation
+from online_judge.evaluator.correctness import deviation, oracles
 
 
 class Function(nn.Module):
@@ -49,7 +49,7 @@ def test_operands_of_every_product_are_rounded(name: str) -> None:
     kept = [value.clone() for value in inputs]
     with torch.no_grad():
         plain = trees.take_apart(model(*inputs)).leaves
-    tf32, half = (emulation.outputs(model, inputs, tier, 0) for tier in ("tf32", "half"))
+    tf32, half = (oracles.emulated(model, inputs, tier, 0) for tier in ("tf32", "half"))
     assert tf32 is not None
     assert half is not None
     for truncated, rounded, want in zip(tf32.leaves, half.leaves, plain, strict=True):
@@ -75,15 +75,15 @@ def test_operands_of_a_product_are_rounded_and_no_other_argument(
 ) -> None:
     torch.manual_seed(0)
     inputs = [torch.randn(shape) for shape in shapes]
-    got = emulation.outputs(Function(product), inputs, "tf32", 0)
+    got = oracles.emulated(Function(product), inputs, "tf32", 0)
     assert got is not None
-    given = [emulation.truncated(each) if at in rounded else each for at, each in enumerate(inputs)]
+    given = [oracles.truncated(each) if at in rounded else each for at, each in enumerate(inputs)]
     assert deviation.error(got.leaves[0], product(*given)).rms < 1e-6
 
 
 def test_random_models_repeat_themselves_under_one_seed() -> None:
     model = Function(lambda x: (x @ x) * torch.rand(8, 8))
-    first, again, other = (emulation.outputs(model, [torch.ones(8, 8)], "half", seed) for seed in (1, 1, 2))
+    first, again, other = (oracles.emulated(model, [torch.ones(8, 8)], "half", seed) for seed in (1, 1, 2))
     assert first is not None
     assert again is not None
     assert other is not None
@@ -93,33 +93,33 @@ def test_random_models_repeat_themselves_under_one_seed() -> None:
 
 def test_inputs_stay_where_the_model_writes_them() -> None:
     x = torch.ones(8, 8)
-    assert emulation.outputs(Function(lambda x: x.mul_(2.0) @ x), [x], "tf32", 0) is not None
+    assert oracles.emulated(Function(lambda x: x.mul_(2.0) @ x), [x], "tf32", 0) is not None
     assert torch.equal(x, torch.ones(8, 8))
 
 
 def test_truncated_operands_keep_ten_bits() -> None:
     values = torch.tensor([1.0, 1 + 2**-10, 1 + 2**-11, -3.14159265, 1e-40, float("inf")])
-    cut = emulation.truncated(values)
+    cut = oracles.truncated(values)
     assert cut[:3].tolist() == [1.0, 1 + 2**-10, 1.0]
     assert -3.14159265 < float(cut[3]) < -3.1396
     assert float(cut[5]) == float("inf")
-    assert bool(torch.isnan(emulation.truncated(torch.tensor([float("nan")]))).all())
+    assert bool(torch.isnan(oracles.truncated(torch.tensor([float("nan")]))).all())
     strided = torch.randn(4, 6).T
-    assert torch.equal(emulation.truncated(strided), emulation.truncated(strided.contiguous()))
+    assert torch.equal(oracles.truncated(strided), oracles.truncated(strided.contiguous()))
 
 
 @pytest.mark.parametrize("model", [nn.ReLU(), nn.Softmax(1), Function(lambda x: x.cumsum(1))])
 def test_without_a_product_nothing_is_emulated(model: nn.Module) -> None:
-    assert emulation.outputs(model, [torch.randn(4, 8)], "tf32", 0) is None
+    assert oracles.emulated(model, [torch.randn(4, 8)], "tf32", 0) is None
 
 
 def test_model_that_cannot_run_this_way_has_no_emulation() -> None:
     def refuse(x: Any) -> Any:
         raise RuntimeError("no such kernel")
 
-    assert emulation.outputs(Function(refuse), [torch.randn(4, 8)], "half", 0) is None
+    assert oracles.emulated(Function(refuse), [torch.randn(4, 8)], "half", 0) is None
 
 
 def test_products_of_half_precision_stay_as_they_are() -> None:
     model = nn.Linear(8, 8).bfloat16()
-    assert emulation.outputs(model, [torch.randn(2, 8).bfloat16()], "tf32", 0) is None
+    assert oracles.emulated(model, [torch.randn(2, 8).bfloat16()], "tf32", 0) is None

@@ -6,13 +6,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.gpu_lease import GpuLeases
-from online_judge.processes.pool import ReadyProcess
 from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed
@@ -21,7 +19,7 @@ from online_judge.slots.evaluator_handle import EvaluatorHandle
 
 from .live import wait_until
 from .test_leases import child, state_of_child
-from .test_pool import NO_PROCESS, REPORT
+from .test_pool import REPORT
 
 Answer = Callable[[dict[str, Any]], list[bytes]]
 
@@ -39,8 +37,7 @@ class Evaluator:
         ours, theirs = channel.pair()
         lifeline, self._end_of_lifeline = channel.pair()
         self.process = Channel(theirs)
-        ready = ReadyProcess(ProcessHandle(lifeline, NO_PROCESS), ours, folder, {}, lifeline, supervisor)
-        self.handle = EvaluatorHandle(ready, cast(ForkClient, None), leases)
+        self.handle = EvaluatorHandle(ProcessHandle(ours, lifeline, supervisor, folder), leases)
         self._threads = [
             threading.Thread(target=work, daemon=True) for work in (self._serve, self._supervise)
         ]

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from online_judge.evaluator.correctness import emulation, tiers
+from online_judge.evaluator.correctness import oracles, tiers
 from online_judge.evaluator.correctness.grading import Grading
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
@@ -39,7 +39,7 @@ Rounding = Callable[[Any], Any]
 
 def grades(rounding: Rounding, source: str = CHAIN, dtype: Any = "fp32") -> tuple[Graded, ...]:
     """Grade a candidate that rounds the operands of each product of the chain."""
-    problem = Problem(Reference(source, "key", Seeds(b"chain"), dtype, cuda=False))
+    problem = Problem(Reference(source, Seeds(b"chain"), dtype, cuda=False))
     reference = problem.reference
     inputs = reference.inputs("trial")
     expected = reference.outputs([inputs[0].clone()], "trial")
@@ -54,10 +54,10 @@ def grades(rounding: Rounding, source: str = CHAIN, dtype: Any = "fp32") -> tupl
     ("rounding", "tier"),
     [
         (lambda x: x, "strict"),
-        (emulation.truncated, "tf32"),
+        (oracles.truncated, "tf32"),
         (lambda x: rounded(x, 10), "tf32"),
         (lambda x: x.half().float(), "tf32"),
-        (emulation.rounded_to_bf16, "half"),
+        (oracles.rounded_to_bf16, "half"),
         (lambda x: rounded(x, 4), "legacy"),
     ],
 )
@@ -82,7 +82,7 @@ def test_the_reference_has_an_error_of_its_own() -> None:
 def test_strict_limit_fits_the_sums_and_the_oracle(body: str, size: int, ulps: int) -> None:
     source = PLAIN.replace("return x\n", f"return {body}\n").replace("x = x * layer.weight.mean(0)", "pass")
     source = source.replace("torch.rand(64, 128)", f"torch.rand(64, {size})")
-    problem = Problem(Reference(source, "key", Seeds(b"sum"), "fp32", cuda=False))
+    problem = Problem(Reference(source, Seeds(b"sum"), "fp32", cuda=False))
     inputs = problem.reference.inputs("trial")
     expected = problem.reference.outputs([inputs[0].clone()], "trial")
     (grade,) = Grading(problem, inputs, "trial", expected).grade(expected.leaves)
@@ -91,7 +91,7 @@ def test_strict_limit_fits_the_sums_and_the_oracle(body: str, size: int, ulps: i
 
 def test_constants_of_one_product_reject_honest_chains() -> None:
     """Why the limits are emulated."""
-    (grade,) = grades(emulation.truncated)
+    (grade,) = grades(oracles.truncated)
     strict = grade.limits["strict"]
     constant = tiers.constant_limit("tf32", strict, grade.error)
     known = tiers.constant_limit("tf32", strict, Error(1e-7, 1e-6, 1e-7, 0.0))
@@ -108,7 +108,7 @@ def test_limits_are_at_least_strict_and_grow() -> None:
 
 
 def test_without_products_constants_apply() -> None:
-    (grade,) = grades(emulation.rounded_to_bf16, PLAIN)
+    (grade,) = grades(oracles.rounded_to_bf16, PLAIN)
     assert (grade.tier, grade.emulated) == ("half", False)
     assert grade.to_json()["basis"] == "constants"
 
@@ -119,10 +119,10 @@ def test_products_that_hardly_count_leave_the_constants() -> None:
         "for layer in self.layers:\n            x = layer(x)",
         "x = (x[:, :, None] * x[:, None]).sum(2) + 1e-5 * self.layers[0](x)",
     )
-    problem = Problem(Reference(source, "key", Seeds(b"chain"), "fp32", cuda=False))
+    problem = Problem(Reference(source, Seeds(b"chain"), "fp32", cuda=False))
     inputs = problem.reference.inputs("trial")
     expected = problem.reference.outputs([inputs[0].clone()], "trial")
-    cut = emulation.truncated(inputs[0])
+    cut = oracles.truncated(inputs[0])
     got = (cut[:, :, None] * cut[:, None]).sum(2) + 1e-5 * inputs[0] @ problem.reference.weights[
         "layers.0.weight"
     ].T
@@ -136,7 +136,7 @@ def test_products_that_hardly_count_leave_the_constants() -> None:
 )
 def test_looseness_is_relative_to_spread_or_size(output: str, loose: bool) -> None:
     source = CHAIN.replace("return x\n", f"return {output}\n").replace("x = layer(x)", "pass")
-    assert Problem(Reference(source, "key", Seeds(b"l"), "fp32", cuda=False)).is_loose(0.05) is loose
+    assert Problem(Reference(source, Seeds(b"l"), "fp32", cuda=False)).is_loose(0.05) is loose
 
 
 def test_half_precision_tasks_are_not_emulated() -> None:
@@ -146,7 +146,7 @@ def test_half_precision_tasks_are_not_emulated() -> None:
 
 def test_repeat_limit_is_that_of_the_tier_reached() -> None:
     (strict,), (half,), (legacy,) = (
-        grades(rounding) for rounding in (lambda x: x, emulation.rounded_to_bf16, lambda x: rounded(x, 4))
+        grades(rounding) for rounding in (lambda x: x, oracles.rounded_to_bf16, lambda x: rounded(x, 4))
     )
     assert strict.repeat_limit == strict.limits["strict"].times(2.0)
     assert half.repeat_limit == half.limits["half"].times(2.0)

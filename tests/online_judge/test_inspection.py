@@ -38,7 +38,7 @@ def test_every_call_meets_a_cold_cache_and_a_silent_profiler_is_no_failure(
         calls.append("profiled")
         return share if seen else None
 
-    monkeypatch.setattr("online_judge.candidate.kernel_share.profile_share", profiled)
+    monkeypatch.setattr("online_judge.candidate.profile.profile_share", profiled)
     meter = LaunchMeter(cuda=False)
     monkeypatch.setattr(meter, "resources", lambda: {"mine": Resources(1, 0, 0, 4, 9)})
     watch: Any = Stopwatch()

@@ -20,6 +20,7 @@ from online_judge.queue.scheduler import QueueFull, Scheduler
 from online_judge.queue.store import Store
 from online_judge.settings import Settings
 from online_judge.slots.devices import Machine
+from online_judge.slots.jobs import EvaluationJob
 
 from .test_scheduler import slots
 
@@ -32,8 +33,9 @@ class BrokenCache(ResultCache):
         raise RuntimeError("by hand")
 
 
-def found(slot: object, kind: str, request: EvaluationRequest, cancelled: threading.Event) -> Verdict:
-    return Verdict(status=Status.WRONG_VALUE, metadata={"source": request.custom_model_src})
+def found(slot: object, job: EvaluationJob, cancelled: threading.Event) -> Verdict:
+    assert isinstance(job.request, EvaluationRequest)
+    return Verdict(status=Status.WRONG_VALUE, metadata={"source": job.request.custom_model_src})
 
 
 def with_board(

@@ -14,8 +14,8 @@ import torch
 from triton.backends.nvidia.driver import CudaLauncher
 from triton.compiler.compiler import CompiledKernel
 
-from online_judge.candidate.kernel_share import profile_share, summarise
 from online_judge.candidate.launches import LaunchMeter
+from online_judge.candidate.profile import profile_share, summarise
 from online_judge.common.modules import load_file
 from online_judge.cpu import simulated_cuda
 from online_judge.protocol.kernels import MAX_NAMED, KernelShare, KernelTime, Launches, Resources

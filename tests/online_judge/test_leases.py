@@ -12,7 +12,6 @@ import pytest
 
 from online_judge.common.cores import ANY_CORE, Cores, run_on
 from online_judge.evaluator.leases import Leases
-from online_judge.processes import gpu_lease
 from online_judge.processes.gpu_lease import EvaluatorLeases, GpuLeases
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel
@@ -167,19 +166,6 @@ def test_evaluator_that_asks_twice_waits_for_nothing(leases: GpuLeases, evaluato
     greedy.die()
     with evaluator.leases.hold(exclusive=True) as hold:
         assert hold.waited_s < 5
-
-
-@pytest.mark.parametrize("mode", ["timing_memory", "stoppable"])
-def test_mode_that_is_switched_off_is_granted_at_once(
-    leases: GpuLeases, evaluator: Evaluator, monkeypatch: pytest.MonkeyPatch, mode: str
-) -> None:
-    monkeypatch.setattr(gpu_lease, "SWITCHED_OFF", frozenset({mode}))
-    other = Evaluator(leases)
-    with leases.take("exclusive"):
-        for each in (other, evaluator):
-            each.control.send_json({"lease": "take", "kind": mode})
-            assert each.control.receive_json()[0]["granted"] < 5
-    other.die()
 
 
 def test_exclusive_users_stop_the_candidates_that_may_be_stopped(

@@ -12,7 +12,7 @@ import torch
 
 from adaexplore.core.wire import EvaluationRequest, Tier
 from online_judge.common.timing import Block
-from online_judge.cpu.simulation import simulated_cuda
+from online_judge.cpu import simulated_cuda
 from online_judge.evaluator.costs import Cost
 from online_judge.evaluator.leases import Hold
 from online_judge.evaluator.problem import Problem
@@ -103,7 +103,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
     """Numbers of a race between a side and a reference that takes 0.3 ms."""
     monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: SimpleNamespace())
-    problem = Priced(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
+    problem = Priced(Reference(REFERENCE, Seeds(b"key"), "fp32", cuda=False))
 
     def run(
         candidate: Side,

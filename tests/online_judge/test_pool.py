@@ -1,11 +1,13 @@
 """The pool of armed processes, with threads in the place of supervisors."""
 
 import contextlib
+import itertools
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,8 +15,9 @@ import pytest
 
 from adaexplore.core.errors import ConfigError, JudgeError
 from online_judge.processes.fork_client import ForkClient, ForkServerLost
-from online_judge.processes.gpu_lease import GpuLeases
-from online_judge.processes.pool import Pool, ReadyProcess, StartFailed
+from online_judge.processes.gpu_lease import Cancelled, GpuLeases
+from online_judge.processes.pool import Pool, StartFailed
+from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.sandbox import linux
 from online_judge.sandbox.process_spec import ProcessSpec
@@ -32,7 +35,6 @@ REPORT = {
     "crowded": False,
     "out_of_memory": False,
     "orphans": 0,
-    "started": True,
     "log": "last words",
 }
 
@@ -40,7 +42,9 @@ REPORT = {
 class FakeForkClient:
     """Starts a thread for each process: it says that it is armed and waits for the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._numbers = itertools.count()
         self.lost = 0  # so many of the next forks fail
         self.stillborn = 0  # so many of the next processes die before they are armed
         self.may_arm = threading.Event()
@@ -49,9 +53,15 @@ class FakeForkClient:
         self.refusal: JudgeError | None = None  # of the sandbox around the next ones
         self.noted: list[str] = []
         self.started: list[str] = []
+        self.build_folders: list[str | None] = []
         self.living: set[str] = set()
         self.lifelines: dict[str, Channel] = {}
         self._threads: list[threading.Thread] = []
+
+    def make_folder(self) -> str:
+        folder = self._home / f"job-{next(self._numbers)}"
+        folder.mkdir()
+        return str(folder)
 
     def fork_process(self, process_end: int, lifeline: int, spec: ProcessSpec) -> int:
         if self.lost:
@@ -60,6 +70,7 @@ class FakeForkClient:
         stillborn = self.stillborn > 0
         self.stillborn -= stillborn
         self.started.append(spec.folder)
+        self.build_folders.append(spec.build_dir)
         ends = Channel.from_fd(os.dup(process_end)), Channel.from_fd(os.dup(lifeline))
         thread = threading.Thread(target=self._play, args=(spec.folder, *ends, stillborn))
         self._threads.append(thread)
@@ -97,8 +108,8 @@ class FakeForkClient:
 
 
 @pytest.fixture
-def fork_client() -> Iterator[FakeForkClient]:
-    fake = FakeForkClient()
+def fork_client(tmp_path: Path) -> Iterator[FakeForkClient]:
+    fake = FakeForkClient(tmp_path)
     yield fake
     fake.may_arm.set()
     fake.join()
@@ -106,31 +117,16 @@ def fork_client() -> Iterator[FakeForkClient]:
 
 
 @pytest.fixture
-def make(fork_client: FakeForkClient, tmp_path: Path) -> Iterator[Callable[..., Pool]]:
+def make(fork_client: FakeForkClient) -> Iterator[Callable[..., Pool]]:
     with contextlib.ExitStack() as stack:
-        numbers = iter(range(10**6))
-
-        def fresh() -> ProcessSpec:
-            folder = tmp_path / f"job-{next(numbers)}"
-            folder.mkdir()
-            return ProcessSpec(str(folder), "cpu", "", "sm_90", "paper")
 
         def pool(target: int, leases: GpuLeases | None = None, role: Any = "candidate") -> Pool:
-            made = Pool(cast(ForkClient, fork_client), fresh, target, leases, role)
+            spec = ProcessSpec("", "cpu", "", "sm_90", "paper", role=role)
+            made = Pool(cast(ForkClient, fork_client), spec, target, leases)
             stack.callback(made.close)
             return made
 
         yield pool
-
-
-def taken(pool: Pool) -> ReadyProcess:
-    process = pool.take(NEVER)
-    assert process is not None
-    return process
-
-
-def release(process: ReadyProcess, fork_client: FakeForkClient) -> None:
-    process.discard(cast(ForkClient, fork_client))
 
 
 def test_nothing_starts_before_somebody_asks(make: Callable[..., Pool], fork_client: FakeForkClient) -> None:
@@ -148,15 +144,15 @@ def test_taken_candidate_process_is_replaced_by_a_thread(
     pool.fill()
     wait_until(lambda: pool.ready == 2)
     fork_client.may_arm.clear()  # whoever waits for a start now, waits for long
-    first, second = taken(pool), taken(pool)
+    first, second = pool.take(NEVER), pool.take(NEVER)
     assert first.folder != second.folder
-    assert first.facts == {"folder": str(first.folder)}
+    assert {str(each.folder) for each in (first, second)} == set(fork_client.started[:2])
     assert pool.ready == 0
     fork_client.may_arm.set()
     wait_until(lambda: pool.ready == 2)
     assert len(fork_client.started) == 4
-    release(first, fork_client)
-    release(second, fork_client)
+    first.end()
+    second.end()
     assert not first.folder.exists()
 
 
@@ -165,8 +161,8 @@ def test_empty_pool_serves_as_many_as_ask_at_once(
 ) -> None:
     pool = make(0)
     fork_client.may_arm.clear()
-    processes: list[ReadyProcess] = []
-    threads = [threading.Thread(target=lambda: processes.append(taken(pool))) for _ in range(5)]
+    processes: list[ProcessHandle] = []
+    threads = [threading.Thread(target=lambda: processes.append(pool.take(NEVER))) for _ in range(5)]
     for thread in threads:
         thread.start()
     wait_until(lambda: len(fork_client.started) == 5)
@@ -175,7 +171,7 @@ def test_empty_pool_serves_as_many_as_ask_at_once(
         thread.join(10)
     assert len({process.folder for process in processes}) == 5
     for process in processes:
-        release(process, fork_client)
+        process.end()
 
 
 def test_candidate_process_that_died_while_it_waited_is_not_handed_out(
@@ -187,10 +183,10 @@ def test_candidate_process_that_died_while_it_waited_is_not_handed_out(
     dead = Path(fork_client.started[0])
     fork_client.die(dead)
     wait_until(lambda: pool.ready == 0)
-    process = taken(pool)
+    process = pool.take(NEVER)
     assert process.folder != dead
     assert not dead.exists()
-    release(process, fork_client)
+    process.end()
 
 
 def test_stopped_process_is_not_handed_out(make: Callable[..., Pool], fork_client: FakeForkClient) -> None:
@@ -202,9 +198,9 @@ def test_stopped_process_is_not_handed_out(make: Callable[..., Pool], fork_clien
         os.kill(sleeping, signal.SIGSTOP)
         wait_until(lambda: pool.ready == 0)
         stopped, fork_client.supervisor = fork_client.started[0], NO_PROCESS
-        one = taken(pool)
+        one = pool.take(NEVER)
         assert str(one.folder) != stopped
-        release(one, fork_client)
+        one.end()
 
 
 @pytest.mark.parametrize("role", ["candidate", "evaluator"])
@@ -220,9 +216,9 @@ def test_sandbox_that_does_not_suffice_reaches_the_taker(
 
 def test_lost_fork_server_is_asked_again(make: Callable[..., Pool], fork_client: FakeForkClient) -> None:
     fork_client.lost = 1
-    process = taken(make(0))
+    process = make(0).take(NEVER)
     assert fork_client.lost == 0
-    release(process, fork_client)
+    process.end()
 
 
 @pytest.mark.parametrize(("trouble", "error"), [("lost", ForkServerLost), ("stillborn", StartFailed)])
@@ -238,7 +234,7 @@ def test_trouble_that_stays_reaches_the_taker_and_the_next_one_tries_again(
     with pytest.raises(error):
         pool.take(NEVER)
     assert list(tmp_path.iterdir()) == []
-    release(taken(pool), fork_client)
+    pool.take(NEVER).end()
 
 
 def test_old_trouble_is_not_told_to_a_new_taker(
@@ -249,7 +245,7 @@ def test_old_trouble_is_not_told_to_a_new_taker(
     before = threading.active_count()
     pool.fill()
     wait_until(lambda: fork_client.lost == 0 and threading.active_count() <= before)  # the trouble is known
-    release(taken(pool), fork_client)
+    pool.take(NEVER).end()
 
 
 def test_last_words_of_a_candidate_process_that_could_not_arm_are_told(
@@ -265,13 +261,12 @@ def test_cancelled_taker_gets_nothing(make: Callable[..., Pool], fork_client: Fa
     pool = make(0)
     fork_client.may_arm.clear()
     cancelled = threading.Event()
-    got: list[ReadyProcess | None] = []
-    thread = threading.Thread(target=lambda: got.append(pool.take(cancelled)))
-    thread.start()
-    wait_until(lambda: fork_client.living)
-    cancelled.set()
-    thread.join(10)
-    assert got == [None]
+    with ThreadPoolExecutor(1) as threads:
+        taking = threads.submit(pool.take, cancelled)
+        wait_until(lambda: fork_client.living)
+        cancelled.set()
+        with pytest.raises(Cancelled):
+            taking.result(10)
     fork_client.may_arm.set()
 
 
@@ -282,14 +277,14 @@ def test_closing_ends_those_that_wait_and_those_on_their_way(
     pool.fill()
     wait_until(lambda: pool.ready == 1)
     fork_client.may_arm.clear()
-    process = taken(pool)
+    process = pool.take(NEVER)
     wait_until(lambda: len(fork_client.started) == 2)
     threading.Timer(0.1, fork_client.may_arm.set).start()
     pool.close()
     assert [entry.name for entry in tmp_path.iterdir()] == [process.folder.name]
     with pytest.raises(ForkServerLost, match="closing"):
         pool.take(NEVER)
-    release(process, fork_client)
+    process.end()
 
 
 def test_nothing_is_armed_while_something_is_timed(
@@ -328,18 +323,16 @@ def test_process_that_starts_is_stopped_while_something_is_timed(
 def test_candidate_process_of_a_job_with_a_spec_of_its_own_bypasses_the_pool(
     make: Callable[..., Pool], fork_client: FakeForkClient, tmp_path: Path
 ) -> None:
-    pool = make(0)
-    folder = tmp_path / "own"
-
-    def own() -> ProcessSpec:
-        folder.mkdir(exist_ok=True)
-        return ProcessSpec(str(folder), "cpu", "", "sm_90", "off", build_dir="build")
-
+    pool = make(1)
+    pool.fill()
+    wait_until(lambda: pool.ready == 1)
     fork_client.lost = 1
-    process = pool.start_now(own)
-    assert process.folder == folder
+    process = pool.take(NEVER, str(tmp_path / "build"))
+    assert fork_client.build_folders == [None, str(tmp_path / "build")]
+    assert str(process.folder) == fork_client.started[1]
     assert process.connection.fileno() >= 0
-    release(process, fork_client)
+    assert pool.ready == 1
+    process.end()
 
 
 def test_number_of_armed_players_is_a_setting() -> None:

@@ -8,8 +8,7 @@ import pytest
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.evaluator.costs import Cost
 from online_judge.evaluator.dialogue import CandidateGone
-from online_judge.evaluator.occupancy import occupancy
-from online_judge.evaluator.profile import profile_of
+from online_judge.evaluator.profile import occupancy, profile_of
 
 H200 = SimpleNamespace(
     major=9,

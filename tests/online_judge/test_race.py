@@ -16,7 +16,7 @@ import torch
 from online_judge.common import cuda_driver
 from online_judge.common.timing import Block, BlockRun
 from online_judge.common.trees import take_apart
-from online_judge.cpu.simulation import simulated_cuda
+from online_judge.cpu import simulated_cuda
 from online_judge.evaluator.dialogue import CandidateGone
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
@@ -239,14 +239,14 @@ def race(
     """Run a race to its end; outputs that are not ``kept`` are compared at once and never later."""
     with simulated_cuda("sm_90"), torch.no_grad(), scripted(candidate) as held:
         candidate.told = held.clock
-        problem = Problem(Reference(source, "key", Seeds(b"key"), "fp32", cuda=False))
+        problem = Problem(Reference(source, Seeds(b"key"), "fp32", cuda=False))
         expected = problem.reference.outputs(problem.reference.inputs("expected"), "expected").leaves
         stopwatch: Any = FakeStopwatch(candidate.clock, reference_ms, meanwhile)
         call, rng = problem.timed_call("eager"), random.Random(1)
         setup = TimingSetup(problem.reference, "race", call, stopwatch, expected, rng, shared=True)
         bytes_of_a_call = setup.output_bytes
         setup.output_bytes = bytes_of_a_call if kept else 2**40
-        subject = InterleavedTiming(held.dialogue, problem, setup, "race", rng, trials, 0.05, CORES)
+        subject = InterleavedTiming(held.dialogue, setup, rng, trials, 0.05, CORES)
         setup.output_bytes = bytes_of_a_call
         outcome = subject.run()
         if kept:
@@ -487,7 +487,7 @@ def test_no_round_has_the_inputs_of_another(clock: Clock) -> None:
 @pytest.mark.parametrize("cheat", ["none", "always", "after the first block", "filled in after the answer"])
 def test_work_that_is_left_out_of_timed_calls_is_seen(clock: Clock, cheat: str, kept: bool) -> None:
     with simulated_cuda("sm_90"):
-        model = Reference(SPARSE, "key", Seeds(b"key"), "fp32", cuda=False).call("eager", [])
+        model = Reference(SPARSE, Seeds(b"key"), "fp32", cuda=False).call("eager", [])
     candidate = Candidate(clock, call_ms=[12.0])
 
     def forward(x: torch.Tensor) -> torch.Tensor:

@@ -47,7 +47,7 @@ def problem(
     body: str, layers: str = "pass", inputs: str = "torch.randn(8, 16)", dtype: Any = "fp32"
 ) -> Reference:
     source = TEMPLATE.format(body=body, layers=layers, inputs=inputs)
-    return Reference(source, "key", Seeds(b"key"), dtype, cuda=False)
+    return Reference(source, Seeds(b"key"), dtype, cuda=False)
 
 
 LINEAR = "self.linear = nn.Linear(16, 16)"
@@ -349,7 +349,7 @@ def _recorded() -> list[Any]:
 
 @pytest.mark.parametrize("source", _recorded())
 def test_recorded_problems_have_oracles_variants_and_other_weights(source: str) -> None:
-    of = Reference(source, "key", Seeds(b"recorded"), "fp32", cuda=False)
+    of = Reference(source, Seeds(b"recorded"), "fp32", cuda=False)
     inputs = of.inputs(0)
     want = of.outputs(oracles.copied(inputs), 0).leaves
     oracle = of.oracle(inputs, 0)
@@ -372,7 +372,7 @@ def test_inputs_that_find_no_room_on_the_gpu_are_not_made_elsewhere() -> None:
     source = TEMPLATE.format(body="return x", layers="pass", inputs="torch.zeros(3)")
     full = "calls = []\ndef get_inputs():\n    calls.append(1)\n    if len(calls) == 1:\n        "
     full += "raise torch.OutOfMemoryError('CUDA out of memory')"
-    of = Reference(source.replace("def get_inputs():", full), "key", Seeds(b"key"), "fp32", cuda=False)
+    of = Reference(source.replace("def get_inputs():", full), Seeds(b"key"), "fp32", cuda=False)
     of.cuda = True
     with pytest.raises(NotEnoughMemory, match="out of memory"):
         of.inputs(0)

@@ -22,7 +22,7 @@ def differ(candidate: Candidate, source: str = REFERENCE) -> bool:
     """Return whether equal calls differ, as far as rounding explains."""
     with trials_with(candidate, source) as (trials, problem):
         first = trials.call("one", problem.reference.inputs("one"), graded=True, kept=True)
-        return repetition.repeat(trials, problem.reference, "one", first)[1] is not None
+        return repetition.repeat(trials, "one", first)[1] is not None
 
 
 def diagnosed(candidate: Candidate) -> Status:
@@ -30,7 +30,7 @@ def diagnosed(candidate: Candidate) -> Status:
     with trials_with(candidate, REFERENCE) as (trials, problem):
         with pytest.raises(WrongValues) as wrong:
             trials.call("one", problem.reference.inputs("one"))
-        return status(repetition.diagnosed(trials, problem.reference, "one", wrong.value))
+        return status(repetition.diagnosed(trials, "one", wrong.value))
 
 
 def status(failed: CandidateFailed) -> Status:

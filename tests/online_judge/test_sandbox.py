@@ -26,8 +26,8 @@ def call(*arguments):
     libc.syscall(*arguments)
     return errno.errorcode.get(ctypes.get_errno(), "allowed")
 """
-BARE = {"network": False, "pids": False, "ipc": False, "mounts": False, "uid": False}
-JUDGES: dict[str, dict[str, Any]] = {"any": {}, "no namespaces": {"layers": BARE}}
+BARE = ["network", "pids", "ipc", "mounts", "uid"]
+JUDGES: dict[str, dict[str, Any]] = {"any": {}, "no namespaces": {"without": BARE}}
 if os.getuid() == 0:
     JUDGES["plain user"] = {"user": 12345}
 
@@ -127,12 +127,12 @@ def test_other_processes_are_out_of_reach(judge: str) -> None:
 
 
 def test_its_supervisor_cannot_be_signalled_or_inspected() -> None:
-    layers = {"pids": False, "mounts": False, "landlock": False}
+    without = ["pids", "mounts", "landlock"]
     for expression in (
         "open(f'/proc/{os.getppid()}/environ', 'rb').read()",
         "os.readlink(f'/proc/{os.getppid()}/fd/0')",
     ):
-        assert attempt(expression, layers=layers).result == "refused"
+        assert attempt(expression, without=without).result == "refused"
 
 
 def test_other_processes_are_invisible() -> None:
@@ -164,8 +164,8 @@ def test_report_agrees_with_what_the_candidate_process_sees() -> None:
 
 
 def test_walls_left_out_are_not_reported_as_standing() -> None:
-    layers = BARE | {"landlock": False, "cgroup": False, "seccomp": False}
-    facts = confined("result = 1", layers=layers, limits={"address_bytes": None}).sandbox
+    without = [*BARE, "landlock", "cgroup", "seccomp"]
+    facts = confined("result = 1", without=without, limits={"address_bytes": None}).sandbox
     for key in ("network", "pids", "hidden", "ipc", "filesystem", "landlock", "cgroup", "seccomp"):
         assert facts[key] is False, key
     assert facts["uid"] is facts["memory_bytes"] is facts["disk_bytes"] is None
@@ -272,7 +272,6 @@ def test_closed_socket_and_pipes_are_no_end_of_the_supervisor() -> None:
 def test_end_before_the_sandbox_stands_is_not_the_candidates() -> None:
     outcome = confined("result = 1", limits={"open_files": -7})
     assert outcome.sandbox is None
-    assert outcome.report["started"] is False
 
 
 def test_build_folder_can_be_written_and_keeps_its_owner(tmp_path: Path) -> None:
@@ -316,7 +315,7 @@ def test_keys_of_the_judge_cannot_be_read(judge: str) -> None:
         "result = [key > 0, text.value.decode()]"
     )
     wish = JUDGES[judge] | {"key": name}
-    without_filter = wish | {"layers": wish.get("layers", {}) | {"seccomp": False}}
+    without_filter = wish | {"without": [*wish.get("without", []), "seccomp"]}
     for each in (wish, without_filter):
         assert confined(body, **each).result == [False, ""]
 

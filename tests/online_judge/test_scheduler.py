@@ -14,6 +14,7 @@ from online_judge.common.tokens import Caller
 from online_judge.queue.cache import Question
 from online_judge.queue.job import Job
 from online_judge.queue.scheduler import HEAD_START, QueueFull, Scheduler
+from online_judge.slots.jobs import EvaluationJob
 
 Work = Callable[[Any, threading.Event], Any]
 
@@ -37,8 +38,9 @@ def slots(*devices: int) -> list[FakeSlot]:
     return [FakeSlot(SimpleNamespace(id=device)) for device in devices]
 
 
-def run(slot: FakeSlot, kind: str, request: Asked, cancelled: threading.Event) -> Any:
-    return request.work(slot, cancelled)
+def run(slot: FakeSlot, job: EvaluationJob, cancelled: threading.Event) -> Any:
+    assert isinstance(job.request, Asked)
+    return job.request.work(slot, cancelled)
 
 
 def submit(

@@ -17,7 +17,7 @@ from online_judge.candidate import config_sweep
 from online_judge.candidate.config_sweep import ConfigSweep, ContextLost
 from online_judge.common import trees
 from online_judge.evaluator.config_sweep import Sweep
-from online_judge.evaluator.evaluation import Terms
+from online_judge.evaluator.job import Terms
 from online_judge.evaluator.leases import Hold
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
@@ -113,7 +113,7 @@ def swept(
     screened: bool = False,
 ) -> Result:
     """Sweep these configurations; the first is the declared one."""
-    problem = Problem(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
+    problem = Problem(Reference(REFERENCE, Seeds(b"key"), "fp32", cuda=False))
     clock, lock = Clock(), Lock()
     state: dict[str, Any] = {}
 
@@ -137,7 +137,6 @@ def swept(
 
     terms = Terms(
         request=EvaluationRequest(custom_model_src=sources[0]),
-        source=sources[0],
         build_dir=None,
         recorded_ms=None,
         hardware="",
@@ -147,9 +146,13 @@ def swept(
     )
     with scripted(reply) as candidate:
         wanted = SweepTerms(tuple(enumerate(sources)), budget_s, careful, screened)
-        sweep = Sweep(candidate.dialogue, problem, terms, wanted, lock)
+
+        def stopwatch() -> Any:
+            pytest.fail("no clock is needed without a GPU")
+
+        sweep = Sweep(candidate.dialogue, problem, terms, lock, stopwatch)
         try:
-            found = sweep.run(lambda: pytest.fail("no clock is needed without a GPU"))
+            found = sweep.run(wanted)
         finally:
             sweep.free()
         assert set(candidate.clock) <= {("none", ""), *((w, s.value) for w in WHOSE for s in Stage)}
@@ -345,7 +348,7 @@ def test_first_calls_run_side_by_side_unless_candidates_time_kernels_themselves(
 
 def test_all_share_the_weights_of_the_reference(tmp_path: Path) -> None:
     """Half a gigabyte of them would not fit sixty-four times."""
-    problem = Problem(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
+    problem = Problem(Reference(REFERENCE, Seeds(b"key"), "fp32", cuda=False))
     seen: list[int] = []
     original: Callable[..., Any] = ConfigSweep._construct
 

@@ -14,7 +14,7 @@ from adaexplore.core.verdict import Status
 from online_judge.evaluator import trials as trials_module
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.problem import Problem
-from online_judge.evaluator.reference import Reference, Seeds
+from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
 from online_judge.evaluator.trials import Called, Trials
 from online_judge.protocol.orders import Construct, Forward, Reweigh
 from online_judge.protocol.shared_tensors import MappedTensors
@@ -38,8 +38,8 @@ def leave(answer: dict[str, Any], inputs: MappedTensors, outputs: MappedTensors)
 def called(source: str = REFERENCE, spoil: Spoil = leave, **options: Any) -> Called:
     """One call of a candidate that computes with the reference, then spoils what it tells and leaves."""
     seeds = Seeds(b"key")
-    problem = Problem(Reference(source, "key", seeds, "fp32", cuda=False))
-    truth = Reference(source, "key", seeds, "fp32", cuda=False)
+    problem = Problem(Reference(source, seeds, "fp32", cuda=False))
+    truth = Reference(source, seeds, "fp32", cuda=False)
 
     def reply(order: Any, fds: list[int]) -> list[bytes]:
         assert isinstance(order, Forward)
@@ -218,7 +218,7 @@ def test_memory_is_given_back_call_by_call(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_construction_and_weights_are_what_the_candidate_process_says_plainly() -> None:
-    problem = Problem(Reference(REFERENCE, "key", Seeds(b"key"), "fp32", cuda=False))
+    problem = Problem(Reference(REFERENCE, Seeds(b"key"), "fp32", cuda=False))
     answers = iter([{"changed": True}, {"changed": 1}, {}, {"loaded": True}, {"loaded": "yes"}])
     with scripted(lambda order, fds: [json.dumps(next(answers)).encode()]) as candidate:
         one = Trials(candidate.dialogue, problem, 0.05, nullcontext)
@@ -231,3 +231,15 @@ def test_construction_and_weights_are_what_the_candidate_process_says_plainly() 
         assert [one.reweigh(weights), one.reweigh(weights)] == [True, False]
         assert [type(order) for order in candidate.asked] == [Construct] * 3 + [Reweigh] * 2
         assert candidate.asked[0].init_inputs == [16]
+
+
+def test_weights_that_cannot_be_sent_are_the_problems_fault() -> None:
+    source = REFERENCE.replace(
+        "self.linear =",
+        "self.register_buffer('adjacency', torch.eye(4).to_sparse())\n        self.linear =",
+    )
+    problem = Problem(Reference(source, Seeds(b"key"), "fp32", cuda=False))
+    with scripted(lambda order, fds: []) as candidate:
+        one = Trials(candidate.dialogue, problem, 0.05, nullcontext)
+        with pytest.raises(ReferenceFailed, match=r"gives a tensor of layout torch\.sparse_coo"):
+            one.construct(load=True)

@@ -64,9 +64,10 @@ def begun(state: Path, job_id: str, starts: int) -> None:
         store = Store(state)
         writer = Journal(store)
         request = EvaluationRequest(original_model_src=REFERENCE, custom_model_src=FOREVER)
-        await writer.accept(Job("candidate", request, id=job_id, durable=True, digest="d", accepted_at=0.0))
+        job = Job("candidate", request, id=job_id, durable=True, digest="d", accepted_at=0.0)
+        await writer.accept(job)
         for _ in range(starts):
-            await writer.begin(job_id)
+            await writer.begin(job)
         store.close()
 
     asyncio.run(write())
@@ -98,9 +99,10 @@ def test_orderly_end_clears_the_starts_of_unfinished_jobs() -> None:
         store = Store(None)
         writer = Journal(store)
         request = EvaluationRequest(custom_model_src="x = 1")
-        await writer.accept(Job("candidate", request, id="job", durable=True, digest="d"))
+        job = Job("candidate", request, id="job", durable=True, digest="d")
+        await writer.accept(job)
         found = []
-        for step in (writer.begin("job"), writer.begin("job"), writer.rest(), writer.begin("job")):
+        for step in (writer.begin(job), writer.begin(job), writer.rest(), writer.begin(job)):
             await step
             found += [row.starts for row in await writer.jobs()]
         store.close()
@@ -179,9 +181,10 @@ def test_oldest_finished_jobs_are_dropped_and_waiting_ones_never(monkeypatch: py
         request = EvaluationRequest(custom_model_src="x = '\ud800'")
         for number in range(8):
             name = str(number)
-            await writer.accept(Job("candidate", request, id=name, durable=True, digest="d"))
+            job = Job("candidate", request, id=name, durable=True, digest="d")
+            await writer.accept(job)
             if number != 2:
-                await writer.finish(name, JobAnswer(id=name, kind="candidate", state="failed", error="x"))
+                await writer.finish(job, JobAnswer(id=name, kind="candidate", state="failed", error="x"))
         rows = await writer.jobs()
         store.close()
         return rows

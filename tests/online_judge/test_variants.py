@@ -5,6 +5,7 @@ import torch
 
 from online_judge.evaluator.correctness import variants
 from online_judge.evaluator.correctness.variants import VARIANTS, Variant
+from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
 
 BY_NAME: dict[str, Variant] = {variant.name: variant for variant in VARIANTS}
@@ -143,9 +144,9 @@ def get_init_inputs():
     ],
 )
 def test_steep_references_say_nothing_about_a_wrong_output(result: str, steady: bool) -> None:
-    reference = Reference(STEEP.format(result=result), "key", Seeds(b"key"), "fp32", cuda=False)
-    inputs = reference.inputs(0)
+    problem = Problem(Reference(STEEP.format(result=result), Seeds(b"key"), "fp32", cuda=False))
+    inputs = problem.reference.inputs("0")
     before = inputs[0].clone()
-    outputs = reference.outputs(inputs, 0).leaves
-    assert variants.steady(reference, inputs, 0, outputs, 0.02) is steady
+    outputs = problem.reference.outputs(inputs, "0")
+    assert problem.is_steady(inputs, "0", outputs, 0.02) is steady
     assert torch.equal(inputs[0], before)

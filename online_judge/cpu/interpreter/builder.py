@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import triton.language as tl
+from triton.runtime.interpreter import InterpreterBuilder, InterpreterOptions
+from triton.runtime.interpreter import TensorHandle as Handle
 
-from online_judge.cpu import triton_access
-from online_judge.cpu.errors import DeviceAssertionError, NotCheckedError
+from online_judge.cpu.errors import DeviceAssertionError, NotCheckedError, not_checked
 from online_judge.cpu.interpreter import libdevice
 from online_judge.cpu.interpreter.memory import LaunchMemory
-from online_judge.cpu.interpreter.number_formats import decode, encode, is_stored_as_bits
+from online_judge.cpu.interpreter.number_formats import decode, encode, is_stored_as_bits, numpy_type
 
-Handle = Any
 _BITWISE = (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 _PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 
 
-class CpuBuilder(triton_access.InterpreterBuilder):  # type: ignore[misc]
+class CpuBuilder(InterpreterBuilder):  # type: ignore[misc]
     """Executes Triton operations on NumPy arrays.
 
     Attributes:
@@ -29,20 +29,18 @@ class CpuBuilder(triton_access.InterpreterBuilder):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self.options: Any = replace(
-            triton_access.InterpreterOptions(),
-            sanitize_overflow=False,
-            allowed_dot_input_precisions=_PRECISIONS,
+        self.options = replace(
+            InterpreterOptions(), sanitize_overflow=False, allowed_dot_input_precisions=_PRECISIONS
         )
         self.memory = LaunchMemory(())
 
     def set_debug(self, debug: bool) -> None:
-        """Whether assertions of the kernel are checked, as the launch option ``debug`` says."""
+        """Check assertions of the kernel or not, as the launch option ``debug`` says."""
         self.options = replace(self.options, debug=debug)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("create_", "get_")):
-            return _lacking(name)
+            return not_checked(f"Triton's interpreter has no {name}")
         raise AttributeError(name)
 
     # memory
@@ -50,7 +48,6 @@ class CpuBuilder(triton_access.InterpreterBuilder):  # type: ignore[misc]
     def create_masked_load(
         self, ptrs: Handle, mask: Handle, other: Handle, *policy: Any, **named: Any
     ) -> Handle:
-        """Load from checked addresses."""
         mask = self._mask(mask)
         ptrs = self._located(ptrs, mask.data, "load")
         return super().create_masked_load(ptrs, mask, other, *policy, **named)
@@ -58,19 +55,16 @@ class CpuBuilder(triton_access.InterpreterBuilder):  # type: ignore[misc]
     def create_masked_store(
         self, ptrs: Handle, value: Handle, mask: Handle, *policy: Any, **named: Any
     ) -> Handle:
-        """Store to checked addresses."""
         mask = self._mask(mask)
         ptrs = self._located(ptrs, mask.data, "store")
         return super().create_masked_store(ptrs, value, mask, *policy, **named)
 
     def create_atomic_cas(self, ptr: Handle, cmp: Handle, val: Handle, *policy: Any) -> Handle:
-        """Compare and swap at checked addresses."""
         return super().create_atomic_cas(self._located(ptr, True, "atomic"), cmp, val, *policy)
 
     def create_atomic_rmw(
         self, operation: Any, ptr: Handle, val: Handle, mask: Handle, *policy: Any
     ) -> Handle:
-        """Read-modify-write at checked addresses."""
         mask = self._mask(mask)
         ptr = self._located(ptr, mask.data, "atomic")
         return super().create_atomic_rmw(operation, ptr, val, mask, *policy)
@@ -78,7 +72,7 @@ class CpuBuilder(triton_access.InterpreterBuilder):  # type: ignore[misc]
     def create_ptr_to_int(self, src: Handle, dst_type: Any) -> Handle:
         """Give a pointer's bits: the machine's address, which other launches understand too."""
         self.memory.foreign_pointers = True  # distances between tensors can be made of such integers
-        actual = self._handle(self.memory.actual(src.data), src.dtype)
+        actual = Handle(self.memory.actual(src.data), src.dtype)
         return self.create_bitcast(actual, dst_type)
 
     def create_int_to_ptr(self, src: Handle, dst_type: Any) -> Handle:
@@ -87,53 +81,41 @@ class CpuBuilder(triton_access.InterpreterBuilder):  # type: ignore[misc]
         return self.create_bitcast(src, dst_type)
 
     def _located(self, pointers: Handle, mask: Any, action: str) -> Handle:
-        """The machine's pointers for an access by the kernel's; raises where one may not be followed."""
+        """Return the machine's pointers for an access by the kernel's; refuse where one is out of bounds."""
         itemsize = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
-        return self._handle(self.memory.locate(pointers.data, mask, itemsize, action), pointers.dtype)
+        return Handle(self.memory.locate(pointers.data, mask, itemsize, action), pointers.dtype)
 
     def _mask(self, mask: Any) -> Handle:
-        return (
-            mask
-            if hasattr(mask, "dtype") and hasattr(mask, "get_element_ty")
-            else self._handle(mask, tl.int1)
-        )
-
-    # constants
-
-    def get_bf16(self, value: float) -> Handle:
-        """A bfloat16 constant."""
-        return self._handle(encode(np.array([value], dtype=np.float32), tl.bfloat16), tl.bfloat16)
+        is_handle = hasattr(mask, "dtype") and hasattr(mask, "get_element_ty")
+        return mask if is_handle else Handle(mask, tl.int1)
 
     # arithmetic
 
+    def get_bf16(self, value: float) -> Handle:
+        return Handle(encode(np.array([value], dtype=np.float32), tl.bfloat16), tl.bfloat16)
+
     def binary_op(self, lhs: Handle, rhs: Handle, op: Callable[..., Any]) -> Handle:
-        """Apply a NumPy function to two operands of one type."""
         scalar = lhs.dtype.scalar
         if is_stored_as_bits(scalar) and op not in _BITWISE:
             output = op(decode(lhs.data, scalar), decode(rhs.data, rhs.dtype.scalar))
         elif lhs.data.dtype == np.bool_ and op in (np.add, np.subtract, np.multiply):
-            return self._handle(
-                (op(lhs.data.astype(np.int8), rhs.data.astype(np.int8)) & 1).astype(bool), tl.int1
-            )
+            output = (op(lhs.data.astype(np.int8), rhs.data.astype(np.int8)) & 1).astype(bool)
         else:
             output = op(lhs.data, rhs.data)
         if output.dtype == np.bool_:
-            return self._handle(output, tl.int1)
-        return self._handle(encode(output, scalar), scalar)
+            return Handle(output, tl.int1)
+        return Handle(encode(output, scalar), scalar)
 
     def ternary_op(self, lhs: Handle, rhs: Handle, other: Handle, op: Callable[..., Any]) -> Handle:
-        """Apply a NumPy function to three operands."""
         scalar = other.dtype.scalar
         if op is np.where or not is_stored_as_bits(scalar):
-            return self._handle(_fit(op(lhs.data, rhs.data, other.data), scalar), scalar)
-        return self._handle(
-            encode(op(*(decode(h.data, h.dtype.scalar) for h in (lhs, rhs, other))), scalar), scalar
-        )
+            return Handle(_fit(op(lhs.data, rhs.data, other.data), scalar), scalar)
+        values = [decode(handle.data, handle.dtype.scalar) for handle in (lhs, rhs, other)]
+        return Handle(encode(op(*values), scalar), scalar)
 
     def unary_op(self, arg: Handle, op: Callable[..., Any]) -> Handle:
-        """Apply a NumPy function to one operand."""
         scalar = arg.dtype.scalar
-        return self._handle(encode(op(decode(arg.data, scalar)), scalar), scalar)
+        return Handle(encode(op(decode(arg.data, scalar)), scalar), scalar)
 
     def create_minnumf(self, lhs: Handle, rhs: Handle) -> Handle:
         """Minimum that ignores NaN."""
@@ -143,22 +125,16 @@ class CpuBuilder(triton_access.InterpreterBuilder):  # type: ignore[misc]
         """Maximum that ignores NaN."""
         return self.binary_op(lhs, rhs, np.fmax)
 
-    def create_idiv(self, lhs: Handle, rhs: Handle) -> Handle:
-        """Integer division that rounds towards zero."""
-        return self._handle((lhs.data - np.fmod(lhs.data, rhs.data)) // rhs.data, lhs.dtype.scalar)
-
     def create_fma(self, x: Handle, y: Handle, z: Handle) -> Handle:
         """Fused multiply-add, rounded once."""
         scalar = z.dtype.scalar
         a, b, c = (decode(h.data, h.dtype.scalar) for h in (x, y, z))
-        return self._handle(encode(np.asarray(a.astype(np.float64) * b + c), scalar), scalar)
+        return Handle(encode(np.asarray(a.astype(np.float64) * b + c), scalar), scalar)
 
     def create_erf(self, arg: Handle) -> Handle:
-        """Error function."""
         return self.unary_op(arg, libdevice.erf)
 
     def create_rsqrt(self, arg: Handle) -> Handle:
-        """Reciprocal square root."""
         return self.unary_op(arg, lambda x: 1 / np.sqrt(x))
 
     def create_dot(self, a: Handle, b: Handle, d: Handle, *precision: Any) -> Handle:
@@ -167,7 +143,7 @@ class CpuBuilder(triton_access.InterpreterBuilder):  # type: ignore[misc]
         wide = np.float32 if stored == np.float16 or is_stored_as_bits(scalar) else stored
         left = decode(a.data, a.dtype.scalar).astype(wide, copy=False)
         right = decode(b.data, b.dtype.scalar).astype(wide, copy=False)
-        return self._handle(encode(np.matmul(left, right) + decode(d.data, scalar), scalar), scalar)
+        return Handle(encode(np.matmul(left, right) + decode(d.data, scalar), scalar), scalar)
 
     # conversions
 
@@ -176,40 +152,34 @@ class CpuBuilder(triton_access.InterpreterBuilder):  # type: ignore[misc]
         scalar = dst_type.scalar
         values = decode(src.data, src.dtype.scalar)
         if scalar == tl.int1:
-            return self._handle(values != 0, scalar)
-        return self._handle(encode(values, scalar), scalar)
+            return Handle(values != 0, scalar)
+        return Handle(encode(values, scalar), scalar)
 
     def create_fp_to_fp(self, src: Handle, dst_type: Any, rounding_mode: Any = None) -> Handle:
-        """Convert between floating types."""
         return self.cast_impl(src, dst_type)
 
     def create_bitcast(self, src: Handle, dst_type: Any) -> Handle:
-        """Reinterpret bits."""
         data = np.ascontiguousarray(src.data).reshape(src.data.shape)
-        return self._handle(data.view(triton_access.numpy_type(dst_type)), dst_type.scalar)
+        return Handle(data.view(numpy_type(dst_type)), dst_type.scalar)
 
     def create_splat(self, ret_ty: Any, arg: Handle) -> Handle:
-        """Repeat a scalar over a block."""
-        return self._handle(
-            np.full(ret_ty.shape, arg.data.reshape(-1)[0], dtype=arg.data.dtype), arg.dtype.scalar
-        )
+        data = np.full(ret_ty.shape, arg.data.reshape(-1)[0], dtype=arg.data.dtype)
+        return Handle(data, arg.dtype.scalar)
 
     # what the interpreter lacks or does otherwise
 
     def create_extern_elementwise(
         self, library: str, path: str, symbol: str, arguments: list[Handle], ret_type: Any, is_pure: bool
     ) -> Handle:
-        """Call the NumPy equivalent of a libdevice function."""
         function = libdevice.equivalent(symbol)
         if function is None:
             raise NotCheckedError(f"libdevice function {symbol} has no equivalent without a GPU")
-        stored = triton_access.numpy_type(ret_type.scalar)
+        stored = numpy_type(ret_type.scalar)
         result = np.asarray(function(*(argument.data for argument in arguments)))
         shaped = result.view(stored) if libdevice.is_bit_cast(symbol) else result.astype(stored)
-        return self._handle(shaped, ret_type.scalar)
+        return Handle(shaped, ret_type.scalar)
 
     def create_assert(self, condition: Handle, message: str) -> None:
-        """Refuse a failed assertion."""
         if not condition.data.all():
             raise DeviceAssertionError(f"device assertion failed: {message}")
 
@@ -218,27 +188,9 @@ class CpuBuilder(triton_access.InterpreterBuilder):  # type: ignore[misc]
         if not condition.data.all():
             raise DeviceAssertionError("tl.assume does not hold")
 
-    def create_inline_asm(self, *arguments: Any) -> NoReturn:
-        """Inline assembly cannot be executed."""
-        raise NotCheckedError("inline assembly cannot run without a GPU")
-
-    def _handle(self, data: Any, scalar: Any) -> Handle:
-        return triton_access.TensorHandle(data, scalar)
+    create_inline_asm = not_checked("inline assembly cannot run without a GPU")
 
 
 def _fit(output: Any, scalar: Any) -> Any:
-    if isinstance(scalar, tl.pointer_type):
-        return output
-    stored = triton_access.numpy_type(scalar)
-    return (
-        output
-        if output.dtype == stored or output.dtype.itemsize <= stored.itemsize
-        else output.astype(stored)
-    )
-
-
-def _lacking(name: str) -> Callable[..., NoReturn]:
-    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
-        raise NotCheckedError(f"Triton's interpreter has no {name}")
-
-    return refuse
+    fits = isinstance(scalar, tl.pointer_type) or output.dtype.itemsize <= numpy_type(scalar).itemsize
+    return output if fits else output.astype(numpy_type(scalar))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partialmethod, reduce
 from typing import Any
 
 import numpy as np
 import torch
 import triton.language as tl
+from triton.language.extra import libdevice as libdevice_stubs
+from triton.language.extra.cuda import libdevice as cuda_libdevice
 from triton.language.semantic import TritonSemantic
+from triton.runtime.interpreter import TensorHandle
+from triton.runtime.interpreter import _implicit_cvt as implicit_convert
 from triton.runtime.jit import JITFunction
 
-from online_judge.cpu import triton_access
 from online_judge.cpu.compile_gate import CompiledLaunch
 from online_judge.cpu.errors import DeviceAssertionError, IllegalAccessError, NotCheckedError
 from online_judge.cpu.interpreter import reductions
@@ -24,6 +28,8 @@ from online_judge.cpu.interpreter.rewriting import SUPPORT, rewrite
 from online_judge.cpu.patching import Patches
 
 Grid = tuple[int, int, int]
+# every namespace whose builtins a kernel can reach
+_LANGUAGE = (tl, tl.core, tl.math, tl.tensor, cuda_libdevice, tl.core.tensor_descriptor_base)
 
 
 class Interpreter:
@@ -35,12 +41,7 @@ class Interpreter:
         self._functions: dict[int, tuple[JITFunction, Callable[..., Any]]] = {}
         self._support = _Support(self._semantic)
         self._language, self._by_identity = self._language_replacements()
-        self._running = 0
-
-    @property
-    def running(self) -> bool:
-        """Whether a kernel is being executed."""
-        return self._running > 0
+        self._running = False
 
     def run(self, launch: CompiledLaunch, grid: Grid) -> None:
         """Execute a launch over its grid.
@@ -50,8 +51,7 @@ class Interpreter:
             NotCheckedError: the interpreter lacks something that the kernel uses.
             DeviceAssertionError: an assertion of the kernel failed.
         """
-        tensors = list(launch_tensors(launch.arguments.values()))
-        self._builder.memory = LaunchMemory(tensors)
+        self._builder.memory = LaunchMemory(launch_tensors(launch.arguments.values()))
         self._builder.set_grid_dim(*grid)
         self._builder.set_debug(bool(launch.options.debug))
         with self._patched_language(), np.errstate(all="ignore"), torch._C.DisableTorchFunction():
@@ -60,22 +60,21 @@ class Interpreter:
                 for name, value in launch.arguments.items()
             }
             function = self._function(launch.kernel)
+            programs = ((x, y, z) for x in range(grid[0]) for y in range(grid[1]) for z in range(grid[2]))
             try:
-                for x in range(grid[0]):
-                    for y in range(grid[1]):
-                        for z in range(grid[2]):
-                            self._builder.set_grid_idx(x, y, z)
-                            function(**arguments)
+                for program in programs:
+                    self._builder.set_grid_idx(*program)
+                    function(**arguments)
             except (IllegalAccessError, NotCheckedError, DeviceAssertionError, MemoryError):
                 raise
             except Exception as error:
-                reason = f"{type(error).__name__}: {error}"
-                raise NotCheckedError(
-                    f"Triton's interpreter cannot run {launch.kernel.__name__}: {reason}"
-                ) from error
+                failed = f"Triton's interpreter cannot run {launch.kernel.__name__}"
+                raise NotCheckedError(f"{failed}: {type(error).__name__}: {error}") from error
 
     def call(self, function: JITFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Execute a ``@triton.jit`` function that a running kernel calls."""
+        """Execute a ``@triton.jit`` function that a running kernel calls; RuntimeError where none runs."""
+        if not self._running:
+            raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel")
         return self._function(function)(*args, **kwargs)
 
     def _function(self, kernel: JITFunction) -> Callable[..., Any]:
@@ -84,65 +83,62 @@ class Interpreter:
         return self._functions[id(kernel)][1]
 
     def _namespace(self, kernel: JITFunction) -> dict[str, Any]:
-        captured = inspect.getclosurevars(kernel.fn).nonlocals
-        names = {**kernel.fn.__globals__, **captured}
+        names = {**kernel.fn.__globals__, **inspect.getclosurevars(kernel.fn).nonlocals}
         replaced = {
             name: self._by_identity[id(value)]
             for name, value in names.items()
             if id(value) in self._by_identity
         }
-        plain = {"min": self._support.minimum, "max": self._support.maximum}
-        return {**plain, **names, **replaced, SUPPORT: self._support}
+        python = {
+            "min": lambda *values, **named: _extreme(min, tl.minimum, values, named),
+            "max": lambda *values, **named: _extreme(max, tl.maximum, values, named),
+        }
+        return {**python, **names, **replaced, SUPPORT: self._support}
 
     def _argument(self, value: Any, signature: Any) -> Any:
         if signature == "constexpr":
-            return value.value if isinstance(value, tl.constexpr) else value
+            return reductions.plain(value)
         if not isinstance(signature, str) or signature.startswith(("tensordesc", "nvTmaDesc")):
-            return self._placed(triton_access.implicit_convert(value))
-        scalar = triton_access.string_to_type(signature)
-        if hasattr(value, "data_ptr"):
-            data = np.array([self._builder.memory.place(value.data_ptr())], dtype=np.uint64)
-        else:
-            data = encode(np.array([value]), scalar)
-        return tl.tensor(triton_access.TensorHandle(data, scalar), scalar)
+            converted = implicit_convert(value)
+            for handle in _pointer_handles(converted):
+                handle.data = self._placed(int(handle.data[0]))
+            return converted
+        scalar = tl.str_to_ty(signature, None)
+        is_pointer = hasattr(value, "data_ptr")
+        data = self._placed(value.data_ptr()) if is_pointer else encode(np.array([value]), scalar)
+        return tl.tensor(TensorHandle(data, scalar), scalar)
 
-    def _placed(self, converted: Any) -> Any:
-        """A tuple or a descriptor with the kernel's addresses in place of the machine's."""
-        for handle in triton_access.pointer_handles(converted):
-            handle.data = np.array([self._builder.memory.place(int(handle.data[0]))], dtype=np.uint64)
-        return converted
+    def _placed(self, pointer: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+        """Return the kernel's address for the machine's, as the interpreter stores it."""
+        return np.array([self._builder.memory.place(pointer)], dtype=np.uint64)
 
     @contextmanager
     def _patched_language(self) -> Iterator[None]:
         if self._running:
             raise NotCheckedError("a kernel that launches kernels cannot run without a GPU")
-        patches = Patches()
-        self._running += 1
+        self._running = True
         try:
-            for owner, name, value in self._language:
-                patches.set(owner, name, value)
-            yield
+            with Patches() as patches:
+                for owner, name, value in self._language:
+                    patches.set(owner, name, value)
+                yield
         finally:
-            self._running -= 1
-            patches.restore()
+            self._running = False
 
     def _language_replacements(self) -> tuple[list[tuple[Any, str, Any]], dict[int, Any]]:
-        """What replaces the language's functions while a kernel runs, by place and by identity."""
+        """Return what replaces the language's functions in a running kernel, by place and by identity."""
         replacements: list[tuple[Any, str, Any]] = []
-        for module in triton_access.language_modules():
+        for module in _LANGUAGE:
             for name, member in inspect.getmembers(module, tl.core.is_builtin):
                 replacements.append((module, name, self._eager(member)))
-            if module is tl.tensor:
-                continue
-            for name, special in self._support.language.items():
-                if hasattr(module, name):
-                    replacements.append((module, name, special))
+            if module is not tl.tensor:
+                special = self._support.language.items()
+                replacements += [(module, name, value) for name, value in special if hasattr(module, name)]
         for name, member in inspect.getmembers(tl.tensor, lambda member: isinstance(member, JITFunction)):
-            replacements.append((tl.tensor, name, _method(member)))
-        stubs, implementations = triton_access.libdevice_functions()
-        for name, member in inspect.getmembers(implementations, tl.core.is_builtin):
-            if hasattr(stubs, name):
-                replacements.append((stubs, name, self._eager(member)))
+            replacements.append((tl.tensor, name, partialmethod(member)))
+        for name, member in inspect.getmembers(cuda_libdevice, tl.core.is_builtin):
+            if hasattr(libdevice_stubs, name):
+                replacements.append((libdevice_stubs, name, self._eager(member)))
         replacements += [(tl.tensor, name, value) for name, value in self._support.tensor.items()]
         replacements.append((tl.dtype, "to_ir", lambda dtype, builder: dtype))
         by_identity = {
@@ -166,16 +162,15 @@ class _Support:
     def __init__(self, semantic: TritonSemantic) -> None:
         self._semantic = semantic
         self.language: dict[str, Any] = {
-            "range": _loop_range,
-            "static_range": _loop_range,
+            **dict.fromkeys(("range", "static_range"), _loop_range),
             "static_assert": _static_assert,
             "static_print": print,
-            "multiple_of": _hint,
-            "max_contiguous": _hint,
-            "max_constancy": _hint,
+            **dict.fromkeys(
+                ("multiple_of", "max_contiguous", "max_constancy"), lambda value, *_, **__: value
+            ),
             "reduce": reductions.reduce,
             "associative_scan": reductions.associative_scan,
-            "debug_barrier": _nothing,
+            "debug_barrier": lambda *_, **__: None,
         }
         self.tensor: dict[str, Any] = {
             "__index__": lambda tensor: int(tensor.handle.data.reshape(-1)[0]),
@@ -186,36 +181,23 @@ class _Support:
         }
 
     def assigned(self, value: Any) -> Any:
-        """A number becomes a tensor when it is assigned to a variable."""
-        if isinstance(value, tl.constexpr):
-            value = value.value
+        """Make a number that is assigned to a variable a tensor."""
+        value = reductions.plain(value)
         return self._semantic.to_tensor(value) if isinstance(value, bool | int | float) else value
 
     def both(self, left: Any, right: Callable[[], Any]) -> Any:
         """``and``: element-wise on tensors, short-circuit on compile-time values."""
         if not isinstance(left, tl.tensor):
-            return right() if left else left
+            return left and right()
         value = right()
-        return (
-            self._semantic.logical_and(left, value)
-            if isinstance(value, tl.tensor)
-            else left
-            if value
-            else value
-        )
+        return self._semantic.logical_and(left, value) if isinstance(value, tl.tensor) else value and left
 
     def either(self, left: Any, right: Callable[[], Any]) -> Any:
         """``or``: element-wise on tensors, short-circuit on compile-time values."""
         if not isinstance(left, tl.tensor):
-            return left if left else right()
+            return left or right()
         value = right()
-        return (
-            self._semantic.logical_or(left, value)
-            if isinstance(value, tl.tensor)
-            else value
-            if value
-            else left
-        )
+        return self._semantic.logical_or(left, value) if isinstance(value, tl.tensor) else value or left
 
     def negated(self, value: Any) -> Any:
         """``not``: element-wise on tensors."""
@@ -225,21 +207,12 @@ class _Support:
         """``.value``, which compile-time numbers do not have here."""
         return owner.value if hasattr(owner, "value") else owner
 
-    def minimum(self, *values: Any, **named: Any) -> Any:
-        """Python's ``min`` inside a kernel."""
-        return self._extreme(min, tl.minimum, values, named)
 
-    def maximum(self, *values: Any, **named: Any) -> Any:
-        """Python's ``max`` inside a kernel."""
-        return self._extreme(max, tl.maximum, values, named)
-
-    def _extreme(self, plain: Any, elementwise: Any, values: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        if not any(isinstance(value, tl.tensor) for value in values):
-            return plain(*(v.value if isinstance(v, tl.constexpr) else v for v in values))
-        result = values[0]
-        for value in values[1:]:
-            result = elementwise(result, value, **named)
-        return result
+def _extreme(builtin: Any, elementwise: Any, values: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    """Python's ``min`` or ``max`` inside a kernel."""
+    if not any(isinstance(value, tl.tensor) for value in values):
+        return builtin(*map(reductions.plain, values))
+    return reduce(lambda left, right: elementwise(left, right, **named), values)
 
 
 def _loop_range(arg1: Any, arg2: Any = None, step: Any = None, **_: Any) -> range:
@@ -252,28 +225,24 @@ def _static_assert(condition: Any, message: Any = "") -> None:
         raise AssertionError(message)
 
 
-def _hint(value: Any, *_: Any, **__: Any) -> Any:
-    return value
+def _pointer_handles(converted: Any) -> Iterator[TensorHandle]:
+    """Return the handles of all pointers in a converted tuple or descriptor."""
+    if isinstance(converted, tuple):
+        for item in converted:
+            yield from _pointer_handles(item)
+        return
+    handle = getattr(converted, "handle", None)
+    handle = getattr(handle, "base", handle)  # a descriptor's is that of its base
+    if isinstance(handle, TensorHandle) and handle.dtype.is_ptr():
+        yield handle
 
 
-def _nothing(*_: Any, **__: Any) -> None:
-    return None
-
-
-def _method(function: JITFunction) -> Callable[..., Any]:
-    def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(tensor, *args, **kwargs)
-
-    return call
-
-
-def launch_tensors(values: Any) -> Iterator[torch.Tensor]:
-    """The tensors among a launch's arguments, those in tuples and descriptors included."""
+def launch_tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+    """Return the tensors among a launch's arguments, those in tuples and descriptors included."""
     for value in values:
-        base = getattr(value, "base", value)
-        if isinstance(value, torch.Tensor):
-            yield value
-        elif isinstance(value, tuple | list):
+        if isinstance(value, tuple | list):
             yield from launch_tensors(value)
-        elif isinstance(base, torch.Tensor):
+        elif isinstance(value, torch.Tensor):
+            yield value
+        elif isinstance(base := getattr(value, "base", None), torch.Tensor):
             yield base

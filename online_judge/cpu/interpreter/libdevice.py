@@ -13,7 +13,7 @@ Function = Callable[..., Array]
 
 
 def _torch(function: Callable[..., torch.Tensor]) -> Function:
-    """A function of torch as one of NumPy arrays."""
+    """Make a function of torch one of NumPy arrays."""
 
     def call(*arrays: Array) -> Array:
         with torch._C.DisableTorchFunction():
@@ -30,51 +30,33 @@ def _round_away(x: Array) -> Array:
     return np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x)
 
 
+# numpy's functions under libdevice's names
+_SAME = (
+    "ceil", "cos", "cosh", "cbrt", "copysign", "exp", "exp2", "expm1", "floor", "fmod", "hypot", "ldexp",
+    "log", "log10", "log1p", "log2", "nextafter", "rint", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+)  # fmt: skip
 _FLOAT: dict[str, Function] = {
-    "acos": np.arccos,
-    "acosh": np.arccosh,
-    "asin": np.arcsin,
-    "asinh": np.arcsinh,
-    "atan": np.arctan,
-    "atan2": np.arctan2,
-    "atanh": np.arctanh,
-    "cbrt": np.cbrt,
-    "ceil": np.ceil,
-    "copysign": np.copysign,
-    "cos": np.cos,
-    "cosh": np.cosh,
+    **{name: getattr(np, name) for name in _SAME},
+    **{
+        f"a{name}": getattr(np, f"arc{name}")
+        for name in ("cos", "cosh", "sin", "sinh", "tan", "tan2", "tanh")
+    },
+    **{name: _torch(getattr(torch, name)) for name in ("erf", "erfc", "erfinv", "lgamma")},
+    **{name: _torch(getattr(torch.special, f"bessel_{name}")) for name in ("j0", "j1", "y0", "y1")},
     "cospi": lambda x: np.cos(np.pi * x),
     "cyl_bessel_i0": _torch(torch.special.i0),
     "cyl_bessel_i1": _torch(torch.special.i1),
-    "erf": erf,
-    "erfc": _torch(torch.erfc),
     "erfcinv": _torch(lambda x: torch.erfinv(1 - x)),
     "erfcx": _torch(torch.special.erfcx),
-    "erfinv": _torch(torch.erfinv),
-    "exp": np.exp,
     "exp10": lambda x: np.power(x.dtype.type(10), x),
-    "exp2": np.exp2,
-    "expm1": np.expm1,
     "fabs": np.abs,
     "fdim": lambda x, y: np.where(np.isnan(x) | np.isnan(y), x + y, np.maximum(x - y, 0)),
-    "floor": np.floor,
     "fma": lambda x, y, z: x * y + z,
-    "fmod": np.fmod,
-    "hypot": np.hypot,
     "ilogb": lambda x: np.frexp(x)[1] - 1,
-    "j0": _torch(torch.special.bessel_j0),
-    "j1": _torch(torch.special.bessel_j1),
-    "ldexp": np.ldexp,
-    "lgamma": _torch(torch.lgamma),
     "llrint": lambda x: np.rint(x).astype(np.int64),
     "llround": lambda x: _round_away(x).astype(np.int64),
-    "log": np.log,
-    "log10": np.log10,
-    "log1p": np.log1p,
-    "log2": np.log2,
     "logb": lambda x: np.floor(np.log2(np.abs(x))),
     "nearbyint": np.rint,
-    "nextafter": np.nextafter,
     "norm3d": lambda x, y, z: np.sqrt(x * x + y * y + z * z),
     "norm4d": lambda x, y, z, w: np.sqrt(x * x + y * y + z * z + w * w),
     "normcdf": _torch(torch.special.ndtr),
@@ -84,41 +66,21 @@ _FLOAT: dict[str, Function] = {
     "rcbrt": lambda x: 1 / np.cbrt(x),
     "remainder": lambda x, y: x - np.rint(x / y) * y,
     "rhypot": lambda x, y: 1 / np.hypot(x, y),
-    "rint": np.rint,
     "rnorm3d": lambda x, y, z: 1 / np.sqrt(x * x + y * y + z * z),
     "rnorm4d": lambda x, y, z, w: 1 / np.sqrt(x * x + y * y + z * z + w * w),
     "round": _round_away,
     "rsqrt": lambda x: 1 / np.sqrt(x),
     "saturate": lambda x: np.clip(np.nan_to_num(x, nan=0.0), 0, 1),
     "scalbn": np.ldexp,
-    "sin": np.sin,
-    "sinh": np.sinh,
     "sinpi": lambda x: np.sin(np.pi * x),
-    "sqrt": np.sqrt,
-    "tan": np.tan,
-    "tanh": np.tanh,
     "tgamma": _torch(
         lambda x: torch.where(x < 0, torch.cos(torch.pi * x.floor()), 1) * torch.lgamma(x).exp()
     ),
-    "trunc": np.trunc,
-    "y0": _torch(torch.special.bessel_y0),
-    "y1": _torch(torch.special.bessel_y1),
 }
-
 _FAST: dict[str, Function] = {
-    "fast_cosf": np.cos,
-    "fast_exp10f": _FLOAT["exp10"],
-    "fast_expf": np.exp,
-    "fast_fdividef": np.divide,
-    "fast_log10f": np.log10,
-    "fast_log2f": np.log2,
-    "fast_logf": np.log,
-    "fast_powf": np.power,
-    "fast_sinf": np.sin,
-    "fast_tanf": np.tan,
-    "fast_tanhf": np.tanh,
-}
-
+    f"fast_{name}f": _FLOAT[name]
+    for name in ("cos", "exp10", "exp", "log10", "log2", "log", "pow", "sin", "tan", "tanh")
+} | {"fast_fdividef": np.divide}
 _ROUNDED: dict[str, Function] = {
     "add": np.add,
     "sub": np.subtract,
@@ -129,7 +91,6 @@ _ROUNDED: dict[str, Function] = {
     "rcp": lambda x: 1 / x,
     "ma": _FLOAT["fma"],
 }
-
 _INTEGER: dict[str, Function] = {
     "abs": np.abs,
     "llabs": np.abs,
@@ -149,18 +110,13 @@ _INTEGER: dict[str, Function] = {
 }
 
 _PREDICATES: dict[str, Function] = {
-    "finitef": np.isfinite,
-    "isfinited": np.isfinite,
-    "isinff": np.isinf,
-    "isinfd": np.isinf,
-    "isnanf": np.isnan,
-    "isnand": np.isnan,
-    "signbitf": np.signbit,
-    "signbitd": np.signbit,
+    **{f"{name}{kind}": getattr(np, name) for name in ("isinf", "isnan", "signbit") for kind in "fd"},
+    **dict.fromkeys(("finitef", "isfinited"), np.isfinite),
 }
-
-_BIT_CASTS = ("float_as_int", "float_as_uint", "int_as_float", "uint_as_float")
-_WIDE_BIT_CASTS = ("double_as_longlong", "longlong_as_double")
+_BIT_CASTS = (
+    *("float_as_int", "float_as_uint", "int_as_float", "uint_as_float"),
+    *("double_as_longlong", "longlong_as_double"),
+)
 _CONVERSION_ROUNDING: dict[str, Function] = {"rd": np.floor, "ru": np.ceil, "rn": np.rint, "rz": np.trunc}
 _INTEGER_KINDS = ("int", "uint", "ll", "ull")
 
@@ -170,10 +126,10 @@ def _unsigned(array: Array) -> Array:
 
 
 def equivalent(symbol: str) -> Function | None:
-    """The NumPy equivalent of a libdevice symbol such as ``__nv_tanhf``; None where there is none.
+    """Return the NumPy equivalent of a libdevice symbol such as ``__nv_tanhf``; None where there is none.
 
-    Results are numbers of any dtype, to be converted to the return type by the caller; the bit
-    casts return raw values that are reinterpreted there (see :func:`is_bit_cast`).
+    Results are numbers of any dtype, to be converted to the return type by the caller, or reinterpreted
+    as it where :func:`is_bit_cast`.
     """
     name = symbol.removeprefix("__nv_")
     for table in (_FAST, _PREDICATES, _INTEGER, _FLOAT):
@@ -192,11 +148,9 @@ def equivalent(symbol: str) -> Function | None:
             return _CONVERSION_ROUNDING[mode]
         if source in (*_INTEGER_KINDS, "double") and target in ("float", "double"):
             return np.positive
-    if is_bit_cast(symbol):
-        return np.positive
-    return None
+    return np.positive if is_bit_cast(symbol) else None
 
 
 def is_bit_cast(symbol: str) -> bool:
-    """Whether the symbol reinterprets bits instead of converting a value."""
-    return symbol.removeprefix("__nv_") in (*_BIT_CASTS, *_WIDE_BIT_CASTS)
+    """Return True if the symbol reinterprets bits instead of converting a value."""
+    return symbol.removeprefix("__nv_") in _BIT_CASTS

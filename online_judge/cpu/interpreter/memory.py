@@ -45,14 +45,14 @@ class LaunchMemory:
         self.foreign_pointers = False
 
     def place(self, pointer: int) -> int:
-        """The kernel's address for the machine's; unchanged where no storage is."""
+        """Return the kernel's address for the machine's; unchanged where no storage is."""
         block = self._block_of(pointer)
         if block < 0 or pointer > self._blocks[block][1]:
             return pointer
         return self._bases[block] + pointer - self._blocks[block][0]
 
     def actual(self, addresses: Any) -> Any:
-        """The machine's addresses for the kernel's, an array of uint64, in bounds or not."""
+        """Return the machine's addresses for the kernel's, an array of uint64, in bounds or not."""
         windows = (addresses - np.uint64(_FIRST)) // np.uint64(_WINDOW)
         count = len(self._blocks)
         if not count:
@@ -61,21 +61,16 @@ class LaunchMemory:
         return np.where(windows < count, addresses + self._shifts[rows], addresses)
 
     def locate(self, addresses: Any, mask: Any, itemsize: int, action: str) -> Any:
-        """The machine's addresses for an access, which is refused if an active lane leaves every storage.
+        """Return the machine's addresses for an access to elements of ``itemsize`` bytes.
 
-        Args:
-            addresses: uint64 array of the kernel's byte addresses.
-            mask: bool array that broadcasts to ``addresses``; False lanes are not accessed.
-            itemsize: bytes of one element.
-            action: "load", "store" or "atomic", for the message.
+        Lanes where ``mask``, which broadcasts to ``addresses``, is False are not accessed.
 
         Raises:
-            IllegalAccessError: an active lane is outside.
+            IllegalAccessError: an active lane is outside of every storage.
             NotCheckedError: the same, but the kernel made pointers of integers.
         """
-        active = (
-            addresses if mask is True or mask.all() else addresses[np.broadcast_to(mask, addresses.shape)]
-        )
+        masked = mask is not True and not mask.all()
+        active = addresses[np.broadcast_to(mask, addresses.shape)] if masked else addresses
         if active.size == 0:
             return addresses
         low, high = active.min(), active.max()
@@ -110,7 +105,7 @@ class LaunchMemory:
 
 
 def _merged(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Disjoint ranges that cover ``spans``, in order."""
+    """Return disjoint ranges that cover ``spans``, in order."""
     merged: list[tuple[int, int]] = []
     for begin, end in sorted(spans):
         if merged and (begin < merged[-1][1] or begin == merged[-1][0]):

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 import triton.language as tl
-
-from online_judge.cpu import triton_access
+from triton.runtime.interpreter import _get_np_dtype
 
 _FP8 = {
     "fp8e4nv": torch.float8_e4m3fn,
@@ -17,13 +16,10 @@ _FP8 = {
     "fp8e5b16": torch.float8_e5m2fnuz,
 }
 
-
-def bfloat16_to_float32(bits: Any) -> Any:
-    """Widen bfloat16 bit patterns (uint16) to float32, exactly."""
-    return (bits.astype(np.uint32) << np.uint32(16)).view(np.float32)
+numpy_type = _get_np_dtype  # in which the interpreter stores a Triton type
 
 
-def float32_to_bfloat16(values: Any) -> Any:
+def _to_bfloat16(values: Any) -> Any:
     """Round float32 to bfloat16 bit patterns (uint16), to nearest even; NaN stays NaN."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     rounded = (bits + np.uint32(0x7FFF) + ((bits >> np.uint32(16)) & np.uint32(1))) >> np.uint32(16)
@@ -31,9 +27,9 @@ def float32_to_bfloat16(values: Any) -> Any:
 
 
 def decode(data: Any, scalar: Any) -> Any:
-    """Stored values of a Triton type as ordinary NumPy numbers."""
+    """Return stored values of a Triton type as ordinary NumPy numbers."""
     if scalar == tl.bfloat16:
-        return bfloat16_to_float32(data)
+        return (data.astype(np.uint32) << np.uint32(16)).view(np.float32)
     if scalar.name in _FP8:
         with torch._C.DisableTorchFunction():
             return torch.from_numpy(np.array(data)).view(_FP8[scalar.name]).float().numpy()
@@ -41,17 +37,17 @@ def decode(data: Any, scalar: Any) -> Any:
 
 
 def encode(values: Any, scalar: Any) -> Any:
-    """Ordinary NumPy numbers as stored values of a Triton type."""
+    """Return ordinary NumPy numbers as stored values of a Triton type."""
     if scalar == tl.bfloat16:
-        return float32_to_bfloat16(np.asarray(values).astype(np.float32))
+        return _to_bfloat16(np.asarray(values).astype(np.float32))
     if scalar.name in _FP8:
         with torch._C.DisableTorchFunction():
             floats = torch.from_numpy(np.array(values, dtype=np.float32))
             return floats.to(_FP8[scalar.name]).view(torch.uint8).numpy()
-    stored = triton_access.numpy_type(scalar)
+    stored = numpy_type(scalar)
     return values if values.dtype == stored else values.astype(stored)
 
 
 def is_stored_as_bits(scalar: Any) -> bool:
-    """Whether NumPy lacks the type, so that the interpreter stores its bit patterns."""
+    """Return True where NumPy lacks the type, so that the interpreter stores its bit patterns."""
     return scalar == tl.bfloat16 or scalar.name in _FP8

@@ -7,87 +7,88 @@ from typing import Any
 
 import numpy as np
 import triton.language as tl
+from triton.runtime.interpreter import TensorHandle
 
-from online_judge.cpu import triton_access
-
-Tensor = Any
 Combine = Callable[..., Any]
+_REDUCTIONS: dict[str, Combine] = {
+    "_sum_combine": np.add.reduce,
+    "_elementwise_max": np.fmax.reduce,
+    "_elementwise_min": np.fmin.reduce,
+}
+_SCANS: dict[str, Combine] = {"_sum_combine": np.cumsum, "_prod_combine": np.cumprod}
 
 
 def reduce(
     input: Any,
     axis: Any,
-    combine_fn: Any,
+    combine_fn: Combine,
     keep_dims: Any = False,
     reduction_ordering: Any = None,
     **_: Any,
 ) -> Any:
     """Reduce one tensor, or a tuple of tensors together, along ``axis`` (None: all of it)."""
-    inputs = input if isinstance(input, tuple | tl.tuple) else (input,)
-    axis, keep = _plain(axis), bool(_plain(keep_dims))
-    rank = len(inputs[0].shape)
-    arrays = [tensor.handle.data for tensor in inputs]
-    scalars = [tensor.dtype for tensor in inputs]
+    arrays, scalars, rank = _parts(input)
+    axis = plain(axis)
     if axis is None:
         arrays, along = [array.reshape(-1) for array in arrays], 0
     else:
         along = axis % rank
-    results = _reduce_arrays(arrays, scalars, along, combine_fn)
-    outputs = []
-    for result, scalar in zip(results, scalars, strict=True):
-        if keep:
-            shaped = result.reshape((1,) * rank) if axis is None else np.expand_dims(result, along)
-        else:
-            shaped = result
-        outputs.append(_tensor(shaped, scalar))
-    return tuple(outputs) if isinstance(input, tuple | tl.tuple) else outputs[0]
+    arrays = _reduce_arrays(arrays, scalars, along, combine_fn)
+    if plain(keep_dims):
+        kept = tuple(range(rank)) if axis is None else along
+        arrays = [np.expand_dims(array, kept) for array in arrays]
+    return _whole(input, arrays, scalars)
 
 
-def associative_scan(input: Any, axis: Any, combine_fn: Any, reverse: Any = False, **_: Any) -> Any:
-    """Inclusive scan of one tensor, or of a tuple of tensors together, along ``axis``."""
-    inputs = input if isinstance(input, tuple | tl.tuple) else (input,)
-    along = _plain(axis) % len(inputs[0].shape)
-    scalars = [tensor.dtype for tensor in inputs]
-    arrays = [tensor.handle.data for tensor in inputs]
-    if _plain(reverse):
+def associative_scan(input: Any, axis: Any, combine_fn: Combine, reverse: Any = False, **_: Any) -> Any:
+    """Scan one tensor, or a tuple of tensors together, along ``axis``; each result includes its element."""
+    arrays, scalars, rank = _parts(input)
+    along, backwards = plain(axis) % rank, plain(reverse)
+    if backwards:
         arrays = [np.flip(array, along) for array in arrays]
-    standard = _SCANS.get(_name(combine_fn))
-    if standard is not None and len(arrays) == 1 and _is_plain_number(scalars[0]):
+    if standard := _standard(_SCANS, combine_fn, scalars):
         arrays = [standard(arrays[0], axis=along, dtype=arrays[0].dtype)]
     else:
         arrays = _scan_arrays(arrays, scalars, along, combine_fn)
-    if _plain(reverse):
-        arrays = [np.ascontiguousarray(np.flip(array, along)) for array in arrays]
-    outputs = tuple(_tensor(array, scalar) for array, scalar in zip(arrays, scalars, strict=True))
-    return outputs if isinstance(input, tuple | tl.tuple) else outputs[0]
+    if backwards:
+        arrays = [np.flip(array, along) for array in arrays]
+    return _whole(input, arrays, scalars)
 
 
-_REDUCTIONS: dict[str, Callable[..., Any]] = {
-    "_sum_combine": np.add.reduce,
-    "_elementwise_max": np.fmax.reduce,
-    "_elementwise_min": np.fmin.reduce,
-}
-_SCANS: dict[str, Callable[..., Any]] = {"_sum_combine": np.cumsum, "_prod_combine": np.cumprod}
+def _parts(input: Any) -> tuple[list[Any], list[Any], int]:
+    """Return arrays, element types and rank of a tensor or of a tuple of tensors."""
+    tensors = input if isinstance(input, tuple | tl.tuple) else (input,)
+    arrays = [tensor.handle.data for tensor in tensors]
+    return arrays, [tensor.dtype for tensor in tensors], len(tensors[0].shape)
 
 
-def _name(combine_fn: Any) -> str:
-    """The name of a combining function of the standard library, else an empty text."""
+def _whole(input: Any, arrays: list[Any], scalars: list[Any]) -> Any:
+    """Return results in the form of ``input``."""
+    tensors = tuple(map(_tensor, arrays, scalars))
+    return tensors if isinstance(input, tuple | tl.tuple) else tensors[0]
+
+
+def _standard(functions: dict[str, Combine], combine_fn: Combine, scalars: list[Any]) -> Combine | None:
+    """Return NumPy's function for a combining function of the standard library on one plain tensor."""
     name = str(getattr(combine_fn, "__name__", ""))
-    return name if getattr(tl.standard, name, None) is combine_fn else ""
+    if len(scalars) > 1 or getattr(tl.standard, name, None) is not combine_fn:
+        return None
+    stored_as_bits = scalars[0] == tl.bfloat16 or scalars[0].name.startswith("fp8")
+    return None if stored_as_bits else functions.get(name)
 
 
-def _reduce_arrays(arrays: list[Any], scalars: list[Any], axis: int, combine_fn: Any) -> list[Any]:
-    standard = _REDUCTIONS.get(_name(combine_fn))
-    if standard is not None and len(arrays) == 1 and _is_plain_number(scalars[0]):
+def _reduce_arrays(arrays: list[Any], scalars: list[Any], axis: int, combine_fn: Combine) -> list[Any]:
+    if standard := _standard(_REDUCTIONS, combine_fn, scalars):
         return [np.asarray(standard(arrays[0], axis=axis)).astype(arrays[0].dtype, copy=False)]
+    before = (slice(None),) * axis
     while (length := arrays[0].shape[axis]) > 1:
-        even = [_take(array, axis, slice(0, length - 1, 2)) for array in arrays]
-        odd = [_take(array, axis, slice(1, length, 2)) for array in arrays]
+        even = [array[(*before, slice(0, length - 1, 2))] for array in arrays]
+        odd = [array[(*before, slice(1, length, 2))] for array in arrays]
         arrays = _combine(combine_fn, even, odd, scalars)
     return [array.squeeze(axis) for array in arrays]
 
 
-def _scan_arrays(arrays: list[Any], scalars: list[Any], axis: int, combine_fn: Any) -> list[Any]:
+def _scan_arrays(arrays: list[Any], scalars: list[Any], axis: int, combine_fn: Combine) -> list[Any]:
     """Hillis-Steele: after each step element i holds the last 2 * distance inputs up to i."""
     length = arrays[0].shape[axis]
     distance = 1
@@ -101,11 +102,8 @@ def _scan_arrays(arrays: list[Any], scalars: list[Any], axis: int, combine_fn: A
     return arrays
 
 
-def _combine(combine_fn: Any, left: list[Any], right: list[Any], scalars: list[Any]) -> list[Any]:
-    operands = [
-        _tensor(array, scalar) for side in (left, right) for array, scalar in zip(side, scalars, strict=True)
-    ]
-    result = combine_fn(*operands)
+def _combine(combine_fn: Combine, left: list[Any], right: list[Any], scalars: list[Any]) -> list[Any]:
+    result = combine_fn(*map(_tensor, left, scalars), *map(_tensor, right, scalars))
     results = result if isinstance(result, tuple | tl.tuple) else (result,)
     return [
         np.broadcast_to(_data(item), left[index].shape).astype(left[index].dtype, copy=False)
@@ -114,24 +112,17 @@ def _combine(combine_fn: Any, left: list[Any], right: list[Any], scalars: list[A
 
 
 def _data(value: Any) -> Any:
-    return value.handle.data if isinstance(value, tl.tensor) else np.asarray(_plain(value))
+    return value.handle.data if isinstance(value, tl.tensor) else np.asarray(plain(value))
 
 
-def _take(array: Any, axis: int, part: slice) -> Any:
-    return array[(slice(None),) * axis + (part,)]
-
-
-def _is_plain_number(scalar: Any) -> bool:
-    return scalar != tl.bfloat16 and not scalar.name.startswith("fp8")
-
-
-def _tensor(array: Any, scalar: Any) -> Tensor:
+def _tensor(array: Any, scalar: Any) -> tl.tensor:
     array = np.asarray(array)
     if array.ndim == 0:
-        return tl.tensor(triton_access.TensorHandle(array.reshape(1), scalar), scalar)
-    handle = triton_access.TensorHandle(np.ascontiguousarray(array), scalar)
+        return tl.tensor(TensorHandle(array.reshape(1), scalar), scalar)
+    handle = TensorHandle(np.ascontiguousarray(array), scalar)
     return tl.tensor(handle, tl.block_type(scalar, list(array.shape)))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return the value of a compile-time constant, anything else as it is."""
     return value.value if isinstance(value, tl.constexpr) else value

@@ -17,12 +17,10 @@ SUPPORT = "__interpreter__"
 
 
 def rewrite(kernel: JITFunction, namespace: Mapping[str, Any]) -> Callable[..., Any]:
-    """Compile a Triton function's source to Python whose globals are ``namespace``.
+    """Compile a ``@triton.jit`` function's source to Python whose globals are ``namespace``.
 
-    Args:
-        kernel: the ``@triton.jit`` function.
-        namespace: everything that the body refers to; under :data:`SUPPORT` it holds an object with
-            the methods ``assigned``, ``both``, ``either``, ``negated`` and ``value_of``.
+    Under :data:`SUPPORT` the namespace has an object with the methods ``assigned``, ``both``, ``either``,
+    ``negated`` and ``value_of``.
     """
     definition = kernel.parse().body[0]
     definition.decorator_list = []
@@ -52,53 +50,30 @@ def _support(method: str, *arguments: ast.expr) -> ast.expr:
 
 
 def _later(expression: ast.expr) -> ast.expr:
-    nothing = ast.arguments([], [], None, [], [], None, [])
-    return ast.Lambda(nothing, expression)
+    return ast.Lambda(ast.arguments([], [], None, [], [], None, []), expression)
 
 
 class _Rewriter(ast.NodeTransformer):
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+    def visit(self, node: ast.AST) -> Any:
         self.generic_visit(node)
-        return node
-
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        self.generic_visit(node)
-        node.value = _support("assigned", node.value)
-        return node
-
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        self.generic_visit(node)
-        if node.value is None or not isinstance(node.target, ast.Name):
-            return node
-        constant = "constexpr" in ast.unparse(node.annotation)
-        value = node.value if constant else _support("assigned", node.value)
-        return ast.copy_location(ast.Assign([node.target], value), node)
-
-    def visit_For(self, node: ast.For) -> ast.AST:
-        self.generic_visit(node)
-        called = ast.unparse(node.iter.func) if isinstance(node.iter, ast.Call) else ""
-        if called.rsplit(".", 1)[-1] == "range" and isinstance(node.target, ast.Name):
-            name = node.target.id
-            value = _support("assigned", ast.Name(name, ast.Load()))
-            node.body.insert(0, ast.Assign([ast.Name(name, ast.Store())], value))
-        return node
-
-    def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
-        self.generic_visit(node)
-        method = "both" if isinstance(node.op, ast.And) else "either"
-        result = node.values[0]
-        for value in node.values[1:]:
-            result = _support(method, result, _later(value))
-        return ast.copy_location(result, node)
-
-    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        self.generic_visit(node)
-        if isinstance(node.op, ast.Not):
-            return ast.copy_location(_support("negated", node.operand), node)
-        return node
-
-    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        self.generic_visit(node)
-        if node.attr == "value" and isinstance(node.ctx, ast.Load):
-            return ast.copy_location(_support("value_of", node.value), node)
+        match node:
+            case ast.Assign():
+                node.value = _support("assigned", node.value)
+            case ast.AnnAssign(target=ast.Name(), value=ast.expr() as value):
+                constant = "constexpr" in ast.unparse(node.annotation)
+                value = value if constant else _support("assigned", value)
+                return ast.copy_location(ast.Assign([node.target], value), node)
+            case ast.For(iter=ast.Call(func=function), target=ast.Name(name)):
+                if ast.unparse(function).rsplit(".", 1)[-1] == "range":
+                    value = _support("assigned", ast.Name(name, ast.Load()))
+                    node.body.insert(0, ast.Assign([ast.Name(name, ast.Store())], value))
+            case ast.BoolOp(values=[result, *others]):
+                method = "both" if isinstance(node.op, ast.And) else "either"
+                for value in others:
+                    result = _support(method, result, _later(value))
+                return ast.copy_location(result, node)
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                return ast.copy_location(_support("negated", operand), node)
+            case ast.Attribute(attr="value", ctx=ast.Load(), value=owner):
+                return ast.copy_location(_support("value_of", owner), node)
         return node

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy
 import torch
 
 from online_judge.evaluator.correctness import patterns
@@ -18,16 +19,11 @@ MAX_EXAMPLES = 5
 def difference(
     got: torch.Tensor, want: torch.Tensor, tolerance: float, *, unit: float = 1.0
 ) -> Difference | None:
-    """None when ``got`` is ``want`` within ``|got - want| <= tolerance * (unit + |want|)``.
+    """Return None when ``got`` is ``want`` within ``|got - want| <= tolerance * (unit + |want|)``.
 
     Both have the same shape and dtype. Integers and booleans must be equal. NaN and infinities
     must be exactly where the expected output has them; elements that deviate there are ``nonfinite``.
-
-    Args:
-        got: the output.
-        want: what was expected.
-        tolerance: relative, and absolute in units of ``unit``.
-        unit: how much larger the output is than that of the problem's own inputs, for variants of these.
+    ``unit`` is how much larger the output is than that of the problem's own inputs, for variants of these.
     """
     left, right = got.reshape(-1), want.reshape(-1)
     exact = not (want.is_floating_point() or want.is_complex())
@@ -35,8 +31,7 @@ def difference(
     wrong = nonfinite = finite = 0
     largest = summed = 0.0
     first: list[int] = []
-    for start in range(0, total, _CHUNK):
-        part = _compare(left[start : start + _CHUNK], right[start : start + _CHUNK], tolerance, unit)
+    for start, part in _compared(left, right, tolerance, unit):
         nonfinite += int(part.odd.sum()) if part.odd is not None else 0
         finite += int(part.both.sum()) if part.both is not None else 0
         wrong += int(part.bad.sum())
@@ -48,7 +43,12 @@ def difference(
     if not wrong:
         return None
     examples = tuple(
-        Mismatch(_unravel(flat, tuple(want.shape)), _show(left[flat]), _show(right[flat])) for flat in first
+        Mismatch(
+            tuple(int(index) for index in numpy.unravel_index(flat, tuple(want.shape))),
+            _show(left[flat]),
+            _show(right[flat]),
+        )
+        for flat in first
     )
     average = summed / max(total if exact else finite, 1)
     places = _some_wrong(left, right, tolerance, unit, wrong)
@@ -56,32 +56,33 @@ def difference(
     return Difference(examples, wrong, nonfinite, total, largest, average, pattern)
 
 
-def equals(got: torch.Tensor, want: torch.Tensor, tolerance: float, *, unit: float = 1.0) -> bool:
-    """Whether :func:`difference` finds none; ``got`` may be a single element, which stands for all."""
+def equals(got: torch.Tensor, want: torch.Tensor, tolerance: float) -> bool:
+    """Say whether :func:`difference` finds none; ``got`` may be a single element, which counts for all."""
     right = want.reshape(-1)
     left = got.expand(right.numel()) if got.dim() == 0 else got.reshape(-1)
-    for start in range(0, right.numel(), _CHUNK):
-        part = _compare(left[start : start + _CHUNK], right[start : start + _CHUNK], tolerance, unit)
-        if bool(part.bad.any()):
-            return False
-    return True
+    return not any(bool(part.bad.any()) for _, part in _compared(left, right, tolerance, 1.0))
 
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of two tensors, compared.
+    """A part of two tensors, compared: which elements are wrong, and absolute differences of finite ones.
 
-    Attributes:
-        bad: which elements are wrong.
-        error: absolute differences, 0 where either is not finite.
-        odd: which elements are not finite where they should be, or should not be and are.
-        both: which are finite on both sides; like ``odd``, None for integers and booleans.
+    Elements that are ``odd`` are not finite where they should be, or should not be and are; those that are
+    ``both`` are finite on both sides. None for integers and booleans.
     """
 
     bad: torch.Tensor
     error: torch.Tensor
     odd: torch.Tensor | None = None
     both: torch.Tensor | None = None
+
+
+def _compared(
+    left: torch.Tensor, right: torch.Tensor, tolerance: float, unit: float
+) -> Iterator[tuple[int, _Part]]:
+    """Compare part by part; gives the index of each part's first element too."""
+    for start in range(0, right.numel(), _CHUNK):
+        yield start, _compare(left[start : start + _CHUNK], right[start : start + _CHUNK], tolerance, unit)
 
 
 def _compare(a: torch.Tensor, b: torch.Tensor, tolerance: float, unit: float) -> _Part:
@@ -99,11 +100,10 @@ def _compare(a: torch.Tensor, b: torch.Tensor, tolerance: float, unit: float) ->
 def _some_wrong(
     left: torch.Tensor, right: torch.Tensor, tolerance: float, unit: float, wrong: int
 ) -> torch.Tensor:
-    """Flat indices of wrong elements in rising order: all, or a random part where there are many."""
+    """Return flat indices of wrong elements in rising order: all, or a random part where there are many."""
     generator = torch.Generator().manual_seed(0)
     found: list[torch.Tensor] = []
-    for start in range(0, right.numel(), _CHUNK):
-        part = _compare(left[start : start + _CHUNK], right[start : start + _CHUNK], tolerance, unit)
+    for start, part in _compared(left, right, tolerance, unit):
         hits = part.bad.nonzero().reshape(-1) + start
         share = -(-_SAMPLE * hits.numel() // wrong)
         if hits.numel() > share:
@@ -113,16 +113,6 @@ def _some_wrong(
     return torch.cat(found)
 
 
-def _unravel(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
-    index: list[int] = []
-    for size in reversed(shape):
-        index.append(flat % size)
-        flat //= size
-    return tuple(reversed(index))
-
-
 def _show(value: torch.Tensor) -> str:
     number = value.item()
-    if isinstance(number, float):
-        return f"{number:.6g}" if math.isfinite(number) else str(number)
-    return str(number)
+    return f"{number:.6g}" if isinstance(number, float) else str(number)

@@ -13,7 +13,7 @@ _TOTAL = Error(math.inf, math.inf, math.inf, math.inf)
 
 
 def error(got: torch.Tensor, oracle: torch.Tensor) -> Error:
-    """Error of ``got`` against ``oracle``, tensors of one shape on one device, in parts of 2**22 elements.
+    """Return the error of ``got`` against ``oracle``, of one shape on one device, in parts of 2**22 elements.
 
     The oracle is usually float64. An oracle that overflows the dtype of ``got`` agrees with an
     infinity there. Integers and booleans have no error, or an infinite one.

@@ -15,7 +15,7 @@ from online_judge.evaluator.correctness.grading import Grading
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.trials import Trials, WrongValues
-from online_judge.protocol.endings import FarOff, WrongOutputs
+from online_judge.protocol.endings import FarOff
 from online_judge.protocol.observations import StaleWeights
 
 # factors of weights and of inputs; the first pair alone where the tolerance is not loose. Inputs only shrink:
@@ -29,15 +29,12 @@ _BEYOND_HALF = 4.0
 
 @dataclass(frozen=True)
 class _Draw:
-    """One draw: its name, and the factors of weights and inputs."""
-
     name: str
     weights: float
     inputs: float
 
     @property
     def is_scaled(self) -> bool:
-        """Whether it is of another scale than the problem."""
         return (self.weights, self.inputs) != (1.0, 1.0)
 
 
@@ -45,8 +42,8 @@ class _Draw:
 class _Found:
     """What one call shows: wrong by the tolerance; if far off, the error in units of the spread."""
 
-    wrong: WrongValues | None
-    far_off: float | None
+    wrong: WrongValues | None = None
+    far_off: float | None = None
 
 
 class Draws:
@@ -58,14 +55,9 @@ class Draws:
     """
 
     def __init__(self, trials: Trials, problem: Problem, job: str, *, loose: bool, loads: bool) -> None:
-        """Prepare.
+        """Prepare draws named after ``job``.
 
-        Args:
-            trials: with the candidate.
-            problem: whose weights and inputs are drawn.
-            job: names the draws.
-            loose: whether the tolerance says little.
-            loads: whether the candidate uses weights that are loaded after its construction.
+        ``loads`` says whether the candidate uses weights that are loaded after its construction.
         """
         self._trials = trials
         self._problem = problem
@@ -75,13 +67,7 @@ class Draws:
         self._loads = loads and bool(problem.reference.weights)
 
     def run(self) -> list[StaleWeights]:
-        """Make all draws.
-
-        Raises:
-            CandidateFailed: an output is wrong under weights that the candidate constructs itself, or what a
-                call raises.
-            ReferenceFailed, CandidateGone: as :meth:`Trials.call`.
-        """
+        """Make all draws; raises where outputs are wrong under weights that the candidate made itself."""
         found: list[StaleWeights] = []
         for weights, inputs in _SCALES if self._loose else _SCALES[:1]:
             name = f"{self._job}:weights" if weights == 1.0 else f"{self._job}:weights:{weights:g}"
@@ -115,10 +101,9 @@ class Draws:
         else:
             self._reference.restore_weights()
             self._trials.reweigh(self._reference.weights)
-        if found.wrong is None and found.far_off is None:
+        if found == _Found():
             return []
-        wrong: WrongOutputs | None = found.wrong.wrong if found.wrong else None
-        return [StaleWeights(wrong=wrong)]
+        return [StaleWeights(wrong=found.wrong.wrong if found.wrong else None)]
 
     def _require_right(self, draw: _Draw) -> None:
         """Raise where the tolerance is loose and the candidate is wrong, with weights that count for it."""
@@ -138,8 +123,8 @@ class Draws:
         """Call once; a draw of another scale that the reference refuses or overflows at shows nothing."""
         if draw.is_scaled:
             usual = self._problem.outputs_if_finite(self._inputs(draw), draw.name)
-            if usual is None or not all(_is_finite(leaf) for leaf in usual.leaves):
-                return _Found(None, None)
+            if usual is None or not all(bool(torch.isfinite(leaf).all()) for leaf in usual.leaves):
+                return _Found()
         wrong: WrongValues | None = None
         try:
             called = self._trials.call(draw.name, self._inputs(draw), rival=rival, kept=self._loose)
@@ -150,13 +135,12 @@ class Draws:
         return _Found(None if draw.is_scaled else wrong, far_off)
 
     def _far_off(self, draw: _Draw, outputs: Sequence[torch.Tensor], expected: trees.Tree) -> float | None:
-        """The largest error in units of the spread that neither rounding nor a common factor explains."""
-        pairs = [
-            (got, want)
+        """Return the largest error, in units of the spread, that is neither rounding nor a common factor."""
+        errors = [
+            deviation.error(got, want)
             for got, want in zip(outputs, expected.leaves, strict=True)
             if want.is_floating_point()
         ]
-        errors = [deviation.error(got, want) for got, want in pairs]
         if any(error.odd for error in errors):
             return math.inf
         if all(error.noise <= _FAR_OFF for error in errors):
@@ -169,7 +153,3 @@ class Draws:
             and max(_FAR_OFF, _BEYOND_HALF * each.limits["half"].noise) < each.error.noise < math.inf
         ]
         return max(beyond, default=None)
-
-
-def _is_finite(leaf: torch.Tensor) -> bool:
-    return not leaf.is_floating_point() or bool(torch.isfinite(leaf).all())

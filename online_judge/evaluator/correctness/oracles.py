@@ -1,62 +1,78 @@
-"""A module in higher precision than its own."""
+"""A module in another precision: a higher one, or with rounded operands, whose error a tier allows."""
 
 from __future__ import annotations
 
 import contextlib
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from adaexplore.core.wire import Tier
 from online_judge.common import modules, trees
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import deviation
 from online_judge.evaluator.correctness.tiers import OracleKind
 
-_DTYPES: dict[OracleKind, Any] = {"fp64": torch.float64, "fp32": torch.float32}
+_REFUSALS = (RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError, AssertionError)
+"""What a module raises that does not work in another precision than its own, which is no failure."""
+_DTYPES: dict[OracleKind, torch.dtype] = {"fp64": torch.float64, "fp32": torch.float32}
+_MATMUL = ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
+_DROPPED_BITS = 13  # of float32's 23 bits of mantissa; TF32 keeps 10
+# positions of both operands among the arguments of an aten operation
+_OPERANDS = {
+    **dict.fromkeys(("mm", "bmm", "mv", "dot", "convolution"), (0, 1)),
+    **dict.fromkeys(("addmm", "addmv", "addbmm", "baddbmm", "_addmm_activation"), (1, 2)),
+    **dict.fromkeys(("addmm_", "addmv_", "addbmm_", "baddbmm_"), (1, 2)),
+}
 # beside weights and inputs, in units of these and the outputs: what a forward call holds on its way
-_WORKING_ROOM = 3
+_WORKING_SPACE = 3
 # two runs that differ by more than this share of the spread were drawn differently, not rounded
 _DRAWN = 1e-3
 
 
-def run(model: Any, inputs: list[Any], kind: OracleKind, seed: int, *, cuda: bool) -> trees.Tree | None:
-    """Outputs of a copy of ``model`` on copies of ``inputs``, both in the precision of ``kind``.
+def run(
+    model: torch.nn.Module, inputs: list[Any], kind: OracleKind, seed: int, *, cuda: bool
+) -> trees.Tree | None:
+    """Call a copy of ``model`` on copies of ``inputs``, both in the precision of ``kind``.
 
     None where it refuses that precision, or memory does not suffice.
     """
     dtype = _DTYPES[kind]
     if cuda and not _fits(model, inputs, dtype):
         return None
+    before = torch.get_default_dtype()
     try:
-        with torch.no_grad(), highest_precision(), _default_dtype(dtype):
+        torch.set_default_dtype(dtype)
+        with torch.no_grad(), highest_precision():
             wide = _widened(copy.deepcopy(model), dtype)
-            given = copied([trees.map_leaves(value, lambda leaf: cast(leaf, dtype)) for value in inputs])
+            given = [
+                trees.map_leaves(value, lambda leaf: modules.cast_floating(leaf, dtype))
+                for value in copied(inputs)
+            ]
             modules.seed_everything(seed)
             tree = trees.take_apart(wide(*given))
             if cuda:
                 torch.cuda.synchronize()
-    except (RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError, AssertionError):
-        return None  # it runs in its own precision: what it says to another one is no failure
+    except _REFUSALS:
+        return None
     finally:
+        torch.set_default_dtype(before)
         if cuda:
             torch.cuda.empty_cache()
     return tree
 
 
 def copied(inputs: list[Any]) -> list[Any]:
-    """The same inputs in memory of their own."""
+    """Return the same inputs in memory of their own."""
     return [trees.map_leaves(value, lambda leaf: leaf.detach().clone()) for value in inputs]
 
 
-def cast(leaf: Any, dtype: Any) -> Any:
-    """Floating tensors in ``dtype``; others as they are."""
-    return modules.cast_floating(leaf, dtype)
-
-
 def differ(first: trees.Tree, second: trees.Tree) -> bool:
-    """Whether two runs of one module on one input differ by more than rounding."""
+    """Say whether two runs of one module on one input differ by more than rounding."""
     if first.signature() != second.signature():
         return True
     for one, other in zip(first.leaves, second.leaves, strict=True):
@@ -68,61 +84,115 @@ def differ(first: trees.Tree, second: trees.Tree) -> bool:
     return False
 
 
-@contextlib.contextmanager
-def highest_precision() -> Iterator[None]:
-    """No TF32 and no reduced-precision sums within."""
+def highest_precision() -> contextlib.AbstractContextManager[None]:
+    """Allow no TF32 and no reduced-precision sums within the block."""
     matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    names = ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
-    before = {name: getattr(matmul, name) for name in names}
-    convolutions = cudnn.allow_tf32
-    try:
-        for name in names:
-            setattr(matmul, name, False)
-        cudnn.allow_tf32 = False
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(matmul, name, value)
-        cudnn.allow_tf32 = convolutions
+    return _switched(*((matmul, name, False) for name in _MATMUL), (cudnn, "allow_tf32", False))
+
+
+def tf32_allowed() -> contextlib.AbstractContextManager[None]:
+    """Allow TF32 in matrix products and convolutions within the block."""
+    backends = (torch.backends.cuda.matmul, torch.backends.cudnn)
+    return _switched(*((backend, "allow_tf32", True) for backend in backends))
 
 
 @contextlib.contextmanager
-def tf32_allowed() -> Iterator[None]:
-    """TF32 in matrix products and convolutions within."""
-    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
-    before = matmul.allow_tf32, cudnn.allow_tf32
-    matmul.allow_tf32 = cudnn.allow_tf32 = True
+def _switched(*switches: tuple[object, str, bool]) -> Iterator[None]:
+    """Set these attributes for the length of the block."""
+    before = [getattr(backend, name) for backend, name, _ in switches]
     try:
+        for backend, name, value in switches:
+            setattr(backend, name, value)
         yield
     finally:
-        matmul.allow_tf32, cudnn.allow_tf32 = before
+        for (backend, name, _), value in zip(switches, before, strict=True):
+            setattr(backend, name, value)
 
 
-def _widened(model: Any, dtype: Any) -> Any:
-    """``model`` in ``dtype``, and the plain tensors that its modules hold as attributes."""
+def _widened(model: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
+    """Return ``model`` in ``dtype``, with the plain tensors that its modules hold as attributes."""
     for module in model.modules():
         for name, value in list(vars(module).items()):
             if isinstance(value, torch.Tensor):
-                setattr(module, name, cast(value, dtype))
+                setattr(module, name, modules.cast_floating(value, dtype))
     return model.to(dtype)
 
 
-def _fits(model: Any, inputs: list[Any], dtype: Any) -> bool:
-    """Whether the GPU has memory for a widened copy and its intermediate results."""
+def _fits(model: torch.nn.Module, inputs: list[Any], dtype: torch.dtype) -> bool:
+    """Say whether the GPU has memory for a widened copy and its intermediate results."""
     held = [*model.parameters(), *model.buffers(), *costs.leaves_of(inputs)]
     need = sum(
         int(leaf.numel()) * int(dtype.itemsize if leaf.is_floating_point() else leaf.element_size())
         for leaf in held
     )
     torch.cuda.empty_cache()
-    return need * (1 + _WORKING_ROOM) <= int(torch.cuda.mem_get_info()[0])
+    return need * (1 + _WORKING_SPACE) <= int(torch.cuda.mem_get_info()[0])
+
+
+def truncated(operand: torch.Tensor) -> torch.Tensor:
+    """Clear the bits of a float32 tensor that TF32 lacks, as ``tl.dot`` does; NaN and infinities stay."""
+    bits = operand.contiguous().view(torch.int32)
+    return ((bits >> _DROPPED_BITS) << _DROPPED_BITS).view(torch.float32)
+
+
+def rounded_to_bf16(operand: torch.Tensor) -> torch.Tensor:
+    return operand.to(torch.bfloat16).to(torch.float32)
+
+
+ROUNDINGS: dict[Tier, Callable[[torch.Tensor], torch.Tensor]] = {"tf32": truncated, "half": rounded_to_bf16}
+
+
+def emulated(model: torch.nn.Module, inputs: list[Any], tier: Tier, seed: int) -> trees.Tree | None:
+    """Call ``model`` once on ``inputs``, which stay, its products in float32 with rounded operands.
+
+    Tier ``tf32`` truncates operands to 10 bits of mantissa, ``half`` rounds them to bfloat16. ``seed`` is set
+    before the call; buffers may change. None where the call makes no product, or fails in this form (too
+    little memory, for example).
+    """
+    try:
+        with torch.no_grad(), highest_precision(), _plain_kernels(), _Products(tier) as products:
+            modules.seed_everything(seed)
+            tree = trees.take_apart(model(*copied(inputs)))
+    except _REFUSALS:
+        return None
+    return tree if products.seen else None
+
+
+class _Products(TorchDispatchMode):  # type: ignore[misc]
+    """Rounds the float32 operands of matrix products and convolutions."""
+
+    def __init__(self, tier: Tier) -> None:
+        super().__init__()
+        self.seen = False
+        self._rounding = ROUNDINGS[tier]
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.overloadpacket.__name__
+        positions = _OPERANDS.get(name)
+        if positions is None or any(args[place].dtype != torch.float32 for place in positions):
+            return func(*args, **(kwargs or {}))
+        self.seen = True
+        given = list(args)
+        for place in positions:
+            given[place] = self._rounding(given[place])
+        if name != "convolution":
+            return func(*given, **(kwargs or {}))
+        with _libraries(True):  # one product, and slow without these
+            return func(*given, **(kwargs or {}))
 
 
 @contextlib.contextmanager
-def _default_dtype(dtype: Any) -> Iterator[None]:
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(dtype)
+def _plain_kernels() -> Iterator[None]:
+    """Have attention and recurrent layers made of single products, which can be seen."""
+    fast_path = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
     try:
-        yield
+        with sdpa_kernel(SDPBackend.MATH), _libraries(False):
+            yield
     finally:
-        torch.set_default_dtype(before)
+        torch.backends.mha.set_fastpath_enabled(fast_path)
+
+
+def _libraries(value: bool) -> contextlib.AbstractContextManager[None]:
+    """Switch cuDNN and oneDNN on or off within the block."""
+    return _switched(*((each, "enabled", value) for each in (torch.backends.cudnn, torch.backends.mkldnn)))

@@ -1,9 +1,8 @@
-"""Where and how an output is wrong, in words: hints for whoever has to repair the kernel."""
+"""Where and how an output is wrong, in words: hints for repairing the kernel."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 
@@ -12,14 +11,10 @@ _ALIKE = 1e-2
 _LEAST = 3
 
 
-def describe(got: Any, want: Any, wrong: Any, tolerance: float) -> str:
-    """A short phrase, empty where nothing stands out.
+def describe(got: torch.Tensor, want: torch.Tensor, wrong: torch.Tensor, tolerance: float) -> str:
+    """Return a short phrase, empty where nothing stands out.
 
-    Args:
-        got: the output.
-        want: what was expected, of the same shape.
-        wrong: flat indices of wrong elements, or of a random part of them, in rising order.
-        tolerance: within which elements count as equal.
+    ``wrong`` are flat indices of wrong elements, or of a random part of them, in rising order.
     """
     left, right = got.reshape(-1), want.reshape(-1)
     a, b = left[wrong].to(torch.complex128 if got.is_complex() else torch.float64), right[wrong]
@@ -30,7 +25,7 @@ def describe(got: Any, want: Any, wrong: Any, tolerance: float) -> str:
     return "; ".join(part for part in found if part)
 
 
-def _of_values(a: Any, b: Any, tolerance: float) -> str:
+def _of_values(a: torch.Tensor, b: torch.Tensor, tolerance: float) -> str:
     if a.is_complex():
         return ""
     if _share(torch.isnan(a) & ~torch.isnan(b)) > _ENOUGH:
@@ -52,8 +47,10 @@ def _of_values(a: Any, b: Any, tolerance: float) -> str:
     return ""
 
 
-def _is_transposed(a: Any, right: Any, wrong: Any, shape: tuple[int, ...], tolerance: float) -> bool:
-    """Whether the matrices of the last two dimensions were stored column by column."""
+def _is_transposed(
+    a: torch.Tensor, right: torch.Tensor, wrong: torch.Tensor, shape: tuple[int, ...], tolerance: float
+) -> bool:
+    """Say whether the matrices of the last two dimensions were stored column by column."""
     if len(shape) < 2 or min(shape[-2:]) < 2 or wrong.numel() < _LEAST:
         return False
     rows, columns = shape[-2:]
@@ -62,8 +59,8 @@ def _is_transposed(a: Any, right: Any, wrong: Any, shape: tuple[int, ...], toler
     return not _is_flat(b) and _share((a - b).abs() <= tolerance * b.abs() + tolerance * _ALIKE) > _ENOUGH
 
 
-def _of_places(wrong: Any, shape: tuple[int, ...]) -> str:
-    """The first dimension along which wrong elements gather: at an end, at a distance, around the edge."""
+def _of_places(wrong: torch.Tensor, shape: tuple[int, ...]) -> str:
+    """Find the first dimension along which wrong elements gather: at an end, at a distance, at the edge."""
     total = math.prod(shape)
     inner, nearest, size_there = total, None, 1
     for dim, size in enumerate(shape):
@@ -85,8 +82,8 @@ def _of_places(wrong: Any, shape: tuple[int, ...]) -> str:
     return ""
 
 
-def _along(seen: Any, size: int) -> str:
-    """What is special about these indices, all different and in rising order."""
+def _along(seen: torch.Tensor, size: int) -> str:
+    """Say what is special about these indices, all different and in rising order."""
     first, last, count = int(seen[0]), int(seen[-1]), int(seen.numel())
     run = last - first + 1
     if count == size:
@@ -103,9 +100,9 @@ def _along(seen: Any, size: int) -> str:
     return ""
 
 
-def _is_flat(values: Any) -> bool:
+def _is_flat(values: torch.Tensor) -> bool:
     return not values.numel() or bool((values == values[0]).all())
 
 
-def _share(mask: Any) -> float:
+def _share(mask: torch.Tensor) -> float:
     return float(mask.double().mean()) if mask.numel() else 0.0

@@ -10,7 +10,6 @@ import torch
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import deviation
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
-from online_judge.evaluator.reference import Reference
 from online_judge.evaluator.trials import Called, Trials, WrongValues
 from online_judge.protocol.endings import UnequalCalls, WrongAgain
 from online_judge.protocol.observations import EqualCallsDiffer
@@ -23,19 +22,11 @@ REPEATS = 3
 _WRONG_LIMIT = Limit(rms=1e-2, peak=float("inf"))
 
 
-def repeat(
-    trials: Trials, reference: Reference, name: str, first: Called
-) -> tuple[dict[str, Any], EqualCallsDiffer | None]:
+def repeat(trials: Trials, name: str, first: Called) -> tuple[dict[str, Any], EqualCallsDiffer | None]:
     """Make the graded call ``name`` again, several times.
 
-    Outputs may differ from the first ones as far as the precision that these reach allows.
-
-    Returns:
-        What the candidate's process observed in the first repeated call, and whether bits differ.
-
-    Raises:
-        CandidateFailed: outputs differ by more, or what the call raises.
-        ReferenceFailed, CandidateGone: as :meth:`Trials.call`.
+    Outputs may differ from the first ones as far as the precision that these reach allows, else
+    CandidateFailed is raised. Returns what the first repeated call observed, and whether bits differ.
     """
     observed: dict[str, Any] = {}
     largest: float | None = None
@@ -43,9 +34,8 @@ def repeat(
     units = [grade.error for grade in first.grades]
     for number in range(REPEATS):
         mode: ForwardMode = "plain" if number else "repeated"
-        inputs = reference.inputs(name)
         try:
-            called = trials.call(name, inputs, mode=mode, kept=True, expected=first.expected)
+            called = trials.call(name, mode=mode, kept=True, expected=first.expected)
         except WrongValues as wrong:
             raise CandidateFailed(WrongAgain(wrong=wrong.wrong)) from wrong
         if not number:
@@ -54,24 +44,16 @@ def repeat(
         if largest is None and not _same(called.outputs, first.outputs):
             largest = max(each.rms for each in found)
         del called  # its outputs
-    if largest is None:
-        return observed, None
-    return observed, EqualCallsDiffer(rms=largest)
+    return observed, None if largest is None else EqualCallsDiffer(rms=largest)
 
 
-def diagnosed(trials: Trials, reference: Reference, name: str, wrong: WrongValues) -> CandidateFailed:
-    """Return the failure of the call ``name``, or that equal calls differ.
-
-    Raises:
-        ReferenceFailed: as :meth:`Trials.call`.
-    """
+def diagnosed(trials: Trials, name: str, wrong: WrongValues) -> CandidateFailed:
+    """Return the failure of the call ``name``, or that equal calls differ."""
     limits = [_WRONG_LIMIT] * len(wrong.outputs)
     units = [deviation.error(leaf, leaf) for leaf in wrong.expected.leaves]
     for _ in range(REPEATS):
-        again: Sequence[torch.Tensor]
         try:
-            called = trials.call(name, reference.inputs(name), kept=True, expected=wrong.expected)
-            again = called.outputs
+            again = trials.call(name, kept=True, expected=wrong.expected).outputs
         except WrongValues as other:
             again = other.outputs
         except (CandidateFailed, CandidateGone):

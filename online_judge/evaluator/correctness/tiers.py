@@ -14,7 +14,7 @@ small variation cannot hide them. What an error is compared with:
   that is a common factor of the output, no noise.
 
 Tiers ``tf32`` and ``half`` allow 1.3 times the error of the reference with the operands of its products
-rounded, see :mod:`online_judge.evaluator.correctness.emulation`; the constants here apply where that is
+rounded, see :mod:`online_judge.evaluator.correctness.oracles`; the constants here apply where that is
 impossible.
 
 Operands in float16 reach ``tf32``: they have the same mantissa, within the range of float16.
@@ -55,10 +55,8 @@ _CONSTANTS: dict[Tier, tuple[float, float]] = {"tf32": (1e-3, 3e-3), "half": (1e
 def strict_limit(eager: Error, *, depth: float = 1.0, oracle: OracleKind = "fp64") -> Limit:
     """Return four times the error of PyTorch, or of a careless summation order.
 
-    Args:
-        eager: error of the reference in the task's precision, TF32 off.
-        depth: terms of the longest sum, see :class:`online_judge.evaluator.costs.Cost`.
-        oracle: precision of the oracle.
+    ``eager`` is the error of the reference in the task's precision, TF32 off; ``depth`` the terms of the
+    longest sum, see :class:`online_judge.evaluator.costs.Cost`.
     """
     margin = _NOISE_MARGIN if eager.rms > _NOISE else _MARGIN
     ulps = max(_SINGLE_FLOOR, math.sqrt(depth) / _STEPS) if eager.ulp <= SINGLE_ULP else _HALF_FLOOR
@@ -86,13 +84,8 @@ def emulated_limit(strict: Limit, errors: Iterable[Error]) -> Limit:
 def constant_limit(tier: Tier, strict: Limit, eager: Error, lossy: Error | None = None) -> Limit:
     """Return the limit of a tier where the reference cannot be emulated.
 
-    It allows the rounding of the operands of one product, or twice what PyTorch itself loses.
-
-    Args:
-        tier: ``tf32`` or ``half``.
-        strict: the limit of the tier ``strict``.
-        eager: error of the reference, TF32 off.
-        lossy: the same with TF32 on, where known.
+    It allows the rounding of the operands of one product, or twice what PyTorch itself loses: ``eager`` is
+    the error of the reference with TF32 off, ``lossy`` with TF32 on, where known.
     """
     most = lossy or NO_ERROR
     noise, drift = _CONSTANTS[tier]
@@ -104,12 +97,9 @@ def constant_limit(tier: Tier, strict: Limit, eager: Error, lossy: Error | None 
 
 
 def reached(candidate: Error, eager: Error, limits: Limits) -> Tier:
-    """Return the strictest tier whose limit allows the error; ``legacy`` where none does.
+    """Return the strictest tier whose limit allows the candidate's error; ``legacy`` where none does.
 
-    Args:
-        candidate: its error.
-        eager: that of the reference; an element that is finite on one side alone costs every tier.
-        limits: by tier.
+    More elements that are finite on one side alone than with the reference (``eager``) cost every tier.
     """
     if candidate.odd > eager.odd:
         return "legacy"

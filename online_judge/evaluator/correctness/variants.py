@@ -1,4 +1,4 @@
-"""Other inputs for a problem: scaled, shifted, full of ties; no kernel may live off one distribution."""
+"""Other inputs and other weights for a problem: no kernel may live off one distribution or off one result."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import Any, Literal
 import torch
 
 from online_judge.common import trees
-from online_judge.evaluator.correctness import comparison
-from online_judge.evaluator.reference import Reference
 
 Name = Literal["scaled", "shifted", "tied"]
 
@@ -19,18 +17,18 @@ _SATURATED = 0.9
 # share of exact zeros from which on they are structure (a triangle, a mask)
 _STRUCTURAL = 0.02
 _SAMPLE = 2**22
+_RUNNING = ("running_mean", "running_var", "num_batches_tracked")
+# how far weights move, relative to themselves, besides changing places
+_JITTER = 0.1
+# of weights of so few elements each moves by this factor
+_FEW, _FAR = 16, 1.6
+# elements of a weight that is zero everywhere, such as a new bias
+_FROM_ZERO = 0.05
 
 
 @dataclass(frozen=True)
-class _Leaf:
-    """What an input tensor looks like.
-
-    Attributes:
-        low: smallest element.
-        high: largest.
-        spread: standard deviation.
-        sparse: whether zeros are part of its structure.
-    """
+class _Look:
+    """Smallest and largest element of an input, standard deviation, and whether zeros are its structure."""
 
     low: float
     high: float
@@ -39,19 +37,16 @@ class _Leaf:
 
     @property
     def in_unit(self) -> bool:
-        """Whether all elements are within [0, 1]."""
         return self.low >= 0 and self.high <= 1
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One way to change inputs."""
-
     name: Name
-    _change: Callable[[Any, _Leaf, float], Any]
+    _change: Callable[[torch.Tensor, _Look, float], torch.Tensor]
 
-    def apply(self, inputs: list[Any], generator: Any) -> list[Any]:
-        """New inputs; ``generator``, a :class:`torch.Generator` of the CPU, decides how far they move.
+    def apply(self, inputs: list[Any], generator: torch.Generator) -> list[Any]:
+        """Return new inputs; ``generator``, of the CPU, decides how far they move.
 
         Integers, booleans and floating tensors of whole numbers (labels, masks, empty states) stay, and so
         do NaN and infinities. What was not negative, or within [0, 1], remains so; zeros that are part of a
@@ -59,7 +54,7 @@ class Variant:
         """
         draw = float(torch.rand((), generator=generator))
 
-        def change(leaf: Any) -> Any:
+        def change(leaf: torch.Tensor) -> torch.Tensor:
             look = _look(leaf)
             if look is None:
                 return leaf.clone()
@@ -72,27 +67,44 @@ class Variant:
         return [trees.map_leaves(value, change) for value in inputs]
 
 
+def _scaled(value: torch.Tensor, look: _Look, draw: float) -> torch.Tensor:
+    grows = draw < 0.5 and not look.in_unit
+    return value * (10.0 if grows else 0.1)
+
+
+def _shifted(value: torch.Tensor, look: _Look, draw: float) -> torch.Tensor:
+    far = 0.75 + 0.5 * draw
+    if look.in_unit:
+        return value + (1 - value) * min(0.5 * far, 0.6)
+    return value + far * look.spread * (1.0 if look.low >= 0 or draw < 0.5 else -1.0)
+
+
+def _tied(value: torch.Tensor, look: _Look, draw: float) -> torch.Tensor:
+    step = look.spread * (0.4 + 0.3 * draw)
+    away = look.low > 0.5 * step  # zero is not in its domain
+    start = look.low if away else 0.0
+    return (start + ((value - start) / step).round() * step).clamp(look.low if away else None, look.high)
+
+
+VARIANTS = (Variant("scaled", _scaled), Variant("shifted", _shifted), Variant("tied", _tied))
+
+
 def shrunk(inputs: list[Any], factor: float) -> list[Any]:
     """Return ``inputs`` times ``factor``, at most 1; tensors whose domain may end above zero stay."""
     if factor == 1.0:
         return inputs
 
-    def change(value: Any, look: _Leaf, draw: float) -> Any:
+    def change(value: torch.Tensor, look: _Look, draw: float) -> torch.Tensor:
         return value * factor if look.in_unit or look.low <= 0 else value
 
     return Variant("scaled", change).apply(inputs, torch.Generator().manual_seed(0))
 
 
-def usable(outputs: Sequence[Any], original: Sequence[Any]) -> bool:
-    """Whether the reference's outputs on a variant still tell something.
+def usable(outputs: Sequence[torch.Tensor], original: Sequence[torch.Tensor]) -> bool:
+    """Say whether the reference's outputs on a variant still mean something, beside the original ones.
 
-    Args:
-        outputs: leaves that the reference makes of the variant.
-        original: leaves that it makes of the unchanged inputs.
-
-    Returns:
-        False where an output is not finite where the original is, or is saturated: nearly all of it at
-        its largest or smallest value, and more of it than in the original.
+    They do not where one is not finite where the original is, or is saturated: nearly all of it at its
+    largest or smallest value, and more of it than in the original.
     """
     for made, first in zip(outputs, original, strict=True):
         if made.shape != first.shape:
@@ -106,8 +118,8 @@ def usable(outputs: Sequence[Any], original: Sequence[Any]) -> bool:
     return True
 
 
-def units(outputs: Sequence[Any], original: Sequence[Any]) -> tuple[float, ...]:
-    """How much larger the outputs of a variant are, a leaf; at least 1.
+def units(outputs: Sequence[torch.Tensor], original: Sequence[torch.Tensor]) -> tuple[float, ...]:
+    """Return how much larger each output of a variant is; at least 1.
 
     An absolute tolerance must grow by it: ten times the inputs have ten times the rounding errors.
     """
@@ -116,33 +128,8 @@ def units(outputs: Sequence[Any], original: Sequence[Any]) -> tuple[float, ...]:
     )
 
 
-def steady(
-    reference: Reference, inputs: list[Any], name: str | int, outputs: Sequence[Any], tolerance: float
-) -> bool:
-    """Whether the reference's outputs stay within a tolerance when its inputs are rounded as TF32 rounds.
-
-    Where they do not, a wrong output may be lower precision, magnified by a steep function, and says nothing
-    about a candidate.
-
-    Args:
-        reference: asked once more.
-        inputs: of a variant; they stay.
-        name: of the call, which decides its seed.
-        outputs: leaves that the reference makes of ``inputs``.
-        tolerance: relative and absolute; half of it is left to rounding within the reference.
-
-    Raises:
-        ReferenceFailed: the reference raises.
-    """
-    rounded = [trees.map_leaves(value, _rounded) for value in inputs]
-    found = reference.outputs(rounded, name).leaves
-    return all(
-        comparison.equals(one, other, 0.5 * tolerance) for one, other in zip(found, outputs, strict=True)
-    )
-
-
-def _rounded(leaf: Any) -> Any:
-    """The nearest numbers with 10 bits of mantissa, ties upwards."""
+def rounded(leaf: torch.Tensor) -> torch.Tensor:
+    """Round float32 to 10 bits of mantissa as TF32 does, ties upwards; copy other tensors."""
     if leaf.dtype != torch.float32:
         return leaf.clone()
     bits = leaf.contiguous().view(torch.int32)
@@ -150,61 +137,68 @@ def _rounded(leaf: Any) -> Any:
     return torch.where(torch.isfinite(leaf), nearest, leaf)
 
 
-def _scaled(value: Any, look: _Leaf, draw: float) -> Any:
-    grows = draw < 0.5 and not look.in_unit
-    return value * (10.0 if grows else 0.1)
-
-
-def _shifted(value: Any, look: _Leaf, draw: float) -> Any:
-    far = 0.75 + 0.5 * draw
-    if look.in_unit:
-        return value + (1 - value) * min(0.5 * far, 0.6)
-    return value + far * look.spread * (1.0 if look.low >= 0 or draw < 0.5 else -1.0)
-
-
-def _tied(value: Any, look: _Leaf, draw: float) -> Any:
-    step = look.spread * (0.4 + 0.3 * draw)
-    away = look.low > 0.5 * step  # zero is not in its domain
-    start = look.low if away else 0.0
-    return (start + ((value - start) / step).round() * step).clamp(look.low if away else None, look.high)
-
-
-VARIANTS: tuple[Variant, ...] = (
-    Variant("scaled", _scaled),
-    Variant("shifted", _shifted),
-    Variant("tied", _tied),
-)
-
-
-def _look(leaf: Any) -> _Leaf | None:
-    """None for what is to stay as it is."""
+def _look(leaf: torch.Tensor) -> _Look | None:
+    """Look at an input; None for what is to stay as it is."""
     if not leaf.is_floating_point() or not leaf.numel():
         return None
-    finite = leaf[torch.isfinite(leaf)].to(torch.float64) if leaf.numel() <= _SAMPLE else _sample(leaf)
+    flat = leaf.reshape(-1)
+    if flat.numel() > _SAMPLE:  # every k-th element and both ends, which decide the domain
+        flat = torch.cat([flat[:: -(-flat.numel() // _SAMPLE)], torch.stack(list(flat.aminmax()))])
+    finite = flat[torch.isfinite(flat)].to(torch.float64)
     if not finite.numel() or bool((finite == finite.round()).all()):
         return None
     low, high = (float(end) for end in finite.aminmax())
     spread = float(finite.std(unbiased=False)) or abs(high)
-    sparse = float((finite == 0).double().mean()) > _STRUCTURAL
-    return _Leaf(low, high, spread, sparse)
+    return _Look(low, high, spread, float((finite == 0).double().mean()) > _STRUCTURAL)
 
 
-def _sample(leaf: Any) -> Any:
-    """Every k-th element and both ends, which decide the domain."""
-    flat = leaf.reshape(-1)
-    some = torch.cat([flat[:: -(-flat.numel() // _SAMPLE)], torch.stack(list(flat.aminmax()))])
-    return some[torch.isfinite(some)].to(torch.float64)
-
-
-def _at_the_ends(leaf: Any) -> float:
+def _at_the_ends(leaf: torch.Tensor) -> float:
     flat = leaf.reshape(-1)
     low, high = flat.aminmax()
     return float(max(int((flat == low).sum()), int((flat == high).sum())) / flat.numel())
 
 
-def _size(leaf: Any) -> float:
+def _size(leaf: torch.Tensor) -> float:
     if not leaf.is_floating_point():
         return 0.0
     some = torch.where(torch.isfinite(leaf), leaf, 0.0)
     count = max(some.numel(), 1)
     return float(torch.linalg.vector_norm(some, dtype=torch.float64)) / float(count**0.5)
+
+
+def other_weights(
+    weights: dict[str, torch.Tensor], parameters: set[str], device: str, seed: int, scale: float = 1.0
+) -> dict[str, torch.Tensor]:
+    """Return ``weights`` on ``device``, elements of floating ones moved and changed by up to a tenth or so.
+
+    Signs move with their elements, so that positive weights stay positive. Running statistics stay, and
+    buffers (all but ``parameters``) that hold infinities or whole numbers alone (masks, indices). All that
+    changes is multiplied by ``scale``.
+    """
+    generator = torch.Generator(device=device).manual_seed(seed)
+    fresh: dict[str, torch.Tensor] = {}
+    for name, value in weights.items():
+        old = value.to(device)
+        if _stays(name, old, name in parameters):
+            fresh[name] = old.clone()
+            continue
+        shift = int(torch.randint(0, max(old.numel(), 1), (), generator=generator, device=device))
+        noise = torch.rand(old.shape, generator=generator, device=device, dtype=torch.float32).mul_(2).sub_(1)
+        if bool((old == 0).all()):
+            fresh[name] = (scale * _FROM_ZERO * noise).to(old.dtype)
+            continue
+        draw = float(torch.rand((), generator=generator, device=device))
+        factor = 1 + _JITTER * (draw - 0.5)
+        if old.numel() <= _FEW:  # moving elements about changes little
+            factor = _FAR if draw < 0.5 else 1 / _FAR
+        moved = old.reshape(-1).roll(shift).reshape(old.shape)
+        fresh[name] = (moved * noise.mul_(_JITTER).add_(1).mul_(scale * factor)).to(old.dtype)
+    return fresh
+
+
+def _stays(name: str, value: torch.Tensor, is_parameter: bool) -> bool:
+    if not value.is_floating_point() or name.rpartition(".")[2] in _RUNNING or not value.numel():
+        return True
+    if not bool(torch.isfinite(value).all()):
+        return True
+    return not is_parameter and bool((value == value.round()).all())

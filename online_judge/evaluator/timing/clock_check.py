@@ -33,7 +33,6 @@ class Observed:
 
     @property
     def open_ms(self) -> float:
-        """Wall time outside the claimed span."""
         return self.wall_ms - self.block.span
 
 
@@ -55,12 +54,10 @@ class Clocks:
     def of(
         cls, candidate: Sequence[Observed], reference: Sequence[Observed], copy_extra_ms: float = 0.0
     ) -> Clocks:
-        """Compare the candidate's claims with the wall clock, with the reference's blocks as the measure.
+        """Compare what marked blocks claim with the wall clock.
 
-        Args:
-            candidate: one or more marked blocks.
-            reference: blocks of the same flushes and output sizes.
-            copy_extra_ms: how much longer copying the candidate's outputs of one call takes.
+        The reference's blocks, of the same flushes and output sizes, are the measure; ``copy_extra_ms`` is
+        how much longer copying the candidate's outputs of one call takes.
         """
         open_ms = statistics.median(seen.open_ms for seen in reference)
         gaps = [gap for seen in reference for gap in seen.block.gaps]
@@ -86,22 +83,13 @@ class Clocks:
 
 
 def launch_bound(gpu_ms: float, wall_ms: float, copy_ms: float = 0.0) -> bool:
-    """Whether calls one after another take longer on the wall than their GPU time explains.
+    """Say whether calls, with copied outputs, take longer on the wall than their GPU time explains.
 
-    Args:
-        gpu_ms: of a call.
-        wall_ms: of a call, its outputs copied.
-        copy_ms: of copying them, which is not known exactly beside other work.
+    ``copy_ms``, of copying the outputs of a call, is not known exactly beside other work.
     """
     return wall_ms - copy_ms > RATIO * gpu_ms + COPY_SLACK * copy_ms + LAUNCH_SLACK_MS
 
 
 def confirmed(gpu_ms: float, graph_ms: float, copy_ms: float = 0.0) -> bool:
-    """Whether the wall time in a replayed graph, in which the host has no part, confirms the GPU time.
-
-    Args:
-        gpu_ms: of a call.
-        graph_ms: wall time of a call within the graph, its outputs copied.
-        copy_ms: as for :func:`launch_bound`.
-    """
+    """Say whether the wall time in a replayed graph, in which the host has no part, confirms the GPU time."""
     return graph_ms - copy_ms <= RATIO * gpu_ms + COPY_SLACK * copy_ms + GRAPH_SLACK_MS

@@ -13,17 +13,14 @@ from online_judge.protocol.measurement import GpuState
 log = logging.getLogger(__name__)
 
 _SMI_S = 5.0
-_SMI_FIELDS = ("clocks.sm", "clocks.mem", "temperature.gpu", "power.draw")
+_SMI_FIELDS = "clocks.sm,clocks.mem,temperature.gpu,power.draw"
 _SMI_REASONS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")  # newer and older name
 
 
 def snapshot(visible_device: str) -> GpuState | None:
-    """The state of a GPU now; None where nothing tells it.
+    """Return the state of a GPU, given by number or UUID; None where it cannot be read.
 
     A few milliseconds with the package nvidia-ml-py, some hundred through ``nvidia-smi`` without it.
-
-    Args:
-        visible_device: its number or UUID, as ``CUDA_VISIBLE_DEVICES`` names it.
     """
     nvml = _nvml()
     if nvml is None:
@@ -31,13 +28,13 @@ def snapshot(visible_device: str) -> GpuState | None:
     try:
         return _from_nvml(nvml, visible_device)
     except nvml.NVMLError as error:
-        log.debug("NVML does not tell the state of device %s: %s", visible_device, error)
+        log.debug("NVML cannot read the state of device %s: %s", visible_device, error)
         return None
 
 
 @cache
 def _nvml() -> Any:
-    """The initialised NVML bindings; None where there are none."""
+    """Return the initialised NVML bindings; None where there are none."""
     try:
         nvml = importlib.import_module("pynvml")
     except ImportError:
@@ -73,27 +70,20 @@ def _from_nvml(nvml: Any, device: str) -> GpuState:
 
 def _from_smi(device: str) -> GpuState | None:
     for reasons in _SMI_REASONS:
-        line = _smi(device, f"--query-gpu={','.join((*_SMI_FIELDS, reasons))}")
-        parts = line[0].split(",") if line else []
-        if len(parts) == len(_SMI_FIELDS) + 1:
-            try:
-                return GpuState(
-                    sm_mhz=int(parts[0]),
-                    memory_mhz=int(parts[1]),
-                    temperature_c=int(parts[2]),
-                    power_w=float(parts[3]),
-                    reasons=int(parts[4], 16),
-                    processes=len(_smi(device, "--query-compute-apps=pid") or []),
-                )
-            except ValueError:  # such as [N/A]
-                continue
+        answer = _smi(device, f"--query-gpu={_SMI_FIELDS},{reasons}")
+        try:
+            sm, memory, temperature, power, active = "".join(answer[:1]).split(",")
+            processes = len(_smi(device, "--query-compute-apps=pid"))
+            return GpuState(int(sm), int(memory), int(temperature), float(power), int(active, 16), processes)
+        except ValueError:  # no answer, or such as [N/A]
+            continue
     return None
 
 
-def _smi(device: str, query: str) -> list[str] | None:
+def _smi(device: str, query: str) -> list[str]:
     command = ["nvidia-smi", f"--id={device}", query, "--format=csv,noheader,nounits"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=_SMI_S, check=True)
     except (OSError, subprocess.SubprocessError):
-        return None
-    return [line.strip() for line in answer.stdout.splitlines() if line.strip()]
+        return []
+    return [line for line in answer.stdout.splitlines() if line.strip()]

@@ -22,18 +22,11 @@ from online_judge.common.timing import Block
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison
 from online_judge.evaluator.dialogue import BlockRefused, CandidateGone, Dialogue
-from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.timing import clock_check, speedup
 from online_judge.evaluator.timing.clock_check import Observed
 from online_judge.evaluator.timing.setup import SLOW_MS, WARMUP_S, TimingSetup
+from online_judge.protocol import observations as noted
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.observations import (
-    InputsChanged,
-    Observation,
-    TimedOutputLate,
-    TimedOutputWrong,
-    UnjoinedStream,
-)
 from online_judge.protocol.orders import Block as BlockOrder
 from online_judge.protocol.orders import Prepare
 
@@ -62,12 +55,10 @@ class Side:
 
     @property
     def samples(self) -> list[float]:
-        """All marked calls of all rounds."""
         return [call for part in self.calls for call in part]
 
     @property
     def gpu_ms(self) -> float:
-        """Median of a marked call."""
         return statistics.median(self.samples)
 
     @property
@@ -81,7 +72,6 @@ class Side:
         return statistics.median(self.plain)
 
     def add(self, seen: Observed, order: BlockOrder, calls: int | None = None) -> None:
-        """One more block of so many calls."""
         count = order.calls if calls is None else calls
         if order.kind == "marked":
             self.seen.append(seen)
@@ -107,7 +97,7 @@ class Outcome:
 
     candidate: Side = field(default_factory=Side)
     reference: Side = field(default_factory=Side)
-    observations: list[Observation] = field(default_factory=list)
+    observations: list[noted.Observation] = field(default_factory=list)
     copy_ms: float = 0.0
     quiet: bool = True
     alone_ms: float | None = None
@@ -116,11 +106,8 @@ class Outcome:
     @property
     def gpu_s(self) -> float:
         """Seconds that the GPU worked for calls of either side, timed or not; no flushes, no copies."""
-        total = 0.0
-        for side in (self.candidate, self.reference):
-            samples = side.samples
-            total += math.fsum(samples) + side.gpu_ms * side.unmarked
-        return total / 1e3
+        sides = (self.candidate, self.reference)
+        return sum(math.fsum(side.samples) + side.gpu_ms * side.unmarked for side in sides) / 1e3
 
 
 @dataclass(frozen=True)
@@ -139,30 +126,16 @@ class InterleavedTiming:
     def __init__(
         self,
         dialogue: Dialogue,
-        problem: Problem,
         setup: TimingSetup,
-        name: str,
         rng: random.Random,
         trials: int,
         tolerance: float,
         cores: tuple[int, ...] = (),
     ) -> None:
-        """Prepare.
-
-        Args:
-            dialogue: with the candidate process.
-            problem: the reference and what is known of it.
-            setup: shared with the candidate process.
-            name: of the hidden inputs.
-            rng: of the evaluator's hidden choices.
-            trials: the number of timed calls that is enough.
-            tolerance: of timed outputs.
-            cores: of the CPU that the candidate process is to run on.
-        """
+        """``rng`` makes hidden choices; ``trials`` timed calls are enough, on these ``cores`` of the CPU."""
         self._dialogue = dialogue
-        self._reference = problem.reference
+        self._reference = setup.reference
         self._setup = setup
-        self._name = name
         self._rng = rng
         self._trials = max(trials, MIN_SAMPLES)
         self._tolerance = tolerance
@@ -171,12 +144,7 @@ class InterleavedTiming:
         self._large = 2 * _AUDITS * setup.output_bytes > _KEPT_BYTES
 
     def run(self) -> Outcome:
-        """Time both sides; the device is held exclusively.
-
-        Raises:
-            CandidateFailed, CandidateGone: as :class:`Dialogue` does.
-            ReferenceFailed: the reference fails.
-        """
+        """Time both sides; the device is held exclusively."""
         outcome = Outcome()
         since = time.monotonic()
 
@@ -225,7 +193,7 @@ class InterleavedTiming:
         for got, want in zip(kept.got, kept.want, strict=True):
             found = comparison.difference(got, want, self._tolerance)
             if found is not None:
-                wrong = TimedOutputWrong(
+                wrong = noted.TimedOutputWrong(
                     round=kept.round,
                     call=kept.call,
                     wrong=found.wrong,
@@ -236,18 +204,18 @@ class InterleavedTiming:
                 return
 
     def _warm_candidate_up(self) -> tuple[int, float]:
-        """How many calls that took, and the fastest one's wall milliseconds, as the candidate claims them."""
-        assert self._setup.outputs is not None
+        """Return how many calls that took, and the claimed wall milliseconds of the fastest one."""
+        setup = self._setup
         order = Prepare(
-            inputs=self._setup.pool.parcel,
-            outputs=self._setup.outputs,
-            seed=self._reference.call_seed(self._name),
+            inputs=setup.pool.parcel,
+            outputs=setup.outputs,
+            seed=self._reference.call_seed(setup.name),
             reseed=self._reference.stochastic,
             least_s=WARMUP_S,
             cores=self._cores,
         )
         begin = time.perf_counter()
-        answer = self._dialogue.ask(Stage.TIMING, order, self._setup.shared_tensors)
+        answer = self._dialogue.ask(Stage.TIMING, order, setup.shared_tensors)
         took_ms = (time.perf_counter() - begin) * 1e3
         calls, best = answer.get("calls"), answer.get("best_ms")
         if not isinstance(best, float) or not isinstance(calls, int) or not 0 < best < 1e9 or calls < 1:
@@ -269,16 +237,16 @@ class InterleavedTiming:
         return busy_ms > ENOUGH_MS and spread < TARGET_SPREAD
 
     def _replay(self, outcome: Outcome, number: int, theirs: int, ours: int) -> None:
-        """Blocks that the host has no part in; where the calls cannot be captured there are none."""
+        """Run blocks that the host has no part in; where the calls cannot be captured there are none."""
         try:
             for extra in range(_GRAPH_ROUNDS):
                 self._round(outcome, number + extra, BlockOrder(theirs, kind="graph"), ours)
         except BlockRefused as refused:
             if "unjoined" in str(refused).lower():
-                outcome.observations.append(UnjoinedStream())
+                outcome.observations.append(noted.UnjoinedStream())
 
     def _round(self, outcome: Outcome, number: int, order: BlockOrder, ours: int) -> None:
-        """The candidate on fresh argument lists, then the reference on ``ours`` of them."""
+        """Run the candidate on fresh argument lists, then the reference on ``ours`` of them."""
         setup = self._setup
         sets = sorted(self._rng.sample(range(order.calls), ours))
         try:
@@ -303,7 +271,7 @@ class InterleavedTiming:
         sums = [costs.checksum(output) for output in got_whole] if self._large else []
         self._dialogue.clock("reference", Stage.TIMING.value)
         if not written and not setup.pool.is_unchanged(guarded, copies[guarded]):
-            outcome.observations.append(InputsChanged(timed_call=guarded))
+            outcome.observations.append(noted.InputsChanged(timed_call=guarded))
         setup.pool.put_back(copies)  # the reference is to see what the candidate was given
         marked = order.kind == "marked"
         try:
@@ -320,16 +288,15 @@ class InterleavedTiming:
             if self._large:
                 self._compare(outcome, audit)
                 if [costs.checksum(output) for output in got_whole] != sums:
-                    outcome.observations.append(TimedOutputLate(round=number, call=whole))
+                    outcome.observations.append(noted.TimedOutputLate(round=number, call=whole))
             else:
                 self._audits.append(audit)
 
     def _kept(self, output: torch.Tensor) -> torch.Tensor:
-        """An output as it is now; a large one's memory itself, which the next block writes again."""
+        """Return an output as it is now; a large one's memory itself, which the next block writes again."""
         return output if self._large else output.clone()
 
     def _hidden_places(self, calls: int) -> list[torch.Tensor]:
-        """Indices into each call's outputs, drawn anew for each round."""
         generator = torch.Generator("cuda").manual_seed(self._rng.getrandbits(60))
         found = []
         for held in self._setup.own_rows:

@@ -16,14 +16,8 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.timing import clock_check, speedup
 from online_judge.evaluator.timing.clock_check import Clocks
 from online_judge.evaluator.timing.interleaved import Outcome, Side
+from online_judge.protocol import observations as noted
 from online_judge.protocol.measurement import DeviceUse, GpuState, HostClock, Timing
-from online_judge.protocol.observations import (
-    BaselineMoved,
-    ClocksDisagree,
-    DeviceWorksOn,
-    Observation,
-    UnevenCalls,
-)
 
 DRIFT = 0.03
 DISTRUST = 0.15
@@ -41,17 +35,11 @@ def measured(
     states: tuple[GpuState | None, GpuState | None],
     hardware: str,
 ) -> Timing:
-    """Numbers of an interleaved timing, and what is odd about them.
+    """Return the numbers of an interleaved timing, and what is odd about them.
 
-    Args:
-        outcome: of the timing.
-        hold: of the device, for its length.
-        problem: with the clean baseline and the cost of a call.
-        request: whose baseline, precision and trials.
-        recorded_ms: a recorded reference time that takes the place of the measured one.
-        extra_ms: how much longer copying one call's outputs takes than copying the reference's.
-        states: of the GPU before and after.
-        hardware: name of the GPU.
+    ``hold`` is that of the device for its length, ``recorded_ms`` takes the place of the measured baseline,
+    ``extra_ms`` is how much longer copying one call's outputs takes than copying the reference's, and
+    ``states`` are those of the GPU before and after.
     """
     candidate, reference = outcome.candidate, outcome.reference
     observations = list(outcome.observations)
@@ -81,12 +69,7 @@ def measured(
         baseline_clean_ms=clean_ms,
         baseline_trials=len(reference.samples),
         rounds=len(candidate.calls),
-        use=DeviceUse(
-            held_s=hold.held_s,
-            waited_s=hold.waited_s,
-            gpu_s=outcome.gpu_s,
-            spent_s=dict(outcome.spent_s),
-        ),
+        use=DeviceUse(hold.held_s, hold.waited_s, outcome.gpu_s, dict(outcome.spent_s)),
         host=HostClock(
             wall_open_ms=statistics.median(seen.open_ms for seen in candidate.seen),
             baseline_open_ms=statistics.median(seen.open_ms for seen in reference.seen),
@@ -108,7 +91,7 @@ def measured(
 def copy_extra_ms(
     expected: Sequence[torch.Tensor], strides: Sequence[tuple[int, ...]], stopwatch: Stopwatch
 ) -> float:
-    """How much longer copying outputs of these strides takes than copying the expected ones; in ms."""
+    """Return by how many ms copying outputs of these strides takes longer than copying the expected ones."""
     extra = 0.0
     for leaf, stride in zip(expected, strides, strict=True):
         if not leaf.numel() or tuple(leaf.stride()) == stride:
@@ -129,18 +112,18 @@ def _copy_ms(source: torch.Tensor, to: torch.Tensor, stopwatch: Stopwatch) -> fl
 
 
 def _score(
-    side: Side, clocks: Clocks, copy_ms: float, observations: list[Observation], *, quiet: bool
+    side: Side, clocks: Clocks, copy_ms: float, observations: list[noted.Observation], *, quiet: bool
 ) -> float:
-    """A candidate's milliseconds: GPU time where the evaluator's own clock confirms it, else the wall's.
+    """Return a candidate's milliseconds: GPU time where the evaluator's clock confirms it, else wall time.
 
     Calls may take longer on the wall because the host is slow, or because work was hidden from the events.
     The replay of a graph leaves the host out: if it confirms the events, they count; if it does not, work
     was hidden; where the calls cannot be captured, or others were at work, nobody knows, and the wall counts.
     """
     if clocks.runs_on:
-        observations.append(DeviceWorksOn(tail_ms=clocks.tail_ms, claimed_ms=clocks.claimed_ms))
+        observations.append(noted.DeviceWorksOn(tail_ms=clocks.tail_ms, claimed_ms=clocks.claimed_ms))
     if side.mean_ms > clock_check.RATIO * side.gpu_ms:
-        observations.append(UnevenCalls(median_ms=side.gpu_ms, mean_ms=side.mean_ms))
+        observations.append(noted.UnevenCalls(median_ms=side.gpu_ms, mean_ms=side.mean_ms))
         return max(side.mean_ms, side.e2e_ms - copy_ms)
     if not clocks.disagree and not clock_check.launch_bound(side.gpu_ms, side.e2e_ms, copy_ms):
         return side.gpu_ms
@@ -149,7 +132,7 @@ def _score(
     longest_ms = side.e2e_ms if graph_ms is None else graph_ms
     counted_ms = side.gpu_ms if explained else max(longest_ms - copy_ms, side.gpu_ms)
     observations.append(
-        ClocksDisagree(
+        noted.ClocksDisagree(
             gpu_ms=side.gpu_ms,
             wall_ms=side.e2e_ms,
             graph_ms=graph_ms,
@@ -163,9 +146,9 @@ def _score(
 
 
 def _baseline(
-    gpu_ms: float, clean_ms: float | None, alone_ms: float | None, observations: list[Observation]
+    gpu_ms: float, clean_ms: float | None, alone_ms: float | None, observations: list[noted.Observation]
 ) -> float:
-    """The baseline's time; where it is much slower than without the candidate around, the latter counts.
+    """Return the baseline's time; where it is much slower than without the candidate, the latter counts.
 
     Clocks and a host that change in between change both sides alike, so what differs from a time measured
     earlier is only noted, unless the baseline is faster again as soon as the candidate is stopped.
@@ -174,10 +157,12 @@ def _baseline(
         return gpu_ms
     without_ms = clean_ms if alone_ms is None else alone_ms
     counts = without_ms if is_slowed(gpu_ms, without_ms) else gpu_ms
-    observations.append(BaselineMoved(gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=alone_ms, counted_ms=counts))
+    observations.append(
+        noted.BaselineMoved(gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=alone_ms, counted_ms=counts)
+    )
     return counts
 
 
 def is_slowed(gpu_ms: float, without_ms: float) -> bool:
-    """Whether a baseline beside a candidate is so much slower than without it that its time cannot count."""
+    """Say whether a baseline beside a candidate is too much slower than without it for its time to count."""
     return gpu_ms > (1 + DISTRUST) * without_ms

@@ -1,21 +1,23 @@
-"""Setup of a timing: shared inputs with fresh contents, places for outputs, the reference's blocks."""
+"""Setup of a timing: inputs that the candidate has never seen, places for outputs, the reference's blocks."""
 
 from __future__ import annotations
 
 import random
+import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 
+from online_judge.common import modules
 from online_judge.common.timing import Stopwatch, l2_bytes
-from online_judge.common.trees import Slot
+from online_judge.common.trees import Slot, UnsupportedTree, put_together, take_apart
 from online_judge.evaluator import costs
-from online_judge.evaluator.reference import Reference, blaming
-from online_judge.evaluator.timing import speedup
+from online_judge.evaluator.correctness import oracles
+from online_judge.evaluator.reference import Reference, ReferenceFailed, blaming
 from online_judge.evaluator.timing.clock_check import Observed
-from online_judge.evaluator.timing.input_pool import InputPool, rows
 from online_judge.protocol.shared_tensors import Parcel, Place, SharedTensors, lay_out
 
 BLOCK_MS = 25.0
@@ -27,8 +29,123 @@ _NO_COVER_MS = 0.2
 _COPIES = 16
 _SHARE_OF_MEMORY = 0.3
 _MOST_BYTES = 16 * 2**30
+_DRAWS = 4
+_FRESH = 1 / 16
+"""Share of each floating tensor that :meth:`InputPool.refresh` replaces."""
+_CHUNK_BYTES = 2**29
 
 Call = Callable[..., object]
+
+
+class InputPool:
+    """``count`` argument lists of one structure in memory that is shared with the candidate process.
+
+    Each element is what stands in its place in one of a few draws of ``get_inputs`` under hidden seeds,
+    chosen at random element by element; tensors that are not floating are taken from one draw as a whole. So
+    shapes, domains and structures such as masks stay, while no floating content comes twice.
+    """
+
+    def __init__(self, reference: Reference, name: str, count: int, rng: random.Random) -> None:
+        """Draw inputs named ``name`` and share them.
+
+        Raises:
+            ReferenceFailed: the inputs cannot be drawn or shared.
+            DriverError: there is too little memory.
+        """
+        self._rng = rng
+        self._generator = torch.Generator("cuda").manual_seed(rng.getrandbits(60))
+        number_of_draws = min(count, _DRAWS) if count > 1 else 2
+        draws = [reference.inputs(f"{name}:{number}") for number in range(number_of_draws)]
+        try:
+            trees = [take_apart(draw) for draw in draws]
+        except UnsupportedTree as error:
+            raise ReferenceFailed(f"get_inputs() gives {error}, which cannot be judged") from error
+        places, self.set_bytes = lay_out(trees[0].leaves)
+        if any(lay_out(tree.leaves)[0] != places for tree in trees):
+            raise ReferenceFailed("get_inputs() gives tensors of other shapes under other seeds")
+        self.shared = SharedTensors(count * self.set_bytes, cuda=True)
+        self.rows = rows(self.shared, places, count, self.set_bytes)
+        self._drawn = [
+            [_in_memory_order(tree.leaves[leaf], place) for tree in trees]
+            for leaf, place in enumerate(places)
+        ]
+        self.parcel = repeated(self.shared, trees[0].shape, places, count, self.set_bytes)
+        leaves = tuple(self.shared.view(place) for place in self.parcel.places)
+        self.sets: list[list[Any]] = put_together(self.parcel.shape, leaves)
+        self._mix(1.0)
+
+    def refresh(self, *, whole: bool = False) -> None:
+        """Give every argument list contents that it never had: new in part, or as a ``whole``."""
+        self._mix(1.0 if whole else _FRESH)
+
+    def close(self) -> None:
+        """Free the draws; the contents stay as they are from now on."""
+        self._drawn.clear()
+
+    def copy_of(self, number: int) -> list[Any]:
+        """Return private tensors with the contents of one argument list."""
+        return oracles.copied(self.sets[number])
+
+    def put_back(self, copies: dict[int, list[Any]]) -> None:
+        for number, copy in copies.items():
+            for held, leaf in zip(take_apart(self.sets[number]).leaves, take_apart(copy).leaves, strict=True):
+                held.copy_(leaf)
+
+    def is_unchanged(self, number: int, copy: list[Any]) -> bool:
+        """Say whether an argument list still is what :meth:`copy_of` gave, to the bit."""
+        now, then = take_apart(self.sets[number]).leaves, take_apart(copy).leaves
+        return all(costs.same_bits(left, right) for left, right in zip(now, then, strict=True))
+
+    def _mix(self, share: float) -> None:
+        """Take a share of each tensor, one stretch of it, from the draws anew."""
+        for held, leaves in zip(self.rows, self._drawn, strict=True):
+            count, size = held.shape
+            if not held.is_floating_point():
+                drawn = torch.randint(len(leaves), (count,), generator=self._generator, device="cuda")
+                for row, number in zip(held, drawn.tolist(), strict=True):
+                    row.copy_(leaves[number])
+                continue
+            length = min(size, max(int(size * share), 256))
+            start = self._rng.randrange(size - length + 1)
+            step = max(1, _CHUNK_BYTES // max(length * held.element_size(), 1))
+            for row in range(0, count, step):
+                part = held[row : row + step, start : start + length]
+                one, other = self._rng.sample(range(len(leaves)), 2)
+                mask = torch.empty(part.shape, dtype=torch.bool, device="cuda")
+                mask.random_(generator=self._generator)
+                stretch = [leaf[start : start + length] for leaf in (leaves[one], leaves[other])]
+                part.copy_(torch.where(mask, *stretch))
+        torch.cuda.synchronize()
+
+
+def rows(shared: SharedTensors, places: tuple[Place, ...], count: int, stride: int) -> list[torch.Tensor]:
+    """Return each of ``places``, repeated every ``stride`` bytes, as one tensor ``(count, elements)``."""
+    found = []
+    for place in places:
+        size = place.dtype.itemsize
+        row = Place(place.offset, (count, place.nbytes // size), (stride // size, 1), place.dtype)
+        found.append(shared.view(row))
+    return found
+
+
+def repeated(shared: SharedTensors, shape: Any, places: tuple[Place, ...], count: int, stride: int) -> Parcel:
+    """Describe ``count`` trees of one shape, one every ``stride`` bytes."""
+    per = len(places)
+    shapes = [
+        put_together(shape, tuple(Slot(per * row + leaf) for leaf in range(per))) for row in range(count)
+    ]
+    everywhere = tuple(place.moved(row * stride) for row in range(count) for place in places)
+    return shared.parcel(shapes, everywhere)
+
+
+def _in_memory_order(leaf: torch.Tensor, place: Place) -> torch.Tensor:
+    """Return elements, laid out as at ``place``, in the order of memory; the tensor itself if it lies so."""
+    elements = place.nbytes // place.dtype.itemsize
+    if leaf.stride() == place.strides and leaf.numel() == elements:
+        return torch.as_strided(leaf, (elements,), (1,), leaf.storage_offset())
+    laid = torch.empty_strided(place.shape, place.strides, dtype=place.dtype, device="cuda")
+    laid.copy_(leaf)
+    return torch.as_strided(laid, (elements,), (1,))
 
 
 class TimingSetup:
@@ -40,29 +157,23 @@ class TimingSetup:
         name: str,
         call: Call,
         stopwatch: Stopwatch,
-        expected: Sequence[Any],
+        expected: Sequence[torch.Tensor],
         rng: random.Random,
         *,
         shared: bool,
     ) -> None:
-        """Draw inputs and allocate outputs.
+        """Draw hidden inputs under ``name`` with ``rng``, and allocate outputs of the form of ``expected``.
 
-        Args:
-            reference: whose inputs, seeds and state count.
-            name: of the hidden inputs.
-            call: the reference as it is to be timed.
-            stopwatch: the evaluator's own.
-            expected: outputs of the reference, for their shapes and strides.
-            rng: of the evaluator's hidden choices.
-            shared: whether a candidate process writes outputs too, into memory of its own.
+        ``call`` is the reference as it is to be timed; ``shared`` says whether a candidate process writes
+        outputs too, into memory of its own.
 
         Raises:
             ReferenceFailed: the inputs cannot be drawn.
             DriverError: there is too little memory.
         """
-        self._reference = reference
+        self.reference = reference
         self._expected = expected
-        self._name = name
+        self.name = name
         self._call = call
         self._stopwatch = stopwatch
         bytes_in = costs.nbytes(costs.leaves_of(reference.inputs(f"{name}:size")))
@@ -70,71 +181,52 @@ class TimingSetup:
         free, _ = torch.cuda.mem_get_info()
         space = min(free * _SHARE_OF_MEMORY, _MOST_BYTES)
         self.count = max(1, min(MAX_CALLS, int(space / max(bytes_in + 2 * self.output_bytes, 1))))
-        self.outputs: Parcel | None = None
-        self._received: SharedTensors | None = None
-        self._kept: SharedTensors | None = None
         self.pool = InputPool(reference, name, self.count, rng)
-        self.shared_tensors = [self.pool.shared]
+        self._memory = [self.pool.shared]
         try:
-            self._lay_out(places, shared=shared)
+            for _ in range(2 if shared else 1):
+                self._memory.append(SharedTensors(self.count * self.output_bytes, cuda=True))
         except BaseException:
             self.free()  # nobody else has them yet
             raise
-
-    def _lay_out(self, places: tuple[Place, ...], *, shared: bool) -> None:
-        """Memory for the outputs of both sides, or of the reference alone."""
-        kept = self._kept = SharedTensors(self.count * self.output_bytes, cuda=True)
+        *self.shared_tensors, kept = self._memory
         if shared:
-            self._received = SharedTensors(self.count * self.output_bytes, cuda=True)
-            self.shared_tensors.append(self._received)
+            shape = [Slot(leaf) for leaf in range(len(places))]
+            self._received = self.shared_tensors[-1]
+            self.outputs = repeated(self._received, shape, places, self.count, self.output_bytes)
             self.received_rows = rows(self._received, places, self.count, self.output_bytes)
-            everywhere = tuple(
-                place.moved(row * self.output_bytes) for row in range(self.count) for place in places
-            )
-            slots = [
-                [Slot(row * len(places) + leaf) for leaf in range(len(places))] for row in range(self.count)
-            ]
-            self.outputs = self._received.parcel(slots, everywhere)
         self.own_rows = rows(kept, places, self.count, self.output_bytes)
         self._own = [
             [kept.view(place.moved(row * self.output_bytes)) for place in places] for row in range(self.count)
         ]
 
     def warm_up(self) -> tuple[int, float]:
-        """Warm the reference up: how many calls that took, wall milliseconds of the fastest."""
-        self._reference.begin(self._name)
+        """Warm the reference up; return how many calls that took, and the fastest one's wall milliseconds."""
+        self.reference.begin(self.name)
         with blaming("forward() fails while it is timed"):
             return self._stopwatch.warm_up(self._call, self.pool.sets, WARMUP_S)
 
     def flushes(self, fastest_ms: float, slowest_ms: float) -> int:
-        """How many L2 flushes precede each call: they empty the cache and cover the launches of short calls.
+        """Return how many L2 flushes precede each call, to empty the cache and cover launches of short calls.
 
-        Args:
-            fastest_ms: wall time of the faster side's call, launches included.
-            slowest_ms: that of the slower side.
+        Both times are of one call on the wall, launches included.
         """
         if fastest_ms >= _NO_COVER_MS:
             return 1 if self.pool.set_bytes * self.count < 3 * l2_bytes() else 0
         return self._stopwatch.cover(slowest_ms)
 
     def block_calls(self, call_ms: float, flushes: int) -> int:
-        """How many calls of that length make a block."""
-        return max(
-            1, min(int(BLOCK_MS / max(call_ms + flushes * self._stopwatch.flush_ms, 1e-3)), self.count)
-        )
+        each_ms = max(call_ms + flushes * self._stopwatch.flush_ms, 1e-3)
+        return max(1, min(int(BLOCK_MS / each_ms), self.count))
 
     def poison(self, calls: int) -> None:
         """Fill the places that a candidate process is to write in so many calls with NaN."""
-        assert self._received is not None
         self._received.fill(0xFF, calls * self.output_bytes)
 
     def reference_block(self, sets: Sequence[int], flushes: int, *, marked: bool = True) -> Observed:
-        """Run the reference on these argument lists; output ``i`` goes to row ``i`` of ``own_rows``.
-
-        Raises:
-            ReferenceFailed: it raises.
-        """
-        self._reference.begin(self._name)
+        """Run the reference on these argument lists; output ``i`` goes to row ``i`` of ``own_rows``."""
+        reseed = partial(modules.seed_everything, self.reference.call_seed(self.name))
+        self.reference.begin(self.name)
         with blaming("forward() fails while it is timed"):
             run = self._stopwatch.block(
                 self._call,
@@ -142,7 +234,7 @@ class TimingSetup:
                 self._own[: len(sets)],
                 flushes=flushes,
                 marked=marked,
-                reseed=self._reference.reseed(self._name) if self._reference.stochastic else None,
+                reseed=reseed if self.reference.stochastic else None,
             )
             begin = time.perf_counter()
             run.go()
@@ -150,11 +242,7 @@ class TimingSetup:
         return Observed(wall_ms, run.times())
 
     def alone_ms(self) -> float:
-        """The reference's median GPU milliseconds while nobody else uses the device.
-
-        Raises:
-            ReferenceFailed: it raises.
-        """
+        """Return the reference's median GPU milliseconds while nobody else uses the device."""
         _, best_ms = self.warm_up()
         flushes = self.flushes(best_ms, best_ms)
         sets = range(self.block_calls(best_ms, flushes))
@@ -163,10 +251,10 @@ class TimingSetup:
             samples += self.reference_block(sets, flushes).block.calls
             if number >= 1 and best_ms > SLOW_MS:
                 break
-        return speedup.summarise(samples).median
+        return statistics.median(samples)
 
     def copy_ms(self) -> float:
-        """Wall milliseconds of copying one call's outputs, laid out as the reference's, in a row of such."""
+        """Return wall milliseconds of copying the outputs of a call, laid out as the reference's."""
         count = min(self.count, _COPIES)
         pairs = [
             (held[row].view(leaf.shape), _laid_out_as(leaf, own[row]))
@@ -182,26 +270,30 @@ class TimingSetup:
 
     def free(self) -> None:
         """Give the memory back; the candidate process, if there is one, must be gone."""
-        for shared in (*self.shared_tensors, self._kept):
-            if shared is not None:
-                shared.free()
-        self.shared_tensors.clear()
+        for shared in self._memory:
+            shared.free()
+        self._memory.clear()
 
 
-def _laid_out_as(leaf: Any, memory: Any) -> Any:
-    """A tensor of the shape of ``leaf``, and with its strides where ``memory`` has room for them."""
+def _laid_out_as(leaf: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of the shape of ``leaf``, and with its strides where they fit into ``memory``."""
     last = sum((size - 1) * stride for size, stride in zip(leaf.shape, leaf.stride(), strict=True))
     if not 0 <= last < memory.numel():
         return memory.view(leaf.shape)
     return memory.as_strided(leaf.shape, leaf.stride(), memory.storage_offset())
 
 
-def clean_ms(reference: Reference, call: Call, stopwatch: Stopwatch, expected: Sequence[Any]) -> float:
-    """The reference's median GPU milliseconds with no candidate around; the device is held exclusively.
+def without_data(leaves: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Return tensors of the same shapes, strides and dtypes that need no memory."""
+    return [
+        torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype, device="meta") for leaf in leaves
+    ]
 
-    Raises:
-        ReferenceFailed, DriverError: as :class:`TimingSetup`.
-    """
+
+def clean_ms(
+    reference: Reference, call: Call, stopwatch: Stopwatch, expected: Sequence[torch.Tensor]
+) -> float:
+    """Return the reference's median GPU milliseconds with no candidate around and the device held alone."""
     rng = random.Random(reference.seeds.of("clean"))
     setup = TimingSetup(reference, "clean", call, stopwatch, expected, rng, shared=False)
     try:

@@ -15,7 +15,6 @@ TRIM = 0.05
 
 
 def summarise(samples_ms: Sequence[float]) -> Times:
-    """Statistics of all samples of one side."""
     ordered = sorted(samples_ms)
     cut = int(len(ordered) * TRIM)
     kept = ordered[cut : len(ordered) - cut]
@@ -34,7 +33,7 @@ def summarise(samples_ms: Sequence[float]) -> Times:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Linear interpolation between the two nearest of ordered values."""
+    """Interpolate linearly between the two nearest of ordered values."""
     place = share * (len(ordered) - 1)
     low = math.floor(place)
     high = min(low + 1, len(ordered) - 1)
@@ -44,7 +43,7 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 def interval(
     numerators: Sequence[Sequence[float]], denominators: Sequence[Sequence[float]], rng: random.Random
 ) -> tuple[float, float]:
-    """95 % bootstrap interval of the ratio of medians; paired rounds are drawn, not single samples.
+    """Return the 95 % bootstrap interval of the ratio of medians, drawing paired rounds, not samples.
 
     The percentile bootstrap over blocks (Efron and Tibshirani, An Introduction to the Bootstrap, ch. 13):
     samples of one round share its clocks and temperature, so they are not independent.
@@ -63,7 +62,7 @@ def interval(
 
 
 def spread(numerators: Sequence[Sequence[float]], denominators: Sequence[Sequence[float]]) -> float:
-    """Relative standard error of the mean ratio over paired rounds; infinite below three rounds."""
+    """Return the relative standard error of the mean ratio of paired rounds; infinite below three."""
     if len(numerators) < 3:
         return math.inf
     ratios = [

@@ -19,6 +19,6 @@ def gpu() -> Iterator[None]:
 @pytest.fixture(autouse=True, scope="module")
 def switches() -> Iterator[None]:
     """Kernels that are imported here may switch what later tests look at."""
-    before = GlobalFlags.take()
+    before = GlobalFlags()
     yield
     before.restore()

@@ -170,6 +170,25 @@ def test_jit_function_cannot_be_called_outside_a_kernel() -> None:
 
 
 @triton.jit
+def scaled(function, kernel):
+    return function * kernel
+
+
+@triton.jit
+def names_of_the_launcher(x_ptr, kernel, tuner, args):
+    tl.store(x_ptr, scaled(function=args, kernel=kernel) + tuner)
+
+
+def test_parameters_may_have_any_name() -> None:
+    x = torch.zeros(1, dtype=torch.int32, device="cuda")
+    names_of_the_launcher[(1,)](x, kernel=2, tuner=3, args=4)
+    assert x.item() == 11
+    tuned = triton.autotune([triton.Config({}), triton.Config({}, num_warps=2)], key=["args"])
+    tuned(names_of_the_launcher)[(1,)](x, kernel=2, tuner=3, args=5)
+    assert x.item() == 13
+
+
+@triton.jit
 def unmasked(x_ptr, out_ptr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     tl.store(out_ptr + offsets, tl.load(x_ptr + offsets))
@@ -200,7 +219,8 @@ def test_what_the_interpreter_lacks_is_not_checked() -> None:
     out = torch.zeros(1, dtype=torch.int32, device="cuda")
     with pytest.raises(NotCheckedError, match="inline assembly"):
         inline_assembly[(1,)](out)
-    table = torch.tensor([torch.zeros(1).data_ptr()], dtype=torch.int64)
+    elsewhere = torch.zeros(1)  # held, so that no argument of the launch gets its address
+    table = torch.tensor([elsewhere.data_ptr()], dtype=torch.int64)
     with pytest.raises(NotCheckedError, match="pointers"):
         follows_addresses[(1,)](table, torch.zeros(1, device="cuda"))
 

@@ -1,0 +1,114 @@
+"""What evaluation, sweep and profile of one candidate have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
+from functools import partial
+
+from adaexplore.core.wire import EvaluationRequest
+from online_judge.common.timing import Stopwatch
+from online_judge.evaluator.dialogue import Dialogue
+from online_judge.evaluator.leases import Hold, Leases
+from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.timing import setup
+from online_judge.evaluator.trials import Trials
+from online_judge.protocol.findings import Stage
+from online_judge.protocol.orders import Load
+
+_TRIAL = "facts"
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How one candidate is evaluated.
+
+    Attributes:
+        request: with the candidate's source.
+        build_dir: for CUDA extensions; None is the candidate process's own folder.
+        recorded_ms: a recorded reference time to use instead of the measured one, if there is one.
+        hardware: name of the device.
+        visible_devices: the device, as ``CUDA_VISIBLE_DEVICES`` names it.
+        alone: whether the device is held exclusively all the time.
+        job: names this job's hidden inputs.
+        timing_cores: of the CPU that the candidate is timed on; empty for any.
+    """
+
+    request: EvaluationRequest
+    build_dir: str | None = None
+    recorded_ms: float | None = None
+    hardware: str = ""
+    visible_devices: str = ""
+    alone: bool = False
+    job: str = ""
+    timing_cores: tuple[int, ...] = ()
+
+
+class CandidateJob:
+    """Something done once with one candidate; to be freed when the candidate process is gone."""
+
+    def __init__(
+        self,
+        dialogue: Dialogue,
+        problem: Problem,
+        terms: Terms,
+        leases: Leases,
+        stopwatch: Callable[[], Stopwatch],
+    ) -> None:
+        """Ask nothing of the candidate process yet; ``stopwatch`` gives the evaluator's own, on a GPU."""
+        self._dialogue = dialogue
+        self._problem = problem
+        self._reference = problem.reference
+        self._cuda = problem.reference.cuda
+        self._terms = terms
+        self._request = terms.request
+        self._leases = leases
+        self._stopwatch = stopwatch
+        self._kept = ExitStack()
+        """Gives back what has to outlive the candidate process."""
+        guard = partial(self._holding, exclusive=False)
+        self._trials = Trials(dialogue, problem, terms.request.tolerance, guard)
+
+    def free(self) -> None:
+        """Give back the memory shared with the candidate process, which must be gone."""
+        self._trials.free()
+        self._kept.close()
+
+    def _name(self, trial: str | int) -> str:
+        """Name of a call, which decides its hidden inputs and its seed."""
+        return f"{self._terms.job}:{trial}"
+
+    def _holding(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
+        """Hold the device for the length of the block; waiting for it is nobody's time."""
+        self._dialogue.clock("none", "")
+        return self._leases.hold(exclusive=exclusive)
+
+    def _measure_clean(self) -> None:
+        """Time the baseline once with nobody else around, before any candidate of the problem is loaded."""
+        if self._problem.clean_ms(self._request) is not None:
+            return
+        reference = self._reference
+        with self._holding(exclusive=False):
+            self._dialogue.clock("reference", Stage.TIMING.value)
+            call = self._problem.timed_call(self._request.baseline)
+            expected = setup.without_data(reference.outputs(reference.inputs(_TRIAL), _TRIAL).leaves)
+        self._dialogue.clock("none", "")
+        with self._leases.timing_memory(), self._leases.hold(exclusive=True):
+            self._dialogue.clock("reference", Stage.TIMING.value)
+            ms = setup.clean_ms(reference, call, self._stopwatch(), expected)
+        self._problem.know_clean(self._request, ms)
+
+    def _load(self) -> bool:
+        """Have the candidate loaded, constructed and tuned; True where loading the weights changed its own.
+
+        It is stopped meanwhile whenever others have the device alone.
+        """
+        self._dialogue.clock("none", "")
+        with self._leases.stoppable():
+            source = self._request.custom_model_src.encode("utf-8", "surrogatepass")
+            self._dialogue.ask(Stage.LOAD, Load(source, self._request.tf32, self._terms.build_dir))
+            changed = self._trials.construct(load=True)
+            if self._cuda:
+                self._trials.tune(self._name("tuning"))
+        return changed
