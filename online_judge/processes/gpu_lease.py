@@ -38,6 +38,8 @@ _TIMINGS: Final = 3
 Each takes at most 30 % of what is free, see ``evaluator/timing/setup.py``.
 """
 _MOST_TAKEN: Final = 8
+_ONCE: Final = ("timing_memory", "stoppable", "stopped")
+"""Modes that an evaluator may hold once: a second one would wait for the first, or end it early."""
 _SECONDS: Final = struct.Struct("d")
 
 
@@ -192,7 +194,8 @@ class EvaluatorLeases:
 
     Messages of the evaluator: ``{"lease": "take", "kind": mode}``, answered by ``{"granted": seconds}``, its
     wait, as soon as the lease is taken; ``{"lease": "return"}``, which returns the one taken last;
-    ``{"lease": "stopped_s"}``, answered by ``{"stopped_s": seconds}``. Any other ends all its leases.
+    ``{"lease": "stopped_s"}``, answered by ``{"stopped_s": seconds}``. Any other ends all its leases, and so
+    does a second lease of a mode in ``_ONCE``.
     """
 
     def __init__(self, device: GpuLeases, answer: Callable[[dict[str, object]], None]) -> None:
@@ -238,6 +241,8 @@ class EvaluatorLeases:
     def _obey(self, message: Mapping[str, Any], all_taken: ExitStack) -> None:
         match message["lease"]:
             case "take" if len(self._taken) < _MOST_TAKEN and message.get("kind") in get_args(Mode):
+                if message["kind"] in _ONCE and message["kind"] in (mode for mode, _ in self._taken):
+                    raise ValueError(f"it asked twice for {message['kind']}")
                 lease = all_taken.enter_context(ExitStack())
                 held = next((mode for mode, _ in self._taken if mode in ("shared", "exclusive")), None)
                 lease.enter_context(self._device.take(message["kind"], self.supervisor, held))

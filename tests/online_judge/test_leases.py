@@ -215,6 +215,19 @@ def test_evaluator_that_asks_twice_waits_for_nothing(leases: GpuLeases, evaluato
         assert hold.waited_s < 5
 
 
+def test_evaluator_cannot_have_all_memory_for_timing(leases: GpuLeases, evaluator: Evaluator) -> None:
+    greedy = Evaluator(leases)
+    for _ in range(4):
+        greedy.control.send_json({"lease": "take", "kind": "timing_memory"})
+    assert "granted" in greedy.control.receive_json()[0]
+    others = [evaluator, *(Evaluator(leases) for _ in range(2))]
+    for other in others:  # the greedy one has lost what it had
+        other.control.send_json({"lease": "take", "kind": "timing_memory"})
+        assert "granted" in other.control.receive_json()[0]
+    for other in (greedy, *others[1:]):
+        other.die()
+
+
 def test_exclusive_users_stop_the_candidates_that_may_be_stopped(
     leases: GpuLeases, evaluator: Evaluator
 ) -> None:
