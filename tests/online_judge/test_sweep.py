@@ -92,6 +92,9 @@ class Lock:
     def stopped_s(self) -> float:
         return 0.0
 
+    def give_way(self) -> None:
+        """It is held by nobody else."""
+
 
 class Result:
     """A sweep, and how it went."""
