@@ -93,7 +93,7 @@ class Lock:
         return 0.0
 
     def give_way(self) -> None:
-        """It is held by nobody else."""
+        """Let nobody in: there is nobody else."""
 
 
 class Result:
