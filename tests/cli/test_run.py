@@ -9,6 +9,8 @@ import pytest
 from adaexplore.cli import run
 from adaexplore.cli.main import main
 from adaexplore.core.errors import Interrupted
+from adaexplore.core.verdict import Status, Verdict
+from adaexplore.judge_client.dummy import DummyJudge
 
 PROBLEM = Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py"
 
@@ -92,3 +94,14 @@ def test_a_signal_says_once_what_is_kept(
     monkeypatch.setattr(run, "open_session", signalled)
     assert main(["run", "--task", str(PROBLEM), "--set", f"save_path={tmp_path}"]) == 130
     assert "stopping; finished steps are kept (again" in caplog.text
+
+
+def test_a_run_without_a_correct_kernel_exits_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = Verdict(status=Status.WRONG_VALUE)
+    monkeypatch.setattr(DummyJudge, "evaluate", lambda *_: wrong)
+    assert start(tmp_path / "run") == 1
+    assert "No task has a correct kernel yet." in capsys.readouterr().out
+    assert not list(tmp_path.rglob("global_best_kernel_*.py"))
+    assert start(tmp_path / "run") == 1  # finished; read again
