@@ -89,7 +89,7 @@ def from_task(run: RunRecords, key: str) -> Collected:
 
 
 def _failure(step: StepRecord, lineage: int, reference: str) -> Failure | None:
-    """Return what the judge, a lint or the gate has against a step's source; None where there is no verdict."""
+    """Return the verdict of the judge, a lint or the gate as a failure; None where there is none."""
     verdict, line = step.verdict, None
     stopped = step.draft.outcome in STOPPED
     if verdict is None or step.draft.outcome is DraftOutcome.SEED or not (step.evaluated or stopped):

@@ -11,7 +11,13 @@ from typing import Any
 
 import httpx
 
-from adaexplore.core.errors import JudgeError, JudgeRequestError, JudgeUnavailableError, ProblemError
+from adaexplore.core.errors import (
+    JudgeError,
+    JudgeRequestError,
+    JudgeUnavailableError,
+    ProblemError,
+    RequestTooLargeError,
+)
 from adaexplore.core.profile import Profile
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
@@ -153,10 +159,13 @@ class HttpJudge:
         tune_s = 0.0 if wanted.force else wanted.tune_s  # what is measured again stays as it is
         request = self._request(task, source, tune_s, best_so_far)
         for _ in range(_FAILED_EVALUATIONS):
-            found = self._by_job(request) if self._takes_jobs else self._by_v1(request)
-            if found is None:
-                self._takes_jobs = False
-                found = self._by_v1(request)
+            try:
+                found = self._by_job(request) if self._takes_jobs else self._by_v1(request)
+                if found is None:
+                    self._takes_jobs = False
+                    found = self._by_v1(request)
+            except RequestTooLargeError as refused:
+                return Verdict(status=Status.LOAD, metadata={"feedback": _too_large(source, refused)})
             if isinstance(found, Verdict):
                 return found
             if found.startswith(REFERENCE_FAILED):
@@ -168,7 +177,10 @@ class HttpJudge:
         """See :class:`Judge`; a judge without such jobs (the release's) checks nothing."""
         for _ in range(_FAILED_EVALUATIONS):
             request = JobRequest(kind="compile", request=self._request(task, source))
-            answer = run_job(self._connection, request) if self._takes_jobs else None
+            try:
+                answer = run_job(self._connection, request) if self._takes_jobs else None
+            except RequestTooLargeError as refused:
+                return CompileFinding(Status.LOAD, message=_too_large(source, refused))
             if answer is None:
                 return CompileFinding(Status.NOT_CHECKED, message="this judge has no compile jobs")
             if isinstance(answer.report, CompileReport):
@@ -260,6 +272,12 @@ class HttpJudge:
         except (KeyError, TypeError, ValueError) as cause:
             url = self._connection.url
             raise JudgeError(f"{url} answered something that is no verdict: {cause}") from cause
+
+
+def _too_large(source: str, error: RequestTooLargeError) -> str:
+    """Return the feedback on a candidate that is too large to be sent."""
+    size = len(source.encode("utf-8", "replace"))
+    return f"load: the candidate has {size} bytes; {error}\nNext: write a shorter program."
 
 
 def _held_s(timeout_s: float) -> float:

@@ -68,6 +68,17 @@ def test_a_bad_kernel_is_a_verdict() -> None:
     assert (verdict.status, verdict.feedback) == (Status.COMPILE, "line 3")
 
 
+def test_a_candidate_too_large_to_send_is_a_verdict() -> None:
+    refused: Answer = (413, '{"detail":"The body is larger than 4 bytes (MAX_BODY_BYTES)"}', {})
+    with JudgeServer(jobs=lambda *_: refused) as server:
+        verdict = judge(server.url).evaluate(TASK, "x" * 10_000_000)
+        finding = judge(server.url).compile(TASK, "x" * 10_000_000)
+    assert (verdict.status, finding.status) == (Status.LOAD, Status.LOAD)
+    for text in (verdict.feedback, finding.message):
+        assert "10000000 bytes" in text
+        assert "larger than 4 bytes (MAX_BODY_BYTES)" in text
+
+
 def test_full_queue_is_waited_for_as_long_as_it_asks() -> None:
     slept: list[float] = []
     with JudgeServer(sequence((503, "full", {"Retry-After": "7"}), (200, PASSED, {}))) as server:
@@ -112,7 +123,7 @@ def test_time_limit_of_a_judge_without_statuses_is_the_candidates() -> None:
         assert judge(server.url).evaluate(TASK, "x").status is Status.TIMEOUT
 
 
-@pytest.mark.parametrize("code", [400, 413, 501])
+@pytest.mark.parametrize("code", [400, 422, 501])
 def test_refused_requests_are_not_retried(code: int) -> None:
     with JudgeServer(sequence((code, "no", {}))) as server:
         with pytest.raises(JudgeRequestError):
