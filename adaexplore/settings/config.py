@@ -311,6 +311,8 @@ def _contradictions(config: RunConfig) -> list[str]:
             for key in ("max_cost_usd", "max_total_tokens")
             if getattr(config, key) is not None
         ]
+    if config.command is not None and "server_type" not in config.model_fields_set:
+        problems.append("command: is not used without server_type: command, add it")
     if config.server_type == "replay" and config.replay_path is None:
         problems.append("replay_path: missing, server_type 'replay' needs the recorded replies")
     if config.server_type == "replay" and config.memory_update:
