@@ -131,6 +131,11 @@ class RunConfig(BaseModel):
         "`strict`, `tf32`, `half`, or `legacy` (nothing more); `auto` takes `half` for fp16 and bf16, "
         "else `strict` with `tf32: off` and `tf32` otherwise",
     )
+    timeout: Annotated[int, Field(ge=1, le=3600)] = Field(
+        default=1800,
+        description="seconds that the judge may work on one candidate; its own `RUNTIME_TIMEOUT` (600) "
+        "is the most",
+    )
     baseline: BaselineKind = Field(
         default="eager",
         description="what speedups are against: the reference run by PyTorch as it is (`eager`), or by "

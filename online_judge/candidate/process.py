@@ -102,7 +102,7 @@ class CandidateProcess:
             compile(order.source, self._file, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             return classification.syntax_failure(error, order.source.decode("utf-8", "replace"))
-        module = modules.load_file(self._file, MODULE)
+        module = modules.load_candidate(self._file, MODULE)
         self._class = getattr(module, "ModelNew", None)
         if self._class is None:
             is_empty = not order.source.strip()

@@ -15,9 +15,11 @@ from typing import Any
 import numpy
 import torch
 
+from adaexplore.core.cpu_limit import cpu_limit
 from adaexplore.core.wire import DtypeName, Tf32Policy
 
 REFERENCE_MODULE = "reference"
+_IMPORT_CPU_S = 10.0
 DTYPES: dict[DtypeName, torch.dtype] = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
 
@@ -50,6 +52,13 @@ def load_file(file: str | Path, name: str) -> types.ModuleType:
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+def load_candidate(file: str | Path, name: str) -> types.ModuleType:
+    """Import a candidate's file as :func:`load_file`, with a limit on the CPU time of that."""
+    why = f"importing the module took {_IMPORT_CPU_S:g} s of CPU time; is there an endless loop in it?"
+    with cpu_limit(_IMPORT_CPU_S, why):
+        return load_file(file, name)
 
 
 def load_source(source: str, name: str) -> types.ModuleType:
