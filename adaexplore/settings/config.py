@@ -195,7 +195,9 @@ class RunConfig(BaseModel):
     )
     max_total_tokens: Count | None = Field(default=None, description="the same in tokens read and written")
     max_wall_s: Annotated[float, Field(gt=0)] | None = Field(
-        default=None, description="seconds of one session after which no step begins"
+        default=None,
+        description="seconds of one session after which no step begins; steps in flight are "
+        "stopped 60 s later",
     )
 
     total_steps: Count = Field(default=25, description="steps per task")
