@@ -43,6 +43,7 @@ REFERENCE_FAILED = "Reference failed"
 """How an answer's ``error`` begins when the problem, not the candidate, is at fault."""
 RUNTIME_LIMIT = "Kernel execution timeout"
 """How it begins when a candidate ran too long, on a judge that answers so without a status."""
+_AS_CANDIDATE = "\n\nModelNew = Model\n"
 _FAILED_EVALUATIONS = 3
 """Times the judge may fail at one candidate before the run stops."""
 
@@ -63,6 +64,7 @@ class Evaluation:
         baseline: what the reference runs as when it is timed.
         force: measure anew where the judge knows a verdict already.
         tune_s: seconds that the judge may spend on a sweep of a candidate's tunables; 0 leaves them.
+        try_reference: judge the reference as its own candidate when a problem is checked.
     """
 
     tolerance: float
@@ -76,6 +78,7 @@ class Evaluation:
     baseline: BaselineKind = "eager"
     force: bool = False
     tune_s: float = 0.0
+    try_reference: bool = False
 
 
 class HttpJudge:
@@ -135,6 +138,11 @@ class HttpJudge:
         report = self._ask_about(ProblemRequest(original_model_src=task.reference, dtype_str=task.dtype))
         if report is not None and not report.ok:
             raise ProblemError(f"{task.path}: {report.reason}")
+        if self._evaluation.try_reference:
+            verdict = self.evaluate(task, task.reference + _AS_CANDIDATE)
+            if not verdict.correct:
+                why = " ".join(verdict.feedback.split()) or verdict.status.value
+                raise ProblemError(f"{task.path}: the reference fails as its own candidate: {why}")
 
     def examine_problem(self, source: str, dtype: DtypeName) -> ProblemReport:
         """See :class:`Judge`."""

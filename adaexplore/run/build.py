@@ -107,6 +107,7 @@ def open_judge(
             tier=config.tier,
             baseline=config.baseline,
             timeout_s=config.timeout,
+            try_reference=config.preset != "paper",
             force=force,
             tune_s=config.tune_s,
             gpu_name=_recorded_gpu(config),

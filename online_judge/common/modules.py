@@ -20,7 +20,12 @@ from adaexplore.core.wire import DtypeName, Tf32Policy
 
 REFERENCE_MODULE = "reference"
 _IMPORT_CPU_S = 10.0
-DTYPES: dict[DtypeName, torch.dtype] = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+DTYPES: dict[DtypeName, torch.dtype | None] = {
+    "fp32": torch.float32,
+    "fp16": torch.float16,
+    "bf16": torch.bfloat16,
+    "native": None,  # as the problem makes them
+}
 
 
 def seed_everything(seed: int) -> None:
@@ -72,9 +77,14 @@ def load_source(source: str, name: str) -> types.ModuleType:
     return module
 
 
-def cast_floating(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """``tensor`` in ``dtype`` if it is floating; integers, booleans and complex numbers stay."""
-    return tensor.to(dtype) if tensor.is_floating_point() else tensor
+def cast_floating(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
+    """``tensor`` in ``dtype`` if it is floating; others stay, and all do where ``dtype`` is None."""
+    return tensor if dtype is None or not tensor.is_floating_point() else tensor.to(dtype)
+
+
+def is_half(tensor: torch.Tensor) -> bool:
+    """Return True for a floating tensor of 16 bits or fewer."""
+    return tensor.is_floating_point() and int(tensor.dtype.itemsize) <= 2
 
 
 def buffers_of(model: Any) -> dict[str, torch.Tensor]:

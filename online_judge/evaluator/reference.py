@@ -91,7 +91,7 @@ class Reference:
             if not isinstance(model, torch.nn.Module):
                 raise ReferenceFailed("Model is no torch.nn.Module")
             self.weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
-            model = model.to(modules.DTYPES[dtype])
+            model = model.to(modules.DTYPES[dtype])  # None changes nothing
             with guard() if cuda else contextlib.nullcontext():
                 self._model = model.cuda() if cuda else model
                 self._buffers = modules.buffers_of(self._model)
@@ -156,6 +156,17 @@ class Reference:
                 self.oracle_kind = kind
                 return tree
         return None
+
+    @cached_property
+    def arithmetic(self) -> DtypeName:
+        """``dtype``; for ``native`` that of the narrowest weights, inputs and outputs, at most fp32."""
+        if self.dtype != "native":
+            return self.dtype
+        inputs = self.inputs("arithmetic")
+        held = [*self._model.parameters(), *self._model.buffers(), *costs.leaves_of(inputs)]
+        held += self.outputs(inputs, "arithmetic").leaves
+        halves = [leaf.dtype for leaf in held if modules.is_half(leaf)]
+        return "fp32" if not halves else "fp16" if torch.float16 in halves else "bf16"
 
     @cached_property
     def stochastic(self) -> bool:

@@ -103,7 +103,7 @@ class CompileProcess:
         self._enter(Stage.CONSTRUCT)
         modules.seed_everything(reference.construct_seed)
         model = module.ModelNew(*reference.init_inputs)
-        if isinstance(model, torch.nn.Module) and dtype != "fp32":
+        if isinstance(model, torch.nn.Module) and dtype not in ("fp32", "native"):
             model = model.to(modules.DTYPES[dtype])
         self._enter(Stage.FORWARD)
         modules.seed_everything(reference.call_seed("compile"))

@@ -11,6 +11,7 @@ from adaexplore.cli.main import main
 from adaexplore.core.errors import Interrupted
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.judge_client.dummy import DummyJudge
+from tests.judge_server import Answer, JudgeServer, failed
 
 PROBLEM = Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py"
 
@@ -105,3 +106,21 @@ def test_a_run_without_a_correct_kernel_exits_1(
     assert "No task has a correct kernel yet." in capsys.readouterr().out
     assert not list(tmp_path.rglob("global_best_kernel_*.py"))
     assert start(tmp_path / "run") == 1  # finished; read again
+
+
+@pytest.mark.parametrize(("preset", "code"), [("default", 4), ("paper", 1)])
+def test_a_reference_that_fails_as_candidate_costs_no_model_call(
+    preset: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = tmp_path / "asked"
+    settings = ["dummy=false", "use_remote_eval=true", f"preset={preset}", "total_steps=1"]
+    model = ["server_type=command", f"command=sh -c 'touch {asked}; echo no code'"]
+
+    def answer(path: str, _body: object) -> Answer:
+        return (404, {}, {}) if path == "/v2/problem" else (200, failed("launch", feedback="it fails"), {})
+
+    with JudgeServer(answer) as server:
+        run_settings = [*settings, *model, f"remote_eval_url={server.url}"]
+        assert start(tmp_path / "run", *run_settings) == code
+    assert asked.exists() is (preset == "paper")
+    assert ("fails as its own candidate: it fails" in capsys.readouterr().err) is (preset == "default")

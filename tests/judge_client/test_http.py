@@ -240,3 +240,17 @@ def test_refused_access_names_the_variable_and_not_the_token(code: int) -> None:
             client.evaluate(TASK, "x")
         assert len(server.requests) == 1
     assert "secret-7" not in str(caught.value)
+
+
+def test_a_reference_that_fails_as_its_own_candidate_is_a_problem_error() -> None:
+    def answer(path: str, body: dict[str, Any]) -> Answer:
+        if path == "/v2/problem":
+            return 200, {"ok": True, "reason": "", "device": "cpu", "hardware": "test"}, {}
+        assert body["custom_model_src"] == TASK.reference + "\n\nModelNew = Model\n"
+        return 200, failed("launch", feedback="expected float\nbut got bfloat16"), {}
+
+    evaluation = Evaluation(0.05, "off", try_reference=True)
+    with JudgeServer(answer) as server:
+        judge(server.url).check_problem(TASK)
+        with pytest.raises(ProblemError, match=r"own candidate: expected float but got bfloat16"):
+            HttpJudge(server.url, evaluation).check_problem(TASK)
