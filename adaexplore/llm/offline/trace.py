@@ -81,8 +81,8 @@ def unrolls(node: ast.AST) -> bool:
             )
             | ast.ListComp(generators=[ast.comprehension(target=ast.Name(), iter=found, ifs=[], is_async=0)])
         ):
-            parts = found.elts if isinstance(found, ast.Tuple | ast.List) else [ast.Starred()]
-            return not any(isinstance(part, ast.Starred) for part in parts)
+            if isinstance(found, ast.Tuple | ast.List):
+                return not any(isinstance(part, ast.Starred) for part in found.elts)
     return False
 
 
