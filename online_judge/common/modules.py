@@ -82,9 +82,9 @@ def cast_floating(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tens
     return tensor if dtype is None or not tensor.is_floating_point() else tensor.to(dtype)
 
 
-def is_half(tensor: torch.Tensor) -> bool:
-    """Return True for a floating tensor of 16 bits or fewer."""
-    return tensor.is_floating_point() and int(tensor.dtype.itemsize) <= 2
+def is_half(dtype: torch.dtype) -> bool:
+    """Return True for floating numbers of 16 bits or fewer."""
+    return dtype.is_floating_point and int(dtype.itemsize) <= 2
 
 
 def buffers_of(model: Any) -> dict[str, torch.Tensor]:

@@ -196,7 +196,7 @@ class Evaluation(CandidateJob):
 
     def _require_tier(self, outputs: Sequence[torch.Tensor]) -> None:
         needed = self._request.tier
-        if self._request.dtype_str == "native" and any(map(is_half, outputs)):
+        if self._request.dtype_str == "native" and any(is_half(leaf.dtype) for leaf in outputs):
             needed = precision.worst([needed, "half"])
         reached = precision.worst(grade.tier for grade in self._grades)
         expected: Tier = "strict"

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from online_judge.evaluator.reference import Reference, Seeds
+
 from .live import LiveJudge
 from .test_v2_jobs import judged
 
@@ -61,3 +63,12 @@ def test_the_tier_follows_the_dtype_of_the_output(judge: LiveJudge, dtype: str, 
     source = SCALED.replace("{dtype}", dtype)
     found = verdict(judge, source, source, dtype_str="native")
     assert (found["status"], found["tier"]) == (status, "half")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "found"), [("torch.float32", "fp32"), ("torch.float16", "fp16"), ("torch.bfloat16", "bf16")]
+)
+def test_the_arithmetic_is_read_off_the_problem(dtype: str, found: str) -> None:
+    reference = Reference(SCALED.replace("{dtype}", dtype), Seeds(b"key"), "native", cuda=False)
+    (leaf,) = reference.outputs(reference.inputs("one"), "one").leaves
+    assert (str(leaf.dtype), reference.arithmetic) == (dtype, found)
