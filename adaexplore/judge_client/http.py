@@ -34,7 +34,7 @@ from adaexplore.core.wire import (
     Tier,
 )
 from adaexplore.judge_client.connection import Connection
-from adaexplore.judge_client.jobs import run_job
+from adaexplore.judge_client.jobs import read_answer, run_job
 from adaexplore.judge_client.protocol import CompileFinding, JudgeIdentity, sandbox_of
 
 logger = logging.getLogger(__name__)
@@ -159,7 +159,7 @@ class HttpJudge:
         answer = self._connection.ask("POST", "/v2/problem", body=body, timeout_s=_held_s(request.timeout))
         if answer.status_code in (404, 405):
             return None
-        return ProblemReport.model_validate(self._connection.object_in(answer))
+        return read_answer(ProblemReport, self._connection.object_in(answer), self._connection.url)
 
     def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         """See :class:`Judge`."""
@@ -173,7 +173,7 @@ class HttpJudge:
                     self._takes_jobs = False
                     found = self._by_v1(request)
             except RequestTooLargeError as refused:
-                return Verdict(status=Status.LOAD, metadata={"feedback": _too_large(source, refused)})
+                return Verdict(status=Status.LOAD, metadata={"feedback": _too_large(task, source, refused)})
             if isinstance(found, Verdict):
                 return found
             if found.startswith(REFERENCE_FAILED):
@@ -188,7 +188,7 @@ class HttpJudge:
             try:
                 answer = run_job(self._connection, request) if self._takes_jobs else None
             except RequestTooLargeError as refused:
-                return CompileFinding(Status.LOAD, message=_too_large(source, refused))
+                return CompileFinding(Status.LOAD, message=_too_large(task, source, refused))
             if answer is None:
                 return CompileFinding(Status.NOT_CHECKED, message="this judge has no compile jobs")
             if isinstance(answer.report, CompileReport):
@@ -282,8 +282,10 @@ class HttpJudge:
             raise JudgeError(f"{url} answered something that is no verdict: {cause}") from cause
 
 
-def _too_large(source: str, error: RequestTooLargeError) -> str:
-    """Return the feedback on a candidate that is too large to be sent."""
+def _too_large(task: Task, source: str, error: RequestTooLargeError) -> str:
+    """Return the feedback on a candidate that is too large to be sent; raises where the problem is."""
+    if len(source) < len(task.reference):
+        raise error
     size = len(source.encode("utf-8", "replace"))
     return f"load: the candidate has {size} bytes; {error}\nNext: write a shorter program."
 

@@ -158,6 +158,12 @@ def test_another_service_at_the_address_is_named() -> None:
         judge(server.url).evaluate(TASK, "x")
 
 
+def test_an_answer_about_a_problem_that_is_none_is_one_error() -> None:
+    server = JudgeServer(sequence((200, PASSED, {})))
+    with server, pytest.raises(JudgeError, match="does not speak the judge's protocol"):
+        judge(server.url).check_problem(TASK)
+
+
 def test_stop_while_waiting_interrupts() -> None:
     with JudgeServer(sequence((503, "full", {}))) as server:
         stopped = HttpJudge(server.url, Evaluation(0.05, "off"), sleep=lambda _: True)
