@@ -104,7 +104,7 @@ def translate(source: str, choices: Choices) -> str:
 
 
 def renamed(source: str) -> str:
-    """The module itself, as PyTorch runs it, under the name ``ModelNew``.
+    """Return the module itself, as PyTorch runs it, under the name ``ModelNew``.
 
     Raises:
         SyntaxError: ``source`` is not Python.
@@ -242,7 +242,7 @@ class _Forward:
         return done + self._stretch(stretch, looping)
 
     def _hides(self, statement: ast.stmt) -> bool:
-        """Whether a comprehension or lambda in it gives a name of ``forward`` another meaning."""
+        """Return whether a comprehension or lambda in it gives a name of ``forward`` another meaning."""
         for node in ast.walk(statement):
             targets: list[ast.expr] = []
             if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):

@@ -73,7 +73,7 @@ _SCALAR_FUNCTIONS = frozenset({"int", "float", "len", "round", "bool"})
 
 
 def unrolls(node: ast.AST) -> bool:
-    """Whether ``node`` is a comprehension over a tuple or list that is written out."""
+    """Return whether ``node`` is a comprehension over a tuple or list that is written out."""
     match node:
         case (
             ast.GeneratorExp(
@@ -138,7 +138,7 @@ class Tracer:
         return self.verbatim(node)
 
     def _unrolled(self, node: ast.GeneratorExp | ast.ListComp) -> Items:
-        """The parts of a comprehension over a tuple or list that is written out."""
+        """Return the parts of a comprehension over a tuple or list that is written out."""
         loop, before = node.generators[0], dict(self.names)
         assert isinstance(loop.target, ast.Name)
         assert isinstance(loop.iter, ast.Tuple | ast.List)

@@ -147,7 +147,7 @@ class OfflineWriter:
 
 
 def _is_beyond(reading: Reading, reference: str, designs: Sequence[Choices]) -> bool:
-    """Whether no shown kernel passed, and two structures, or all, failed without a deliberate mistake."""
+    """Return whether none passed, and two structures, or all, failed without a deliberate mistake."""
     failed = set()
     for kernel in reading.kernels:
         choices = read_choices(kernel.source)
