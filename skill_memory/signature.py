@@ -129,6 +129,8 @@ def signature_of(verdict: Verdict, source: str = "", line: int | None = None) ->
     if _ENVIRONMENT.match(exception):
         return None
     construct = construct_of(source, text, line) if source else ""
+    if "lint" in verdict.metadata:  # its message holds names that the candidate chose
+        message = " ".join([f"lint {verdict.metadata['lint']}", *_triton_names(message.partition(";")[0])])
     return Signature(verdict.status.value, exception, normalise(message), construct)
 
 
@@ -174,8 +176,12 @@ def _cause(text: str) -> tuple[str, str]:
             message or "at 0:0"
         ):
             return name, message
-    used: list[str] = re.findall(r"\b(?:tl|triton|libdevice)\.[\w.]+", offending_line(text))
-    return "", " ".join(["in", *dict.fromkeys(used)]) if used else ""
+    used = _triton_names(offending_line(text))
+    return "", " ".join(["in", *used]) if used else ""
+
+
+def _triton_names(text: str) -> list[str]:
+    return list(dict.fromkeys(re.findall(r"\b(?:tl|triton|libdevice)\.[\w.]+", text)))
 
 
 def _split(line: str) -> tuple[str, str]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adaexplore.core.draft import DraftOutcome
+from adaexplore.core.draft import STOPPED, DraftOutcome
 from adaexplore.core.errors import RecordError
 from adaexplore.core.plan import StepKind
+from adaexplore.core.step import StepRecord
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.records import layout
 from adaexplore.records.run_records import RunRecords
@@ -22,6 +24,8 @@ log = logging.getLogger(__name__)
 _WRONG_VALUES = "incorrect output"
 _TIMEOUT = "Subprocess timeout"
 _COMPILERS = "triton.compiler.errors."
+_PLACE = re.compile(r"(?:in \w+, )?line (\d+)(?:, `(.*)`)?: ")
+"""How the feedback of a lint or of the compile gate begins (``agent/checks.py``)."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +82,28 @@ def from_task(run: RunRecords, key: str) -> Collected:
     judged: dict[str, list[Failure]] = {maker: [] for maker in makers.values()}
     for step in steps:
         number = step.node.plan.step
-        if step.verdict is not None and step.evaluated and step.draft.outcome is not DraftOutcome.SEED:
-            maker = makers.get(heads[number], makers[number])
-            judged[maker].append(
-                Failure(number, step.draft.source, step.verdict, lineage=heads[number], reference=reference)
-            )
+        failure = _failure(step, heads[number], reference)
+        if failure is not None:
+            judged[makers.get(heads[number], makers[number])].append(failure)
     return sum((_sorted_out(maker, failures) for maker, failures in judged.items()), Collected())
+
+
+def _failure(step: StepRecord, lineage: int, reference: str) -> Failure | None:
+    """Return the verdict of the judge, a lint or the gate as a failure; None where there is none."""
+    verdict, line = step.verdict, None
+    stopped = step.draft.outcome in STOPPED
+    if verdict is None or step.draft.outcome is DraftOutcome.SEED or not (step.evaluated or stopped):
+        return None
+    place = _PLACE.match(verdict.feedback) if stopped else None
+    if place is not None:
+        line, text = int(place[1]), verdict.feedback[place.end() :]
+        lints = verdict.metadata.get("lints")
+        text = text.partition("\n")[0] if lints else text  # one line a finding; the first one decides
+        metadata = {"runtime_error": f"{place[2] or ''}\n{text}"}
+        if lints:
+            metadata["lint"] = str(lints[0])
+        verdict = Verdict(status=verdict.status, metadata=metadata)
+    return Failure(step.node.plan.step, step.draft.source, verdict, lineage, line, reference)
 
 
 def from_trees(folder: Path) -> Collected:

@@ -127,11 +127,11 @@ def memory_for_run(path: Path | None, update: bool, bundled: Path) -> Memory:
     Args:
         path: the configured file; None is a run without memory.
         update: whether the run adds to the memory. A file that does not exist is then created.
-        bundled: this project's own memory, read (with a warning) where ``path`` does not exist
-            and ``update`` is off; an installation without the repository's files has none.
+        bundled: this project's own memory, the default; an installation without the repository's files
+            has none, and its prompts hold no rules.
 
     Raises:
-        ConfigError: ``update`` without a path, or a file that cannot be read.
+        ConfigError: ``update`` without a path, or a file that does not exist or cannot be read.
         StorageError: the new memory cannot be written.
     """
     if path is None:
@@ -141,9 +141,11 @@ def memory_for_run(path: Path | None, update: bool, bundled: Path) -> Memory:
     if not path.exists():
         if update:
             make_memory(path)
-        elif bundled.exists():
-            log.warning("general_memory_path %s does not exist; using the bundled memory %s", path, bundled)
-            path = bundled
+        elif path != bundled:
+            raise ConfigError(
+                f"general_memory_path: {path} does not exist; correct the path, write null for no rules, "
+                "or set memory_update: true to create it"
+            )
         else:
             log.warning("general_memory_path %s does not exist; prompts hold no rules", path)
             return Memory(None, ())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from adaexplore.agent.attempt import Attempt, best_attempt, read_edits, read_kernel
 from adaexplore.agent.checks import Check
 from adaexplore.agent.conversation import Conversation
-from adaexplore.core.draft import Draft, DraftOutcome, RepairReason
+from adaexplore.core.draft import MOST_SHOWN_CHARS, Draft, DraftOutcome, RepairReason
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
@@ -111,6 +111,8 @@ class Agent:
         while len(attempts) <= self.options.repair_attempts:
             last = attempts[-1]
             if last.reason is None or last.reason not in self.options.repaired:
+                break
+            if len(reply.text) > MOST_SHOWN_CHARS:
                 break
             written = "" if parent is not None else next((a.source for a in attempts[::-1] if a.source), "")
             repair = repair_kernel_prompt if parent is None else repair_edits_prompt

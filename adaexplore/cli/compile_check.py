@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="ask this running judge, which compiles for its own GPU (default: start one)",
     )
+    parser.add_argument("--timeout", metavar="S", help="seconds that the kernel may take (key timeout)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -36,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
     settings = ["preset=default", f"compile_target={args.target}", "judge_device=cpu", "num_processes=1"]
     if args.url is not None:
         settings += ["use_remote_eval=true", f"remote_eval_url={args.url}"]
+    if args.timeout is not None:
+        settings.append(f"timeout={args.timeout}")
     config = load_config(None, settings)
     task = task_from_file(args.task, config.dtype_str)
     source = input_text(args.kernel, "kernel file")

@@ -25,13 +25,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--task", type=Path, required=True, metavar="PROBLEM.py", help="the problem's file")
     parser.add_argument("--config", type=Path, default=None, help="YAML file with the judge's settings")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key")
+    parser.add_argument("--timeout", metavar="S", help="seconds that the kernel may take (key timeout)")
     parser.add_argument("--json", action="store_true", help="print the whole verdict as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the verdict; 0 when correct, 1 when not, 4 when the judge failed."""
     preset = [] if args.config is not None else ["preset=default"]
-    config = load_config(args.config, [*preset, *args.set])
+    timeout = [] if args.timeout is None else [f"timeout={args.timeout}"]
+    config = load_config(args.config, [*preset, *args.set, *timeout])
     task = task_from_file(args.task, config.dtype_str)
     source = input_text(args.kernel, "kernel file")
     with tempfile.TemporaryDirectory(prefix="adaexplore-eval-") as folder:

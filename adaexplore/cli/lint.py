@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from adaexplore.core.cpu_limit import CpuLimitReached, cpu_limit
 from adaexplore.core.errors import UsageError
 from adaexplore.core.inputs import input_bytes, input_text
 from adaexplore.preflight.findings import Finding, finding
@@ -24,6 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="VERSION",
         help="the judge's Triton, as its /health tells (default: the one installed, else the newest known)",
     )
+    parser.add_argument(
+        "--timeout", type=float, default=30.0, metavar="S", help="seconds of CPU time a file (default: 30)"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON array")
 
 
@@ -33,6 +37,8 @@ def run(args: argparse.Namespace) -> int:
     Raises:
         UsageError: some cannot be read.
     """
+    if not args.timeout > 0:
+        raise UsageError(f"--timeout must be above 0, not {args.timeout:g}")
     api = triton_api(args.triton)
     if api is None:
         raise UsageError(f"no table for Triton {args.triton}; leave --triton out, or give 3.6 or 3.7")
@@ -40,8 +46,9 @@ def run(args: argparse.Namespace) -> int:
     told, unread = [], []
     for file in args.files:
         try:
-            told.append((str(file), _findings(file, api, reference)))
-        except UsageError as error:
+            with cpu_limit(args.timeout, f"{file}: no findings within {args.timeout:g} s; raise --timeout"):
+                told.append((str(file), _findings(file, api, reference)))
+        except (UsageError, CpuLimitReached) as error:
             unread.append(str(error))
     _show(told, as_json=args.json)
     if unread:

@@ -12,6 +12,7 @@ from adaexplore.records.layout import CONFIG
 from adaexplore.records.run_records import RunRecords
 from adaexplore.run.replay import one_at_a_time, recorded_tasks
 from adaexplore.settings.load import load_config
+from adaexplore.settings.paths import locate
 
 _LIMITS = (
     "max_cost_usd",
@@ -46,6 +47,9 @@ def run(args: argparse.Namespace) -> int:
     config = load_config(
         args.run_dir / CONFIG, [f"{key}={json.dumps(value)}" for key, value in settings.items()]
     )
+    memory = config.general_memory_path
+    if memory is not None and not locate(memory).exists():  # the recorded tasks hold their rules
+        config = config.model_copy(update={"general_memory_path": None})
     if config.parallel_steps > 1 or not one_at_a_time(recorded):
         raise UsageError(
             f"{args.run_dir} had several steps of a task in flight (parallel_steps), which end in an order "

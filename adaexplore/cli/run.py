@@ -96,14 +96,14 @@ def carry_out(
 ) -> int:
     """Do a run to its end, show how it goes, and print the closing report; returns the exit code."""
     folder = run_directory(config, datetime.now())
-    failed, spent = 0, None
+    code, spent = 0, None
     try:
         with (
             stop_on_signals("finished steps") as stop,
             open_session(config, tasks, folder, stop, fork=fork, replayed=replayed) as session,
         ):
             logger.info("run directory: %s", folder)
-            failed = _follow(session)
+            code = _follow(session)
     except BudgetReached as reached:
         spent = BudgetReached(f"{reached}; with a higher limit and save_path={folder} it goes on from here")
     except Interrupted as stopped:
@@ -113,7 +113,7 @@ def carry_out(
     print(closing_report(folder, config.total_steps, [task.key for task in tasks]))  # noqa: T201
     if spent is not None:
         raise spent
-    return ProblemError.exit_code if failed else 0
+    return code
 
 
 def _forked(fork: Fork, path: Path | None, overrides: Sequence[str]) -> RunConfig:
@@ -129,17 +129,19 @@ def _forked(fork: Fork, path: Path | None, overrides: Sequence[str]) -> RunConfi
 
 
 def _follow(session: Session) -> int:
-    """Show progress until the run is over; returns the number of tasks that could not be run."""
-    failed = 0
+    """Show progress until the run is over; returns the exit code: 1 where no task has a correct kernel."""
+    failed = False
     total = len(session.tasks) * session.config.total_steps
     best: dict[str, float] = {}
     with logging_redirect_tqdm(), tqdm(total=total, unit="step", dynamic_ncols=True) as bar:
         for news in session.progress():
             if news.problem is not None:
-                failed += 1
+                failed = True
                 logger.error("task %s: %s", news.task.key, news.problem)
             _show(bar, session, news, best)
-    return failed
+    if failed:
+        return ProblemError.exit_code
+    return 0 if best else 1
 
 
 def _show(bar: tqdm[NoReturn], session: Session, news: Progress, best: dict[str, float]) -> None:

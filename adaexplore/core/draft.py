@@ -40,6 +40,10 @@ class RepairReason(StrEnum):
     GATE = "gate"  # the source does not compile
 
 
+MOST_SHOWN_CHARS = 2**18
+"""A longer reply, or failing source, is not put into a prompt again: no model could read it."""
+
+
 @dataclass(frozen=True)
 class Exchange:
     """One prompt and the reply to it.

@@ -11,6 +11,7 @@
     |-- JudgeError                 4   the judge, not the candidate, failed
     |   |-- JudgeUnavailableError  4   no judge answers, or it is overloaded for too long
     |   |-- JudgeRequestError      4   the judge refused the request as malformed
+    |   |   `-- RequestTooLargeError 4   the request is larger than the judge accepts
     |   `-- ProblemError           4   the reference module of the problem itself fails
     |-- StorageError               5   a file could not be written (disk full, no permission)
     |-- BudgetReached              6   the run may spend no more; what was finished is on disk
@@ -70,6 +71,10 @@ class JudgeUnavailableError(JudgeError):
 
 class JudgeRequestError(JudgeError):
     """The judge refused the request as malformed."""
+
+
+class RequestTooLargeError(JudgeRequestError):
+    """The request is larger than the judge accepts; caught where the candidate made it so."""
 
 
 class ProblemError(JudgeError):

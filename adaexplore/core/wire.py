@@ -22,7 +22,7 @@ from pydantic_core import PydanticCustomError
 from adaexplore.core.profile import Profile
 
 Backend = Literal["cuda", "triton"]
-DtypeName = Literal["fp32", "fp16", "bf16"]
+DtypeName = Literal["fp32", "fp16", "bf16", "native"]
 Tf32Policy = Literal["paper", "off", "on"]
 Tier = Literal["strict", "tf32", "half", "legacy"]
 """Precision of an output, best first; ``legacy`` is the elementwise tolerance alone."""

@@ -12,7 +12,13 @@ from typing import Any
 
 import httpx
 
-from adaexplore.core.errors import Interrupted, JudgeError, JudgeRequestError, JudgeUnavailableError
+from adaexplore.core.errors import (
+    Interrupted,
+    JudgeError,
+    JudgeRequestError,
+    JudgeUnavailableError,
+    RequestTooLargeError,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -168,7 +174,8 @@ def _trouble(answer: httpx.Response) -> str | None:
     """
     _raise_for_token(answer)
     if answer.status_code in (400, 409, 413, 422):
-        raise JudgeRequestError(f"the judge refused the request ({answer.status_code}): {answer.text[:500]}")
+        refused = RequestTooLargeError if answer.status_code == 413 else JudgeRequestError
+        raise refused(f"the judge refused the request ({answer.status_code}): {answer.text[:500]}")
     if answer.status_code in (408, 429) or answer.status_code >= 500:
         if answer.status_code == 501:
             raise JudgeRequestError(f"the judge cannot do this: {answer.text[:500]}")

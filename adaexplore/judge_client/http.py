@@ -11,7 +11,13 @@ from typing import Any
 
 import httpx
 
-from adaexplore.core.errors import JudgeError, JudgeRequestError, JudgeUnavailableError, ProblemError
+from adaexplore.core.errors import (
+    JudgeError,
+    JudgeRequestError,
+    JudgeUnavailableError,
+    ProblemError,
+    RequestTooLargeError,
+)
 from adaexplore.core.profile import Profile
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
@@ -28,7 +34,7 @@ from adaexplore.core.wire import (
     Tier,
 )
 from adaexplore.judge_client.connection import Connection
-from adaexplore.judge_client.jobs import run_job
+from adaexplore.judge_client.jobs import read_answer, run_job
 from adaexplore.judge_client.protocol import CompileFinding, JudgeIdentity, sandbox_of
 
 logger = logging.getLogger(__name__)
@@ -37,6 +43,7 @@ REFERENCE_FAILED = "Reference failed"
 """How an answer's ``error`` begins when the problem, not the candidate, is at fault."""
 RUNTIME_LIMIT = "Kernel execution timeout"
 """How it begins when a candidate ran too long, on a judge that answers so without a status."""
+_AS_CANDIDATE = "\n\nModelNew = Model\n"
 _FAILED_EVALUATIONS = 3
 """Times the judge may fail at one candidate before the run stops."""
 
@@ -57,6 +64,7 @@ class Evaluation:
         baseline: what the reference runs as when it is timed.
         force: measure anew where the judge knows a verdict already.
         tune_s: seconds that the judge may spend on a sweep of a candidate's tunables; 0 leaves them.
+        try_reference: judge the reference as its own candidate when a problem is checked.
     """
 
     tolerance: float
@@ -70,6 +78,7 @@ class Evaluation:
     baseline: BaselineKind = "eager"
     force: bool = False
     tune_s: float = 0.0
+    try_reference: bool = False
 
 
 class HttpJudge:
@@ -129,6 +138,11 @@ class HttpJudge:
         report = self._ask_about(ProblemRequest(original_model_src=task.reference, dtype_str=task.dtype))
         if report is not None and not report.ok:
             raise ProblemError(f"{task.path}: {report.reason}")
+        if self._evaluation.try_reference:
+            verdict = self.evaluate(task, task.reference + _AS_CANDIDATE)
+            if not verdict.correct:
+                why = " ".join(verdict.feedback.split()) or verdict.status.value
+                raise ProblemError(f"{task.path}: the reference fails as its own candidate: {why}")
 
     def examine_problem(self, source: str, dtype: DtypeName) -> ProblemReport:
         """See :class:`Judge`."""
@@ -145,7 +159,7 @@ class HttpJudge:
         answer = self._connection.ask("POST", "/v2/problem", body=body, timeout_s=_held_s(request.timeout))
         if answer.status_code in (404, 405):
             return None
-        return ProblemReport.model_validate(self._connection.object_in(answer))
+        return read_answer(ProblemReport, self._connection.object_in(answer), self._connection.url)
 
     def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         """See :class:`Judge`."""
@@ -153,10 +167,13 @@ class HttpJudge:
         tune_s = 0.0 if wanted.force else wanted.tune_s  # what is measured again stays as it is
         request = self._request(task, source, tune_s, best_so_far)
         for _ in range(_FAILED_EVALUATIONS):
-            found = self._by_job(request) if self._takes_jobs else self._by_v1(request)
-            if found is None:
-                self._takes_jobs = False
-                found = self._by_v1(request)
+            try:
+                found = self._by_job(request) if self._takes_jobs else self._by_v1(request)
+                if found is None:
+                    self._takes_jobs = False
+                    found = self._by_v1(request)
+            except RequestTooLargeError as refused:
+                return Verdict(status=Status.LOAD, metadata={"feedback": _too_large(task, source, refused)})
             if isinstance(found, Verdict):
                 return found
             if found.startswith(REFERENCE_FAILED):
@@ -168,7 +185,10 @@ class HttpJudge:
         """See :class:`Judge`; a judge without such jobs (the release's) checks nothing."""
         for _ in range(_FAILED_EVALUATIONS):
             request = JobRequest(kind="compile", request=self._request(task, source))
-            answer = run_job(self._connection, request) if self._takes_jobs else None
+            try:
+                answer = run_job(self._connection, request) if self._takes_jobs else None
+            except RequestTooLargeError as refused:
+                return CompileFinding(Status.LOAD, message=_too_large(task, source, refused))
             if answer is None:
                 return CompileFinding(Status.NOT_CHECKED, message="this judge has no compile jobs")
             if isinstance(answer.report, CompileReport):
@@ -260,6 +280,14 @@ class HttpJudge:
         except (KeyError, TypeError, ValueError) as cause:
             url = self._connection.url
             raise JudgeError(f"{url} answered something that is no verdict: {cause}") from cause
+
+
+def _too_large(task: Task, source: str, error: RequestTooLargeError) -> str:
+    """Return the feedback on a candidate that is too large to be sent; raises where the problem is."""
+    if len(source) < len(task.reference):
+        raise error
+    size = len(source.encode("utf-8", "replace"))
+    return f"load: the candidate has {size} bytes; {error}\nNext: write a shorter program."
 
 
 def _held_s(timeout_s: float) -> float:

@@ -43,7 +43,7 @@ def run_job(connection: Connection, request: JobRequest) -> JobAnswer | None:
         answer = connection.ask("POST", "/v2/jobs", timeout_s=_ANSWER_S, body=body, headers=headers)
         if answer.status_code in (404, 405):
             return None
-        ticket = _read(JobTicket, connection.object_in(answer), connection.url)
+        ticket = read_answer(JobTicket, connection.object_in(answer), connection.url)
         ended = _follow(connection, f"/v2/jobs/{ticket.id}")
         if ended is not None:
             return ended
@@ -64,7 +64,7 @@ def _follow(connection: Connection, path: str) -> JobAnswer | None:
             if answer.status_code == 404:
                 over = True
                 return None
-            job = _read(JobAnswer, connection.object_in(answer), connection.url)
+            job = read_answer(JobAnswer, connection.object_in(answer), connection.url)
             if job.state not in ("queued", "running"):
                 over = True
                 return job
@@ -75,7 +75,12 @@ def _follow(connection: Connection, path: str) -> JobAnswer | None:
             connection.delete(path)
 
 
-def _read(model: type[Model], data: dict[str, Any], url: str) -> Model:
+def read_answer(model: type[Model], data: dict[str, Any], url: str) -> Model:
+    """Read what the judge at ``url`` answered.
+
+    Raises:
+        JudgeError: it is something else.
+    """
     try:
         return model.model_validate(data)
     except ValidationError as error:

@@ -15,7 +15,16 @@ from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from adaexplore.llm.rejection import public_url, read_rejection, status_inside
 from adaexplore.llm.retry import Retry, ServiceTrouble
 from adaexplore.llm.sampling import SamplingParameters
-from adaexplore.llm.service import PLACEHOLDER_KEY, Answer, ServiceClient, Tokens, count, open_sdk, read_key
+from adaexplore.llm.service import (
+    PLACEHOLDER_KEY,
+    Answer,
+    ServiceClient,
+    Tokens,
+    count,
+    open_sdk,
+    read_key,
+    refuse_page,
+)
 
 if TYPE_CHECKING:
     import anthropic
@@ -75,6 +84,7 @@ class AnthropicService:
                 extra_body=body,
             )
             with stream:
+                refuse_page(stream.response.headers, stream.response.status_code)
                 return self._read(_events(stream.response, self._within(deadline)))
         except anthropic.APITimeoutError:
             raise self._late() from None

@@ -14,7 +14,16 @@ from adaexplore.llm.protocol import Finish, ModelRequest
 from adaexplore.llm.rejection import public_url, read_rejection, status_inside
 from adaexplore.llm.retry import Retry, ServiceTrouble
 from adaexplore.llm.sampling import SamplingParameters
-from adaexplore.llm.service import PLACEHOLDER_KEY, Answer, ServiceClient, Tokens, count, open_sdk, read_key
+from adaexplore.llm.service import (
+    PLACEHOLDER_KEY,
+    Answer,
+    ServiceClient,
+    Tokens,
+    count,
+    open_sdk,
+    read_key,
+    refuse_page,
+)
 
 if TYPE_CHECKING:
     import openai
@@ -59,6 +68,7 @@ class OpenAIService:
             raise read_rejection(
                 error.status_code, error.body, headers=error.response.headers, secret=self._sdk.api_key
             ) from None
+        refuse_page(response.headers, response.status_code)
         return self._read(response.text)
 
     def _read(self, body: str) -> Answer:

@@ -157,6 +157,16 @@ def read_key(environment: Mapping[str, str], variable: str) -> str | None:
     return key or None
 
 
+def refuse_page(headers: Mapping[str, str], status: int) -> None:
+    """Raise if a successful answer is a web page: no model service is at that address.
+
+    Raises:
+        Rejection: it is one.
+    """
+    if headers.get("content-type", "").startswith("text/html"):
+        raise Rejection(status, "an HTML page")
+
+
 def open_sdk(
     sdk: ModuleType, kind: str, *, address: str | None, timeout_s: float, **arguments: str | None
 ) -> Any:

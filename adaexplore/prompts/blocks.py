@@ -28,6 +28,8 @@ _ACCURACY: dict[Tier, str] = {
     "legacy": "",
 }
 """What a tier asks beyond the tolerance."""
+_NATIVE = "as the module makes them, float32 where it says nothing else"
+_NATIVE_ACCURACY = "; outputs in half precision: as accurate as that arithmetic accumulating in float32"
 _EXPLANATIONS = ("feedback", "compilation_error", "runtime_error", "correctness_issue", "error")
 
 
@@ -95,7 +97,7 @@ def hardware_block(facts: JudgeFacts) -> str:
         "hardware",
         gpu_name=facts.gpu_name,
         gpu_architecture=facts.gpu_architecture,
-        dtype=facts.dtype,
+        dtype=_NATIVE if facts.dtype == "native" else facts.dtype,
         tf32=_TF32[facts.tf32],
     )
 
@@ -109,7 +111,10 @@ def rules_block(rules: Sequence[str]) -> str:
 
 def accuracy_sentence(facts: JudgeFacts) -> str:
     """What outputs must hold besides the tolerance, as a sentence with a space before it, or nothing."""
-    wanted = _ACCURACY[facts.tier].format(dtype=facts.dtype)
+    native = facts.dtype == "native"
+    wanted = _ACCURACY[facts.tier].format(dtype="half-precision" if native else facts.dtype)
+    if native and facts.tier in ("strict", "tf32"):
+        wanted += _NATIVE_ACCURACY
     return f" Results must also be {wanted}." if wanted else ""
 
 

@@ -100,9 +100,11 @@ class TaskRecords:
     def write_best(self, total_steps: int, source: str, verdict: Verdict | None) -> None:
         """Keep the best candidate of ``total_steps`` steps; this marks the task as finished.
 
-        Without a verdict the best is the dummy root: no step brought a candidate to judge.
+        Only a correct candidate gets a kernel file. Without a verdict the best is the dummy root: no step
+        brought a candidate to judge.
         """
-        content.write(self.best_kernel_path(total_steps), source)
+        if verdict is not None and verdict.correct:
+            content.write(self.best_kernel_path(total_steps), source)
         content.write_json(
             self._best_metrics_path(total_steps), metrics.to_metrics(verdict, StepKind.DUMMY_ROOT)
         )
@@ -134,8 +136,16 @@ class TaskRecords:
         return layout.step_files(self.folder, self.agent_type, step).code
 
     def finished(self, total_steps: int) -> bool:
-        """Whether the best kernel of ``total_steps`` steps and its metrics are both on disk."""
-        return self.best_kernel_path(total_steps).is_file() and self._best_metrics_path(total_steps).is_file()
+        """Whether the metrics of the best of ``total_steps`` steps, and its kernel if correct, are on disk.
+
+        Raises:
+            RecordError: the metrics are damaged.
+        """
+        path = self._best_metrics_path(total_steps)
+        if not path.is_file():
+            return False
+        best = metrics.read_verdict(path)
+        return best is None or not best.correct or self.best_kernel_path(total_steps).is_file()
 
     def best(self, total_steps: int | None = None) -> BestKernel | None:
         """The recorded best of ``total_steps`` steps (by default of the most), None without such a record.
@@ -147,8 +157,9 @@ class TaskRecords:
         steps = recorded[-1] if total_steps is None and recorded else total_steps
         if steps is None or steps not in recorded:
             return None
-        source = content.read(self.best_kernel_path(steps))
-        return BestKernel(steps, source, metrics.read_verdict(self._best_metrics_path(steps)))
+        verdict = metrics.read_verdict(self._best_metrics_path(steps))
+        correct = verdict is not None and verdict.correct
+        return BestKernel(steps, content.read(self.best_kernel_path(steps)) if correct else "", verdict)
 
     def best_verdicts(self) -> dict[int, Verdict | None]:
         """The recorded best verdicts by step total, ascending.

@@ -14,6 +14,8 @@ from adaexplore.core.task import Task
 
 DROP_AFTER_S = 10.0
 """Seconds a step in flight may still take after a stop was asked for."""
+GRACE_S = 60.0
+"""Seconds after ``max_wall_s`` at which steps in flight are stopped."""
 
 
 @dataclass(frozen=True)
@@ -30,17 +32,19 @@ def run_batch(
     work: Callable[[Task, int], Iterator[StepRecord]],
     workers: int,
     stop: threading.Event,
+    wall_s: float | None = None,
 ) -> Iterator[Progress]:
     """Run ``work(task, worker index)`` over all tasks and yield what happens as it happens.
 
     A task whose problem cannot be judged ends alone, and where the budget is reached every task ends its
     steps in flight and begins no more; any other error stops the whole batch. After
     ``stop`` the steps in flight get ``DROP_AFTER_S`` seconds to end, then they are dropped; what is
-    on disk is whole at any time.
+    on disk is whole at any time. Steps that are still in flight ``GRACE_S`` after ``wall_s`` seconds are
+    stopped in the same way.
 
     Raises:
         Interrupted: ``stop`` was set from outside.
-        BudgetReached: at least one task could not go on.
+        BudgetReached: at least one task could not go on, or steps were stopped after ``wall_s``.
         Exception: the first error of a worker.
     """
     waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
@@ -75,7 +79,14 @@ def run_batch(
     first_error: Exception | None = None
     spent: BudgetReached | None = None
     deadline: float | None = None
+    last = None if wall_s is None else time.monotonic() + wall_s + GRACE_S
+    too_late: BudgetReached | None = None
     while count:
+        if last is not None and time.monotonic() > last and not stop.is_set():
+            too_late = BudgetReached(
+                f"max_wall_s: {wall_s:g} s have passed, and steps in flight were stopped {GRACE_S:g} s later"
+            )
+            stop.set()
         if stop.is_set() and deadline is None:
             deadline = time.monotonic() + DROP_AFTER_S
         if deadline is not None and time.monotonic() > deadline:
@@ -95,6 +106,8 @@ def run_batch(
             stop.set()
     if first_error is not None:
         raise first_error
+    if too_late is not None:
+        raise too_late
     if stop.is_set():
         raise Interrupted("stopped; the same command goes on from here")
     if spent is not None:

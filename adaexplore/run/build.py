@@ -106,6 +106,8 @@ def open_judge(
             tf32=config.tf32,
             tier=config.tier,
             baseline=config.baseline,
+            timeout_s=config.timeout,
+            try_reference=config.preset != "paper",
             force=force,
             tune_s=config.tune_s,
             gpu_name=_recorded_gpu(config),

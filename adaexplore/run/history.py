@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import count, islice
 
+from adaexplore.core.draft import MOST_SHOWN_CHARS
 from adaexplore.core.step import StepRecord
 from adaexplore.prompts.blocks import ShownKernel
 from adaexplore.run.attempt import score_of
@@ -35,7 +36,10 @@ class History:
     def add(self, record: StepRecord) -> None:
         """Take in a finished step."""
         repeated = record.verdict is not None and not record.evaluated and record.draft.verdict is None
-        kernel = ShownKernel(record.draft.source, record.verdict, repeated)
+        source, failed = record.draft.source, not score_of(record.verdict).correct
+        kernel = ShownKernel(
+            "" if failed and len(source) > MOST_SHOWN_CHARS else source, record.verdict, repeated
+        )
         self._shown[record.node.plan.step] = kernel
         self.best = self._shown[record.node.global_best_node_id]
         clean = record.verdict is not None and record.verdict.correct and not record.verdict.suspect_flags

@@ -75,7 +75,8 @@ class Session:
         Raises:
             AdaExploreError: what stops the whole run; everything finished is on disk.
         """
-        return run_batch(self.tasks, self._work, self.config.num_processes, self.stop)
+        config = self.config
+        return run_batch(self.tasks, self._work, config.num_processes, self.stop, config.max_wall_s)
 
     def _work(self, task: Task, worker: int) -> Iterator[StepRecord]:
         try:

@@ -23,6 +23,7 @@ SUPPORTED_SOURCES: tuple[TestSource, ...] = ("KB", "SYN")
 BUNDLED_MEMORY = "results/memory/general_memory_v1_200.txt"
 
 DEFAULT_PRESET: Mapping[str, Any] = {
+    "dtype_str": "native",
     "total_steps": 50,
     "exploration_weight": 0.3,
     "reward_alpha": 0.0,
@@ -52,8 +53,11 @@ GpuIds = Annotated[
 
 
 def required_tier(dtype: DtypeName, tf32: Tf32Policy) -> Tier:
-    """What ``tier: auto`` stands for: the precision that the run's own arithmetic can hold."""
-    if dtype != "fp32":
+    """Return what ``tier: auto`` stands for: the precision that the run's own arithmetic can hold.
+
+    With ``native`` the judge lowers it to ``half`` for a problem with an output in half precision.
+    """
+    if dtype in ("fp16", "bf16"):
         return "half"
     return "strict" if tf32 == "off" else "tf32"
 
@@ -89,7 +93,10 @@ class RunConfig(BaseModel):
     problem_id: CountOrZero | Text = Field(
         default=1, description="problem of the task where there is no list"
     )
-    dtype_str: DtypeName = Field(default="fp32", description="precision of weights and floating inputs")
+    dtype_str: DtypeName = Field(
+        default="fp32",
+        description="precision of weights and floating inputs; `native`: as the problem makes them",
+    )
 
     gpu_name: Text = Field(
         default="auto",
@@ -129,7 +136,13 @@ class RunConfig(BaseModel):
         default="legacy",
         description="precision that outputs must reach besides `tolerance`, by the reference's own error: "
         "`strict`, `tf32`, `half`, or `legacy` (nothing more); `auto` takes `half` for fp16 and bf16, "
-        "else `strict` with `tf32: off` and `tf32` otherwise",
+        "else `strict` with `tf32: off` and `tf32` otherwise; with `dtype_str: native` an output in half "
+        "precision makes it `half`",
+    )
+    timeout: Annotated[int, Field(ge=1, le=3600)] = Field(
+        default=1800,
+        description="seconds that the judge may work on one candidate; its own `RUNTIME_TIMEOUT` (600) "
+        "is the most",
     )
     baseline: BaselineKind = Field(
         default="eager",
@@ -190,7 +203,9 @@ class RunConfig(BaseModel):
     )
     max_total_tokens: Count | None = Field(default=None, description="the same in tokens read and written")
     max_wall_s: Annotated[float, Field(gt=0)] | None = Field(
-        default=None, description="seconds of one session after which no step begins"
+        default=None,
+        description="seconds of one session after which no step begins; steps in flight are "
+        "stopped 60 s later",
     )
 
     total_steps: Count = Field(default=25, description="steps per task")
@@ -311,6 +326,8 @@ def _contradictions(config: RunConfig) -> list[str]:
             for key in ("max_cost_usd", "max_total_tokens")
             if getattr(config, key) is not None
         ]
+    if config.command is not None and "server_type" not in config.model_fields_set:
+        problems.append("command: is not used without server_type: command, add it")
     if config.server_type == "replay" and config.replay_path is None:
         problems.append("replay_path: missing, server_type 'replay' needs the recorded replies")
     if config.server_type == "replay" and config.memory_update:

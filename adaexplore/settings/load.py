@@ -87,6 +87,8 @@ def _parse_override(text: str) -> tuple[str, Any]:
     key, separator, value = text.partition("=")
     if not separator or not key.strip():
         raise YamlProblem("expected key=value, such as --set total_steps=10", None)
+    if not value.strip():
+        raise YamlProblem("expected a value after =, or null for none", None)
     return key.strip(), parse_value(value)
 
 

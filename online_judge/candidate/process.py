@@ -102,7 +102,7 @@ class CandidateProcess:
             compile(order.source, self._file, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             return classification.syntax_failure(error, order.source.decode("utf-8", "replace"))
-        module = modules.load_file(self._file, MODULE)
+        module = modules.load_candidate(self._file, MODULE)
         self._class = getattr(module, "ModelNew", None)
         if self._class is None:
             is_empty = not order.source.strip()
@@ -131,7 +131,10 @@ class CandidateProcess:
             self._known = set(window.tree())
             if isinstance(model, torch.nn.Module):
                 changed = order.load and _load_weights(model, window.tree())
-                if order.dtype != "fp32":  # a candidate may hold half-precision weights on purpose
+                if order.dtype not in (
+                    "fp32",
+                    "native",
+                ):  # a candidate may hold half-precision weights on purpose
                     model = model.to(modules.DTYPES[order.dtype])
                 model = model.cuda() if self._cuda else model
         self._model = model
@@ -214,6 +217,7 @@ class CandidateProcess:
         self._background.settle()
         for leaf, value in zip(given, kept, strict=True):
             leaf.copy_(value)
+        modules.restore_buffers(self._model, self._buffers)
         second = self._call(seed, arguments)
         apart = [leaf for leaf in outputs if not share_memory([leaf], given)]
         seen["reused"] = share_memory(apart, trees.take_apart(second).leaves)

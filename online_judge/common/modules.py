@@ -15,10 +15,17 @@ from typing import Any
 import numpy
 import torch
 
+from adaexplore.core.cpu_limit import cpu_limit
 from adaexplore.core.wire import DtypeName, Tf32Policy
 
 REFERENCE_MODULE = "reference"
-DTYPES: dict[DtypeName, torch.dtype] = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
+_IMPORT_CPU_S = 10.0
+DTYPES: dict[DtypeName, torch.dtype | None] = {
+    "fp32": torch.float32,
+    "fp16": torch.float16,
+    "bf16": torch.bfloat16,
+    "native": None,  # as the problem makes them
+}
 
 
 def seed_everything(seed: int) -> None:
@@ -52,6 +59,13 @@ def load_file(file: str | Path, name: str) -> types.ModuleType:
     return module
 
 
+def load_candidate(file: str | Path, name: str) -> types.ModuleType:
+    """Import a candidate's file as :func:`load_file`, with a limit on the CPU time of that."""
+    why = f"importing the module took {_IMPORT_CPU_S:g} s of CPU time; is there an endless loop in it?"
+    with cpu_limit(_IMPORT_CPU_S, why):
+        return load_file(file, name)
+
+
 def load_source(source: str, name: str) -> types.ModuleType:
     """Run ``source`` as a module whose lines tracebacks can show; raises whatever it raises."""
     module = types.ModuleType(name)
@@ -63,9 +77,14 @@ def load_source(source: str, name: str) -> types.ModuleType:
     return module
 
 
-def cast_floating(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """``tensor`` in ``dtype`` if it is floating; integers, booleans and complex numbers stay."""
-    return tensor.to(dtype) if tensor.is_floating_point() else tensor
+def cast_floating(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
+    """``tensor`` in ``dtype`` if it is floating; others stay, and all do where ``dtype`` is None."""
+    return tensor if dtype is None or not tensor.is_floating_point() else tensor.to(dtype)
+
+
+def is_half(dtype: torch.dtype) -> bool:
+    """Return True for floating numbers of 16 bits or fewer."""
+    return dtype.is_floating_point and int(dtype.itemsize) <= 2
 
 
 def buffers_of(model: Any) -> dict[str, torch.Tensor]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
 import torch
 
 from adaexplore.core.wire import Tier
+from online_judge.common.modules import is_half
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.correctness import comparison, oracles, repetition, variants
 from online_judge.evaluator.correctness.draws import Draws
@@ -83,7 +85,7 @@ class Evaluation(CandidateJob):
         changed = self._load()
         with self._holding(exclusive=False):
             last = self._check(changed)
-        self._require_tier()
+        self._require_tier(last.expected.leaves)
         expected, strides = without_data(last.expected.leaves), last.strides
         del last  # its memory is needed for the timing
         timing = self._measure(expected, strides) if timed else None
@@ -192,16 +194,19 @@ class Evaluation(CandidateJob):
         )
         return noted.InputsChanged(result_changes=not same)
 
-    def _require_tier(self) -> None:
+    def _require_tier(self, outputs: Sequence[torch.Tensor]) -> None:
+        needed = self._request.tier
+        if self._request.dtype_str == "native" and any(is_half(leaf.dtype) for leaf in outputs):
+            needed = precision.worst([needed, "half"])
         reached = precision.worst(grade.tier for grade in self._grades)
         expected: Tier = "strict"
-        if self._request.dtype_str == "fp32" and self._request.tf32 != "off":
+        if self._reference.arithmetic == "fp32" and self._request.tf32 != "off":
             expected = "tf32"
         if not precision.meets(reached, expected):
             self._observations.append(noted.LowerPrecision(reached=reached, expected=expected))
-        if not precision.meets(reached, self._request.tier):
+        if not precision.meets(reached, needed):
             grade = precision.least_precise(self._grades)
-            raise CandidateFailed(BelowTier(grade=grade, needed=self._request.tier, tf32=self._request.tf32))
+            raise CandidateFailed(BelowTier(grade=grade, needed=needed, tf32=self._request.tf32))
 
     def _measure(self, expected: list[torch.Tensor], strides: Strides) -> Timing:
         """Time it interleaved with the reference, with the device held alone.

@@ -54,6 +54,7 @@ class Profiling(CandidateJob):
             with self._holding(exclusive=False):
                 self._dialogue.clock("reference", Stage.TIMING.value)
                 cost = self._problem.cost
+                request = self._request.model_copy(update={"dtype_str": self._reference.arithmetic})
                 shared, parcel = pack(self._reference.inputs(_TRIAL), cuda=True)
                 self._kept.callback(shared.free)
                 order = Inspect(parcel, self._reference.call_seed(_TRIAL))
@@ -62,7 +63,7 @@ class Profiling(CandidateJob):
                 claim = self._dialogue.ask(Stage.TIMING, order, [shared])
         self._dialogue.clock("reference", Stage.TIMING.value)
         device = torch.cuda.get_device_properties(torch.cuda.current_device())
-        return profile_of(claim, cost, self._terms.hardware, device, self._request)
+        return profile_of(claim, cost, self._terms.hardware, device, request)
 
 
 def profile_of(

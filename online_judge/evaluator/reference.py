@@ -91,7 +91,8 @@ class Reference:
             if not isinstance(model, torch.nn.Module):
                 raise ReferenceFailed("Model is no torch.nn.Module")
             self.weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
-            model = model.to(modules.DTYPES[dtype])
+            model = model.to(modules.DTYPES[dtype])  # None changes nothing
+            self._dtypes = {value.dtype for value in model.state_dict().values()}
             with guard() if cuda else contextlib.nullcontext():
                 self._model = model.cuda() if cuda else model
                 self._buffers = modules.buffers_of(self._model)
@@ -113,6 +114,7 @@ class Reference:
 
             def place(tensor: torch.Tensor) -> torch.Tensor:
                 tensor = modules.cast_floating(tensor.detach(), dtype)
+                self._dtypes.add(tensor.dtype)
                 return tensor.cuda() if self.cuda else tensor
 
             return [trees.map_leaves(value, place) for value in made]
@@ -134,6 +136,7 @@ class Reference:
             if sums is not None:
                 self.writes_inputs |= sums != [costs.checksum(leaf) for leaf in given]
                 self._watched = True
+            self._dtypes.update(leaf.dtype for leaf in tree.leaves)
             held = {costs.storage_of(leaf) for leaf in given if leaf.numel()}
             self.aliases |= any(costs.storage_of(leaf) in held for leaf in tree.leaves)
             return tree
@@ -156,6 +159,14 @@ class Reference:
                 self.oracle_kind = kind
                 return tree
         return None
+
+    @property
+    def arithmetic(self) -> DtypeName:
+        """``dtype``; for ``native`` that of the narrowest weights, inputs and outputs, at most fp32."""
+        if self.dtype != "native":
+            return self.dtype
+        halves = [dtype for dtype in self._dtypes if modules.is_half(dtype)]
+        return "fp32" if not halves else "fp16" if torch.float16 in halves else "bf16"
 
     @cached_property
     def stochastic(self) -> bool:

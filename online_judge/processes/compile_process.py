@@ -95,7 +95,7 @@ class CompileProcess:
             compile(raw, self._file, "exec", dont_inherit=True)
         except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
             return classification.syntax_failure(error, raw.decode("utf-8", "replace"))
-        module = modules.load_file(self._file, _MODULE)
+        module = modules.load_candidate(self._file, _MODULE)
         if not hasattr(module, "ModelNew"):
             raise AttributeError(
                 "the source defines no class ModelNew" if raw.strip() else "the source is empty"
@@ -103,7 +103,7 @@ class CompileProcess:
         self._enter(Stage.CONSTRUCT)
         modules.seed_everything(reference.construct_seed)
         model = module.ModelNew(*reference.init_inputs)
-        if isinstance(model, torch.nn.Module) and dtype != "fp32":
+        if isinstance(model, torch.nn.Module) and dtype not in ("fp32", "native"):
             model = model.to(modules.DTYPES[dtype])
         self._enter(Stage.FORWARD)
         modules.seed_everything(reference.call_seed("compile"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from adaexplore.core.wire import DtypeName
 from online_judge.common.gpu_peaks import Peak
 from online_judge.protocol.findings import Fact
 from online_judge.protocol.observations import Observation
@@ -99,4 +100,5 @@ class Timing(Fact):
     output_bytes: int  # bytes that every call must write
     read_bytes: int  # bytes of inputs and weights
     flops: float  # operations of the reference
+    dtype: DtypeName = "fp32"  # of its arithmetic
     observations: tuple[Observation, ...] = ()  # what is odd about times and timed outputs, as discovered

@@ -62,7 +62,7 @@ def flags_of(timing: Timing, request: EvaluationRequest, folder: str) -> list[Fl
             output_bytes=timing.output_bytes,
             read_bytes=timing.read_bytes,
             flops=timing.flops,
-            dtype=request.dtype_str,
+            dtype=timing.dtype,
             tier=request.tier,
         )
     return found + observations.of_gpu_states(timing.before, timing.after)

@@ -72,3 +72,22 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert len(printed.err.splitlines()) == 1
+
+
+def test_the_time_limit_goes_to_the_judge(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def jobs(method: str, _path: str, body: dict[str, Any], _key: str | None) -> Answer:
+        if method == "POST":
+            asked.append(body["request"]["timeout"])
+            return 202, {"id": "1", "status": "queued", "position": 0}, {}
+        return 200, {"id": "1", "kind": "compile", "state": "done", "report": PASSED}, {}
+
+    kernel = tmp_path / "kernel.py"
+    kernel.write_text("class ModelNew: ...\n")
+    with JudgeServer(jobs=jobs) as server:
+        given = ["compile-check", str(kernel), "--task", str(PROBLEM), "--url", server.url]
+        assert main(given) == 0
+        assert main([*given, "--timeout", "7"]) == 0
+        assert main([*given, "--timeout", "soon"]) == 2
+    assert asked == [1800, 7]

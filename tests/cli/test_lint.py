@@ -124,3 +124,10 @@ def test_wrong_input_is_one_line_and_exit_code_2(
     printed = capsys.readouterr()
     assert printed.out == ""
     assert len(printed.err.splitlines()) == 1
+
+
+def test_a_file_that_takes_too_long_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "long.py"
+    source.write_text("x = 1\n" * 200_000)
+    assert main(["lint", str(source), "--timeout", "0.2"]) == 2
+    assert capsys.readouterr().err == f"adaexplore: {source}: no findings within 0.2 s; raise --timeout\n"

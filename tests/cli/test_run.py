@@ -9,6 +9,9 @@ import pytest
 from adaexplore.cli import run
 from adaexplore.cli.main import main
 from adaexplore.core.errors import Interrupted
+from adaexplore.core.verdict import Status, Verdict
+from adaexplore.judge_client.dummy import DummyJudge
+from tests.judge_server import Answer, JudgeServer, failed
 
 PROBLEM = Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py"
 
@@ -92,3 +95,32 @@ def test_a_signal_says_once_what_is_kept(
     monkeypatch.setattr(run, "open_session", signalled)
     assert main(["run", "--task", str(PROBLEM), "--set", f"save_path={tmp_path}"]) == 130
     assert "stopping; finished steps are kept (again" in caplog.text
+
+
+def test_a_run_without_a_correct_kernel_exits_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = Verdict(status=Status.WRONG_VALUE)
+    monkeypatch.setattr(DummyJudge, "evaluate", lambda *_: wrong)
+    assert start(tmp_path / "run") == 1
+    assert "No task has a correct kernel yet." in capsys.readouterr().out
+    assert not list(tmp_path.rglob("global_best_kernel_*.py"))
+    assert start(tmp_path / "run") == 1  # finished; read again
+
+
+@pytest.mark.parametrize(("preset", "code"), [("default", 4), ("paper", 1)])
+def test_a_reference_that_fails_as_candidate_costs_no_model_call(
+    preset: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = tmp_path / "asked"
+    settings = ["dummy=false", "use_remote_eval=true", f"preset={preset}", "total_steps=1"]
+    model = ["server_type=command", f"command=sh -c 'touch {asked}; echo no code'"]
+
+    def answer(path: str, _body: object) -> Answer:
+        return (404, {}, {}) if path == "/v2/problem" else (200, failed("launch", feedback="it fails"), {})
+
+    with JudgeServer(answer) as server:
+        run_settings = [*settings, *model, f"remote_eval_url={server.url}"]
+        assert start(tmp_path / "run", *run_settings) == code
+    assert asked.exists() is (preset == "paper")
+    assert ("fails as its own candidate: it fails" in capsys.readouterr().err) is (preset == "default")

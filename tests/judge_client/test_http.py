@@ -68,6 +68,17 @@ def test_a_bad_kernel_is_a_verdict() -> None:
     assert (verdict.status, verdict.feedback) == (Status.COMPILE, "line 3")
 
 
+def test_a_candidate_too_large_to_send_is_a_verdict() -> None:
+    refused: Answer = (413, '{"detail":"The body is larger than 4 bytes (MAX_BODY_BYTES)"}', {})
+    with JudgeServer(jobs=lambda *_: refused) as server:
+        verdict = judge(server.url).evaluate(TASK, "x" * 10_000_000)
+        finding = judge(server.url).compile(TASK, "x" * 10_000_000)
+    assert (verdict.status, finding.status) == (Status.LOAD, Status.LOAD)
+    for text in (verdict.feedback, finding.message):
+        assert "10000000 bytes" in text
+        assert "larger than 4 bytes (MAX_BODY_BYTES)" in text
+
+
 def test_full_queue_is_waited_for_as_long_as_it_asks() -> None:
     slept: list[float] = []
     with JudgeServer(sequence((503, "full", {"Retry-After": "7"}), (200, PASSED, {}))) as server:
@@ -112,7 +123,7 @@ def test_time_limit_of_a_judge_without_statuses_is_the_candidates() -> None:
         assert judge(server.url).evaluate(TASK, "x").status is Status.TIMEOUT
 
 
-@pytest.mark.parametrize("code", [400, 413, 501])
+@pytest.mark.parametrize("code", [400, 422, 501])
 def test_refused_requests_are_not_retried(code: int) -> None:
     with JudgeServer(sequence((code, "no", {}))) as server:
         with pytest.raises(JudgeRequestError):
@@ -145,6 +156,12 @@ def test_another_service_at_the_address_is_named() -> None:
         pytest.raises(JudgeError, match="does not speak"),
     ):
         judge(server.url).evaluate(TASK, "x")
+
+
+def test_an_answer_about_a_problem_that_is_none_is_one_error() -> None:
+    server = JudgeServer(sequence((200, PASSED, {})))
+    with server, pytest.raises(JudgeError, match="does not speak the judge's protocol"):
+        judge(server.url).check_problem(TASK)
 
 
 def test_stop_while_waiting_interrupts() -> None:
@@ -229,3 +246,17 @@ def test_refused_access_names_the_variable_and_not_the_token(code: int) -> None:
             client.evaluate(TASK, "x")
         assert len(server.requests) == 1
     assert "secret-7" not in str(caught.value)
+
+
+def test_a_reference_that_fails_as_its_own_candidate_is_a_problem_error() -> None:
+    def answer(path: str, body: dict[str, Any]) -> Answer:
+        if path == "/v2/problem":
+            return 200, {"ok": True, "reason": "", "device": "cpu", "hardware": "test"}, {}
+        assert body["custom_model_src"] == TASK.reference + "\n\nModelNew = Model\n"
+        return 200, failed("launch", feedback="expected float\nbut got bfloat16"), {}
+
+    evaluation = Evaluation(0.05, "off", try_reference=True)
+    with JudgeServer(answer) as server:
+        judge(server.url).check_problem(TASK)
+        with pytest.raises(ProblemError, match=r"own candidate: expected float but got bfloat16"):
+            HttpJudge(server.url, evaluation).check_problem(TASK)

@@ -136,7 +136,6 @@ def test_unreachable_service_is_unavailable(connect: Connect) -> None:
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
-        ("<!doctype html><p>log in</p>", "text/html"),
         ("{not json", "application/json"),
         ("[]", "application/json"),
         ("null", "application/json"),
@@ -154,6 +153,13 @@ def test_garbage_is_asked_again(server: ModelServer, connect: Connect, body: str
     server.script(*[Raw(body, content_type=kind)] * 3)
     with pytest.raises(ModelUnavailableError, match="answered"):
         connect().complete(ask())
+
+
+def test_a_web_page_is_not_asked_again(server: ModelServer, connect: Connect) -> None:
+    server.script(Raw("<!doctype html><p>welcome</p>", content_type="text/html; charset=utf-8"))
+    with pytest.raises(ModelRequestError, match=r"^200 from http.*check base_url \(an HTML page\)$"):
+        connect().complete(ask())
+    assert len(server.requests) == 1
 
 
 def test_unauthorized_names_the_variable(server: ModelServer, connect: Connect) -> None:

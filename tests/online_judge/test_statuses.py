@@ -8,6 +8,7 @@ from adaexplore.core.verdict import Status, Verdict
 
 from .live import LiveJudge
 from .sources import BAD, HONEST, PASSING, with_forward
+from .test_v2_jobs import judged
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -55,6 +56,16 @@ def test_timeout_is_a_verdict_and_not_a_compile_error(judge: LiveJudge) -> None:
 def test_timeout_while_loading_names_that_stage(judge: LiveJudge) -> None:
     answer = judge.evaluate("while True: pass", timeout=1)
     assert (answer["metadata"]["status"], answer["metadata"]["stage"]) == ("timeout", "load")
+
+
+@pytest.mark.parametrize("kind", ["candidate", "compile"])
+def test_an_endless_loop_while_loading_is_named(judge: LiveJudge, kind: str) -> None:
+    answer = judged(judge, "import time\nwhile True:\n    pass", kind=kind)
+    found = answer["report"] if kind == "compile" else answer["verdict"]["metadata"]
+    assert found["status"] == "load"
+    text = found["message"] if kind == "compile" else found["feedback"]
+    assert "10 s of CPU time; is there an endless loop" in text
+    assert "while True" in text or found["line"] in (2, 3)
 
 
 def test_timeout_is_at_most_the_judges(own_judge: Callable[..., LiveJudge]) -> None:

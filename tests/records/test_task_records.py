@@ -297,6 +297,14 @@ def test_a_task_is_finished_when_both_best_files_are_there(tmp_path, passed):
     assert not records.finished(5)
 
 
+@pytest.mark.parametrize("verdict", [None, Verdict(status=Status.WRONG_VALUE)])
+def test_only_a_correct_kernel_gets_a_file(tmp_path, verdict):
+    records = TaskRecords(tmp_path, "MCTS")
+    records.write_best(5, "x = 1\n", verdict)
+    assert os.listdir(tmp_path) == ["global_best_metrics_5.json"]
+    assert records.finished(5)
+
+
 def test_the_best_of_a_run_without_candidates_has_no_verdict(tmp_path):
     records = TaskRecords(tmp_path, "MCTS")
     records.write_best(5, "", None)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.draft import Draft, DraftOutcome
-from adaexplore.core.errors import Interrupted, JudgeUnavailableError, ProblemError
+from adaexplore.core.errors import BudgetReached, Interrupted, JudgeUnavailableError, ProblemError
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.task import Task
@@ -60,6 +60,21 @@ def test_judge_trouble_stops_the_batch() -> None:
     with pytest.raises(JudgeUnavailableError, match="gone"):
         list(run_batch(TASKS, work, 1, stop))
     assert stop.is_set()
+
+
+def test_a_step_that_hangs_is_stopped_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batch, "GRACE_S", 0.3)
+    monkeypatch.setattr(batch, "DROP_AFTER_S", 0.3)
+
+    def work(task: Task, worker: int) -> Iterator[StepRecord]:
+        yield record(1)
+        time.sleep(30)
+
+    news: list[Progress] = []
+    begun = time.monotonic()
+    with pytest.raises(BudgetReached, match=r"max_wall_s: 0\.3 s have passed"):
+        news.extend(run_batch(TASKS, work, 1, threading.Event(), 0.3))
+    assert 0.6 <= time.monotonic() - begun < 10
 
 
 def test_stop_from_outside_interrupts_and_keeps_what_came_before() -> None:

@@ -143,7 +143,7 @@ def test_a_replay_holds_its_own_rules_and_problems(
     run, again = tmp_path / "run", tmp_path / "again"
     chosen = settings(save_path=run, test_list_path=tasks, general_memory_path=memory, total_steps=3)
     assert main(["run", *chosen]) == 0
-    memory.write_text("You cannot swim.||9\n")
+    memory.unlink()
     tasks_gone = monkeypatch.setattr("adaexplore.cli.run.load_tasks", lambda *_: [])
     assert tasks_gone is None
     assert main(["replay", str(run), "--out", str(again)]) == 0

@@ -13,7 +13,7 @@ from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.errors import Interrupted, JudgeError, ModelUnavailableError, ProblemError
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Verdict
+from adaexplore.core.verdict import Status, Verdict
 from adaexplore.llm.protocol import ModelRequest, Purpose
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.run.solve import solve
@@ -112,12 +112,23 @@ def test_equal_programs_are_evaluated_once_and_still_make_nodes(tmp_path: Path) 
     assert {record.verdict for record in records if record.verdict is None} == set()
 
 
+def test_huge_replies_are_not_sent_to_the_model_again(tmp_path: Path) -> None:
+    model = StubModel(lambda _: "```python\nx = 1\n" + "# a comment\n" * 30_000 + "```")
+    refused = Verdict(status=Status.LOAD, metadata={"feedback": "too large"})
+    judge = StubJudge()
+    judge.evaluate = lambda *_: refused  # type: ignore[method-assign]
+    records = run_all(tmp_path, judge=judge, model=model)
+    assert len(records) == STEPS
+    assert max(len(request.prompt) for request in model.requests) < 100_000
+    assert len((tmp_path / "step_1.py").read_text()) > 300_000
+
+
 def test_replies_without_code_count_as_steps_and_are_not_judged(tmp_path: Path) -> None:
     judge = StubJudge()
     records = run_all(tmp_path, judge=judge, model=StubModel(lambda _: ""))
     assert judge.judged == []
     assert {record.draft.outcome for record in records} == {DraftOutcome.EMPTY}
-    assert (tmp_path / f"global_best_kernel_{STEPS}.py").read_text() == ""
+    assert not (tmp_path / f"global_best_kernel_{STEPS}.py").exists()
 
 
 def test_problem_that_cannot_be_judged_costs_no_model_call(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_unknown_key_names_the_nearest_known_one(write) -> None:
         ("tolerance=0", "tolerance: expected a number > 0.0, got 0"),
         ("debug=yes", 'debug: expected true or false, got "yes"'),
         ("suffix=7", "suffix: expected text, got 7; put it in quotes"),
-        ("model_name=", "model_name: expected text, got null"),
+        ("model_name=null", "model_name: expected text, got null"),
         ("save_path=''", 'save_path: expected text that is not empty, got ""'),
         ("gpu_ids=3", "gpu_ids: expected a list such as [0, 1], got 3"),
         ("gpu_ids=[]", "gpu_ids: expected a list that is not empty, got []"),
@@ -95,6 +95,10 @@ def test_unknown_key_names_the_nearest_known_one(write) -> None:
 )
 def test_wrong_value_names_key_value_and_what_is_expected(override: str, expected: str) -> None:
     assert complaint(None, override) == f"--set: {expected}"
+
+
+def test_an_override_without_a_value_is_refused() -> None:
+    assert complaint(None, "save_path=") == "--set save_path=: expected a value after =, or null for none"
 
 
 def test_every_problem_is_reported_where_it_stands(write) -> None:

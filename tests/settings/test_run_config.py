@@ -89,6 +89,7 @@ def test_source_of_a_later_version_is_refused_by_name(source: str) -> None:
         ({"num_processes": 3, "gpu_ids": [0, 1]}, "3 is not a multiple of the 2 gpu_ids"),
         ({"gpu_ids": [0, 0]}, "names a GPU twice"),
         ({"server_type": "command"}, "command: missing"),
+        ({"command": "cat"}, "command: is not used without server_type: command"),
         ({"server_type": "replay"}, "replay_path: missing"),
         (
             {"server_type": "replay", "replay_path": "r", "memory_update": True},

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -92,20 +91,16 @@ def test_an_existing_memory_is_used(tmp_path: Path, bundled: Path) -> None:
     assert (memory.path, memory.rules) == (tmp_path / "own.txt", (Rule("You cannot own", 1.0),))
 
 
-def test_a_missing_memory_is_replaced_by_the_bundled_one_with_one_warning(
-    tmp_path: Path, bundled: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    memory = memory_for_run(tmp_path / "absent.txt", False, bundled)
-    assert (memory.path, memory.rules) == (bundled, (Rule("You cannot bundle", 5.0),))
-    assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert "absent.txt" in caplog.text
+def test_a_missing_memory_is_an_error(tmp_path: Path, bundled: Path) -> None:
+    with pytest.raises(ConfigError, match=r"absent\.txt does not exist"):
+        memory_for_run(tmp_path / "absent.txt", False, bundled)
     assert not (tmp_path / "absent.txt").exists()
 
 
 def test_without_the_repositorys_files_a_run_goes_on_without_rules(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert memory_for_run(tmp_path / "absent.txt", False, tmp_path / "none.txt").rules == ()
+    assert memory_for_run(tmp_path / "none.txt", False, tmp_path / "none.txt").rules == ()
     assert "prompts hold no rules" in caplog.text
 
 

@@ -6,9 +6,17 @@ from typing import Any
 
 import pytest
 
+from adaexplore.agent.checks import gate_check, lint_check
+from adaexplore.core.draft import Draft
 from adaexplore.core.errors import RecordError
-from adaexplore.core.verdict import Verdict
+from adaexplore.core.plan import Plan, StepKind
+from adaexplore.core.step import NodeState, StepRecord
+from adaexplore.core.usage import Usage
+from adaexplore.core.verdict import NO_SCORE, Status, Verdict
 from adaexplore.core.wire import CompileReport
+from adaexplore.judge_client.protocol import CompileFinding
+from adaexplore.preflight.findings import finding
+from adaexplore.records.run_records import RunRecords
 from skill_memory.build import build, explained
 from skill_memory.compiling import located
 from skill_memory.failure import is_infrastructure
@@ -33,6 +41,15 @@ def step(number: int, error: str | None, *, parent: int = 0, small: bool = False
 
 
 DTYPE = "triton.compiler.errors.CompilationError: TypeError(\"'dtype' object is not callable\")"
+CAST = "at 2:4:\ndef kernel(n):\n    v = tl.float32(n)\n        ^\n" + DTYPE.partition(" ")[2]
+CHECKS = {
+    "lint": lint_check(lambda source: [finding("called-dtype", 6, name="tl.float32")]),
+    "gate": gate_check(lambda source: CompileFinding(Status.COMPILE, "kernel", 6, CAST)),
+}
+KEYS = {
+    "lint": "compile |  | lint called-dtype tl.fp# | ",
+    "gate": "compile | TypeError | 'dtype' object is not callable | call tl.<dtype>",
+}
 STEPS = [
     {**step(0, None), "created_by": "dummy_root", "code": "", "parent_node_id": None},
     step(1, DTYPE),
@@ -139,3 +156,22 @@ def test_what_the_release_recorded_of_its_own_trouble_is_no_failure(
 def test_a_folder_that_is_no_run_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="save_path"):
         from_run(tmp_path)
+
+
+@pytest.mark.parametrize("check", ["lint", "gate"])
+def test_failures_stopped_before_the_judge_teach_a_rule(tmp_path: Path, check: str) -> None:
+    run = RunRecords(tmp_path / "run")
+    for number, name in enumerate(("a", "b"), 1):
+        source = CODE.replace("v = ", f"{name} = ")
+        objection = CHECKS[check](source)
+        assert objection is not None
+        node = NodeState(Plan(number, StepKind.LARGE, 0), 1, 1, 0.0, 0.0, NO_SCORE, number + 1, 0, NO_SCORE)
+        draft = Draft(objection.outcome, source, (), Usage(), objection.verdict)
+        run.task("1_1").write_step(StepRecord(node, draft, objection.verdict, evaluated=False))
+    found = from_run(tmp_path / "run")
+    assert found.failures == 2
+    (first, second) = found.tasks[0].failures
+    assert first.signature == second.signature
+    assert first.signature is not None
+    assert first.signature.key == KEYS[check]
+    assert build(found, tmp_path / "memory.jsonl", Model()).model_calls == 1

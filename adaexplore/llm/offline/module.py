@@ -31,7 +31,7 @@ from adaexplore.llm.offline.kernels import write_kernel
 from adaexplore.llm.offline.launch import Kernel
 from adaexplore.llm.offline.regions import Partition, Region, cone, partition, reachable
 from adaexplore.llm.offline.support import SUPPORT
-from adaexplore.llm.offline.trace import Tracer
+from adaexplore.llm.offline.trace import Tracer, unrolls
 
 _IMPORTS = (
     "import functools",
@@ -101,6 +101,17 @@ def translate(source: str, choices: Choices) -> str:
     _rename(tree, "Model", "ModelNew")
     ast.fix_missing_locations(tree)
     return _assemble(tree, list(kernels.found.values()), choices)
+
+
+def renamed(source: str) -> str:
+    """Return the module itself, as PyTorch runs it, under the name ``ModelNew``.
+
+    Raises:
+        SyntaxError: ``source`` is not Python.
+    """
+    tree = parse(source)
+    _rename(tree, "Model", "ModelNew")
+    return ast.unparse(tree) + "\n"
 
 
 def _rename(tree: ast.Module, old: str, new: str) -> None:
@@ -193,6 +204,13 @@ class _Forward:
             for name in (*n.targets, n.value)
             if isinstance(name, ast.Name)
         }
+        scopes = [n for n in ast.walk(node) if isinstance(n, ast.comprehension)]
+        inner = {id(n) for scope in scopes for n in ast.walk(scope.target)}
+        self._assigned = set(owner.inputs) | {
+            n.id
+            for n in ast.walk(node)
+            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store) and id(n) not in inner
+        }
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
         self._names = Names(names | set(owner.inputs) | {"self", *facts.aliases, *facts.numbers, *SUPPORT})
 
@@ -215,13 +233,26 @@ class _Forward:
         done: list[ast.stmt] = []
         stretch: list[ast.stmt] = []
         for statement in statements:
-            if _straight(statement, self._aliases):
+            if _straight(statement, self._aliases) and not self._hides(statement):
                 stretch.append(statement)
                 continue
             done += self._stretch(stretch, looping)
             stretch = []
             done.append(self._compound(statement, looping))
         return done + self._stretch(stretch, looping)
+
+    def _hides(self, statement: ast.stmt) -> bool:
+        """Return whether a comprehension or lambda in it gives a name of ``forward`` another meaning."""
+        for node in ast.walk(statement):
+            targets: list[ast.expr] = []
+            if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp | ast.DictComp):
+                targets = [] if unrolls(node) else [each.target for each in node.generators]
+            bound = {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
+            if isinstance(node, ast.Lambda):
+                bound = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+            if not bound.isdisjoint(self._assigned):
+                return True
+        return False
 
     def _compound(self, statement: ast.stmt, looping: bool) -> ast.stmt:
         """A statement left as it is, the straight code within it translated."""

@@ -72,6 +72,20 @@ _VIEWS = frozenset((
 _SCALAR_FUNCTIONS = frozenset({"int", "float", "len", "round", "bool"})
 
 
+def unrolls(node: ast.AST) -> bool:
+    """Return whether ``node`` is a comprehension over a tuple or list that is written out."""
+    match node:
+        case (
+            ast.GeneratorExp(
+                generators=[ast.comprehension(target=ast.Name(), iter=found, ifs=[], is_async=0)]
+            )
+            | ast.ListComp(generators=[ast.comprehension(target=ast.Name(), iter=found, ifs=[], is_async=0)])
+        ):
+            if isinstance(found, ast.Tuple | ast.List):
+                return not any(isinstance(part, ast.Starred) for part in found.elts)
+    return False
+
+
 class Tracer:
     """Translates expressions of one straight stretch of code.
 
@@ -115,11 +129,25 @@ class Tracer:
                 if not any(isinstance(part, ast.Starred) for part in parts):
                     brackets = "[]" if isinstance(node, ast.List) else "()"
                     return Items(tuple(self.expression(part) for part in parts), brackets)
+            case ast.GeneratorExp() | ast.ListComp() if unrolls(node):
+                return self._unrolled(node)
             case ast.Subscript():
                 return self._subscript(node)
             case ast.Call():
                 return self._call(node)
         return self.verbatim(node)
+
+    def _unrolled(self, node: ast.GeneratorExp | ast.ListComp) -> Items:
+        """Return the parts of a comprehension over a tuple or list that is written out."""
+        loop, before = node.generators[0], dict(self.names)
+        assert isinstance(loop.target, ast.Name)
+        assert isinstance(loop.iter, ast.Tuple | ast.List)
+        parts = []
+        for value in [self.expression(part) for part in loop.iter.elts]:
+            self.names[loop.target.id] = value
+            parts.append(self.expression(node.elt))
+        self.names = before
+        return Items(tuple(parts), "[]" if isinstance(node, ast.ListComp) else "()")
 
     def item(self, value: Value, position: int) -> Value:
         """One part of a tuple that is taken apart."""
@@ -135,6 +163,8 @@ class Tracer:
     def verbatim(self, node: ast.expr) -> Host:
         """``node`` as it stands, its local names replaced by their values."""
         text, found = self._spell(ast.unparse(node))
+        if isinstance(node, ast.GeneratorExp):  # it may be read more than once
+            text = f"tuple({text})"
         tensors = [value for value in found if is_tensor(value)]
         kind = (
             Kind("tensor", tensor_type(self._facts, node))

@@ -29,7 +29,7 @@ class Grading:
         oracle = self._reference.oracle(inputs, trial)
         kind: OracleKind = self._reference.oracle_kind or "fp32"
         self._truth = (expected if oracle is None else oracle).leaves
-        self._emulable = oracle is not None and self._reference.dtype == "fp32"
+        self._emulable = oracle is not None and self._reference.arithmetic == "fp32"
         eager = expected
         allowed = torch.backends.cuda.matmul.allow_tf32 or torch.backends.cudnn.allow_tf32
         if self._reference.cuda and allowed:

@@ -85,6 +85,7 @@ def measured(
         output_bytes=problem.cost.output_bytes,
         read_bytes=problem.cost.read_bytes,
         flops=problem.cost.flops,
+        dtype=problem.reference.arithmetic,
         observations=tuple(observations),
     )
 

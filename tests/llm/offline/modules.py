@@ -27,6 +27,24 @@ def module(forward: str, inputs: str, init: str = "", arguments: str = "", value
 
 
 MODULES = {
+    "generator_taken_apart": module(
+        "x: q, k = x.chunk(2, dim=-1); q, k = (z.reshape(z.shape[0], -1) for z in (q, k)); "
+        "return torch.softmax(q * k, dim=-1)",
+        "torch.randn(4, 6, 16)",
+    ),
+    "generator_that_hides_a_name": module(
+        "x: z = torch.relu(x); a, b = (z * 2 for z in z.chunk(2, dim=-1)); return torch.sigmoid(a) * b + z[:, :8]",
+        "torch.randn(5, 16)",
+    ),
+    "generator_over_layers": module(
+        "x: a, b = (layer(x) for layer in self.layers); c = [F.relu(v) for v in (a, b)]; return torch.tanh(c[0]) * c[1]",
+        "torch.randn(5, 16)",
+        "self.layers = nn.ModuleList([nn.Linear(16, 8), nn.Linear(16, 8)])",
+    ),
+    "lambda_that_hides_a_name": module(
+        "x: y = torch.relu(x); f = lambda y: y * 3; return torch.sigmoid(f(x)) + y",
+        "torch.randn(5, 16)",
+    ),
     "swish_times_scalar": module("x: y = x * torch.sigmoid(x); return y * 0.7", "torch.randn(7, 33)"),
     "gelu_spelled_out": module(
         "x: return 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * torch.pow(x, 3))))",

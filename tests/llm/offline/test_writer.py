@@ -272,3 +272,15 @@ def test_edits_of_a_tuned_kernel_change_what_no_sweep_can() -> None:
     assert any(each != read_choices(tuned).structure for each in structures)
     advice = answer(SWEEPS + prompt(SOFTMAX, (tuned, "passed, 1.200x")), Purpose.REVIEW)
     assert not any(each.name in advice for each in read_tunables(tuned))
+
+
+@pytest.mark.parametrize("purpose", [Purpose.LARGE, Purpose.SMALL])
+def test_what_it_cannot_translate_is_left_to_pytorch(purpose: Purpose) -> None:
+    kernels = [translate(SOFTMAX, design) for design in possible_designs(SOFTMAX)[:2]]
+    failed = prompt(SOFTMAX, *[(kernel, "wrong_value") for kernel in kernels])
+    source = large(failed) if purpose is Purpose.LARGE else small(failed, kernels[-1])
+    assert "@triton.jit" not in source
+    assert "class ModelNew" in source
+    passed = prompt(SOFTMAX, (kernels[0], "wrong_value"), (kernels[1], "passed, 1.2x"))
+    source = large(passed) if purpose is Purpose.LARGE else small(passed, kernels[-1])
+    assert "@triton.jit" in source
