@@ -62,7 +62,8 @@ class WrongValues(CandidateFailed):
 class Trials:
     """Calls one candidate; what it shares with the candidate is freed call by call, or by :meth:`free`.
 
-    Its methods raise what :meth:`Dialogue.ask` raises, and :class:`ReferenceFailed`.
+    Its methods raise what :meth:`Dialogue.ask` raises, and :class:`ReferenceFailed`. When they return, the
+    reference's time runs.
     """
 
     def __init__(
@@ -113,6 +114,7 @@ class Trials:
             dtype=self._reference.dtype,
         )
         answer = self._dialogue.ask(Stage.CONSTRUCT, order, [shared])
+        self._dialogue.clock("reference", Stage.CONSTRUCT.value)
         self.free()
         return answer.get("changed") is True
 
@@ -120,6 +122,7 @@ class Trials:
         """Give the candidate other weights in place; False where it has no place for them."""
         shared, parcel = self._share(weights, "Model()")
         answer = self._dialogue.ask(Stage.FORWARD, Reweigh(parcel), [shared])
+        self.use_reference_time()
         self.free()
         return answer.get("loaded") is True
 
@@ -131,6 +134,7 @@ class Trials:
             unused, nothing = self._share([])
         order = Forward(parcel, nothing, self._reference.call_seed(name))
         self._dialogue.ask(Stage.FORWARD, order, [sent, unused], tuning=True)
+        self.use_reference_time()
         self.free()
 
     def call(
