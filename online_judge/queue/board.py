@@ -182,13 +182,15 @@ class JobBoard:
         job.accepted.set()
 
     async def _identify(self, job: Job) -> None:
-        """Set the device of a job and what identifies its result; raises NoSuchDevice."""
+        """Set a job's device, recorded reference time, and question; raises NoSuchDevice."""
         assert job.request is not None
         job.device = self._evaluations.device_of(job.kind, job.request)
-        shared = job.kind in ("candidate", "profile") and (job.durable or self._evaluations.settings.cache_v1)
-        if shared and isinstance(job.request, EvaluationRequest):
+        if job.kind not in ("candidate", "profile") or not isinstance(job.request, EvaluationRequest):
+            return
+        job.recorded_ms = await asyncio.to_thread(self._evaluations.recorded_ms, job.request)
+        if job.durable or self._evaluations.settings.cache_v1:
             job.question = await asyncio.to_thread(
-                self._evaluations.question, job.request, job.device, job.kind
+                self._evaluations.question, job.request, job.recorded_ms, job.device, job.kind
             )
 
     def _kept_under(self, job: Job) -> Question | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from adaexplore.core.errors import ProblemError
 from adaexplore.core.verdict import Status, Verdict
@@ -58,13 +58,25 @@ class Evaluations:
             raise NoSuchDevice(f"Device {request.device} is not available; choose one of {known}")
         return request.device
 
+    def recorded_ms(self, request: EvaluationRequest) -> float | None:
+        """Read the recorded reference time that a job is to use; None if there is none."""
+        if request.baseline != "eager":
+            return None
+        return baselines.recorded_ms(
+            self.settings.timing_root, request.gpu_name, request.level, request.problem_id
+        )
+
     def question(
-        self, request: EvaluationRequest, device: int | None, kind: JobKind = "candidate"
+        self,
+        request: EvaluationRequest,
+        recorded_ms: float | None,
+        device: int | None,
+        kind: JobKind = "candidate",
     ) -> Question:
         """Return what identifies a candidate's verdict, or its profile, on ``device``, or on any."""
         hardware = {each.hardware for each in self.machine.devices if device is None or each.id == device}
         versions = [self.versions.get(name) for name in ("torch", "triton", "python")]
-        return Question.of(request, self._recorded_ms(request), [*sorted(hardware), *versions], kind)
+        return Question.of(request, recorded_ms, [*sorted(hardware), *versions], kind)
 
     def answer_at_once(self, kind: JobKind, request: Request) -> Finding | ProblemError | None:
         """Return the outcome for a source above ``MAX_SOURCE_BYTES``; None if all sources fit.
@@ -103,8 +115,6 @@ class Evaluations:
         begin = time.monotonic()
         slot.stage_seconds = {}
         try:
-            if isinstance(job.request, EvaluationRequest):
-                job = replace(job, recorded_ms=self._recorded_ms(job.request))
             found = jobs.run(slot, job, cancelled)
             # names and values in it are the candidate's: not every text can be sent
             found = type(found).model_validate(printable.tree(found.model_dump()))
@@ -142,10 +152,3 @@ class Evaluations:
             self.metrics.spent({"sweep": swept_s})
         if slot := verdict.runtime_stats.get("slot"):
             self.metrics.timed(device, slot["held_s"], slot["gpu_s"])
-
-    def _recorded_ms(self, request: EvaluationRequest) -> float | None:
-        if request.baseline != "eager":
-            return None
-        return baselines.recorded_ms(
-            self.settings.timing_root, request.gpu_name, request.level, request.problem_id
-        )

@@ -39,6 +39,7 @@ class Job:
     starts: int = 0  # since the judge last exited in order
     created: float = field(default_factory=time.monotonic)
     device: int | None = None  # None for any
+    recorded_ms: float | None = None  # a reference time to use instead of a measured one
     question: Question | None = None  # None if the result is neither shared nor kept
 
     leader: Job = field(init=False)  # the job that runs

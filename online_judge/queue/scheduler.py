@@ -226,7 +226,7 @@ class Scheduler:
             group.running[job] = slot
             job.started_at = time.monotonic()
             job.started.set()
-            asked = EvaluationJob(job.kind, job.request)
+            asked = EvaluationJob(job.kind, job.request, job.recorded_ms)
             running = loop.run_in_executor(self._executor, self._run, slot, asked, job.cancelled)
             try:
                 job.outcome = await asyncio.shield(running)
