@@ -91,7 +91,6 @@ async def evaluate(body: EvaluationRequest, request: Request) -> EvaluationRespo
     judge.require_supported(body, "body")
     job = Job("candidate", body, client_of(request), id=f"v1-{next(_numbers)}")
     try:
-        judge.evaluations.device_of(job.kind, body)
         found = await _result(judge, request, job, body.timeout)
         assert isinstance(found, Verdict)
         metrics = found.to_metrics()
