@@ -112,7 +112,7 @@ class CandidateProcess:
 
     def _begin(self, order: orders.Load | orders.Equip) -> None:
         """Apply what holds for the whole of this candidate, and note what it may change."""
-        process_spec.assign(self._spec, tf32=order.tf32, build_dir=order.build_dir)
+        process_spec.assign(tf32=order.tf32, build_dir=order.build_dir)
         modules.apply_precision(order.tf32)
         self._switches = GlobalFlags()
         self._background = Background()

@@ -54,7 +54,7 @@ class CompileProcess:
         """Wait for the job, do it and report its result."""
         self._channel.send_json({"ready": {}})
         order, _ = self._channel.receive_json()
-        process_spec.assign(self._spec, tf32=order["tf32"])
+        process_spec.assign(tf32=order["tf32"])
         modules.apply_precision(order["tf32"])
         try:
             with modules.torch_defaults():

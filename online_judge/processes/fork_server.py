@@ -29,7 +29,7 @@ from online_judge.sandbox.process_spec import ProcessSpec
 
 log = logging.getLogger(__name__)
 
-_PRELOADED = ("common", "protocol", "cpu", "candidate", "evaluator", "verdict")
+_PRELOADED = ("common", "protocol", "cpu", "candidate", "evaluator")
 
 
 class ForkServer:

@@ -88,7 +88,6 @@ def _spec(wish: dict[str, Any], folder: Path) -> process_spec.ProcessSpec:
         device="cpu",
         visible_devices="",
         compile_target="sm_90",
-        tf32="paper",
         build_dir=wish.get("build_dir"),
     )
 
@@ -104,6 +103,7 @@ def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
 
     def play(sock: socket.socket) -> NoReturn:
         process_spec.enter(spec)
+        process_spec.assign(tf32="paper", build_dir=spec.build_dir)
         names: dict[str, Any] = {"channel": Channel(sock)}
         try:
             exec(wish["body"], names)

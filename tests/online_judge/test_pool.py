@@ -121,7 +121,7 @@ def make(fork_client: FakeForkClient) -> Iterator[Callable[..., Pool]]:
     with contextlib.ExitStack() as stack:
 
         def pool(target: int, leases: GpuLeases | None = None, role: Any = "candidate") -> Pool:
-            spec = ProcessSpec("", "cpu", "", "sm_90", "paper", role=role)
+            spec = ProcessSpec("", "cpu", "", "sm_90", role=role)
             made = Pool(cast(ForkClient, fork_client), spec, target, leases)
             stack.callback(made.close)
             return made
