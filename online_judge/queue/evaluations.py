@@ -8,14 +8,7 @@ from dataclasses import dataclass
 
 from adaexplore.core.errors import ProblemError
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.wire import (
-    CompileReport,
-    EvaluationRequest,
-    JobKind,
-    ProblemReport,
-    ProblemRequest,
-    ProfileReport,
-)
+from adaexplore.core.wire import EvaluationRequest, JobKind, ProblemReport, ProblemRequest
 from online_judge.common import printable
 from online_judge.processes.gpu_lease import Cancelled
 from online_judge.queue.cache import Question
@@ -25,9 +18,7 @@ from online_judge.slots import baselines, jobs
 from online_judge.slots.device_slot import Request
 from online_judge.slots.devices import Machine
 from online_judge.slots.jobs import EvaluationJob, Finding, Slot
-
-_TOO_LARGE = "SourceTooLarge"
-_SHORTER = "Make the source shorter; compute tables of numbers instead of writing them out."
+from online_judge.verdict import large_source
 
 
 class NoSuchDevice(Exception):
@@ -83,7 +74,8 @@ class Evaluations:
 
         To parse and import short statements takes one core about 4 s for 256 KiB and 17 s for 1 MiB.
         """
-        why = self._too_large("reference", request.original_model_src)
+        limit = self.settings.max_source_bytes
+        why = large_source.reason("reference", request.original_model_src, limit)
         if why is not None:
             self.metrics.evaluated(kind, "reference_failed")
             if kind != "problem":
@@ -92,22 +84,15 @@ class Evaluations:
             return ProblemReport(ok=False, reason=why, device=self.machine.kind, hardware=hardware)
         if kind == "problem" or isinstance(request, ProblemRequest):
             return None
-        why = self._too_large("candidate", request.custom_model_src)
+        why = large_source.reason("candidate", request.custom_model_src, limit)
         if why is None:
             return None
         self.metrics.evaluated(kind, Status.LOAD.value)
         if kind == "compile":
-            return CompileReport(ok=False, status=Status.LOAD.value, message=why, error_name=_TOO_LARGE)
+            return large_source.compile_report(why)
         if kind == "profile":
-            return ProfileReport(status=Status.LOAD.value, profile=None, message=why)
-        metadata = {
-            "hardware": self.machine.hardware,
-            "device": self.machine.kind,
-            "compilation_error_name": _TOO_LARGE,
-            "compilation_error": why,
-            "feedback": f"load: {why}\nNext: {_SHORTER}",
-        }
-        return Verdict(status=Status.LOAD, metadata=metadata)
+            return large_source.profile_report(why)
+        return large_source.verdict(why, hardware=self.machine.hardware, device=self.machine.kind)
 
     def run(self, slot: Slot, job: EvaluationJob, cancelled: threading.Event) -> Finding:
         """Do a job as :func:`online_judge.slots.jobs.run` does, and count it."""
@@ -134,13 +119,6 @@ class Evaluations:
         finally:
             self.metrics.evaluated(job.kind, status)
             self.metrics.spent(slot.stage_seconds | {"slot": time.monotonic() - begin})
-
-    def _too_large(self, whose: str, source: str) -> str | None:
-        limit = self.settings.max_source_bytes
-        size = len(source.encode("utf-8", "surrogatepass"))
-        if size <= limit:
-            return None
-        return f"the {whose} has {size} bytes; this judge takes at most {limit} (MAX_SOURCE_BYTES)"
 
     def _count(self, device: int, verdict: Verdict) -> None:
         flags = verdict.metadata.get("integrity", [])

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Mapping
 
 from adaexplore.core.tunables import (
-    Tunable,
     TunablesError,
-    Values,
     combinations,
     declared_values,
     read_tunables,
     with_values,
 )
-from adaexplore.core.verdict import INTERPRETER, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.slots.device_slot import DeviceSlot
-from online_judge.verdict import feedback
+from online_judge.verdict import tuning
 
 MOST = 64
 """Configurations that one sweep tries."""
@@ -41,13 +38,12 @@ def evaluate_tuned(
     try:
         tunables = read_tunables(source)
     except TunablesError as error:
-        return _with_note(slot.evaluate(request, recorded_ms, cancelled), str(error))
+        return tuning.with_unused_tunables(slot.evaluate(request, recorded_ms, cancelled), str(error))
     if not tunables or not request.measure_performance:
         return slot.evaluate(request, recorded_ms, cancelled)
-    declared = declared_values(tunables)
     if not slot.executes:
         verdict = slot.evaluate(request, recorded_ms, cancelled)
-        return _with(verdict, {"values": declared, "timing": INTERPRETER})
+        return tuning.with_declared_values(verdict, declared_values(tunables))
     begin = time.monotonic()
     tried = combinations(tunables, MOST)
     sources = [with_values(source, values) for values in tried]
@@ -57,7 +53,7 @@ def evaluate_tuned(
         verdict = slot.evaluate(request, recorded_ms, cancelled)
         if not verdict.correct:
             outcome.failed[DECLARED] = verdict.status.value
-            return _with(verdict, _account(tunables, tried, DECLARED, outcome, seconds))
+            return tuning.with_sweep(verdict, tunables, tried, DECLARED, outcome, seconds)
         begin = time.monotonic()
         outcome = _sweep(slot, request, sources, cancelled, screened=False, parts_s=outcome.parts_s)
         seconds += time.monotonic() - begin
@@ -69,7 +65,7 @@ def evaluate_tuned(
         if best != DECLARED:
             best = DECLARED
             verdict = slot.evaluate(request, recorded_ms, cancelled)
-    return _with(verdict, _account(tunables, tried, best, outcome, seconds))
+    return tuning.with_sweep(verdict, tunables, tried, best, outcome, seconds)
 
 
 def _sweep(
@@ -107,37 +103,7 @@ def _sweep(
         if swept.finished or not swept.suspects:
             break
         if len(swept.suspects) == 1:
-            total.failed[swept.suspects[0]] = "it breaks the process that it runs in"
+            total.failed[swept.suspects[0]] = tuning.BREAKS_PROCESS
         careful = True
     total.ranking = [number for number in total.ranking if number not in total.failed]
     return total
-
-
-def _account(
-    tunables: tuple[Tunable, ...], tried: tuple[Values, ...], number: int, outcome: Swept, seconds: float
-) -> dict[str, object]:
-    """Return what a verdict reports of its sweep; milliseconds are those of the sweep."""
-    reasons = Counter(outcome.failed.values()).most_common(3)
-    return {
-        "values": tried[number],
-        "declared": declared_values(tunables),
-        "tried": len(outcome.ready.keys() | outcome.failed.keys()),
-        "failed": len(outcome.failed),
-        "reasons": {feedback.clip(reason, 160): count for reason, count in reasons},
-        "declared_ms": outcome.ms.get(DECLARED),
-        "best_ms": outcome.ms.get(number),
-        "seconds": round(seconds, 3),
-        "spent_s": {part: round(spent_s, 3) for part, spent_s in outcome.parts_s.items()},
-    }
-
-
-def _with(verdict: Verdict, tuned: dict[str, object]) -> Verdict:
-    return verdict.model_copy(update={"metadata": verdict.metadata | {"tuned": tuned}})
-
-
-def _with_note(verdict: Verdict, problem: str) -> Verdict:
-    """Return a verdict on a candidate whose ``TUNABLES`` cannot be used."""
-    text = feedback.with_unused_tunables(str(verdict.metadata.get("feedback", "")), problem)
-    return verdict.model_copy(
-        update={"metadata": verdict.metadata | {"feedback": text, "tuned": {"problem": problem}}}
-    )

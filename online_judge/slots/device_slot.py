@@ -131,8 +131,7 @@ class DeviceSlot:
                     continue
                 if not self.executes:  # there equal runs are to give equal verdicts
                     return verdict
-                seconds = {name: round(spent, 3) for name, spent in self.stage_seconds.items()}
-                return verdict.model_copy(update={"metadata": verdict.metadata | {"seconds": seconds}})
+                return assemble.with_seconds(verdict, self.stage_seconds)
         self._require_harmless_reference(query, attempts.lost)
         if isinstance(attempts.lost, ProcessLost) and attempts.lost.whose != "none":
             return assemble.evaluator_died_twice(request, self._target, attempts.lost.stage)

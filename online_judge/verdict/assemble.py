@@ -1,7 +1,7 @@
-"""Assemble verdicts: the only place where a status, a flag or a feedback text is decided.
+"""Assemble verdicts on candidates. Only this package decides a status, a flag or a feedback text.
 
-Pure functions from facts (the request, what the evaluator found, how the candidate's process ended, what was
-in force around it) to a verdict; no torch.
+Pure functions from facts (the request, what the evaluator found, how the candidate's process ended, which
+sandbox was in force) to a verdict; no torch.
 """
 
 from __future__ import annotations
@@ -102,6 +102,12 @@ def process_gone(
 def evaluator_died_twice(request: EvaluationRequest, target: Target, stage: Stage) -> Verdict:
     crash = feedback.of_crash("together with the judge's own processes, twice,", stage)
     return _verdict(Status.CRASH, _surroundings(request, target) | crash)
+
+
+def with_seconds(verdict: Verdict, stage_seconds: Mapping[str, float]) -> Verdict:
+    """Return a verdict that names the seconds of each stage."""
+    seconds = {stage: round(spent, 3) for stage, spent in stage_seconds.items()}
+    return verdict.model_copy(update={"metadata": verdict.metadata | {"seconds": seconds}})
 
 
 def _flags_of_passed(

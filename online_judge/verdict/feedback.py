@@ -7,8 +7,7 @@ from typing import Any
 
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import Tf32Policy, Tier
-from online_judge.common.texts import clip as clip  # for the config sweep as well
-from online_judge.common.texts import scrub
+from online_judge.common.texts import clip, scrub
 from online_judge.protocol.findings import Difference, Failure, Stage
 from online_judge.protocol.precision import Error, Graded, Limit
 from online_judge.verdict.flags import Flag
