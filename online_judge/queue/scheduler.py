@@ -45,7 +45,7 @@ class _Group:
     def joined(self) -> Counter[str]:
         """Count by client the jobs that share the evaluation of an earlier one: they wait, too."""
         leaders = [*self.waiting, *self.running]
-        return Counter(job.caller.turn for leader in leaders for job in leader.sharers[1:])
+        return Counter(job.caller.client for leader in leaders for job in leader.sharers[1:])
 
 
 class Scheduler:
@@ -133,7 +133,7 @@ class Scheduler:
         if identity is not None:
             self._identical[identity] = job
         job.sharers = [job]
-        whose = (job.caller.turn, job.priority)
+        whose = (job.caller.client, job.priority)
         own = (each.turn for each in group.waiting if (_client(each), each.priority) == whose)
         job.turn = max(own, default=group.turn) + 1
         job.rank = job.turn - HEAD_START * job.priority
@@ -202,7 +202,7 @@ class Scheduler:
         joined, idle = group.joined(), group.idle
         if len(group.waiting) + joined.total() >= group.capacity + idle:
             raise QueueFull(f"Queue is full. Max queue size: {self._max_queue_size}")
-        client, most = job.caller.turn, job.caller.max_queued
+        client, most = job.caller.client, job.caller.max_queued
         own = sum(_client(each) == client for each in group.waiting)
         if most is not None and max(own - idle, 0) + joined[client] >= most:
             raise QueueFull(f"Client {client} has {most} waiting jobs, as many as it may have")
@@ -246,7 +246,7 @@ class Scheduler:
 
 def _client(leader: Job) -> str:
     """Return the client whose turn an evaluation takes: the first that still waits for it."""
-    return leader.sharers[0].caller.turn
+    return leader.sharers[0].caller.client
 
 
 def _identity(job: Job) -> Hashable | None:
