@@ -57,7 +57,7 @@ class CandidateProcess:
         self._switched: list[str] = []
         self._lines: list[str] | None = None
 
-    def play(self) -> None:
+    def serve(self) -> None:
         """Report that everything is ready, then obey until the channel closes or something fails."""
         works: dict[type[orders.Order], tuple[Stage, Callable[..., dict[str, Any] | Failure]]] = {
             orders.Load: (Stage.LOAD, self._load),
@@ -366,7 +366,7 @@ def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:
     device = contextlib.nullcontext() if spec.device == "cuda" else simulated_cuda(spec.compile_target)
     try:
         with device, contextlib.suppress(ChannelClosed):
-            CandidateProcess(Channel(sock), spec).play()
+            CandidateProcess(Channel(sock), spec).serve()
     finally:
         _flush()
         os._exit(0)

@@ -21,7 +21,7 @@ class Hold:
 
 
 class Leases:
-    """Asks over the evaluator's channel, see :class:`online_judge.processes.gpu_lease.EvaluatorLeases`.
+    """Asks over the evaluator's channel, see :class:`online_judge.processes.gpu_lease.LeaseServer`.
 
     Within a block another :meth:`hold` is nothing new, unless it asks for exclusive use where the outer one
     does not; so is a second :meth:`timing_memory`. All methods raise ChannelClosed where the gateway is gone.

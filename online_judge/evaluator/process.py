@@ -4,7 +4,7 @@ It runs the reference, never the candidate. Its control channel carries JSON: fi
 ``{"ready": {}}`` for any problem, then orders of the gateway, all for one reference. While it obeys one it
 sends ``{"clock": whose, "stage": str}``, which say whose time is running (``reference``, ``candidate``,
 ``tuning`` or ``none``), asks for leases of the device, see
-:class:`online_judge.processes.gpu_lease.EvaluatorLeases`, and at last answers ``{"result": {"kind": ...}}``,
+:class:`online_judge.processes.gpu_lease.LeaseServer`, and at last answers ``{"result": {"kind": ...}}``,
 ``judge_failed`` where the judge's own code raised:
 
 - ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "seeds": hex, "job": str, "recorded_ms":
@@ -146,7 +146,7 @@ class Evaluator:
                     visible_devices=self._spec.visible_devices,
                     timing_cores=tuple(self._spec.timing_cores),
                     alone=order["alone"],
-                    job=order["job"] + source_identity(request.custom_model_src)[:16],
+                    job_name=order["job"] + source_identity(request.custom_model_src)[:16],
                 )
                 kind = {"evaluate": Evaluation, "sweep": Sweep, "profile": Profiling}[order["op"]]
                 dialogue = Dialogue(candidate, self._clock)

@@ -102,7 +102,7 @@ def rehearse(*, cuda: bool) -> EvaluationResult:
     with modules.torch_defaults():
         modules.apply_precision(request.tf32)
         reference = Reference(_REFERENCE, Seeds(b"rehearsal"), "fp32", cuda=cuda)
-        problem, terms = Problem(reference), Terms(request, job="rehearsal")
+        problem, terms = Problem(reference), Terms(request, job_name="rehearsal")
         evaluation = Evaluation(_RightCandidate(reference), problem, terms, _FreeDevice(), Stopwatch)
         try:
             return evaluation.run()

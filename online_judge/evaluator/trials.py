@@ -76,7 +76,7 @@ class Trials:
     ) -> None:
         """``guard`` holds the device, shared, for what is done on it here and now.
 
-        ``give_way`` lets others have it alone in between.
+        ``give_way`` lets others hold it exclusively in between.
         """
         self._guard = guard
         self._give_way = give_way

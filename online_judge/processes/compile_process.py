@@ -50,7 +50,7 @@ class CompileProcess:
     def _file(self) -> str:
         return os.path.join(self._spec.folder, CANDIDATE_FILE)
 
-    def play(self) -> None:
+    def serve(self) -> None:
         """Wait for the job, do it and report its result."""
         self._channel.send_json({"ready": {}})
         order, _ = self._channel.receive_json()
@@ -132,7 +132,7 @@ def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:
         with simulated_cuda(spec.compile_target, executes=False) as dataless:
             assert dataless is not None
             with contextlib.suppress(ChannelClosed):
-                CompileProcess(Channel(sock), spec, dataless).play()
+                CompileProcess(Channel(sock), spec, dataless).serve()
     finally:
         with contextlib.suppress(Exception):
             sys.stdout.flush()

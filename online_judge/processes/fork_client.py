@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 _START_S = 180.0
 _ANSWER_S = 10.0
 _STOP_S = 10.0
-_FACTS_S = 120.0
+_GPUS_S = 120.0
 
 
 class ForkServerLost(Exception):
@@ -121,14 +121,14 @@ class ForkClient:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
         try:
-            self._fork({"op": "facts", "environment": environment}, [write])
+            self._fork({"op": "gpus", "environment": environment}, [write])
         except ForkServerLost as error:
             raise JudgeError(f"the judge's fork server died while it looked for GPUs: {error}") from error
         finally:
             os.close(write)
         with os.fdopen(read, "rb") as pipe:
-            if not is_readable(_FACTS_S, pipe):
-                raise JudgeError(f"CUDA did not start within {_FACTS_S:.0f} s; look at nvidia-smi")
+            if not is_readable(_GPUS_S, pipe):
+                raise JudgeError(f"CUDA did not start within {_GPUS_S:.0f} s; look at nvidia-smi")
             text = pipe.read()
         if not text:
             log.warning("CUDA could not be started: the judge goes on without it")

@@ -73,31 +73,31 @@ class GpuLeases:
         self._condition = threading.Condition()
         self._running = 0
         self._alone = False
-        self._line: list[object] = []
+        self._waiting_jobs: list[object] = []
         self._large: dict[str, int] = {}
 
     @contextmanager
-    def job(self, problem: str, cancelled: threading.Event, *, alone: bool = False) -> Iterator[bool]:
-        """Run a job within the block, beside others or alone; gives whether it is alone.
+    def claim(self, problem: str, cancelled: threading.Event, *, alone: bool = False) -> Iterator[bool]:
+        """Let one job use the device within the block, beside other jobs or alone; gives whether it is alone.
 
-        Jobs begin in the order in which they came; one of a problem that :meth:`remember` named is alone.
+        Jobs begin in the order of their calls. A job of a problem that :meth:`remember` named runs alone.
         Raises Cancelled if ``cancelled`` is set before the job begins.
         """
-        place = object()
+        job = object()
         with self._condition:
             if not alone and problem in self._large:
                 alone = True
                 self._large[problem] -= 1
                 if not self._large[problem]:
                     del self._large[problem]
-            self._line.append(place)
+            self._waiting_jobs.append(job)
             try:
-                while self._line[0] is not place or self._alone or (alone and self._running):
+                while self._waiting_jobs[0] is not job or self._alone or (alone and self._running):
                     if cancelled.is_set():
                         raise Cancelled
                     self._condition.wait(_LOOK_S)
             finally:
-                self._line.remove(place)
+                self._waiting_jobs.remove(job)
                 self._condition.notify_all()
             self._running += 1
             self._alone = alone
@@ -124,7 +124,7 @@ class GpuLeases:
 
     @property
     def waiting(self) -> int:
-        return len(self._line)
+        return len(self._waiting_jobs)
 
     @contextmanager
     def take(self, mode: Mode, root: int = 0, held: Mode | None = None) -> Iterator[float]:
@@ -189,13 +189,16 @@ class GpuLeases:
                 file.write(_SECONDS.pack(total))
 
 
-class EvaluatorLeases:
-    """Leases that an evaluator asks for over its channel, taken and returned in a thread, in that order.
+class LeaseServer:
+    """The gateway's side of one evaluator's leases: takes and returns them as its messages ask, in a thread.
 
-    Messages of the evaluator: ``{"lease": "take", "kind": mode}``, answered by ``{"granted": seconds}``, its
-    wait, as soon as the lease is taken; ``{"lease": "return"}``, which returns the one taken last;
-    ``{"lease": "stopped_s"}``, answered by ``{"stopped_s": seconds}``. Any other ends all its leases, and so
-    does a second lease of a mode in ``_ONCE``.
+    Messages of the evaluator:
+
+    - ``{"lease": "take", "kind": mode}``: answered by ``{"granted": seconds}``, the wait, once it is taken;
+    - ``{"lease": "return"}``: returns the lease that was taken last;
+    - ``{"lease": "stopped_s"}``: answered by ``{"stopped_s": seconds}``.
+
+    Any other message, or a second lease of a mode in ``_ONCE``, ends all leases of this evaluator.
     """
 
     def __init__(self, device: GpuLeases, answer: Callable[[dict[str, object]], None]) -> None:

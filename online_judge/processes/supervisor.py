@@ -29,17 +29,17 @@ _LAST_NUMBER = "/proc/sys/kernel/ns_last_pid"
 _CREDENTIALS = struct.Struct("iII")
 
 
-def keep(
-    play: Callable[[socket.socket], NoReturn], process_end: int, lifeline: int, wanted: Wanted
+def supervise(
+    main: Callable[[socket.socket], NoReturn], process_end: int, lifeline: int, wanted: Wanted
 ) -> NoReturn:
     """Fork a process into its sandbox, wait for its end or the order to end it, kill its tree, report, exit.
 
     Where permitted this process runs before all ordinary ones, so that a fork bomb does not keep it waiting.
     The candidate's own priority stays that of the reference: both are timed.
 
-    Runs in a fresh child of the fork server. ``play`` is the process's main function, ``process_end`` its
+    Runs in a fresh child of the fork server. ``main`` is the process's main function, ``process_end`` its
     socket. Closing the lifeline, or any message over it, is the order to end the process. Two messages go
-    back over it. Before ``play`` is called: ``{"sandbox": {...}}``, see
+    back over it. Before ``main`` is called: ``{"sandbox": {...}}``, see
     :mod:`online_judge.sandbox.read_back`. When nothing of the process is left: ``{"exit": code | null,
     "signal": number | null, "crowded": bool, "out_of_memory": bool, "orphans": number, "log": text}``; exit
     and signal are null when the process was ended by order.
@@ -66,7 +66,7 @@ def keep(
     gate.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     pid = os.fork()
     if pid == 0:
-        _become_process(play, process_end, log_write, theirs.detach(), plan, me)
+        _become_process(main, process_end, log_write, theirs.detach(), plan, me)
     if plan.group is not None:
         plan.group.take(pid)  # some 10 ms, in which the process is busy with its other layers
     theirs.close()
@@ -96,8 +96,8 @@ def keep(
             break
     linux.run_first()
     # it ends first, so that what it leaves behind shows
-    alone = status is not None or (not crowded and _kill(pid))
-    orphans = _orphans(me, pid) if alone else 0
+    ended = status is not None or (not crowded and _kill(pid))
+    orphans = _orphans(me, pid) if ended else 0
     if init is not None:
         _kill(init)  # the kernel then kills its whole namespace at once
     if plan.group is not None:
@@ -225,7 +225,7 @@ def reap(wake_read: int) -> Iterator[tuple[int, int]]:
 
 
 def _become_process(
-    play: Callable[[socket.socket], NoReturn],
+    main: Callable[[socket.socket], NoReturn],
     process_end: int,
     log_write: int,
     gate: int,
@@ -250,9 +250,9 @@ def _become_process(
         if os.read(gate, 1) != _GO:
             os._exit(1)
         os.close(gate)
-        if not entered.alone:
+        if not entered.unseen:
             linux.forbid_inspection()
     except BaseException:  # noqa: BLE001 - the supervisor logs it
         traceback.print_exc()
         os._exit(1)
-    play(socket.socket(fileno=process_end))
+    main(socket.socket(fileno=process_end))

@@ -283,10 +283,10 @@ def _logged(trouble: str) -> Iterator[None]:
         log.error("%s: %s", trouble, error)
 
 
-def _tell(event: str, job: Job, **facts: str | float | None) -> None:
+def _tell(event: str, job: Job, **fields: str | float | None) -> None:
     """Log an event of a job of v2."""
     if job.durable:
-        tell(f"job.{event}", job=job.id, kind=job.kind, **facts)
+        tell(f"job.{event}", job=job.id, kind=job.kind, **fields)
 
 
 def _explain(error: Exception) -> str:

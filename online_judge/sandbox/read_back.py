@@ -37,7 +37,7 @@ def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, Any]:
     in_group = group.limit("pids", pid) if group is not None else None
     version = landlock.version() if landlocked else 0
     uid = int(status["Uid"].split()[0])
-    alone = plan.user_namespace or uid == plan.uid
+    own_user = plan.user_namespace or uid == plan.uid
     report = {
         "network": own_network or ("no tcp" if version >= landlock.TCP_SINCE else False),
         "pids": len(status["NSpid"].split()) > len(_status(os.getpid())["NSpid"].split()),
@@ -54,7 +54,7 @@ def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, Any]:
         "memory_of": "tree" if memory else "process" if address else None,
         "disk_bytes": _disk_bytes(plan, pid) if moved else None,
         "file_bytes": limits.get("Max file size"),
-        "processes": in_group or (limits.get("Max processes") if alone else None),
+        "processes": in_group or (limits.get("Max processes") if own_user else None),
         "open_files": limits.get("Max open files"),
     }
     return report | {"level": level(report)}

@@ -131,7 +131,7 @@ class Attempts:
     """
 
     forks: ForkClient
-    device: GpuLeases | None = None  # None for a job that needs no device
+    leases: GpuLeases | None = None  # of the device; None for a job that needs none
     problem: str = ""  # what its need of memory depends on
     cancelled: threading.Event = field(default_factory=threading.Event)  # ends the wait for the device
     count: int = 2
@@ -169,17 +169,17 @@ class Attempts:
         self.lost = None
         again, self._again_alone = self._again_alone, False
         claim: AbstractContextManager[bool] = nullcontext(False)
-        if self.device is not None:
-            claim = self.device.job(self.problem, self.cancelled, alone=again)
+        if self.leases is not None:
+            claim = self.leases.claim(self.problem, self.cancelled, alone=again)
         try:
             with claim as alone:
                 try:
                     yield alone
                 except NotEnoughMemory:
-                    if alone or self.device is None:
+                    if alone or self.leases is None:
                         raise
                     log.warning("there was too little memory beside others: the job is tried again alone")
-                    self.device.remember(self.problem)
+                    self.leases.remember(self.problem)
                     self._again_alone = True
         except (Lost, ForkServerLost) as error:
             log.error("an attempt at a job ended early: %s", error)

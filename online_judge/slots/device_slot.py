@@ -68,8 +68,8 @@ class _Query:
 
 
 @dataclass(frozen=True)
-class _Played:
-    """What one candidate process and its evaluator left."""
+class _CandidateRun:
+    """What one candidate process and its evaluator reported."""
 
     folder: str  # of the process; removed by now
     report: Report
@@ -122,11 +122,11 @@ class DeviceSlot:
         attempts = self._attempts(query)
         while attempts.another():
             with attempts.attempt() as alone:
-                played = self._play(query, alone=alone)
-                verdict = self._verdict(played, query.limit_s, request)
+                run = self._run_candidate(query, alone=alone)
+                verdict = self._verdict(run, query.limit_s, request)
                 if memory_errors.explains(verdict):  # even alone
                     self._leases.forget(request.original_model_src)
-                if played.gone and played.report.died and not played.result["why"] and attempts.are_left:
+                if run.gone and run.report.died and not run.result["why"] and attempts.are_left:
                     log.warning("a process died from a signal: the job is tried once more")
                     continue
                 if not self.executes:  # there equal runs are to give equal verdicts
@@ -147,8 +147,8 @@ class DeviceSlot:
         try:
             while attempts.another():
                 with attempts.attempt() as alone:
-                    played = self._play(query, alone=alone)
-                    found = (played.result or played.late).get("swept")
+                    run = self._run_candidate(query, alone=alone)
+                    found = (run.result or run.late).get("swept")
                     return None if found is None else Swept.from_json(found)
         except (NotEnoughMemory, EvaluatorFailed) as error:
             log.warning("a sweep ended early: %s", str(error) or "too little memory")
@@ -161,14 +161,12 @@ class DeviceSlot:
         attempts = self._attempts(query)
         while attempts.another():
             with attempts.attempt() as alone:
-                played = self._play(query, alone=alone)
-                if played.timed_out is not None:
-                    return profile_report.timed_out(query.limit_s, played.timed_out)
-                if played.gone:
-                    return profile_report.process_gone(played.report.how)
-                return profile_report.profiled(
-                    ProfileResult.from_json(played.result["profile"]), played.folder
-                )
+                run = self._run_candidate(query, alone=alone)
+                if run.timed_out is not None:
+                    return profile_report.timed_out(query.limit_s, run.timed_out)
+                if run.gone:
+                    return profile_report.process_gone(run.report.how)
+                return profile_report.profiled(ProfileResult.from_json(run.result["profile"]), run.folder)
         self._require_harmless_reference(query, attempts.lost)
         raise JudgeError("the judge's own processes failed twice at this profile; try again")
 
@@ -230,7 +228,7 @@ class DeviceSlot:
         if attempts.lost is None:
             raise JudgeError("the judge's fork server died while it ran the reference; try again")
 
-    def _play(self, query: _Query, *, alone: bool) -> _Played:
+    def _run_candidate(self, query: _Query, *, alone: bool) -> _CandidateRun:
         """Bring the evaluator and a fresh process together; afterwards nothing of the process is left."""
         request = query.request
         assert isinstance(request, EvaluationRequest)
@@ -264,16 +262,16 @@ class DeviceSlot:
         if result is not None:
             self._raise_for_reference(result, evaluator)
             self._known.note(clean, result.get("clean_ms"))
-        return _Played(str(candidate.folder), report, result or {}, timed_out, late or {}, sandbox)
+        return _CandidateRun(str(candidate.folder), report, result or {}, timed_out, late or {}, sandbox)
 
-    def _verdict(self, played: _Played, limit_s: int, request: EvaluationRequest) -> Verdict:
-        result, report, sandbox = played.result, played.report, played.sandbox
-        if played.timed_out is not None:
+    def _verdict(self, run: _CandidateRun, limit_s: int, request: EvaluationRequest) -> Verdict:
+        result, report, sandbox = run.result, run.report, run.sandbox
+        if run.timed_out is not None:
             return assemble.timed_out(
-                request, self._target, limit_s=limit_s, stage=played.timed_out, sandbox=sandbox
+                request, self._target, limit_s=limit_s, stage=run.timed_out, sandbox=sandbox
             )
-        end = ProcessEnd(played.folder, report.how, report.log, report.out_of_memory, report.orphans, sandbox)
-        if played.gone:
+        end = ProcessEnd(run.folder, report.how, report.log, report.out_of_memory, report.orphans, sandbox)
+        if run.gone:
             stage, why = Stage(result["stage"]), result["why"]
             return assemble.process_gone(request, self._target, stage=stage, why=why, end=end)
         try:

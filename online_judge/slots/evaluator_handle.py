@@ -11,7 +11,7 @@ from typing import Any
 
 from adaexplore.core.identity import text_digest
 from adaexplore.core.wire import DeviceKind
-from online_judge.processes.gpu_lease import EvaluatorLeases, GpuLeases
+from online_judge.processes.gpu_lease import GpuLeases, LeaseServer
 from online_judge.processes.pool import Pool
 from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError, is_readable
@@ -31,7 +31,7 @@ class EvaluatorHandle:
         """Take over a process that is ready; the leases that it asks for are taken from ``leases``."""
         self._process = process
         self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
-        self.leases = EvaluatorLeases(leases, self._channel.send_json)
+        self.leases = LeaseServer(leases, self._channel.send_json)
         self._frozen: set[int] = set()
         self.ended = False
 

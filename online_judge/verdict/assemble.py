@@ -84,19 +84,19 @@ def evaluated(
 def timed_out(
     request: EvaluationRequest, target: Target, *, limit_s: int, stage: Stage, sandbox: Report | None
 ) -> Verdict:
-    facts = _surroundings(request, target) | {"sandbox": sandbox}
-    return _verdict(Status.TIMEOUT, facts | feedback.of_timeout(limit_s, stage))
+    metadata = _surroundings(request, target) | {"sandbox": sandbox}
+    return _verdict(Status.TIMEOUT, metadata | feedback.of_timeout(limit_s, stage))
 
 
 def process_gone(
     request: EvaluationRequest, target: Target, *, stage: Stage, why: str, end: ProcessEnd
 ) -> Verdict:
     """Return the verdict on a candidate whose process is gone or, as ``why`` says, broke the protocol."""
-    facts = _surroundings(request, target) | {"sandbox": end.sandbox}
+    metadata = _surroundings(request, target) | {"sandbox": end.sandbox}
     if end.out_of_memory:
-        return _verdict(Status.OUT_OF_MEMORY, facts | feedback.of_memory(stage) | _printed(end))
+        return _verdict(Status.OUT_OF_MEMORY, metadata | feedback.of_memory(stage) | _printed(end))
     how = f"({why})" if why else end.how
-    return _verdict(Status.CRASH, facts | feedback.of_crash(how, stage) | _printed(end))
+    return _verdict(Status.CRASH, metadata | feedback.of_crash(how, stage) | _printed(end))
 
 
 def evaluator_died_twice(request: EvaluationRequest, target: Target, stage: Stage) -> Verdict:
@@ -127,8 +127,8 @@ def _flags_of_passed(
 
 
 def _surroundings(request: EvaluationRequest, target: Target) -> dict[str, Any]:
-    facts = {"hardware": target.hardware, "device": target.device}
-    return facts | feedback.of_precision(request.tf32, cuda=target.cuda)
+    metadata = {"hardware": target.hardware, "device": target.device}
+    return metadata | feedback.of_precision(request.tf32, cuda=target.cuda)
 
 
 def _precision(result: EvaluationResult) -> dict[str, Any]:

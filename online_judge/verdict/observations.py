@@ -76,10 +76,10 @@ def flags_of(observation: seen.Observation, folder: str) -> list[Flag]:
             return [_of_clocks(observation)]
         case seen.BaselineMoved():
             after = observation.after_ms
-            alone = f"{observation.clean_ms:.4g} ms alone"
-            alone += "" if after is None else f" before, {after:.4g} ms after it"
+            without = f"{observation.clean_ms:.4g} ms alone"
+            without += "" if after is None else f" before, {after:.4g} ms after it"
             beside = f"{observation.gpu_ms:.4g} ms beside the candidate"
-            evidence = f"{beside}, {alone}; {observation.counted_ms:.4g} ms count"
+            evidence = f"{beside}, {without}; {observation.counted_ms:.4g} ms count"
             return [Flag("baseline_drift", evidence)]
 
 
