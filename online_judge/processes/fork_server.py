@@ -1,4 +1,4 @@
-"""The process that has imported torch and triton, never touches CUDA, and forks all the others."""
+"""The process that imports torch and triton, never touches CUDA, and forks all others."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class ForkServer:
         self._control.send_json({"pid": pid})
 
     def _reap(self) -> None:
-        """Collect the dead; kill orphans of supervisors that were killed themselves."""
+        """Reap dead children; kill orphans of supervisors that were killed."""
         for pid, status in supervisor.reap(self._wake_read):
             self._children.discard(pid)
             if status != 0:
@@ -118,7 +118,7 @@ def _supervise(spec: ProcessSpec, process_end: int, lifeline: int, helpers: Warm
 
 
 def _report_gpus(environment: dict[str, str], answer: int) -> NoReturn:
-    """Write what GPUs there are to the descriptor ``answer``; this may touch CUDA."""
+    """Write the names and architectures of the GPUs to the descriptor ``answer``; this may touch CUDA."""
     import torch
 
     os.environ.update(environment)
@@ -131,7 +131,7 @@ def _report_gpus(environment: dict[str, str], answer: int) -> NoReturn:
 
 
 def _import_everything() -> dict[str, str]:
-    """Import what the children need, so that a fork has it at once; return the versions."""
+    """Import what the children need, before they are forked; return the versions."""
     import numpy
     import torch
     import torch.utils.flop_counter
@@ -146,7 +146,7 @@ def _import_everything() -> dict[str, str]:
         for module in pkgutil.walk_packages(path, f"online_judge.{package}."):
             importlib.import_module(module.name)
     compile_process.warm_up()
-    if not has_driver():  # with a GPU references are not measured, and this would only delay the start
+    if not has_driver():  # with a GPU nothing checks the size of references
         size_check.warm_up()
     return {
         "torch": str(torch.__version__),

@@ -144,7 +144,7 @@ class JobBoard:
         return counts
 
     async def _accept(self, job: Job) -> None:
-        """Answer a job at once or queue it, and write it down; set ``accepted`` and perhaps ``refusal``."""
+        """Answer a job at once or queue it, and write it to the journal; set ``accepted`` or ``refusal``."""
         assert job.request is not None
         cached = False
         try:
@@ -205,7 +205,7 @@ class JobBoard:
         self._spawn(self._follow(job))
 
     async def _follow(self, job: Job) -> None:
-        """Wait for the start and the end of a job's evaluation, and write both down."""
+        """Wait for the start and the end of a job's evaluation, and write both to the journal."""
         leader = job.leader
         try:
             await leader.started.wait()
@@ -239,7 +239,7 @@ class JobBoard:
         _tell(answer.state, job, status=status, seconds=answer.execution_time, error=answer.error)
 
     def _answer(self, job: Job, *, cached: bool = False) -> JobAnswer:
-        """Return the answer that a job's outcome means."""
+        """Return the answer for a job's outcome."""
         outcome = job.leader.outcome
         if isinstance(outcome, Exception):
             return job.answer_of("failed", error=_explain(outcome))
@@ -248,7 +248,7 @@ class JobBoard:
     def _conclude(self, job: Job, answer: JobAnswer) -> None:
         job.settled = True
         job.answer = answer
-        if not job.sharers:  # its evaluation is not needed, or over
+        if not job.sharers:  # its evaluation is not needed, or has ended
             job.request = None
         job.over.set()
         if job.durable:

@@ -1,4 +1,4 @@
-"""What a job of each kind needs on this judge: its device, the key of its result, a run on a slot."""
+"""Find a job's device, its recorded reference time and its question; run jobs on slots."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class NoSuchDevice(Exception):
 
 @dataclass(frozen=True)
 class Evaluations:
-    """Answers what a request needs on this judge, and does jobs on slots."""
+    """What jobs need to know of this judge."""
 
     settings: Settings
     machine: Machine
@@ -72,7 +72,7 @@ class Evaluations:
     def answer_at_once(self, kind: JobKind, request: Request) -> Finding | ProblemError | None:
         """Return the outcome for a source above ``MAX_SOURCE_BYTES``; None if all sources fit.
 
-        To parse and import short statements takes one core about 4 s for 256 KiB and 17 s for 1 MiB.
+        Parsing and importing short statements takes one core about 4 s for 256 KiB and 17 s for 1 MiB.
         """
         limit = self.settings.max_source_bytes
         why = large_source.reason("reference", request.original_model_src, limit)
@@ -101,7 +101,7 @@ class Evaluations:
         slot.stage_seconds = {}
         try:
             found = jobs.run(slot, job, cancelled)
-            # names and values in it are the candidate's: not every text can be sent
+            # it holds texts of the candidate, and not every text can be sent
             found = type(found).model_validate(printable.tree(found.model_dump()))
             if isinstance(found, ProblemReport):
                 status = "ok" if found.ok else "reference_failed"

@@ -114,8 +114,8 @@ class Scheduler:
     def submit(self, job: Job, *, accepted_before: bool = False) -> None:
         """Queue a job, or let it share the evaluation of an identical one, at the higher of both priorities.
 
-        Raises QueueFull if no slot is free and no more jobs may wait, in all or of this client. A job that was
-        ``accepted_before`` is always queued.
+        Raises QueueFull if no slot is free and no more jobs may wait, in all or of this client; not for a job
+        that was ``accepted_before``.
         """
         group = self._group(job)
         if not accepted_before:

@@ -1,4 +1,4 @@
-"""Candidates whose numbers the judge chooses: a sweep, then the ordinary evaluation of its winner."""
+"""Evaluate a candidate with tunables: sweep its configurations, then evaluate the fastest one."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def evaluate_tuned(
     """Judge a candidate with the best values of its tunables that a sweep of ``request.tune_s`` finds.
 
     The text that is judged is the candidate's with these values in it, and ``metadata["tuned"]`` names them.
-    If it does not pass, the candidate is judged as declared. One whose outputs are wrong as declared is not
-    swept, unless the evaluation finds them right: its own weights may be what is wanted.
+    If it does not pass, the candidate is judged as declared. If the sweep finds the declared configuration
+    wrong, the candidate is evaluated first and swept only if it passes: it may need weights of its own.
     """
     source = request.custom_model_src
     try:
@@ -77,9 +77,9 @@ def _sweep(
     screened: bool,
     parts_s: Mapping[str, float] | None = None,
 ) -> Swept:
-    """Sweep, with another candidate process if a configuration has broken the last one.
+    """Sweep; continue in another candidate process if a configuration breaks the present one.
 
-    ``parts_s`` has the seconds of the budget that were spent before.
+    ``parts_s`` are the seconds of the budget that are spent already.
     """
     total = Swept(parts_s=dict(parts_s or {}))
     careful = False

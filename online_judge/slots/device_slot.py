@@ -1,4 +1,4 @@
-"""One slot of one device: brings an evaluator and a candidate process together and watches over both."""
+"""One slot of one device: does jobs with an evaluator and a candidate process."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class EvaluatorFailed(JudgeError):
 
 @dataclass(frozen=True)
 class _Query:
-    """What an evaluator is asked: the problem, the candidate's time if there is one, and ``more``."""
+    """One job for an evaluator; ``limit_s`` is the candidate's, ``more`` are further fields of the order."""
 
     op: Operation
     request: Request
@@ -124,12 +124,12 @@ class DeviceSlot:
             with attempts.attempt() as alone:
                 run = self._run_candidate(query, alone=alone)
                 verdict = self._verdict(run, query.limit_s, request)
-                if memory_errors.explains(verdict):  # even alone
+                if memory_errors.explains(verdict):  # also alone: the candidate is at fault
                     self._leases.forget(request.original_model_src)
                 if run.gone and run.report.died and not run.result["why"] and attempts.are_left:
-                    log.warning("a process died from a signal: the job is tried once more")
+                    log.warning("a process died from a signal: the job is tried again")
                     continue
-                if not self.executes:  # there equal runs are to give equal verdicts
+                if not self.executes:  # without times, equal runs give equal verdicts
                     return verdict
                 return assemble.with_seconds(verdict, self.stage_seconds)
         self._require_harmless_reference(query, attempts.lost)
@@ -229,7 +229,7 @@ class DeviceSlot:
             raise JudgeError("the judge's fork server died while it ran the reference; try again")
 
     def _run_candidate(self, query: _Query, *, alone: bool) -> _CandidateRun:
-        """Bring the evaluator and a fresh process together; afterwards nothing of the process is left."""
+        """Run the candidate in a fresh process with the evaluator; on return the process is gone."""
         request = query.request
         assert isinstance(request, EvaluationRequest)
         evaluator = self._evaluators.of(request.original_model_src, query.cancelled)
@@ -257,7 +257,7 @@ class DeviceSlot:
             if result is None:
                 late = evaluator.settle()
             evaluator.rest()
-        if timed_out is not None and late is None:  # the evaluator did not notice its process's end: it hung
+        if timed_out is not None and late is None:  # the evaluator hangs
             raise ProcessLost("candidate", timed_out)
         if result is not None:
             self._raise_for_reference(result, evaluator)
@@ -297,7 +297,7 @@ class DeviceSlot:
         order: dict[str, object],
         candidate: ProcessHandle | None = None,
     ) -> dict[str, Any]:
-        """Have the evaluator do a job, with a candidate process or none; one that fails at it is ended."""
+        """Have the evaluator do a job, with or without a candidate process; end an evaluator that fails."""
         limits = TimeLimits(query.limit_s, self._leases.stopped_s, evaluator.leases.waited_s)
         self.stage_seconds = limits.stage_seconds
         evaluator.leases.supervisor = candidate.supervisor if candidate is not None else 0
@@ -320,7 +320,7 @@ class DeviceSlot:
             raise ProblemError("the process that ran the reference died twice, also without a candidate")
 
     def _raise_for_reference(self, result: dict[str, Any], evaluator: EvaluatorHandle) -> None:
-        """Raise for a result that is no finding about the candidate."""
+        """Raise if a result says nothing about the candidate."""
         if result["kind"] == "not_enough_memory":
             raise NotEnoughMemory
         final: JudgeError

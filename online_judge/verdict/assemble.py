@@ -42,7 +42,7 @@ class ProcessEnd:
     folder: str  # where it ran; its paths are shortened in texts
     how: str  # in words that follow "the process ended"
     printed: str  # the end of what it printed
-    out_of_memory: bool = False  # whether the kernel ended it for want of host memory
+    out_of_memory: bool = False  # whether the kernel killed it because host memory ran out
     orphans: int = 0  # processes that it left running
     sandbox: Report | None = None  # what was in force around it; None where that is unknown
 
@@ -50,7 +50,7 @@ class ProcessEnd:
 def evaluated(
     request: EvaluationRequest, target: Target, result: EvaluationResult, end: ProcessEnd
 ) -> Verdict:
-    """Return the verdict on a candidate of which the evaluator has found all that it looks for."""
+    """Return the verdict on a candidate whose evaluation is complete."""
     explained = explain(result.ending, end.folder)
     passed = isinstance(result.ending, Passed)
     found = static_notes.notes(request.custom_model_src)
@@ -113,7 +113,7 @@ def with_seconds(verdict: Verdict, stage_seconds: Mapping[str, float]) -> Verdic
 def _flags_of_passed(
     request: EvaluationRequest, result: EvaluationResult, problem: ProblemFacts, folder: str
 ) -> list[Flag]:
-    """Return flags that only a candidate whose outputs are right can have."""
+    """Return the flags that are raised only if the outputs are right."""
     found: list[Flag] = []
     for flag in runtime.flags_of(result.timing, request, folder) if result.timing is not None else ():
         # a bound is no proof where a trivial answer, written once and kept, passes

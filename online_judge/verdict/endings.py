@@ -11,7 +11,7 @@ from online_judge.protocol.findings import Failure, Stage
 from online_judge.verdict import feedback
 
 PROTOCOL = 4
-"""Raised whenever the same question may get another verdict: known verdicts are asked for anew."""
+"""Increased whenever the same request may get another verdict, so that older cached verdicts are not used."""
 
 
 @dataclass(frozen=True)

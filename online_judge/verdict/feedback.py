@@ -72,13 +72,13 @@ def of_crash(how: str, stage: Stage) -> dict[str, Any]:
 
 
 def of_memory(stage: Stage) -> dict[str, Any]:
-    """Explain that the kernel ended the process for want of memory."""
+    """Explain that the kernel killed the process because host memory ran out."""
     text = f"the process ran out of the host memory that it may have during {stage.value}"
     return _metadata(Status.OUT_OF_MEMORY, [text], runtime_error_name="MemoryError", runtime_error=text)
 
 
 def of_repeat(wrong: dict[str, Any]) -> dict[str, Any]:
-    """Explain that a candidate was right once and wrong on the same inputs, as ``wrong`` says."""
+    """Explain that a candidate was right once, and then wrong on the same inputs, as ``wrong`` says."""
     told = str(wrong.get("feedback", "")).rpartition("\nNext:")[0]
     head = f"{Status.NONDETERMINISTIC.value}: {_REPEATED}"
     return wrong | _metadata(Status.NONDETERMINISTIC, [head, told], correctness_issue=_REPEATED)

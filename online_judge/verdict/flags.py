@@ -11,7 +11,7 @@ _MAX_EVIDENCE = 300
 
 
 class Severity(StrEnum):
-    """What a flag does to a verdict: only ``reject`` makes it incorrect."""
+    """Effect of a flag on a verdict: only ``reject`` makes it incorrect."""
 
     REJECT = "reject"
     SUSPECT = "suspect"

@@ -104,9 +104,9 @@ def of_orphans(count: int) -> Flag:
 def of_kernels(
     launches: Launches, share: KernelShare | None, *, passed_without_kernels: bool | None
 ) -> list[Flag]:
-    """Return the flags for what is known of a candidate's kernels; facts that were not found are None.
+    """Return the flags about a candidate's kernels; None means not found out.
 
-    ``passed_without_kernels`` was tried on inputs of which no trivial answer is right.
+    ``passed_without_kernels`` was tried on inputs for which no trivial answer is right.
     """
     found = []
     ran = launches.total > 0 or (share is not None and share.own > 0)
