@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 TEXT_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-def tell(event: str, **fields: str | int | float | None) -> None:
+def log_event(event: str, **fields: str | int | float | None) -> None:
     """Log an event such as ``job.done`` with its fields (``job``, ``kind``, ``status``, ``seconds`` ...)."""
     given = {name: value for name, value in fields.items() if value is not None}
     known = {name: round(fact, 4) if isinstance(fact, float) else fact for name, fact in given.items()}

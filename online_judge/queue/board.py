@@ -15,7 +15,7 @@ from typing import Any, get_args
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobState, ProfileReport
-from online_judge.common.events import tell
+from online_judge.common.events import log_event
 from online_judge.queue.cache import Question, ResultCache
 from online_judge.queue.evaluations import Evaluations, NoSuchDevice
 from online_judge.queue.job import Job
@@ -63,7 +63,7 @@ class JobBoard:
                 error = f"the judge itself ended {job.starts} times during this job"
                 await self._finish(job, job.answer_of("failed", error=error))
             else:
-                _tell("recovered", job)
+                _log_event("recovered", job)
                 try:
                     await self._identify(job)
                     self._queue(job, accepted_before=True)
@@ -144,7 +144,10 @@ class JobBoard:
         return counts
 
     async def _accept(self, job: Job) -> None:
-        """Answer a job at once or queue it, and write it to the journal; set ``accepted`` or ``refusal``."""
+        """Answer a job at once or queue it, and write it to the journal.
+
+        Sets ``accepted``, and ``refusal`` if the job is refused.
+        """
         assert job.request is not None
         cached = False
         try:
@@ -171,7 +174,7 @@ class JobBoard:
             self._refuse(job, JournalBroken("the judge failed while it took this job in; see its log"))
             raise
         else:
-            _tell("accepted", job, client=job.caller.owner or None, position=self.look(job).position)
+            _log_event("accepted", job, client=job.caller.owner or None, position=self.look(job).position)
             job.accepted.set()
 
     def _refuse(self, job: Job, error: Exception) -> None:
@@ -213,7 +216,7 @@ class JobBoard:
                 return
             if job is leader.sharers[0]:
                 self._metrics.spent({"queue": leader.queue_time_s})
-            _tell("started", job, seconds=time.monotonic() - job.created)
+            _log_event("started", job, seconds=time.monotonic() - job.created)
             with _logged(f"the start of job {job.id} cannot be written down"):
                 await self._journal.begin(job)
             await leader.ended.wait()
@@ -236,7 +239,7 @@ class JobBoard:
             await self._journal.finish(job, answer)
         self._conclude(job, answer)
         status = None if answer.verdict is None else answer.verdict.status
-        _tell(answer.state, job, status=status, seconds=answer.execution_time, error=answer.error)
+        _log_event(answer.state, job, status=status, seconds=answer.execution_time, error=answer.error)
 
     def _answer(self, job: Job, *, cached: bool = False) -> JobAnswer:
         """Return the answer for a job's outcome."""
@@ -283,10 +286,10 @@ def _logged(trouble: str) -> Iterator[None]:
         log.error("%s: %s", trouble, error)
 
 
-def _tell(event: str, job: Job, **fields: str | float | None) -> None:
+def _log_event(event: str, job: Job, **fields: str | float | None) -> None:
     """Log an event of a job of v2."""
     if job.durable:
-        tell(f"job.{event}", job=job.id, kind=job.kind, **fields)
+        log_event(f"job.{event}", job=job.id, kind=job.kind, **fields)
 
 
 def _explain(error: Exception) -> str:
