@@ -50,7 +50,7 @@ class ContextLost(Exception):
 class _Entrant:
     """One configuration: its model, whose weights all share, and its buffers as they were constructed."""
 
-    model: Any
+    model: Callable[..., object]
     buffers: dict[str, torch.Tensor]
     wall_ms: float = math.inf  # of its second call, by the host's clock
 
@@ -63,13 +63,13 @@ class ConfigSweep:
         self._order = order
         self._clock = clock
         self._cuda = cuda
-        self._arguments: list[Any] = MappedTensors(order.inputs, fds[:1]).tree()
+        self._arguments: list[object] = MappedTensors(order.inputs, fds[:1]).tree()
         dtype = modules.DTYPES[order.dtype]
         given: dict[str, torch.Tensor] = MappedTensors(order.weights, fds[1:]).tree()
         self._weights = {name: modules.cast_floating(value, dtype) for name, value in given.items()}
         self._entrants: dict[int, _Entrant] = {}
 
-    def enter(self, sources: Sequence[tuple[int, bytes]], threads: int, limit_s: float) -> dict[str, Any]:
+    def enter(self, sources: Sequence[tuple[int, bytes]], threads: int, limit_s: float) -> dict[str, object]:
         """Load, construct and call configurations, by number, and time a second call of each.
 
         Raises:
@@ -105,7 +105,7 @@ class ConfigSweep:
             torch.cuda.empty_cache()
         return {"ready": ready, "refused": [list(item) for item in refused.items()]}
 
-    def rate(self, calls: Sequence[tuple[int, int]], rounds: int) -> dict[str, Any]:
+    def rate(self, calls: Sequence[tuple[int, int]], rounds: int) -> dict[str, object]:
         """Return median milliseconds of a call of each, taken in turns; None for one that fails.
 
         Raises:
@@ -124,7 +124,7 @@ class ConfigSweep:
         timed = {number: taken for number, taken in samples.items() if taken and number in self._entrants}
         return {"ms": [[each, statistics.median(timed[each]) if each in timed else None] for each in samples]}
 
-    def chosen(self, number: int) -> Any:
+    def chosen(self, number: int) -> Callable[..., object]:
         """Return the model of a configuration, its buffers as constructed."""
         entrant = self._entrants[number]
         modules.restore_buffers(entrant.model, entrant.buffers)
@@ -182,7 +182,8 @@ class ConfigSweep:
         file = self._file(number)
         file.write_bytes(source)
         module = modules.load_file(file, _MODULE)
-        model, shares = None, False
+        model: Any = None
+        shares = False
         if self._cuda:  # millions of random weights that nobody needs are drawn in no time there
             with contextlib.suppress(Exception), torch.device("cuda"):
                 model = self._made(module)
@@ -200,7 +201,7 @@ class ConfigSweep:
         model = module.ModelNew(*self._order.init_inputs)
         return model.to(modules.DTYPES[self._order.dtype]) if isinstance(model, torch.nn.Module) else model
 
-    def _shares_weights(self, model: Any) -> bool:
+    def _shares_weights(self, model: object) -> bool:
         """Let a model use the reference's weights in their memory; False if names or shapes differ."""
         given = self._weights
         if not isinstance(model, torch.nn.Module) or not same_form(model.state_dict(), given):

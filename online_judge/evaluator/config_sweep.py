@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from adaexplore.core.verdict import Status
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
@@ -214,7 +213,7 @@ class Sweep(CandidateJob):
 
     def _ask(
         self, stage: Stage, order: Order, numbers: Sequence[int], shared_tensors: Sequence[SharedTensors] = ()
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Ask on the sweep's time; ``numbers`` are those that may break the process by it."""
         begin, stopped_s = time.monotonic(), self._leases.stopped_s()
         try:
@@ -245,7 +244,7 @@ def _times(claim: object, numbers: Sequence[int]) -> dict[int, float]:
     }
 
 
-def _pairs(claim: object, numbers: Sequence[int]) -> list[tuple[int, Any]]:
+def _pairs(claim: object, numbers: Sequence[int]) -> list[tuple[int, object]]:
     listed = claim if isinstance(claim, list) else []
     return [
         (part[0], part[1])

@@ -7,7 +7,6 @@ an evaluation calls (H200), which the first candidate of a new reference would w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
@@ -62,7 +61,7 @@ class _RightCandidate(Dialogue):
         shared_tensors: Sequence[SharedTensors] = (),
         *,
         tuning: bool = False,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         if isinstance(order, Reweigh):
             return {"loaded": True}
         if not isinstance(order, Forward):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
@@ -41,9 +41,9 @@ class Called:
     as the call left them where it changed them; grades and copied outputs are there if asked for.
     """
 
-    answer: dict[str, Any]
+    answer: dict[str, object]
     expected: trees.Tree
-    changed: list[Any] | None = None
+    changed: list[object] | None = None
     grades: tuple[Graded, ...] = ()
     strides: Strides = ()
     outputs: tuple[torch.Tensor, ...] = ()
@@ -140,7 +140,7 @@ class Trials:
     def call(
         self,
         name: str,
-        inputs: list[Any] | None = None,
+        inputs: list[object] | None = None,
         *,
         mode: ForwardMode = "plain",
         graded: bool = False,
@@ -221,7 +221,7 @@ class Trials:
         return shared, parcel
 
 
-def _check_form(answer: dict[str, Any], expected: trees.Tree, *, cuda: bool) -> Strides:
+def _check_form(answer: dict[str, object], expected: trees.Tree, *, cuda: bool) -> Strides:
     """Compare structure, shapes, dtypes as claimed, which the data must confirm; return the strides."""
     claimed = answer.get("leaves")
     structure = expected.signature()
@@ -264,7 +264,7 @@ def _nearer(
     return False
 
 
-def _same(parcel: Parcel, shared: SharedTensors, inputs: list[Any]) -> bool:
+def _same(parcel: Parcel, shared: SharedTensors, inputs: list[object]) -> bool:
     """Say whether what was sent still is what ``inputs`` hold."""
     return all(
         costs.same_bits(shared.view(place), leaf)

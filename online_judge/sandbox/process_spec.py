@@ -39,7 +39,7 @@ class ProcessSpec:
     cpu_max_elements: int = 0  # of references, see :class:`online_judge.settings.Settings`
     cpu_max_flops: float = 0.0  # likewise
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return asdict(self)
 
     @classmethod

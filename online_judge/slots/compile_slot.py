@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.wire import CompileReport, EvaluationRequest
@@ -91,7 +90,7 @@ class CompileSlot:
             "dtype": request.dtype_str,
             "tf32": request.tf32,
         }
-        end: dict[str, Any] | None = None
+        end: dict[str, object] | None = None
         timed_out = lost = False
         try:
             end = converse(_Compiler(process), order, [], limits, cancelled)
@@ -127,7 +126,7 @@ class _Compiler:
     def order(self, order: dict[str, object], fds: Sequence[int]) -> None:
         self._channel.send_json(order, fds)
 
-    def hear(self, timeout_s: float) -> dict[str, Any] | None:
+    def hear(self, timeout_s: float) -> dict[str, object] | None:
         if not is_readable(timeout_s, self._channel):
             return None
         message, _ = self._channel.receive_json()

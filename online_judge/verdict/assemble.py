@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from adaexplore.core.verdict import INTERPRETER, Status, Verdict
 from adaexplore.core.wire import EvaluationRequest
@@ -26,7 +25,7 @@ _COUNTED = (Status.WRONG_VALUE, Status.NONFINITE, Status.NONDETERMINISTIC)
 """Statuses for which the number of passed trials is given even if it is 0."""
 
 
-Report = Mapping[str, Any]
+Report = Mapping[str, object]
 """See :mod:`online_judge.sandbox.read_back`."""
 
 
@@ -75,7 +74,7 @@ def evaluated(
         return _verdict(status, metadata | _printed(end))
     timing = result.timing
     if timing is None:
-        stats: dict[str, Any] = {} if target.cuda else {"fast_p": 1.0, "timing": INTERPRETER}
+        stats: dict[str, object] = {} if target.cuda else {"fast_p": 1.0, "timing": INTERPRETER}
         return _verdict(Status.PASSED, metadata, None, stats)
     stats = runtime.statistics(timing, request, result.share, hardware=target.hardware, device=target.device)
     return _verdict(Status.PASSED, metadata, runtime.milliseconds(timing), stats)
@@ -126,28 +125,28 @@ def _flags_of_passed(
     return found
 
 
-def _surroundings(request: EvaluationRequest, target: Target) -> dict[str, Any]:
+def _surroundings(request: EvaluationRequest, target: Target) -> dict[str, object]:
     metadata = {"hardware": target.hardware, "device": target.device}
     return metadata | feedback.of_precision(request.tf32, cuda=target.cuda)
 
 
-def _precision(result: EvaluationResult) -> dict[str, Any]:
+def _precision(result: EvaluationResult) -> dict[str, object]:
     if not result.grades:
         return {}
     least = least_precise(result.grades)
     return {"tier": least.tier, "precision": least.to_json()}
 
 
-def _printed(end: ProcessEnd) -> dict[str, Any]:
+def _printed(end: ProcessEnd) -> dict[str, object]:
     text = scrub(end.printed, end.folder).strip()[-_LOG_CHARS:]
     return {"stdout": text} if text else {}
 
 
 def _verdict(
     status: Status,
-    metadata: dict[str, Any],
+    metadata: dict[str, object],
     runtime_ms: float | None = None,
-    stats: dict[str, Any] | None = None,
+    stats: dict[str, object] | None = None,
 ) -> Verdict:
     """Make the verdict as it is on the wire, where an infinite number is null."""
     made = Verdict(status=status, metadata=metadata, runtime_ms=runtime_ms, runtime_stats=stats or {})

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -115,7 +114,7 @@ class Draws:
         if found.wrong is not None:
             raise found.wrong
 
-    def _inputs(self, draw: _Draw) -> list[Any]:
+    def _inputs(self, draw: _Draw) -> list[object]:
         self._trials.use_reference_time()
         return variants.shrunk(self._reference.inputs(draw.name), draw.inputs)
 
