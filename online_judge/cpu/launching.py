@@ -134,7 +134,7 @@ class CompiledKernel:
 
 
 def _compile_only(tuner: Autotuner, /, *args: object, config: Config, **meta: object) -> list[float]:
-    """Replaces timing of one configuration: all that compile are equally fast, so the first wins."""
+    """Replace the timing of one configuration: all that compile are equally fast, so the first wins."""
     conflicts = meta.keys() & config.kwargs.keys()
     if conflicts:
         raise ValueError(

@@ -60,7 +60,7 @@ def evaluator(leases: GpuLeases) -> Iterator[Evaluator]:
 
 @contextmanager
 def child() -> Iterator[int]:
-    """A process with a child that sleeps; gives the id of the former."""
+    """Start a process with a child that sleeps, and yield its id, not the child's."""
     with subprocess.Popen(["sh", "-c", "sleep 60 & wait"]) as process:
         wait_until(lambda: bool(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()))
         yield process.pid
