@@ -78,7 +78,7 @@ class GpuLeases:
 
     @contextmanager
     def claim(self, problem: str, cancelled: threading.Event, *, alone: bool = False) -> Iterator[bool]:
-        """Let one job use the device within the block, beside other jobs or alone; gives whether it is alone.
+        """Let one job use the device within the block, beside other jobs or alone; yield whether alone.
 
         Jobs begin in the order of their calls. A job of a problem that :meth:`remember` named runs alone.
         Raises Cancelled if ``cancelled`` is set before the job begins.

@@ -78,9 +78,9 @@ def of_memory(stage: Stage) -> dict[str, object]:
 
 def of_repeat(wrong: dict[str, object]) -> dict[str, object]:
     """Explain that a candidate was right once, and then wrong on the same inputs, as ``wrong`` says."""
-    told = str(wrong.get("feedback", "")).rpartition("\nNext:")[0]
+    text = str(wrong.get("feedback", "")).rpartition("\nNext:")[0]
     head = f"{Status.NONDETERMINISTIC.value}: {_REPEATED}"
-    return wrong | _metadata(Status.NONDETERMINISTIC, [head, told], correctness_issue=_REPEATED)
+    return wrong | _metadata(Status.NONDETERMINISTIC, [head, text], correctness_issue=_REPEATED)
 
 
 def of_unequal_calls(found: Error, limit: Limit) -> dict[str, object]:

@@ -155,11 +155,11 @@ def of_problem(facts: ProblemFacts) -> list[ProblemFlag]:
 
 def _of_clocks(found: seen.ClocksDisagree) -> Flag:
     """Work was hidden only if a replayed graph contradicts the events while nobody else used the GPU."""
-    told = f"{found.gpu_ms:.4g} ms a call by events, {found.wall_ms:.4g} ms on the wall"
+    measured = f"{found.gpu_ms:.4g} ms a call by events, {found.wall_ms:.4g} ms on the wall"
     if found.graph_ms is None:
-        evidence = f"{told}, and it cannot be captured: {found.counted_ms:.4g} ms count"
+        evidence = f"{measured}, and it cannot be captured: {found.counted_ms:.4g} ms count"
         return Flag("launch_bound", evidence)
-    evidence = f"{told}, {found.graph_ms:.4g} ms in a replayed graph"
+    evidence = f"{measured}, {found.graph_ms:.4g} ms in a replayed graph"
     if found.explained:
         return Flag("launch_bound", evidence)
     id_ = "clock_mismatch" if found.quiet else "launch_bound"
