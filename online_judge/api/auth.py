@@ -175,4 +175,4 @@ def client_of(request: Request) -> Caller:
         client: Client = request.state.client
         return Caller(client.name, client.name, client.max_queued)
     named = request.headers.get("x-client", "")
-    return Caller(turn=named[:_MAX_CLIENT] or (request.client.host if request.client is not None else ""))
+    return Caller(client=named[:_MAX_CLIENT] or (request.client.host if request.client is not None else ""))

@@ -20,7 +20,7 @@ from adaexplore.core.wire import (
 from online_judge.api.auth import client_of
 from online_judge.api.judge import Judge, judge_of, not_implemented
 from online_judge.api.openapi import SERVICE, TURN, DeviceHealth, Health, Root, refusals
-from online_judge.common.events import tell
+from online_judge.common.events import log_event
 from online_judge.processes.gpu_lease import Cancelled
 from online_judge.queue.board import REFERENCE_FAILED
 from online_judge.queue.job import Job
@@ -91,7 +91,6 @@ async def evaluate(body: EvaluationRequest, request: Request) -> EvaluationRespo
     judge.require_supported(body, "body")
     job = Job("candidate", body, client_of(request), id=f"v1-{next(_numbers)}")
     try:
-        judge.evaluations.device_of(job.kind, body)
         found = await _result(judge, request, job, body.timeout)
         assert isinstance(found, Verdict)
         metrics = found.to_metrics()
@@ -157,14 +156,14 @@ async def _result(judge: Judge, request: Request, job: Job, timeout: int | None)
     finally:
         judge.board.abandon(job)
         if job.refusal is None:
-            _tell_end(request, job)
+            _log_end(request, job)
 
 
-def _tell_end(request: Request, job: Job) -> None:
+def _log_end(request: Request, job: Job) -> None:
     """Log the end of an evaluation of v1, which has no name towards its client."""
     outcome = job.leader.outcome
     error = outcome if isinstance(outcome, Exception) else None
-    tell(
+    log_event(
         "evaluation.failed" if outcome is None or error is not None else "evaluation.done",
         job=job.id,
         kind=request.url.path,

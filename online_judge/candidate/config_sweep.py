@@ -47,10 +47,10 @@ class ContextLost(Exception):
 
 
 @dataclass
-class _Entrant:
-    """One configuration: its model, whose weights all share, and its buffers as they were constructed."""
+class _Configuration:
+    """A model with one configuration, and its buffers as constructed; all models share the weights."""
 
-    model: Any
+    model: Callable[..., object]
     buffers: dict[str, torch.Tensor]
     wall_ms: float = math.inf  # of its second call, by the host's clock
 
@@ -63,20 +63,20 @@ class ConfigSweep:
         self._order = order
         self._clock = clock
         self._cuda = cuda
-        self._arguments: list[Any] = MappedTensors(order.inputs, fds[:1]).tree()
+        self._arguments: list[object] = MappedTensors(order.inputs, fds[:1]).tree()
         dtype = modules.DTYPES[order.dtype]
         given: dict[str, torch.Tensor] = MappedTensors(order.weights, fds[1:]).tree()
         self._weights = {name: modules.cast_floating(value, dtype) for name, value in given.items()}
-        self._entrants: dict[int, _Entrant] = {}
+        self._configurations: dict[int, _Configuration] = {}
 
-    def enter(self, sources: Sequence[tuple[int, bytes]], threads: int, limit_s: float) -> dict[str, Any]:
+    def enter(self, sources: Sequence[tuple[int, bytes]], threads: int, limit_s: float) -> dict[str, object]:
         """Load, construct and call configurations, by number, and time a second call of each.
 
         Raises:
             ContextLost: the process is of no use any more.
         """
         refused: dict[int, str] = {}
-        fresh: dict[int, _Entrant] = {}
+        fresh: dict[int, _Configuration] = {}
         begin = time.thread_time()  # this process may be stopped meanwhile
         for number, source in sources:
             if fresh and time.thread_time() - begin > _CONSTRUCT_SHARE * limit_s:
@@ -90,22 +90,22 @@ class ConfigSweep:
         left_s = limit_s - (time.thread_time() - begin)
         late = self._compile_all(fresh, threads, left_s) if threads > 1 else set()
         ready = []
-        for number, entrant in fresh.items():
+        for number, configuration in fresh.items():
             if number in late:
                 refused[number] = LATE
                 continue
-            wall_ms = self._attempt(number, Stage.FORWARD, partial(self._second_call, entrant))
+            wall_ms = self._attempt(number, Stage.FORWARD, partial(self._second_call, configuration))
             if isinstance(wall_ms, str):
                 refused[number] = wall_ms
             else:
-                entrant.wall_ms = wall_ms
-                self._entrants[number] = entrant
+                configuration.wall_ms = wall_ms
+                self._configurations[number] = configuration
                 ready.append([number, wall_ms])
         if self._cuda:
             torch.cuda.empty_cache()
         return {"ready": ready, "refused": [list(item) for item in refused.items()]}
 
-    def rate(self, calls: Sequence[tuple[int, int]], rounds: int) -> dict[str, Any]:
+    def rate(self, calls: Sequence[tuple[int, int]], rounds: int) -> dict[str, object]:
         """Return median milliseconds of a call of each, taken in turns; None for one that fails.
 
         Raises:
@@ -114,37 +114,41 @@ class ConfigSweep:
         samples: dict[int, list[float]] = {number: [] for number, _ in calls}
         for _ in range(rounds):
             for number, count in calls:
-                if (entrant := self._entrants.get(number)) is None:
+                if (configuration := self._configurations.get(number)) is None:
                     continue
-                taken = self._attempt(number, Stage.TIMING, partial(self._block, entrant, count))
+                taken = self._attempt(number, Stage.TIMING, partial(self._block, configuration, count))
                 if isinstance(taken, str):
-                    del self._entrants[number]
+                    del self._configurations[number]
                 else:
                     samples[number] += taken
-        timed = {number: taken for number, taken in samples.items() if taken and number in self._entrants}
+        timed = {
+            number: taken for number, taken in samples.items() if taken and number in self._configurations
+        }
         return {"ms": [[each, statistics.median(timed[each]) if each in timed else None] for each in samples]}
 
-    def chosen(self, number: int) -> Any:
+    def chosen(self, number: int) -> Callable[..., object]:
         """Return the model of a configuration, its buffers as constructed."""
-        entrant = self._entrants[number]
-        modules.restore_buffers(entrant.model, entrant.buffers)
-        return entrant.model
+        configuration = self._configurations[number]
+        modules.restore_buffers(configuration.model, configuration.buffers)
+        return configuration.model
 
-    def _call(self, entrant: _Entrant) -> None:
+    def _call(self, configuration: _Configuration) -> None:
         modules.seed_everything(self._order.call_seed)
         with torch.no_grad():
-            entrant.model(*self._arguments)
+            configuration.model(*self._arguments)
         if self._cuda:
             torch.cuda.synchronize()
 
-    def _compile_all(self, fresh: Mapping[int, _Entrant], threads: int, limit_s: float) -> set[int]:
+    def _compile_all(self, fresh: Mapping[int, _Configuration], threads: int, limit_s: float) -> set[int]:
         """Make first calls side by side: for most of its time the compiler is a process of its own.
 
         Return those that are not done after ``limit_s``, or when :data:`_MOST` have been done for as long as
         it took them; their threads go on, and end with this process.
         """
         pool = ThreadPoolExecutor(threads)
-        waiting = {pool.submit(self._compile, entrant): number for number, entrant in fresh.items()}
+        waiting = {
+            pool.submit(self._compile, configuration): number for number, configuration in fresh.items()
+        }
         enough = math.floor((1 - _MOST) * len(waiting))
         spent_s = 0.0
         while waiting and spent_s < limit_s:
@@ -159,30 +163,31 @@ class ConfigSweep:
         pool.shutdown(wait=False, cancel_futures=True)
         return set(waiting.values())
 
-    def _compile(self, entrant: _Entrant) -> None:
+    def _compile(self, configuration: _Configuration) -> None:
         """Call once to compile kernels; what is wrong with it shows in the next call, made alone."""
         with contextlib.suppress(Exception, SystemExit), torch.no_grad():
-            entrant.model(*self._arguments)
+            configuration.model(*self._arguments)
 
-    def _second_call(self, entrant: _Entrant) -> float:
+    def _second_call(self, configuration: _Configuration) -> float:
         """Return wall milliseconds of a call after another one."""
-        self._call(entrant)
+        self._call(configuration)
         begin = time.perf_counter()
-        self._call(entrant)
+        self._call(configuration)
         return (time.perf_counter() - begin) * 1e3
 
-    def _block(self, entrant: _Entrant, count: int) -> list[float]:
+    def _block(self, configuration: _Configuration, count: int) -> list[float]:
         modules.seed_everything(self._order.call_seed)
-        flushes = self._clock.cover(entrant.wall_ms) if entrant.wall_ms < _SHORT_MS else 1
-        run = self._clock.block(entrant.model, [self._arguments] * count, [()] * count, flushes=flushes)
+        flushes = self._clock.cover(configuration.wall_ms) if configuration.wall_ms < _SHORT_MS else 1
+        run = self._clock.block(configuration.model, [self._arguments] * count, [()] * count, flushes=flushes)
         run.go()
         return run.times().calls
 
-    def _construct(self, number: int, source: bytes) -> _Entrant:
+    def _construct(self, number: int, source: bytes) -> _Configuration:
         file = self._file(number)
         file.write_bytes(source)
         module = modules.load_file(file, _MODULE)
-        model, shares = None, False
+        model: Any = None
+        shares = False
         if self._cuda:  # millions of random weights that nobody needs are drawn in no time there
             with contextlib.suppress(Exception), torch.device("cuda"):
                 model = self._made(module)
@@ -193,14 +198,14 @@ class ConfigSweep:
             self._shares_weights(model)
         if isinstance(model, torch.nn.Module) and self._cuda:
             model = model.cuda()
-        return _Entrant(model, modules.buffers_of(model))
+        return _Configuration(model, modules.buffers_of(model))
 
     def _made(self, module: ModuleType) -> Any:
         modules.seed_everything(self._order.construct_seed)
         model = module.ModelNew(*self._order.init_inputs)
         return model.to(modules.DTYPES[self._order.dtype]) if isinstance(model, torch.nn.Module) else model
 
-    def _shares_weights(self, model: Any) -> bool:
+    def _shares_weights(self, model: object) -> bool:
         """Let a model use the reference's weights in their memory; False if names or shapes differ."""
         given = self._weights
         if not isinstance(model, torch.nn.Module) or not same_form(model.state_dict(), given):

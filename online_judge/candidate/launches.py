@@ -9,7 +9,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 import torch.cuda.graphs
@@ -115,10 +114,12 @@ class LaunchMeter:
                 patches.set(Launcher, "carry_out", self._simulated(Launcher.carry_out, skip))
             yield
 
-    def _on_cuda(self, original: Callable[..., Any], skip: bool) -> Callable[..., Any]:
+    def _on_cuda(self, original: Callable[..., object], skip: bool) -> Callable[..., object]:
         """Every launch of Triton's, however it began, ends in this one call of the launcher."""
 
-        def launch(launcher: Any, x: int, y: int, z: int, stream: int, function: int, *rest: Any) -> Any:
+        def launch(
+            launcher: object, x: int, y: int, z: int, stream: int, function: int, *rest: object
+        ) -> object:
             kernel = self._kernel(function)
             if self._note(kernel, (x, y, z)) and skip:
                 return None
@@ -134,8 +135,8 @@ class LaunchMeter:
 
         return carry_out
 
-    def _replay(self, original: Callable[..., Any], skip: bool) -> Callable[..., Any]:
-        def replay(graph: Any) -> Any:
+    def _replay(self, original: Callable[..., object], skip: bool) -> Callable[..., object]:
+        def replay(graph: object) -> object:
             self._replays += 1
             return None if skip else original(graph)
 
@@ -168,8 +169,12 @@ class _PoisonedMemory(TorchFunctionMode):  # type: ignore[misc]
     """Fills new memory with NaN, so that results of an earlier call are not found there."""
 
     def __torch_function__(
-        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: tuple[object, ...] = (),
+        kwargs: dict[str, object] | None = None,
+    ) -> object:
         result = func(*args, **(kwargs or {}))
         if func in UNINITIALISED and isinstance(result, torch.Tensor):
             poison(result)
@@ -192,7 +197,7 @@ def _own_functions() -> list[JITFunction]:
     return [item for item in gc.get_objects() if issubclass(type(item), JITFunction) and _is_own(item)]
 
 
-def _is_own(function: Any) -> bool:
+def _is_own(function: object) -> bool:
     code = getattr(getattr(function, "fn", None), "__code__", None)
     return code is not None and provenance.is_candidates(code.co_filename)
 

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
 
 from triton.runtime.autotuner import Autotuner, Config
 
@@ -30,7 +29,7 @@ def compiling_ahead() -> Iterator[None]:
         return
     original = Autotuner.prune_configs
 
-    def prune_configs(tuner: Autotuner, kwargs: dict[str, Any]) -> list[Config]:
+    def prune_configs(tuner: Autotuner, kwargs: dict[str, object]) -> list[Config]:
         configs: list[Config] = original(tuner, kwargs)
         _compile(tuner, configs, kwargs)
         return configs
@@ -42,7 +41,7 @@ def compiling_ahead() -> Iterator[None]:
         Autotuner.prune_configs = original
 
 
-def _compile(tuner: Autotuner, configs: Sequence[Config], kwargs: dict[str, Any]) -> None:
+def _compile(tuner: Autotuner, configs: Sequence[Config], kwargs: dict[str, object]) -> None:
     """Compile the kernel once a configuration, for the arguments of the call at hand."""
     threads = min(len(configs), len(os.sched_getaffinity(0)), _MOST_THREADS)
     if threads < 2:

@@ -50,7 +50,7 @@ _TORCH = f"{os.path.dirname(torch.__file__)}/"
 class _Namespace:
     """What is in a module or class: by name the value and, of a function, what it executes."""
 
-    def __init__(self, label: str, owner: Any, *, everything: bool = False) -> None:
+    def __init__(self, label: str, owner: object, *, everything: bool = False) -> None:
         self._label, self._owner = label, owner
         self._values = {
             name: value
@@ -70,7 +70,7 @@ class _Namespace:
             if name not in self._values and self._shadows(name, now[name]):
                 yield f"{self._label}.{name}"
 
-    def _shadows(self, name: str, value: Any) -> bool:
+    def _shadows(self, name: str, value: object) -> bool:
         """Return True if a new name hides a function that was meant before."""
         if not callable(value):
             return False
@@ -113,7 +113,7 @@ class Watchdog:
         return sorted(found)
 
 
-def _named(label: str) -> Any:
+def _named(label: str) -> object:
     """Return the module or class called ``label``; None where this version has none."""
     if label in sys.modules:
         return sys.modules[label]
@@ -125,7 +125,7 @@ def _named(label: str) -> Any:
     return None
 
 
-def _body(value: Any) -> tuple[Any, ...]:
+def _body(value: Any) -> tuple[object, ...]:
     """Return what a Python function executes, which can be exchanged while it stays the same object."""
     if type(value) in (staticmethod, classmethod):
         value = value.__func__
@@ -136,7 +136,7 @@ def _body(value: Any) -> tuple[Any, ...]:
     return (id(value.__code__), id(value.__defaults__), id(value.__kwdefaults__))
 
 
-def _wraps(current: Any, original: Any, depth: int = 3) -> bool:
+def _wraps(current: object, original: object, depth: int = 3) -> bool:
     """Return True if torch put a wrapper of its own around a function, as ``torch.compile`` does."""
     if type(current) is not types.FunctionType or not current.__code__.co_filename.startswith(_TORCH):
         return False
@@ -149,9 +149,9 @@ def _wraps(current: Any, original: Any, depth: int = 3) -> bool:
     return depth > 0 and any(_wraps(part, original, depth - 1) for part in inner)
 
 
-def _states() -> dict[str, Any]:
+def _states() -> dict[str, object]:
     """Return what else intercepts calls."""
-    states: dict[str, Any] = {
+    states: dict[str, object] = {
         "sys.settrace": id(sys.gettrace()) if sys.gettrace() else None,
         "sys.setprofile": id(sys.getprofile()) if sys.getprofile() else None,
         "threading.settrace": threading.gettrace(),

@@ -57,7 +57,7 @@ class CandidateProcess:
         self._switched: list[str] = []
         self._lines: list[str] | None = None
 
-    def play(self) -> None:
+    def serve(self) -> None:
         """Report that everything is ready, then obey until the channel closes or something fails."""
         works: dict[type[orders.Order], tuple[Stage, Callable[..., dict[str, Any] | Failure]]] = {
             orders.Load: (Stage.LOAD, self._load),
@@ -112,7 +112,7 @@ class CandidateProcess:
 
     def _begin(self, order: orders.Load | orders.Equip) -> None:
         """Apply what holds for the whole of this candidate, and note what it may change."""
-        process_spec.assign(self._spec, tf32=order.tf32, build_dir=order.build_dir)
+        process_spec.assign(tf32=order.tf32, build_dir=order.build_dir)
         modules.apply_precision(order.tf32)
         self._switches = GlobalFlags()
         self._background = Background()
@@ -370,7 +370,7 @@ def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:
     device = contextlib.nullcontext() if spec.device == "cuda" else simulated_cuda(spec.compile_target)
     try:
         with device, contextlib.suppress(ChannelClosed):
-            CandidateProcess(Channel(sock), spec).play()
+            CandidateProcess(Channel(sock), spec).serve()
     finally:
         _flush()
         os._exit(0)

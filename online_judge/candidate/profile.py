@@ -6,7 +6,6 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
 
 import torch
 from torch.autograd import DeviceType
@@ -27,10 +26,10 @@ _WALL_CALLS = (3, 50)
 def inspect(
     call: Callable[[], object],
     model: Callable[..., object],
-    arguments: Sequence[Any],
+    arguments: Sequence[object],
     meter: LaunchMeter,
     stopwatch: Stopwatch,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return what calls show: ``call`` calls ``model`` with ``arguments``, waits, and has run before.
 
     ``shares`` of three calls with a cold cache, ``resources`` by kernel, ``wall_ms`` of a call in a row: the

@@ -15,14 +15,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class _Switch:
-    read: Callable[[], Any]
+    read: Callable[[], object]
     write: Callable[[Any], object]
 
 
 def _switches() -> dict[str, _Switch]:
     backends, cudnn, matmul = torch.backends, torch.backends.cudnn, torch.backends.cuda.matmul
     reduced = ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
-    attributes: list[tuple[str, Any, tuple[str, ...]]] = [
+    attributes: list[tuple[str, object, tuple[str, ...]]] = [
         # fp32_precision is the newer name; the older ones cannot be read while they disagree with it
         ("torch.backends", backends, ("fp32_precision",)),
         ("torch.backends.cuda.matmul", matmul, ("fp32_precision",)),
@@ -85,7 +85,7 @@ class GlobalFlags:
                     log.warning("cannot set %s back to %s: %s", name, old, error)
 
 
-def _read(switch: _Switch) -> Any:
+def _read(switch: _Switch) -> object:
     try:
         return switch.read()
     except (RuntimeError, AttributeError):  # older and newer names disagree, or this version has none

@@ -11,12 +11,12 @@ log = logging.getLogger(__name__)
 TEXT_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
-def tell(event: str, **facts: str | int | float | None) -> None:
-    """Log an event such as ``job.done`` with its facts (``job``, ``kind``, ``status``, ``seconds`` ...)."""
-    given = {name: fact for name, fact in facts.items() if fact is not None}
+def log_event(event: str, **fields: str | int | float | None) -> None:
+    """Log an event such as ``job.done`` with its fields (``job``, ``kind``, ``status``, ``seconds`` ...)."""
+    given = {name: value for name, value in fields.items() if value is not None}
     known = {name: round(fact, 4) if isinstance(fact, float) else fact for name, fact in given.items()}
     line = " ".join([event, *(f"{name}={fact}" for name, fact in known.items())])
-    log.info("%s", line, extra={"event": event, "facts": known})
+    log.info("%s", line, extra={"event": event, "fields": known})
 
 
 class JsonFormatter(logging.Formatter):
@@ -28,8 +28,8 @@ class JsonFormatter(logging.Formatter):
             "logger": record.name,
         }
         event = getattr(record, "event", None)
-        facts = {"event": event, **getattr(record, "facts", {})}
-        line |= {"message": record.getMessage()} if event is None else facts
+        fields = {"event": event, **getattr(record, "fields", {})}
+        line |= {"message": record.getMessage()} if event is None else fields
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return json.dumps(line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from adaexplore.core.wire import DtypeName, Tier
 
@@ -90,7 +90,7 @@ _PER_CLOCK = {
 _NEWEST = (256, 8192)
 
 
-def peak(name: str, properties: Any = None) -> Peak | None:
+def peak(name: str, properties: object = None) -> Peak | None:
     """Return the limits of a GPU named as by torch or NVML; None where they are not known.
 
     ``properties`` of ``torch.cuda.get_device_properties`` serve for GPUs that are not in the table: memory
@@ -104,7 +104,7 @@ def peak(name: str, properties: Any = None) -> Peak | None:
     return _derived(name, properties)
 
 
-def _derived(name: str, properties: Any) -> Peak | None:
+def _derived(name: str, properties: object) -> Peak | None:
     def value(field: str) -> int:
         return int(getattr(properties, field, 0) or 0)
 

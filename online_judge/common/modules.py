@@ -10,7 +10,6 @@ import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy
 import torch
@@ -87,17 +86,17 @@ def is_half(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point and int(dtype.itemsize) <= 2
 
 
-def buffers_of(model: Any) -> dict[str, torch.Tensor]:
+def buffers_of(model: object) -> dict[str, torch.Tensor]:
     """Return copies of a module's buffers for :func:`restore_buffers`."""
     if not isinstance(model, torch.nn.Module):
         return {}
     return {name: buffer.detach().clone() for name, buffer in model.named_buffers()}
 
 
-def restore_buffers(model: Any, saved: dict[str, torch.Tensor]) -> None:
+def restore_buffers(model: object, saved: dict[str, torch.Tensor]) -> None:
     """Undo what forward calls did to buffers such as running statistics."""
     with torch.no_grad():
-        for name, buffer in model.named_buffers() if saved else ():
+        for name, buffer in model.named_buffers() if isinstance(model, torch.nn.Module) else ():
             if name in saved:
                 buffer.copy_(saved[name])
 

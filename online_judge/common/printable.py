@@ -10,7 +10,7 @@ def text(value: str) -> str:
     return value.encode("utf-8", "replace").decode()
 
 
-def tree(value: Any) -> Any:
+def tree(value: object) -> Any:
     """Return a JSON value with all its strings, keys included, made printable."""
     if isinstance(value, str):
         return text(value)

@@ -12,7 +12,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import torch
 
@@ -55,7 +54,7 @@ class Block:
     def gaps(self) -> list[float]:
         return [start - end for start, end in zip(self.starts[1:], self.ends[:-1], strict=True)]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return asdict(self)
 
     @classmethod
@@ -117,7 +116,7 @@ class Stopwatch:
         self.flush_ms = self._time_flush()
         self._first_flushes = max(1, math.ceil(_FIRST_COVER_MS / max(self.flush_ms, 1e-3)))
 
-    def warm_up(self, call: Call, arguments: Sequence[Sequence[Any]], least_s: float) -> tuple[int, float]:
+    def warm_up(self, call: Call, arguments: Sequence[Sequence[object]], least_s: float) -> tuple[int, float]:
         """Call until ``least_s`` have passed and the last calls took about as long as the fastest.
 
         Returns the number of calls and the wall milliseconds of the fastest.
@@ -143,7 +142,7 @@ class Stopwatch:
     def block(
         self,
         call: Call,
-        arguments: Sequence[Sequence[Any]],
+        arguments: Sequence[Sequence[object]],
         places: Sequence[Sequence[torch.Tensor]],
         *,
         flushes: int = 0,
@@ -185,7 +184,7 @@ class Stopwatch:
         return BlockRun(go, marks)
 
     def graph(
-        self, call: Call, arguments: Sequence[Sequence[Any]], places: Sequence[Sequence[torch.Tensor]]
+        self, call: Call, arguments: Sequence[Sequence[object]], places: Sequence[Sequence[torch.Tensor]]
     ) -> BlockRun:
         """Capture the same calls and copies as one CUDA graph; raises RuntimeError where that fails."""
         graph = torch.cuda.CUDAGraph()

@@ -34,7 +34,7 @@ class Caller:
     """Who asks."""
 
     owner: str = ""  # whose jobs it sees and cancels; empty where the judge has no clients with names
-    turn: str = ""  # under which name it takes turns in the queue
+    client: str = ""  # its name in the queue, where clients take turns
     max_queued: int | None = None  # see :class:`Client`
 
 

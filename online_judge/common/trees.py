@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
+_T = TypeVar("_T")
 _MAX_DEPTH = 32
 SCALARS = (bool, int, float, str, type(None))
 
@@ -27,21 +28,21 @@ class Slot:
 class Tree:
     """A value in which tensors are replaced by slots, and those tensors."""
 
-    shape: Any
+    shape: object
     leaves: tuple[torch.Tensor, ...]
 
-    def signature(self) -> Any:
+    def signature(self) -> object:
         """Return the structure as JSON data; lists and tuples are the same, slots are ``"T"``."""
         return _signature(self.shape)
 
 
-def take_apart(value: Any) -> Tree:
+def take_apart(value: object) -> Tree:
     """Separate tensors from structure; raises UnsupportedTree with the name of the unsupported type."""
     leaves: list[torch.Tensor] = []
     return Tree(_separate(value, leaves, 0), tuple(leaves))
 
 
-def _separate(part: Any, leaves: list[torch.Tensor], depth: int) -> Any:
+def _separate(part: object, leaves: list[torch.Tensor], depth: int) -> object:
     """Put slots in place of tensors, which go to ``leaves``; no closure, whose cycle would hold them."""
     if depth > _MAX_DEPTH:
         raise UnsupportedTree(f"the value is nested more than {_MAX_DEPTH} deep")
@@ -62,16 +63,16 @@ def _separate(part: Any, leaves: list[torch.Tensor], depth: int) -> Any:
     raise UnsupportedTree(f"a value of type {type(part).__module__}.{type(part).__qualname__}")
 
 
-def put_together(shape: Any, leaves: tuple[torch.Tensor, ...]) -> Any:
+def put_together(shape: object, leaves: tuple[torch.Tensor, ...]) -> Any:
     return _map(shape, Slot, lambda slot: leaves[slot.index])
 
 
-def map_leaves(value: Any, change: Callable[[torch.Tensor], object]) -> Any:
+def map_leaves(value: object, change: Callable[[torch.Tensor], object]) -> object:
     """Apply ``change`` to each tensor; containers other than lists, tuples and dicts stay."""
     return _map(value, torch.Tensor, change)
 
 
-def _map(value: Any, kind: type, change: Callable[[Any], object]) -> Any:
+def _map(value: Any, kind: type[_T], change: Callable[[_T], object]) -> Any:
     if isinstance(value, kind):
         return change(value)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -83,7 +84,7 @@ def _map(value: Any, kind: type, change: Callable[[Any], object]) -> Any:
     return value
 
 
-def _signature(shape: Any) -> Any:
+def _signature(shape: object) -> object:
     if isinstance(shape, Slot):
         return "T"
     if isinstance(shape, list | tuple):

@@ -27,8 +27,8 @@ class CompiledLaunch:
     """
 
     kernel: JITFunction
-    arguments: Mapping[str, Any]
-    signature: Mapping[str, Any]
+    arguments: Mapping[str, object]
+    signature: Mapping[str, object]
     options: Any
     ttir: str
 
@@ -41,10 +41,10 @@ class CompileGate:
         self._backend = make_backend(model.target)
         # by the kernel's id; the kernel is kept, so that no other gets its id
         self._binders: dict[int, tuple[JITFunction, Callable[..., Any]]] = {}
-        self._compiled: dict[tuple[int, str], tuple[dict[str, Any], Any, str]] = {}
+        self._compiled: dict[tuple[int, str], tuple[dict[str, object], object, str]] = {}
 
     def compile(
-        self, kernel: JITFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, kernel: JITFunction, args: tuple[object, ...], kwargs: Mapping[str, object]
     ) -> CompiledLaunch:
         """Bind, specialise and compile one launch; ``kwargs`` has the launch options too, but no grid.
 
@@ -69,7 +69,7 @@ class CompileGate:
         signature, parsed, ttir = self._compiled[key]
         return CompiledLaunch(kernel, arguments, signature, parsed, ttir)
 
-    def _lower(self, source: ASTSource, options: Any) -> str:
+    def _lower(self, source: ASTSource, options: object) -> str:
         """Translate a kernel to Triton IR, verify it and run the backend's Triton IR passes."""
         target, backend = self._target, self._backend
         context = ir.context()
@@ -81,12 +81,12 @@ class CompileGate:
         except Exception as error:
             filter_traceback(error)
             raise
-        stages: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
+        stages: dict[str, Callable[[object, dict[str, object]], object]] = {}
         backend.add_stages(stages, options, source.language)
         return str(stages["ttir"](module, {"target": target, **vars(options)}))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a specialisation in a form whose text differs whenever Triton would compile anew."""
     if hasattr(value, "cache_key"):
         return value.cache_key

@@ -49,7 +49,7 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self._real_elements: float = REAL_ELEMENTS
-        self._unknown: dict[int, Any] = {}
+        self._unknown: dict[int, object] = {}
         self._inside = 0
 
     @classmethod
@@ -75,7 +75,7 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
         finally:
             self._real_elements = REAL_ELEMENTS
 
-    def without_values(self, value: Any) -> Any:
+    def without_values(self, value: object) -> Any:
         """Return a tree of tensors in which the large ones have lost their data."""
 
         def lightened(tensor: torch.Tensor) -> torch.Tensor:
@@ -92,7 +92,7 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(
         self, func: OpOverload, types: object, args: Args = (), kwargs: Kwargs | None = None
-    ) -> Any:
+    ) -> object:
         """Make the call on real tensors if all are known and small, else on their shapes."""
         named = kwargs or {}
         flat, form = _pytree.tree_flatten((args, named))
@@ -111,7 +111,7 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
         finally:
             self._inside -= 1
 
-    def _make(self, func: OpOverload, args: Args, kwargs: Kwargs) -> Any:
+    def _make(self, func: OpOverload, args: Args, kwargs: Kwargs) -> object:
         """Call a function that has no tensor to work on: what it makes is real if it is small."""
         if not _takes_device(func):
             return func(*args, **kwargs)
@@ -122,8 +122,8 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
         return func(*args, **{**kwargs, "device": _real(kwargs.get("device"))})
 
     def _on_shapes(
-        self, func: OpOverload, flat: list[Any], form: _pytree.TreeSpec, tensors: list[torch.Tensor]
-    ) -> Any:
+        self, func: OpOverload, flat: list[object], form: _pytree.TreeSpec, tensors: list[torch.Tensor]
+    ) -> object:
         if torch.Tag.data_dependent_output in func.tags or torch.Tag.dynamic_output_shape in func.tags:
             raise NotCheckedError(f"{func} {_MISSING}")
         shapes = {id(tensor): _shape_of(tensor) for tensor in tensors}
@@ -157,14 +157,14 @@ class DatalessDevices(SimulatedDevices):
 
     def __torch_function__(
         self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
-    ) -> Any:
+    ) -> object:
         """As for tensors with data; autocast, which leaves the meta device out, is done here."""
         if torch.is_autocast_enabled("cpu") and func in _AUTOCAST:
             dtype = torch.get_autocast_dtype("cpu")
             args, kwargs = _pytree.tree_map(lambda value: _autocast(value, dtype), (args, kwargs or {}))
         return super().__torch_function__(func, types, args, kwargs)
 
-    def _to_cpu(self, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    def _to_cpu(self, func: Function, args: Args, kwargs: Kwargs) -> object:
         return func(*args, **kwargs) if is_host(args[0]) else self._mark(args[0].clone())
 
 
@@ -173,7 +173,7 @@ def _takes_device(func: OpOverload) -> bool:
     return bool(any(argument.name == "device" for argument in func._schema.arguments))
 
 
-def _real(device: Any) -> Any:
+def _real(device: object) -> object:
     return torch.device("cpu") if device is not None and torch.device(device).type == "cuda" else device
 
 
@@ -206,13 +206,13 @@ def _address(tensor: torch.Tensor) -> int:
     return int(aligned + tensor.storage_offset() * tensor.element_size()) if tensor.numel() else 0
 
 
-def _autocast(value: Any, dtype: torch.dtype) -> Any:
+def _autocast(value: object, dtype: torch.dtype) -> object:
     if isinstance(value, torch.Tensor) and value.dtype in (torch.float32, torch.float16, torch.bfloat16):
         return value.to(dtype)
     return value
 
 
-def _read(func: Function, args: Args, kwargs: Kwargs) -> Any:
+def _read(func: Function, args: Args, kwargs: Kwargs) -> object:
     """Let values leave torch where there are any."""
     if _is_meta(args[0]):
         raise NotCheckedError(f"{getattr(func, '__name__', 'this')}() {_MISSING}")

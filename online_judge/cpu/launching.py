@@ -39,10 +39,12 @@ class Launcher:
     def install(self, patches: Patches) -> None:
         """Put the launcher in place of Triton's until the patches are undone."""
 
-        def call(function: JITFunction, /, *args: Any, **kwargs: Any) -> Any:
+        def call(function: JITFunction, /, *args: object, **kwargs: object) -> object:
             return self._interpreter.call(function, args, kwargs)
 
-        def run(kernel: JITFunction, /, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> CompiledKernel:
+        def run(
+            kernel: JITFunction, /, *args: object, grid: object, warmup: bool, **kwargs: object
+        ) -> CompiledKernel:
             return self._launch(kernel, args, kwargs, grid, warmup)
 
         patches.set(JITFunction, "run", run)
@@ -55,7 +57,12 @@ class Launcher:
         patches.set(driver, "_default", driver.active)
 
     def _launch(
-        self, kernel: JITFunction, args: tuple[Any, ...], kwargs: dict[str, Any], grid: Any, warmup: bool
+        self,
+        kernel: JITFunction,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        grid: object,
+        warmup: bool,
     ) -> CompiledKernel:
         """Compile one launch and, unless it is a warm-up, execute it."""
         for hook in kernel.pre_run_hooks:
@@ -115,8 +122,8 @@ class CompiledKernel:
         """Return the kernel itself, where Triton returns a future."""
         return self
 
-    def __getitem__(self, grid: Any) -> Callable[..., None]:
-        def run(*args: Any, **_: Any) -> None:
+    def __getitem__(self, grid: object) -> Callable[..., None]:
+        def run(*args: object, **_: object) -> None:
             launch = self._compiled
             names = list(launch.arguments)
             dynamic = [name for name in names if launch.signature[name] != "constexpr"]
@@ -126,8 +133,8 @@ class CompiledKernel:
         return run
 
 
-def _compile_only(tuner: Autotuner, /, *args: Any, config: Config, **meta: Any) -> list[float]:
-    """Replaces timing of one configuration: all that compile are equally fast, so the first wins."""
+def _compile_only(tuner: Autotuner, /, *args: object, config: Config, **meta: object) -> list[float]:
+    """Replace the timing of one configuration: all that compile are equally fast, so the first wins."""
     conflicts = meta.keys() & config.kwargs.keys()
     if conflicts:
         raise ValueError(
@@ -143,9 +150,9 @@ def _compile_only(tuner: Autotuner, /, *args: Any, config: Config, **meta: Any) 
 
 def _compiler_of_some() -> Callable[..., list[float]]:
     """Like :func:`_compile_only` for the first usable configurations of each tuning; more are not needed."""
-    tunings: dict[int, tuple[Any, int]] = {}
+    tunings: dict[int, tuple[object, int]] = {}
 
-    def compile_some(tuner: Autotuner, /, *args: Any, config: Config, **meta: Any) -> list[float]:
+    def compile_some(tuner: Autotuner, /, *args: object, config: Config, **meta: object) -> list[float]:
         tuning, usable = tunings.get(id(tuner), (None, 0))
         if tuning is not tuner.nargs:  # a new object whenever tuning begins
             usable = 0
@@ -158,6 +165,8 @@ def _compiler_of_some() -> Callable[..., list[float]]:
     return compile_some
 
 
-def _no_disk_cache(tuner: Autotuner, tuning_key: object, configs: object, bench_fn: Any) -> bool:
+def _no_disk_cache(
+    tuner: Autotuner, tuning_key: object, configs: object, bench_fn: Callable[[], object]
+) -> bool:
     bench_fn()
     return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 _MISSING = object()
 
@@ -11,7 +11,7 @@ class Patches:
     """Attribute assignments that are undone at the end of a ``with`` block, last one first."""
 
     def __init__(self) -> None:
-        self._undo: list[tuple[Any, str, Any]] = []
+        self._undo: list[tuple[object, str, object]] = []
 
     def __enter__(self) -> Self:
         return self
@@ -24,7 +24,7 @@ class Patches:
             else:
                 setattr(owner, name, value)
 
-    def set(self, owner: Any, name: str, value: Any) -> None:
+    def set(self, owner: object, name: str, value: object) -> None:
         """Assign ``owner.name`` and remember what was in the owner's own namespace."""
         own = vars(owner) if hasattr(owner, "__dict__") else {}
         self._undo.append((owner, name, own.get(name, _MISSING)))

@@ -34,7 +34,7 @@ Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
 
 
-def is_host(value: Any) -> bool:
+def is_host(value: object) -> bool:
     """Return True for a tensor that stays on the simulated machine's CPU."""
     return isinstance(value, torch.Tensor) and _MARK in value.__dict__
 
@@ -71,7 +71,7 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
         super().__init__()
         self._marks = False
         tensor = torch.Tensor
-        self._handlers: dict[Any, Callable[[Function, Args, Kwargs], Any]] = {
+        self._handlers: dict[object, Callable[[Function, Args, Kwargs], object]] = {
             tensor.cuda: lambda func, args, kwargs: args[0].clone() if is_host(args[0]) else args[0],
             tensor.cpu: self._to_cpu,
             tensor.to: self._to,
@@ -85,7 +85,7 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
 
     def __torch_function__(
         self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
-    ) -> Any:
+    ) -> object:
         """Redirect devices in a call's arguments, then make the call."""
         named = kwargs or {}
         if (handler := self._handlers.get(func)) is not None:
@@ -106,12 +106,12 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
         host = self._marks and _only_host(args, named) if wanted is None else _is_cpu(wanted)
         return self._mark(result) if host and not any(result is arg for arg in args) else result
 
-    def _to_cpu(self, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    def _to_cpu(self, func: Function, args: Args, kwargs: Kwargs) -> object:
         if is_host(args[0]) or _BASE.device.__get__(args[0]).type != "cpu":
             return func(*args, **kwargs)
         return self._mark(args[0].clone())
 
-    def _to(self, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    def _to(self, func: Function, args: Args, kwargs: Kwargs) -> object:
         tensor, rest = args[0], args[1:]
         target = kwargs.get("device")
         for given in (*rest[:1], kwargs.get("other")):
@@ -136,7 +136,7 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
         else:
             args[0].__dict__.pop(_MARK, None)
 
-    def _type(self, func: Function, args: Args, kwargs: Kwargs) -> Any:
+    def _type(self, func: Function, args: Args, kwargs: Kwargs) -> object:
         tensor = args[0]
         if len(args) == 1 and not kwargs:
             name: str = func(tensor)
@@ -145,7 +145,7 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
             args = (tensor, args[1].replace("torch.cuda.", "torch.", 1), *args[2:])
         return func(*args, **kwargs)
 
-    def _mark(self, result: Any) -> Any:
+    def _mark(self, result: object) -> object:
         if isinstance(result, torch.Tensor):
             self._marks = True
             result.__dict__[_MARK] = True
@@ -163,7 +163,7 @@ def poison(tensor: torch.Tensor) -> None:
         tensor.fill_(torch.iinfo(tensor.dtype).max)
 
 
-def _unchanged(func: Function, args: Args, kwargs: Kwargs) -> Any:
+def _unchanged(func: Function, args: Args, kwargs: Kwargs) -> object:
     """Names of devices, not places where something is made."""
     return func(*args, **kwargs)
 
@@ -173,7 +173,7 @@ def _default_device(original: Function) -> Function:
 
     def __torch_function__(  # noqa: N807
         context: DeviceContext, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
-    ) -> Any:
+    ) -> object:
         if context.device.type == "cuda":
             return func(*args, **(kwargs or {}))
         return original(context, func, types, args, kwargs)
@@ -182,13 +182,13 @@ def _default_device(original: Function) -> Function:
 
 
 def _load(original: Function) -> Function:
-    def load(f: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def load(f: object, map_location: object = None, *args: object, **kwargs: object) -> object:
         return original(f, _redirect(map_location), *args, **kwargs)
 
     return load
 
 
-def _target(value: Any) -> Any:
+def _target(value: object) -> object:
     """Return the device that the first argument of ``Tensor.to`` asks for; None where it is a dtype."""
     if isinstance(value, torch.Tensor):
         return _device(value)
@@ -196,14 +196,14 @@ def _target(value: Any) -> Any:
     return value if is_device else None
 
 
-def _redirect(device: Any) -> Any:
+def _redirect(device: object) -> object:
     """Return the device that does the work: the CPU for every CUDA device."""
     if isinstance(device, int) and not isinstance(device, bool):
         return "cpu"
     return "cpu" if str(device).startswith("cuda") else device
 
 
-def _is_cpu(device: Any) -> bool:
+def _is_cpu(device: object) -> bool:
     return str(device).startswith("cpu")
 
 

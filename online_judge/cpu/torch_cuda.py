@@ -6,7 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import torch
 import torch.amp.autocast_mode
@@ -28,7 +28,7 @@ _FIXED_PROPERTIES = {
 }  # fmt: skip
 
 
-def _constant(value: Any) -> Callable[..., Any]:
+def _constant(value: object) -> Callable[..., object]:
     """Return a new function; torch's compiler does not accept one function under several names."""
     return lambda *args, **kwargs: value
 
@@ -86,11 +86,11 @@ class SimulatedEvent:
 class SimulatedGenerator(torch.Generator):  # type: ignore[misc]
     """A CPU generator that may be asked for on ``cuda``."""
 
-    def __new__(cls, device: Any = "cpu") -> SimulatedGenerator:
+    def __new__(cls, device: object = "cpu") -> SimulatedGenerator:
         """Create the generator on the CPU."""
         return cast(SimulatedGenerator, super().__new__(cls, "cpu"))
 
-    def __init__(self, device: Any = "cpu") -> None:
+    def __init__(self, device: object = "cpu") -> None:
         asked_for = torch.device(device)
         self._device = torch.device("cuda", 0) if asked_for.type == "cuda" else asked_for
 
@@ -106,7 +106,7 @@ def install(patches: Patches, model: GpuModel) -> None:
     autocast, cudnn = torch.amp.autocast_mode.autocast, torch.backends.cudnn
     silent = {"range_push": 0, "range_pop": 0, "mark": None, "range": contextlib.nullcontext()}
     accelerator = {"is_available": True, "device_count": 1, "synchronize": None}
-    replaced: dict[Any, dict[str, Any]] = {
+    replaced: dict[object, dict[str, object]] = {
         torch.cuda: {
             **{name: _constant(value) for name, value in _answers(model).items()},
             **{name: _constant(None) for name in _RETURN_NONE},
@@ -137,7 +137,7 @@ def install(patches: Patches, model: GpuModel) -> None:
             patches.set(owner, name, value)
 
 
-def _answers(model: GpuModel) -> dict[str, Any]:
+def _answers(model: GpuModel) -> dict[str, object]:
     """Return the constant answers of ``torch.cuda``'s functions."""
     major, minor = model.version
     properties = SimpleNamespace(
@@ -171,7 +171,11 @@ def _autocast(original: Callable[..., None]) -> Callable[..., None]:
     """CUDA autocast becomes CPU autocast with CUDA's default type."""
 
     def __init__(  # noqa: N807
-        self: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None
+        self: object,
+        device_type: str,
+        dtype: object = None,
+        enabled: bool = True,
+        cache_enabled: object = None,
     ) -> None:
         if str(device_type).startswith("cuda"):
             device_type, dtype = "cpu", dtype or torch.float16

@@ -12,7 +12,6 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from adaexplore.core.verdict import Status
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
@@ -73,13 +72,13 @@ class Sweep(CandidateJob):
     def _enter(self) -> bool:
         """Have configurations compiled and called, as many as most of the budget allows.
 
-        The candidate process is stopped while others have the device alone. False where the declared one's
-        outputs are wrong, and the others were left for that reason.
+        Exclusive holders of the device stop the candidate process meanwhile. Return False if the declared
+        configuration's outputs are wrong; then the others are not tried.
         """
         equip, shared_tensors = self._equipment()
         # a candidate that times its kernels itself is to do so undisturbed
-        alone = self._wanted.careful or "autotune" in self._request.custom_model_src
-        threads = 1 if alone else max(2, min((os.cpu_count() or 1) // 2, _MOST_THREADS))
+        one_by_one = self._wanted.careful or "autotune" in self._request.custom_model_src
+        threads = 1 if one_by_one else max(2, min((os.cpu_count() or 1) // 2, _MOST_THREADS))
         limit_s = _ENTER_SHARE * self._wanted.budget_s
         waiting = list(self._wanted.sources)
 
@@ -105,7 +104,7 @@ class Sweep(CandidateJob):
         self._dialogue.clock("none", "")
         with self._leases.stoppable():
             while waiting and self._found.spent_s < limit_s:
-                admit(1 if alone else len(waiting))
+                admit(1 if one_by_one else len(waiting))
         return True
 
     def _equipment(self) -> tuple[Equip, tuple[SharedTensors, SharedTensors]]:
@@ -153,7 +152,7 @@ class Sweep(CandidateJob):
         self._found.ranking = ranking
 
     def _rated(self, numbers: Sequence[int], target_ms: float, rounds: int) -> list[int]:
-        """Time configurations, holding the device alone for a short time each.
+        """Time configurations, holding the device exclusively for a short time each.
 
         Returns:
             Those that could be timed, the fastest first, then those that the budget left out, as they came.
@@ -214,7 +213,7 @@ class Sweep(CandidateJob):
 
     def _ask(
         self, stage: Stage, order: Order, numbers: Sequence[int], shared_tensors: Sequence[SharedTensors] = ()
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """Ask on the sweep's time; ``numbers`` are those that may break the process by it."""
         begin, stopped_s = time.monotonic(), self._leases.stopped_s()
         try:
@@ -245,7 +244,7 @@ def _times(claim: object, numbers: Sequence[int]) -> dict[int, float]:
     }
 
 
-def _pairs(claim: object, numbers: Sequence[int]) -> list[tuple[int, Any]]:
+def _pairs(claim: object, numbers: Sequence[int]) -> list[tuple[int, object]]:
     listed = claim if isinstance(claim, list) else []
     return [
         (part[0], part[1])

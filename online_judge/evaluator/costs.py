@@ -37,7 +37,7 @@ class Cost:
     depth: float
 
 
-def of_call(call: Callable[[], object], inputs: list[Any], weights: Iterable[torch.Tensor]) -> Cost:
+def of_call(call: Callable[[], object], inputs: list[object], weights: Iterable[torch.Tensor]) -> Cost:
     """Run ``call`` once under meters; ``inputs`` are what it is called with."""
     with _DepthMeter() as meter, FlopCounterMode(display=False) as counter:
         outputs = call()
@@ -91,7 +91,7 @@ class _DepthMeter(TorchDispatchMode):  # type: ignore[misc]
         return result
 
 
-def _terms(name: str, args: Any, given: list[torch.Tensor], made: list[torch.Tensor]) -> float:
+def _terms(name: str, args: tuple[Any, ...], given: list[torch.Tensor], made: list[torch.Tensor]) -> float:
     """Return terms of the sums of one operation, as far as shapes reveal them."""
     if "convolution" in name:
         weight = args[1]

@@ -79,7 +79,9 @@ class Dialogue:
         *,
         tuning: bool = False,
     ) -> dict[str, Any]:
-        """Give an order and wait for the answer, on the candidate's time; ``tuning`` is counted apart.
+        """Give an order and wait for the answer, on the candidate's time or on that for ``tuning``.
+
+        Afterwards that time still runs: the caller switches the clock before it works for the reference.
 
         Raises:
             ReferenceFailed: the order holds what cannot be sent.

@@ -124,7 +124,7 @@ class Evaluation(CandidateJob):
         tolerance = self._request.tolerance
         self._facts = self._problem.facts(tolerance)
         loose = self._problem.is_loose(tolerance)
-        draws = Draws(self._trials, self._problem, self._terms.job, loose=loose, loads=loads)
+        draws = Draws(self._trials, self._problem, self._terms.job_name, loose=loose, loads=loads)
         self._observations += draws.run()
         self._observe()
         return called
@@ -209,7 +209,7 @@ class Evaluation(CandidateJob):
             raise CandidateFailed(BelowTier(grade=grade, needed=needed, tf32=self._request.tf32))
 
     def _measure(self, expected: list[torch.Tensor], strides: Strides) -> Timing:
-        """Time it interleaved with the reference, with the device held alone.
+        """Time it interleaved with the reference, with the device held exclusively.
 
         ``expected`` are outputs without data, ``strides`` those of the candidate's outputs.
         """

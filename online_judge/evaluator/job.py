@@ -32,7 +32,7 @@ class Terms:
         hardware: name of the device.
         visible_devices: the device, as ``CUDA_VISIBLE_DEVICES`` names it.
         alone: whether the device is held exclusively all the time.
-        job: names this job's hidden inputs.
+        job_name: part of the names of this job's hidden inputs.
         timing_cores: of the CPU that the candidate is timed on; empty for any.
     """
 
@@ -42,7 +42,7 @@ class Terms:
     hardware: str = ""
     visible_devices: str = ""
     alone: bool = False
-    job: str = ""
+    job_name: str = ""
     timing_cores: tuple[int, ...] = ()
 
 
@@ -78,7 +78,7 @@ class CandidateJob:
 
     def _name(self, trial: str | int) -> str:
         """Name of a call, which decides its hidden inputs and its seed."""
-        return f"{self._terms.job}:{trial}"
+        return f"{self._terms.job_name}:{trial}"
 
     def _holding(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
         """Hold the device for the length of the block; waiting for it is nobody's time."""
@@ -86,7 +86,7 @@ class CandidateJob:
         return self._leases.hold(exclusive=exclusive)
 
     def _give_way(self) -> None:
-        """Let those go first who wait to have the device alone; their time is nobody's here."""
+        """Let those go first that wait for exclusive use of the device; waiting for them is nobody's time."""
         self._dialogue.clock("none", "")
         self._leases.give_way()
 
@@ -112,7 +112,7 @@ class CandidateJob:
     def _load(self) -> bool:
         """Have the candidate loaded, constructed and tuned; True where loading the weights changed its own.
 
-        It is stopped meanwhile whenever others have the device alone.
+        It is stopped meanwhile whenever others hold the device exclusively.
         """
         self._dialogue.clock("none", "")
         with self._leases.stoppable():

@@ -1,4 +1,4 @@
-"""Use of the device, as the evaluator asks the gateway for it."""
+"""The evaluator's side of its leases: ask the gateway for use of the device."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ class Hold:
 
 
 class Leases:
-    """Asks over the evaluator's channel, see :class:`online_judge.processes.gpu_lease.EvaluatorLeases`.
+    """Takes and returns leases over the evaluator's channel.
 
-    Within a block another :meth:`hold` is nothing new, unless it asks for exclusive use where the outer one
-    does not; so is a second :meth:`timing_memory`. All methods raise ChannelClosed where the gateway is gone.
+    :class:`online_judge.processes.gpu_lease.LeaseServer` answers. A :meth:`hold` inside another one takes no
+    second lease; exclusive use inside shared use is refused. A :meth:`timing_memory` inside another one takes
+    no second lease either. All methods raise ChannelClosed if the gateway is gone.
     """
 
     def __init__(self, control: Channel, cores: Cores) -> None:
-        """Take nothing; with exclusive use this process runs on the ``cores`` for timing."""
+        """Take nothing yet; under exclusive use this process runs on the timing part of ``cores``."""
         self._control = control
         self._cores = cores
         self._held: Hold | None = None
@@ -36,10 +37,10 @@ class Leases:
 
     @contextmanager
     def hold(self, *, exclusive: bool) -> Iterator[Hold]:
-        """Hold the device for the length of the block; gives the times of this use.
+        """Hold the device within the block; yield the times of this use.
 
         Raises:
-            RuntimeError: it is held shared, and asked for exclusively.
+            RuntimeError: exclusive use was asked for inside shared use.
         """
         if self._held is not None:
             if exclusive and not self._held.exclusive:
@@ -59,7 +60,7 @@ class Leases:
                 self._held = None
 
     def give_way(self) -> None:
-        """Return shared use of the device and take it again, after all who wait for exclusive use."""
+        """Return shared use of the device, and take it again after all that wait for exclusive use."""
         if self._held is None or self._held.exclusive:
             return
         self._return()
@@ -67,7 +68,7 @@ class Leases:
 
     @contextmanager
     def timing_memory(self) -> Iterator[None]:
-        """Have memory for timing, as few have at a time; to be asked for before the device itself."""
+        """Hold memory for timing within the block, as few jobs may at a time; take it before the device."""
         if self._has_timing_memory:
             yield
             return
@@ -79,21 +80,21 @@ class Leases:
                 self._has_timing_memory = False
 
     def stoppable(self) -> AbstractContextManager[float]:
-        """Let exclusive users of the device stop the candidate within the block."""
+        """Let exclusive holders of the device stop the candidate within the block."""
         return self._lease("stoppable")
 
     def stopped(self) -> AbstractContextManager[float]:
-        """Stop the candidate for the length of the block."""
+        """Stop the candidate within the block."""
         return self._lease("stopped")
 
     def stopped_s(self) -> float:
-        """Return for how many seconds candidates have been stopped by exclusive users so far."""
+        """Return the total seconds for which exclusive holders have stopped candidates."""
         self._control.send_json({"lease": "stopped_s"})
         return float(self._control.receive_json()[0]["stopped_s"])
 
     @contextmanager
     def _lease(self, kind: str) -> Iterator[float]:
-        """Have a lease of this kind for the length of the block; gives the seconds waited for it."""
+        """Hold a lease of this kind within the block; yield the seconds waited for it."""
         waited_s = self._take(kind)
         try:
             yield waited_s
@@ -105,7 +106,7 @@ class Leases:
         return float(self._control.receive_json()[0]["granted"])
 
     def _return(self) -> None:
-        """Return what was taken last."""
+        """Return the lease that was taken last."""
         self._control.send_json({"lease": "return"})
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
 
 import torch
 
@@ -104,14 +103,14 @@ class Problem:
             looseness=self.looseness(tolerance) if self.is_loose(tolerance) else None,
         )
 
-    def outputs_if_finite(self, inputs: list[Any], name: str) -> trees.Tree | None:
+    def outputs_if_finite(self, inputs: list[object], name: str) -> trees.Tree | None:
         """Return the reference's outputs on copies of inputs that it may refuse; None where it does."""
         try:
             return self.reference.outputs(oracles.copied(inputs), name)
         except ReferenceFailed:
             return None
 
-    def is_steady(self, inputs: list[Any], name: str, outputs: trees.Tree, tolerance: float) -> bool:
+    def is_steady(self, inputs: list[object], name: str, outputs: trees.Tree, tolerance: float) -> bool:
         """Say whether ``outputs`` stay within a tolerance when ``inputs`` are rounded as TF32 rounds.
 
         Where they do not, a wrong output may be lower precision, magnified by a steep function, and says
@@ -124,7 +123,7 @@ class Problem:
             for one, other in zip(found.leaves, outputs.leaves, strict=True)
         )
 
-    def timed_call(self, kind: BaselineKind) -> Callable[..., Any]:
+    def timed_call(self, kind: BaselineKind) -> Callable[..., object]:
         """Return what runs as the baseline."""
         return self.reference.call(kind, self.reference.inputs(_TRIAL))
 

@@ -4,7 +4,7 @@ It runs the reference, never the candidate. Its control channel carries JSON: fi
 ``{"ready": {}}`` for any problem, then orders of the gateway, all for one reference. While it obeys one it
 sends ``{"clock": whose, "stage": str}``, which say whose time is running (``reference``, ``candidate``,
 ``tuning`` or ``none``), asks for leases of the device, see
-:class:`online_judge.processes.gpu_lease.EvaluatorLeases`, and at last answers ``{"result": {"kind": ...}}``,
+:class:`online_judge.processes.gpu_lease.LeaseServer`, and at last answers ``{"result": {"kind": ...}}``,
 ``judge_failed`` where the judge's own code raised:
 
 - ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "seeds": hex, "job": str, "recorded_ms":
@@ -31,7 +31,9 @@ import signal
 import socket
 import sys
 import traceback
-from functools import cache, partial
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from typing import Any, NoReturn
 
 import torch
@@ -81,7 +83,7 @@ class Evaluator:
         self._cuda = spec.device == "cuda"
         self._leases = Leases(control, Cores(tuple(spec.timing_cores), tuple(spec.cores)))
         self._problems: dict[tuple[str, ...], Problem] = {}
-        """The one that was used last is the last one."""
+        """Loaded problems, the most recently used last."""
         self._small_enough: set[str] = set()
         self._stopwatch = cache(Stopwatch)
         self._job: CandidateJob | None = None
@@ -144,7 +146,7 @@ class Evaluator:
                     visible_devices=self._spec.visible_devices,
                     timing_cores=tuple(self._spec.timing_cores),
                     alone=order["alone"],
-                    job=order["job"] + source_identity(request.custom_model_src)[:16],
+                    job_name=order["job"] + source_identity(request.custom_model_src)[:16],
                 )
                 kind = {"evaluate": Evaluation, "sweep": Sweep, "profile": Profiling}[order["op"]]
                 dialogue = Dialogue(candidate, self._clock)
@@ -171,9 +173,7 @@ class Evaluator:
         self._clock("reference", "")
         with modules.torch_defaults(), enough_memory("the problem"):
             problem = self._problem(order, request)
-            self._clock("none", "")
-            with self._leases.hold(exclusive=False):
-                self._clock("reference", "")
+            with self._holding():
                 if request.thorough:
                     return {"kind": "ok", "traits": examine(problem).model_dump()}
                 reference = problem.reference
@@ -193,12 +193,19 @@ class Evaluator:
         if problem is None:
             while self._problems and (len(self._problems) >= _PROBLEMS or self._is_tight()):
                 del self._problems[next(iter(self._problems))]
-            guard = partial(self._leases.hold, exclusive=False)
             seeds = Seeds(bytes.fromhex(order["seeds"]))
-            reference = Reference(source, seeds, request.dtype_str, cuda=self._cuda, guard=guard)
+            reference = Reference(source, seeds, request.dtype_str, cuda=self._cuda, guard=self._holding)
             problem = Problem(reference)
         self._problems[known] = problem
         return problem
+
+    @contextmanager
+    def _holding(self) -> Iterator[None]:
+        """Hold the device shared on the reference's time; waiting for the device is nobody's time."""
+        self._clock("none", "")
+        with self._leases.hold(exclusive=False):
+            self._clock("reference", "")
+            yield
 
     def _is_tight(self) -> bool:
         """Say whether over half of the GPU's memory is in use, so that nothing is kept in advance."""

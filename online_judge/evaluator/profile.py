@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import torch
 
@@ -67,7 +66,7 @@ class Profiling(CandidateJob):
 
 
 def profile_of(
-    claim: dict[str, Any], cost: Cost, hardware: str, device: Any, request: EvaluationRequest
+    claim: dict[str, object], cost: Cost, hardware: str, device: object, request: EvaluationRequest
 ) -> Profile | None:
     """Set what a candidate process claims of its calls against the least that the problem costs.
 
@@ -125,7 +124,7 @@ def _limits(
     return roofline, "compute" if computed_us > moved_us else "memory"
 
 
-def _kernel(kernel: KernelTime, total_ms: float, found: Resources | None, device: Any) -> KernelProfile:
+def _kernel(kernel: KernelTime, total_ms: float, found: Resources | None, device: object) -> KernelProfile:
     share = kernel.ms / total_ms
     name = kernel.name[:_MAX_NAME]
     if found is None:
@@ -144,7 +143,7 @@ def _resources(claim: object) -> dict[str, Resources]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def occupancy(registers: int, shared_bytes: int, warps: int, properties: Any) -> float | None:
+def occupancy(registers: int, shared_bytes: int, warps: int, properties: object) -> float | None:
     """Return resident warps as a share of the most that a multiprocessor may hold, however large the grid is.
 
     The formula is that of NVIDIA's CUDA Occupancy Calculator: thread blocks are limited by their number, by

@@ -8,7 +8,6 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
 
 import torch
 
@@ -76,7 +75,7 @@ class Reference:
         self.aliases = False
         self.oracle_kind: OracleKind | None = None
         self._watched = False
-        self._compiled: dict[BaselineKind, Callable[..., Any]] = {}
+        self._compiled: dict[BaselineKind, Callable[..., object]] = {}
         with blaming("the module does not load"):
             modules.seed_everything(seeds.of("load"))
             self._module = modules.load_source(source, modules.REFERENCE_MODULE)
@@ -106,7 +105,7 @@ class Reference:
         """Return the seed set before a call, on both sides; a candidate process gets to know it."""
         return self.seeds.of("call", trial)
 
-    def inputs(self, trial: str | int) -> list[Any]:
+    def inputs(self, trial: str | int) -> list[object]:
         """Draw fresh inputs; floating tensors in the problem's dtype, others as they are."""
         with blaming("get_inputs() fails"):
             made = self._make_inputs(self.seeds.of("inputs", trial))
@@ -119,7 +118,7 @@ class Reference:
 
             return [trees.map_leaves(value, place) for value in made]
 
-    def outputs(self, inputs: list[Any], trial: str | int) -> trees.Tree:
+    def outputs(self, inputs: list[object], trial: str | int) -> trees.Tree:
         """Call the reference on ``inputs``, which it may change."""
         with blaming("forward() fails"), torch.no_grad():
             self.begin(trial)
@@ -141,7 +140,7 @@ class Reference:
             self.aliases |= any(costs.storage_of(leaf) in held for leaf in tree.leaves)
             return tree
 
-    def oracle(self, inputs: list[Any], trial: str | int) -> trees.Tree | None:
+    def oracle(self, inputs: list[object], trial: str | int) -> trees.Tree | None:
         """Call the reference on ``inputs``, which stay, in double precision.
 
         A module that refuses doubles, or is too slow or too large for them on a GPU, runs in single
@@ -175,7 +174,7 @@ class Reference:
         first = self.outputs(oracles.copied(inputs), "stochastic")
         return oracles.differ(first, self.outputs(inputs, "stochastic again"))
 
-    def emulated(self, inputs: list[Any], trial: str | int, tier: Tier) -> trees.Tree | None:
+    def emulated(self, inputs: list[object], trial: str | int, tier: Tier) -> trees.Tree | None:
         """Call the reference on ``inputs``, which stay, with operands of all products rounded for ``tier``.
 
         None where that is impossible, see :func:`online_judge.evaluator.correctness.oracles.emulated`.
@@ -220,13 +219,13 @@ class Reference:
     def restore_weights(self) -> None:
         self._put(self.weights)
 
-    def call(self, kind: BaselineKind, inputs: list[Any]) -> Callable[..., Any]:
+    def call(self, kind: BaselineKind, inputs: list[object]) -> Callable[..., object]:
         """Return what is timed as the baseline, to be called under ``torch.no_grad()``.
 
         A compiled one is compiled once, by a call on copies of ``inputs``.
         """
         if kind == "eager":
-            eager: Callable[..., Any] = self._model
+            eager: Callable[..., object] = self._model
             return eager
         if kind not in self._compiled:
             mode = None if kind == "compile" else "max-autotune"
@@ -243,7 +242,7 @@ class Reference:
         modules.restore_buffers(self._model, self._buffers)
         modules.seed_everything(self.call_seed(trial))
 
-    def cost(self, inputs: list[Any]) -> costs.Cost:
+    def cost(self, inputs: list[object]) -> costs.Cost:
         """Count bytes, operations and terms summed in one call on copies of ``inputs``."""
         with blaming("forward() fails while its operations are counted"), torch.no_grad():
             self.begin("cost")
@@ -251,7 +250,7 @@ class Reference:
             held = [*self._model.parameters(), *self._model.buffers()]
             return costs.of_call(lambda: self._model(*given), given, held)
 
-    def _is_slow(self, inputs: list[Any], trial: str | int) -> bool:
+    def _is_slow(self, inputs: list[object], trial: str | int) -> bool:
         """Say whether double precision would take too long; a first call is given a second chance."""
         limit_s = _SLOW_ON_GPU_S if self.cuda else _SLOW_ON_CPU_S
         if self.fastest_s > limit_s:
@@ -265,7 +264,7 @@ class Reference:
                 held.copy_(values[name])
             self._buffers = modules.buffers_of(self._model)
 
-    def _make_inputs(self, seed: int) -> list[Any]:
+    def _make_inputs(self, seed: int) -> list[object]:
         if self.cuda:  # large inputs are made on the GPU where the module lets them
             try:
                 with torch.device("cuda"):

@@ -7,7 +7,6 @@ an evaluation calls (H200), which the first candidate of a new reference would w
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
@@ -62,7 +61,7 @@ class _RightCandidate(Dialogue):
         shared_tensors: Sequence[SharedTensors] = (),
         *,
         tuning: bool = False,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         if isinstance(order, Reweigh):
             return {"loaded": True}
         if not isinstance(order, Forward):
@@ -102,7 +101,7 @@ def rehearse(*, cuda: bool) -> EvaluationResult:
     with modules.torch_defaults():
         modules.apply_precision(request.tf32)
         reference = Reference(_REFERENCE, Seeds(b"rehearsal"), "fp32", cuda=cuda)
-        problem, terms = Problem(reference), Terms(request, job="rehearsal")
+        problem, terms = Problem(reference), Terms(request, job_name="rehearsal")
         evaluation = Evaluation(_RightCandidate(reference), problem, terms, _FreeDevice(), Stopwatch)
         try:
             return evaluation.run()

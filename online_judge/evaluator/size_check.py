@@ -110,7 +110,7 @@ def _within(limit: int, count: int) -> int:
     return count
 
 
-def _elements(value: Any) -> int:
+def _elements(value: object) -> int:
     with contextlib.suppress(trees.UnsupportedTree):
         return sum(int(leaf.numel()) for leaf in trees.take_apart(value).leaves)
     return 0

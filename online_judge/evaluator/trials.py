@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
@@ -41,9 +41,9 @@ class Called:
     as the call left them where it changed them; grades and copied outputs are there if asked for.
     """
 
-    answer: dict[str, Any]
+    answer: dict[str, object]
     expected: trees.Tree
-    changed: list[Any] | None = None
+    changed: list[object] | None = None
     grades: tuple[Graded, ...] = ()
     strides: Strides = ()
     outputs: tuple[torch.Tensor, ...] = ()
@@ -62,7 +62,8 @@ class WrongValues(CandidateFailed):
 class Trials:
     """Calls one candidate; what it shares with the candidate is freed call by call, or by :meth:`free`.
 
-    Its methods raise what :meth:`Dialogue.ask` raises, and :class:`ReferenceFailed`.
+    Its methods raise what :meth:`Dialogue.ask` raises, and :class:`ReferenceFailed`. When they return, the
+    reference's time runs.
     """
 
     def __init__(
@@ -75,7 +76,7 @@ class Trials:
     ) -> None:
         """``guard`` holds the device, shared, for what is done on it here and now.
 
-        ``give_way`` lets others have it alone in between.
+        ``give_way`` lets others hold it exclusively in between.
         """
         self._guard = guard
         self._give_way = give_way
@@ -113,6 +114,7 @@ class Trials:
             dtype=self._reference.dtype,
         )
         answer = self._dialogue.ask(Stage.CONSTRUCT, order, [shared])
+        self._dialogue.clock("reference", Stage.CONSTRUCT.value)
         self.free()
         return answer.get("changed") is True
 
@@ -120,6 +122,7 @@ class Trials:
         """Give the candidate other weights in place; False where it has no place for them."""
         shared, parcel = self._share(weights, "Model()")
         answer = self._dialogue.ask(Stage.FORWARD, Reweigh(parcel), [shared])
+        self.use_reference_time()
         self.free()
         return answer.get("loaded") is True
 
@@ -131,12 +134,13 @@ class Trials:
             unused, nothing = self._share([])
         order = Forward(parcel, nothing, self._reference.call_seed(name))
         self._dialogue.ask(Stage.FORWARD, order, [sent, unused], tuning=True)
+        self.use_reference_time()
         self.free()
 
     def call(
         self,
         name: str,
-        inputs: list[Any] | None = None,
+        inputs: list[object] | None = None,
         *,
         mode: ForwardMode = "plain",
         graded: bool = False,
@@ -217,7 +221,7 @@ class Trials:
         return shared, parcel
 
 
-def _check_form(answer: dict[str, Any], expected: trees.Tree, *, cuda: bool) -> Strides:
+def _check_form(answer: dict[str, object], expected: trees.Tree, *, cuda: bool) -> Strides:
     """Compare structure, shapes, dtypes as claimed, which the data must confirm; return the strides."""
     claimed = answer.get("leaves")
     structure = expected.signature()
@@ -260,7 +264,7 @@ def _nearer(
     return False
 
 
-def _same(parcel: Parcel, shared: SharedTensors, inputs: list[Any]) -> bool:
+def _same(parcel: Parcel, shared: SharedTensors, inputs: list[object]) -> bool:
     """Say whether what was sent still is what ``inputs`` hold."""
     return all(
         costs.same_bits(shared.view(place), leaf)

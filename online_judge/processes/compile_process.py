@@ -16,7 +16,7 @@ import sys
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 
@@ -50,11 +50,11 @@ class CompileProcess:
     def _file(self) -> str:
         return os.path.join(self._spec.folder, CANDIDATE_FILE)
 
-    def play(self) -> None:
+    def serve(self) -> None:
         """Wait for the job, do it and report its result."""
         self._channel.send_json({"ready": {}})
         order, _ = self._channel.receive_json()
-        process_spec.assign(self._spec, tf32=order["tf32"])
+        process_spec.assign(tf32=order["tf32"])
         modules.apply_precision(order["tf32"])
         try:
             with modules.torch_defaults():
@@ -72,7 +72,7 @@ class CompileProcess:
             outcome = classification.describe(error, self._stage, self._file, cuda=False)
         self._channel.send_json({"end": {} if outcome is None else {"failed": outcome.to_json()}})
 
-    def _reference(self, source: str, dtype: DtypeName) -> tuple[Reference, list[Any]]:
+    def _reference(self, source: str, dtype: DtypeName) -> tuple[Reference, list[object]]:
         """Load the reference and its inputs; one that asks for values gets them, and they are dropped."""
         try:
             return self._load_reference(source, dtype)
@@ -83,11 +83,13 @@ class CompileProcess:
             reference, inputs = self._load_reference(source, dtype)
         return reference, self._dataless.without_values(inputs)
 
-    def _load_reference(self, source: str, dtype: DtypeName) -> tuple[Reference, list[Any]]:
+    def _load_reference(self, source: str, dtype: DtypeName) -> tuple[Reference, list[object]]:
         reference = Reference(source, Seeds(b""), dtype, cuda=False)
         return reference, reference.inputs("compile")
 
-    def _call(self, source: str, dtype: DtypeName, reference: Reference, inputs: list[Any]) -> Failure | None:
+    def _call(
+        self, source: str, dtype: DtypeName, reference: Reference, inputs: list[object]
+    ) -> Failure | None:
         self._enter(Stage.LOAD)
         raw = source.encode("utf-8", "surrogatepass")
         Path(self._file).write_bytes(raw)
@@ -132,7 +134,7 @@ def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:
         with simulated_cuda(spec.compile_target, executes=False) as dataless:
             assert dataless is not None
             with contextlib.suppress(ChannelClosed):
-                CompileProcess(Channel(sock), spec, dataless).play()
+                CompileProcess(Channel(sock), spec, dataless).serve()
     finally:
         with contextlib.suppress(Exception):
             sys.stdout.flush()

@@ -25,18 +25,18 @@ log = logging.getLogger(__name__)
 _START_S = 180.0
 _ANSWER_S = 10.0
 _STOP_S = 10.0
-_FACTS_S = 120.0
+_GPUS_S = 120.0
 
 
 class ForkServerLost(Exception):
-    """The fork server died while something was asked of it."""
+    """The fork server died before it answered."""
 
 
 class ForkClient:
     """Owner of the fork server process and of the judge's temporary folder; safe to call from threads."""
 
     def __init__(self, required: read_back.Level = "none") -> None:
-        """Start nothing yet; ``required`` is the least sandbox in which anything runs."""
+        """Start nothing yet; ``required`` is the lowest level of sandbox that is accepted."""
         self.home = Path()  # the temporary folder
         self.versions: dict[str, str] = {}  # of torch, triton, numpy and python
         self._required = required
@@ -82,7 +82,7 @@ class ForkClient:
         return self._fork({"op": "candidate", "spec": spec.to_json()}, [process_end, lifeline])
 
     def note_sandbox(self, sandbox: dict[str, object], role: Role) -> None:
-        """Remember what is in force around a process; raises JudgeError if it is less than required."""
+        """Remember the sandbox of a process; raises JudgeError if it is weaker than required."""
         level, weak = read_back.level(sandbox), read_back.weaknesses(sandbox)
         if read_back.LEVELS.index(level) < read_back.LEVELS.index(self._required):
             name = "evaluator" if role == "evaluator" else "candidate"
@@ -95,16 +95,16 @@ class ForkClient:
             return
         self._sandbox = sandbox
         if weak and weak not in self._weaknesses:
-            self._weaknesses.add(weak)  # so that it is said once
+            self._weaknesses.add(weak)  # logged once
             log.warning("the sandbox of candidates is incomplete on this machine: %s", ", ".join(weak))
 
     @property
     def in_force(self) -> dict[str, object] | None:
-        """Return the sandbox of the latest candidate as :meth:`around` does; None before the first."""
+        """Return the sandbox of the latest candidate, see :meth:`around`; None before the first."""
         return self.around(self._sandbox)
 
     def around(self, sandbox: dict[str, object] | None) -> dict[str, object] | None:
-        """Return a candidate's sandbox with the evaluators' level, without what differs between processes."""
+        """Return a candidate's sandbox as verdicts show it: the same for all, with the evaluators' level."""
         if sandbox is None:
             return None
         return sandbox | {"uid": sandbox.get("uid") is not None, "evaluator": self._evaluator_level}
@@ -121,14 +121,14 @@ class ForkClient:
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
         try:
-            self._fork({"op": "facts", "environment": environment}, [write])
+            self._fork({"op": "gpus", "environment": environment}, [write])
         except ForkServerLost as error:
             raise JudgeError(f"the judge's fork server died while it looked for GPUs: {error}") from error
         finally:
             os.close(write)
         with os.fdopen(read, "rb") as pipe:
-            if not is_readable(_FACTS_S, pipe):
-                raise JudgeError(f"CUDA did not start within {_FACTS_S:.0f} s; look at nvidia-smi")
+            if not is_readable(_GPUS_S, pipe):
+                raise JudgeError(f"CUDA did not start within {_GPUS_S:.0f} s; look at nvidia-smi")
             text = pipe.read()
         if not text:
             log.warning("CUDA could not be started: the judge goes on without it")
@@ -155,7 +155,7 @@ class ForkClient:
             self._home_lock = -1
 
     def _ensure(self) -> tuple[subprocess.Popen[bytes], Channel]:
-        """Return the fork server and its channel; start one if there is none that lives."""
+        """Return the fork server and its channel; start one if none is alive."""
         if self._closed:
             raise ForkServerLost("the judge is closing")
         if self._process is not None and self._channel is not None:

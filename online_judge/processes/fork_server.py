@@ -1,4 +1,4 @@
-"""The process that has imported torch and triton, never touches CUDA, and forks all the others."""
+"""The process that imports torch and triton, never touches CUDA, and forks all others."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from online_judge.sandbox.process_spec import ProcessSpec
 
 log = logging.getLogger(__name__)
 
-_PRELOADED = ("common", "protocol", "cpu", "candidate", "evaluator", "verdict")
+_PRELOADED = ("common", "protocol", "cpu", "candidate", "evaluator")
 
 
 class ForkServer:
     """Answers fork orders on one channel until it closes; leaves no process behind.
 
     Orders are JSON objects with an ``op``: ``candidate`` (a process with its supervisor; descriptors: its
-    socket and the lifeline) and ``facts`` (descriptor: where they go). The answer is the new process's id.
+    socket and the lifeline) and ``gpus`` (descriptor: where they go). The answer is the new process's id.
     """
 
     def __init__(self, control: Channel, home: str, helpers: WarmCache) -> None:
@@ -76,7 +76,7 @@ class ForkServer:
                 signal.signal(signal.SIGCHLD, signal.SIG_DFL)
                 linux.die_with_parent(signal.SIGKILL, parent)
                 linux.close_descriptors(fds)
-                if order["op"] == "facts":
+                if order["op"] == "gpus":
                     _report_gpus(order["environment"], fds[0])
                 _supervise(ProcessSpec.from_json(order["spec"]), fds[0], fds[1], self._helpers)
             except BaseException:  # noqa: BLE001 - a child must never go on as a second fork server
@@ -89,7 +89,7 @@ class ForkServer:
         self._control.send_json({"pid": pid})
 
     def _reap(self) -> None:
-        """Collect the dead; kill orphans of supervisors that were killed themselves."""
+        """Reap dead children; kill orphans of supervisors that were killed."""
         for pid, status in supervisor.reap(self._wake_read):
             self._children.discard(pid)
             if status != 0:
@@ -101,12 +101,12 @@ class ForkServer:
 
 
 def _supervise(spec: ProcessSpec, process_end: int, lifeline: int, helpers: WarmCache) -> NoReturn:
-    def play(sock: socket.socket) -> NoReturn:
-        from online_judge.candidate.process import main as be_candidate
-        from online_judge.evaluator.process import main as be_evaluator
-        from online_judge.processes.compile_process import main as be_compiler
+    def main_of_role(sock: socket.socket) -> NoReturn:
+        from online_judge.candidate.process import main as candidate_main
+        from online_judge.evaluator.process import main as evaluator_main
+        from online_judge.processes.compile_process import main as compiler_main
 
-        mains = {"candidate": be_candidate, "compiler": be_compiler, "evaluator": be_evaluator}
+        mains = {"candidate": candidate_main, "compiler": compiler_main, "evaluator": evaluator_main}
         if spec.role == "evaluator":
             linux.set_process_name("judge-evaluator")
         process_spec.enter(spec)
@@ -114,11 +114,11 @@ def _supervise(spec: ProcessSpec, process_end: int, lifeline: int, helpers: Warm
         mains[spec.role](sock, spec)
 
     run_on(spec.cores)  # it may run before others: not on the cores for timing
-    supervisor.keep(play, process_end, lifeline, process_spec.wanted(spec))
+    supervisor.supervise(main_of_role, process_end, lifeline, process_spec.wanted(spec))
 
 
 def _report_gpus(environment: dict[str, str], answer: int) -> NoReturn:
-    """Write what GPUs there are to the descriptor ``answer``; this may touch CUDA."""
+    """Write the names and architectures of the GPUs to the descriptor ``answer``; this may touch CUDA."""
     import torch
 
     os.environ.update(environment)
@@ -131,7 +131,7 @@ def _report_gpus(environment: dict[str, str], answer: int) -> NoReturn:
 
 
 def _import_everything() -> dict[str, str]:
-    """Import what the children need, so that a fork has it at once; return the versions."""
+    """Import what the children need, before they are forked; return the versions."""
     import numpy
     import torch
     import torch.utils.flop_counter
@@ -146,7 +146,7 @@ def _import_everything() -> dict[str, str]:
         for module in pkgutil.walk_packages(path, f"online_judge.{package}."):
             importlib.import_module(module.name)
     compile_process.warm_up()
-    if not has_driver():  # with a GPU references are not measured, and this would only delay the start
+    if not has_driver():  # with a GPU nothing checks the size of references
         size_check.warm_up()
     return {
         "torch": str(torch.__version__),

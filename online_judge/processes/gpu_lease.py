@@ -1,9 +1,9 @@
 """Leases of one device, granted by its owner in the gateway.
 
-A job runs beside other jobs, or ``alone`` if it needs all of the device's memory. Within its job an evaluator
-holds the device ``shared`` while it checks outputs and ``exclusive`` while it times something. A process that
-works long and needs the device only now and then (a candidate that compiles, a start of CUDA) is
-``stoppable`` instead: exclusive holders stop it with SIGSTOP.
+A job runs beside other jobs, or ``alone`` if it needs all of the device's memory. During its job an evaluator
+holds the device ``shared`` while it checks outputs and ``exclusive`` while it times something. Processes that
+use the device only now and then (a candidate that compiles, a start of CUDA) hold neither: they are
+``stoppable``, and exclusive holders stop them with SIGSTOP.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ Mode = Literal["shared", "exclusive", "timing_memory", "stoppable", "stopped"]
 
 _LOOK_S: Final = 0.25
 _REMEMBERED: Final = 8
-"""Jobs of a problem that begin alone after one of them found too little memory."""
+"""So many jobs of a problem run alone after one of them found too little memory."""
 _TIMINGS: Final = 3
-"""Jobs that have memory for timing: one is timed, the next has its inputs ready, the last is looked at.
+"""Jobs that hold memory for timing: one is timed, one has its inputs ready, one has its outputs compared.
 
-Each takes at most 30 % of what is free, see ``evaluator/timing/setup.py``.
+Each takes at most 30 % of the free memory, see ``evaluator/timing/setup.py``.
 """
 _MOST_TAKEN: Final = 8
 _ONCE: Final = ("timing_memory", "stoppable", "stopped")
-"""Modes that an evaluator may hold once: a second one would wait for the first, or end it early."""
+"""Modes that an evaluator may hold only once: a second lease would wait for the first, or end it early."""
 _SECONDS: Final = struct.Struct("d")
 
 
@@ -54,13 +54,13 @@ class NotEnoughMemory(Exception):
 class GpuLeases:
     """Owner of one device's leases; safe to use from threads.
 
-    Jobs are kept apart in memory. Leases within jobs are file locks, so that they hold against other judges
-    of this user as well; the kernel does the waiting, and frees what a dead judge held.
+    :meth:`claim` keeps the jobs of this judge apart. Leases within jobs are file locks, so other judges of
+    this user obey them too; the kernel makes callers wait, and releases the locks of a dead judge.
     """
 
     def __init__(self, path: str | Path) -> None:
-        """Lock ``path`` and files whose names begin with it; all are made when missing."""
-        # called before a job begins alone: each frees memory that a slot keeps between jobs
+        """Use ``path``, and files whose names begin with it, as locks; create those that are missing."""
+        # called before a job runs alone: each frees memory that a slot keeps between jobs
         self.on_alone: list[Callable[[], object]] = []
         self._path = os.fspath(path)
         self._turnstile = f"{path}.turn"
@@ -73,31 +73,31 @@ class GpuLeases:
         self._condition = threading.Condition()
         self._running = 0
         self._alone = False
-        self._line: list[object] = []
+        self._waiting_jobs: list[object] = []
         self._large: dict[str, int] = {}
 
     @contextmanager
-    def job(self, problem: str, cancelled: threading.Event, *, alone: bool = False) -> Iterator[bool]:
-        """Run a job within the block, beside others or alone; gives whether it is alone.
+    def claim(self, problem: str, cancelled: threading.Event, *, alone: bool = False) -> Iterator[bool]:
+        """Let one job use the device within the block, beside other jobs or alone; yield whether alone.
 
-        Jobs begin in the order in which they came; one of a problem that :meth:`remember` named is alone.
+        Jobs begin in the order of their calls. A job of a problem that :meth:`remember` named runs alone.
         Raises Cancelled if ``cancelled`` is set before the job begins.
         """
-        place = object()
+        job = object()
         with self._condition:
             if not alone and problem in self._large:
                 alone = True
                 self._large[problem] -= 1
                 if not self._large[problem]:
                     del self._large[problem]
-            self._line.append(place)
+            self._waiting_jobs.append(job)
             try:
-                while self._line[0] is not place or self._alone or (alone and self._running):
+                while self._waiting_jobs[0] is not job or self._alone or (alone and self._running):
                     if cancelled.is_set():
                         raise Cancelled
                     self._condition.wait(_LOOK_S)
             finally:
-                self._line.remove(place)
+                self._waiting_jobs.remove(job)
                 self._condition.notify_all()
             self._running += 1
             self._alone = alone
@@ -113,7 +113,7 @@ class GpuLeases:
                 self._condition.notify_all()
 
     def remember(self, problem: str) -> None:
-        """Let the next jobs of a problem be alone: one found too little memory beside others."""
+        """Let the next jobs of a problem run alone: one found too little memory beside others."""
         with self._condition:
             self._large[problem] = _REMEMBERED
 
@@ -124,16 +124,21 @@ class GpuLeases:
 
     @property
     def waiting(self) -> int:
-        return len(self._line)
+        return len(self._waiting_jobs)
 
     @contextmanager
     def take(self, mode: Mode, root: int = 0, held: Mode | None = None) -> Iterator[float]:
-        """Hold a lease within the block; gives the seconds waited for it.
+        """Hold a lease within the block; yield the seconds waited for it.
 
-        Modes: ``shared`` or ``exclusive``: use of the device; ``timing_memory``: memory for timing, to be
-        taken before these; ``stoppable``: exclusive holders stop all processes below the process id ``root``;
-        ``stopped``: these are stopped now. If the caller uses the device already, in the mode ``held``,
-        another use changes nothing; RuntimeError if it is shared and asked for exclusively.
+        Modes:
+
+        - ``shared``, ``exclusive``: use of the device;
+        - ``timing_memory``: memory for timing; take it before the device;
+        - ``stoppable``: exclusive holders stop all processes below the process id ``root``;
+        - ``stopped``: all processes below ``root`` are stopped within the block.
+
+        ``held`` is the mode in which the caller uses the device already. Then ``shared`` and ``exclusive``
+        lock nothing more; ``exclusive`` inside ``shared`` raises RuntimeError.
         """
         begin = time.monotonic()
         with ExitStack() as lease:
@@ -153,7 +158,7 @@ class GpuLeases:
             yield time.monotonic() - begin
 
     def stopped_s(self) -> float:
-        """Return the seconds for which stoppable processes have been stopped since the files were made."""
+        """Return the total seconds for which exclusive holders have stopped processes."""
         with contextlib.suppress(OSError, struct.error):
             return float(_SECONDS.unpack(Path(self._account).read_bytes())[0])
         return 0.0
@@ -162,8 +167,8 @@ class GpuLeases:
     def _locked(self, *, exclusive: bool) -> Iterator[None]:
         """Hold the device's file lock within the block.
 
-        All pass a turnstile, which they leave with the lock. So one that waits for exclusive use keeps out
-        all that come later, shared ones too, and neither kind starves the other.
+        All callers pass a turnstile lock first, and leave it once they have the device's lock. So a caller
+        that waits for exclusive use keeps out all later callers, and neither kind starves the other.
         """
         with _open(self._path) as lock:
             with _open(self._turnstile) as turn:
@@ -189,18 +194,21 @@ class GpuLeases:
                 file.write(_SECONDS.pack(total))
 
 
-class EvaluatorLeases:
-    """Leases that an evaluator asks for over its channel, taken and returned in a thread, in that order.
+class LeaseServer:
+    """The gateway's side of one evaluator's leases: takes and returns them as its messages ask, in a thread.
 
-    Messages of the evaluator: ``{"lease": "take", "kind": mode}``, answered by ``{"granted": seconds}``, its
-    wait, as soon as the lease is taken; ``{"lease": "return"}``, which returns the one taken last;
-    ``{"lease": "stopped_s"}``, answered by ``{"stopped_s": seconds}``. Any other ends all its leases, and so
-    does a second lease of a mode in ``_ONCE``.
+    Messages of the evaluator:
+
+    - ``{"lease": "take", "kind": mode}``: answered by ``{"granted": seconds}``, the wait, once it is taken;
+    - ``{"lease": "return"}``: returns the lease that was taken last;
+    - ``{"lease": "stopped_s"}``: answered by ``{"stopped_s": seconds}``.
+
+    Any other message, or a second lease of a mode in ``_ONCE``, ends all leases of this evaluator.
     """
 
     def __init__(self, device: GpuLeases, answer: Callable[[dict[str, object]], None]) -> None:
         """Take nothing yet; ``answer`` sends a message to the evaluator."""
-        self.supervisor = 0  # process id above the candidate's; processes below it are stopped
+        self.supervisor = 0  # process id of the candidate's supervisor; processes below it are stopped
         self._device = device
         self._answer = answer
         self._asked: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
@@ -212,19 +220,19 @@ class EvaluatorLeases:
         threading.Thread(target=self._work, name="leases", daemon=True).start()
 
     def obey(self, message: Mapping[str, Any]) -> None:
-        """Take in one message; returns at once."""
+        """Queue one message of the evaluator; return at once."""
         if message["lease"] == "take":
             self._waiting_for = next((mode for mode in get_args(Mode) if mode == message.get("kind")), "")
             self._waiting_since = time.monotonic()
         self._asked.put(message)
 
     def waited_s(self) -> float:
-        """Return the seconds for which the evaluator has waited for leases so far."""
+        """Return the total seconds for which the evaluator has waited for leases."""
         since = self._waiting_since
         return sum(self.waits.values()) + (time.monotonic() - since if since is not None else 0.0)
 
     def close(self) -> None:
-        """Return all leases, one that is waited for when it is granted; the evaluator must be gone."""
+        """Return all leases, a pending one once it is granted; the evaluator must be gone."""
         self._closed = True
         self._asked.put(None)
 

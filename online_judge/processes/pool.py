@@ -1,4 +1,4 @@
-"""Processes that are ready for an order: no evaluation waits for a process or for CUDA to start."""
+"""Processes that are started in advance, so that no evaluation waits for a process or for CUDA to start."""
 
 from __future__ import annotations
 
@@ -35,13 +35,14 @@ class StartFailed(JudgeError):
 class Pool:
     """Processes of one device and role that wait for an order; safe to call from threads.
 
-    A process's first message, sent before it has seen a candidate, is ``{"ready": {}}``. It is started
-    while nothing is timed, and stopped until then whenever something is, so that no CUDA start disturbs that.
+    A process's first message, sent before it has seen a candidate, is ``{"ready": {}}``. A process starts
+    only while nothing is timed. Until it is ready, it is stopped whenever something is timed: no start of
+    CUDA disturbs a timing.
     """
 
     _forks: ForkClient
-    _spec: ProcessSpec  # of each but for the folders
-    _target: int  # how many are kept ready; with 0 each starts when it is asked for
+    _spec: ProcessSpec  # of each process, without its folders
+    _target: int  # how many are kept ready; with 0 each starts on demand
     _leases: GpuLeases | None = None  # of the device; None if no start disturbs a timing
     _changed: threading.Condition = field(default_factory=threading.Condition, init=False)
     _ready: deque[ProcessHandle] = field(default_factory=deque, init=False)
@@ -56,15 +57,15 @@ class Pool:
             return sum(each.alive for each in self._ready)
 
     def fill(self) -> None:
-        """Begin to make as many ready as should be, without waiting for them."""
+        """Start the missing processes, without waiting for them."""
         with self._changed:
             self._refill()
 
     def take(self, cancelled: threading.Event, build_dir: str | None = None) -> ProcessHandle:
-        """Return a process, which is the caller's from now on; one with ``build_dir`` is started now.
+        """Return a process, which the caller owns from now on; one with ``build_dir`` is started now.
 
         Raises:
-            Cancelled: ``cancelled`` was set before there was one.
+            Cancelled: ``cancelled`` was set before a process was ready.
             ForkServerLost, StartFailed: two starts in a row failed.
             JudgeError: the fork server or the sandbox does not work here.
         """
@@ -72,7 +73,7 @@ class Pool:
             return self._start_in_two_attempts(build_dir)
         with self._changed:
             if not self._takers:
-                self._failure = None  # of a start that no one waited for: time to try again
+                self._failure = None  # of a start that nobody waited for: try again
             self._takers += 1
             try:
                 while not cancelled.is_set():
@@ -91,7 +92,7 @@ class Pool:
                 self._refill()
 
     def close(self) -> None:
-        """End all that wait; those that are starting end as soon as they are ready."""
+        """End all waiting processes; those that are starting end as soon as they are ready."""
         with self._changed:
             self._closed = True
             threads, processes = list(self._starting), list(self._ready)
@@ -114,14 +115,14 @@ class Pool:
         return None
 
     def _refill(self) -> None:
-        """Start what is missing, each in a thread of its own; the condition is held."""
+        """Start the missing processes, each in a thread of its own; the caller holds the condition."""
         while not self._closed and len(self._ready) + len(self._starting) < self._target + self._takers:
             thread = threading.Thread(target=self._add, name="start-process", daemon=True)
             self._starting.add(thread)
             thread.start()
 
     def _add(self) -> None:
-        """Make one more ready; a failure is for the next taker."""
+        """Start one process; the next caller of :meth:`take` gets the exception if that fails."""
         process: ProcessHandle | None = None
         failure: Exception | None = None
         try:
@@ -143,7 +144,7 @@ class Pool:
         try:
             return self._start(build_dir)
         except (ForkServerLost, StartFailed) as error:
-            log.error("%s: a process is started once more", error)
+            log.error("%s: the start of a process is tried again", error)
             return self._start(build_dir)
 
     def _start(self, build_dir: str | None) -> ProcessHandle:
@@ -164,7 +165,7 @@ class Pool:
                 raise
             process = ProcessHandle(connection, lifeline, pid, Path(spec.folder))
             try:
-                # the supervisor's last message but one, so that the next is about the process's end
+                # this message comes first; the supervisor's next one reports the process's end
                 sandbox = process.sandbox(_START_S)
                 if sandbox is not None:
                     self._forks.note_sandbox(sandbox, spec.role)

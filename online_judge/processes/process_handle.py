@@ -18,7 +18,7 @@ from online_judge.sandbox import linux
 log = logging.getLogger(__name__)
 
 _END_S = 15.0
-_OBITUARY_S = 1.0
+_NOTICE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class Report:
 
 @dataclass(eq=False)
 class ProcessHandle:
-    """One process, which waits for its first order; its owner ends it."""
+    """One process under its supervisor; the owner of the handle ends it."""
 
     connection: socket.socket  # the gateway's end of its socket
     lifeline: socket.socket  # readable when its supervisor has reported its end
     supervisor: int  # process id of its supervisor
     folder: Path  # its private folder
     _sandbox: dict[str, object] | None = field(default=None, init=False)
-    _obituary: dict[str, Any] | None = field(default=None, init=False)
+    _end_report: dict[str, Any] | None = field(default=None, init=False)
     _lost: bool = field(default=False, init=False)
 
     @property
@@ -55,37 +55,37 @@ class ProcessHandle:
         return any(linux.is_stopped(child) for child in linux.children(self.supervisor))
 
     def sandbox(self, timeout_s: float = 0.0) -> dict[str, object] | None:
-        """Return what is in force around it; None if the sandbox is not ready before the timeout."""
-        if self._sandbox is None and self._obituary is None:
+        """Return the sandbox that is in force; None if it is not ready before the timeout."""
+        if self._sandbox is None and self._end_report is None:
             self._hear(timeout_s)
         return self._sandbox
 
     def end(self, *, seems_dead: bool = False) -> Report:
-        """Have it and all that it started killed; return when nothing of it is left, nor of its folder.
+        """Kill it and all that it started, and remove its folder; return when that is done.
 
         With ``seems_dead`` the supervisor first gets time to notice how the process died.
         """
         self.connection.close()
         with self.lifeline:
             if seems_dead:
-                self._hear_obituary(_OBITUARY_S)
+                self._await_report(_NOTICE_S)
             with contextlib.suppress(OSError):
                 self.lifeline.shutdown(socket.SHUT_WR)
-            self._hear_obituary(_END_S)
-            if self._obituary is None and not self._lost:
-                log.error("a supervisor did not end within %s s: it is killed", _END_S)
+            self._await_report(_END_S)
+            if self._end_report is None and not self._lost:
+                log.error("a supervisor did not exit within %s s: it is killed", _END_S)
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.supervisor, signal.SIGKILL)
-                self._hear_obituary(_END_S)
+                self._await_report(_END_S)
         shutil.rmtree(self.folder, ignore_errors=True)
         return self._report()
 
-    def _hear_obituary(self, timeout_s: float) -> None:
-        while self._obituary is None and self._hear(timeout_s):
+    def _await_report(self, timeout_s: float) -> None:
+        while self._end_report is None and self._hear(timeout_s):
             pass
 
     def _hear(self, timeout_s: float) -> bool:
-        """Take in one message; return False if none came."""
+        """Receive one message of the supervisor; return False if none came."""
         if self._lost or not is_readable(timeout_s, self.lifeline):
             return False
         try:
@@ -96,11 +96,11 @@ class ProcessHandle:
         if "sandbox" in message:
             self._sandbox = message["sandbox"]
         else:
-            self._obituary = message
+            self._end_report = message
         return True
 
     def _report(self) -> Report:
-        found = self._obituary
+        found = self._end_report
         if found is None:
             return Report(died=True, how="by signal 9", log="")
         died = False

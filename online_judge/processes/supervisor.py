@@ -1,4 +1,4 @@
-"""The process above one process: it adopts every descendant, and none of them outlives it."""
+"""The supervisor of one process: adopts all its descendants, and kills them before it exits."""
 
 from __future__ import annotations
 
@@ -29,20 +29,22 @@ _LAST_NUMBER = "/proc/sys/kernel/ns_last_pid"
 _CREDENTIALS = struct.Struct("iII")
 
 
-def keep(
-    play: Callable[[socket.socket], NoReturn], process_end: int, lifeline: int, wanted: Wanted
+def supervise(
+    main: Callable[[socket.socket], NoReturn], process_end: int, lifeline: int, wanted: Wanted
 ) -> NoReturn:
     """Fork a process into its sandbox, wait for its end or the order to end it, kill its tree, report, exit.
 
-    Where permitted this process runs before all ordinary ones, so that a fork bomb does not keep it waiting.
-    The candidate's own priority stays that of the reference: both are timed.
+    Where permitted, the supervisor has a higher priority than ordinary processes, so that a fork bomb does
+    not delay it. The candidate keeps the priority of the reference: both are timed.
 
-    Runs in a fresh child of the fork server. ``play`` is the process's main function, ``process_end`` its
-    socket. Closing the lifeline, or any message over it, is the order to end the process. Two messages go
-    back over it. Before ``play`` is called: ``{"sandbox": {...}}``, see
-    :mod:`online_judge.sandbox.read_back`. When nothing of the process is left: ``{"exit": code | null,
-    "signal": number | null, "crowded": bool, "out_of_memory": bool, "orphans": number, "log": text}``; exit
-    and signal are null when the process was ended by order.
+    Runs in a fresh child of the fork server. ``main`` is the process's main function, ``process_end`` its
+    socket. Closing the lifeline, or sending anything over it, is the order to end the process. Two messages
+    go back over it:
+
+    - before ``main`` is called, ``{"sandbox": {...}}``, see :mod:`online_judge.sandbox.read_back`;
+    - when all processes are gone, ``{"exit": code | null, "signal": number | null, "crowded": bool,
+      "out_of_memory": bool, "orphans": number, "log": text}``; exit and signal are null if the process was
+      ended by order.
     """
     linux.set_process_name("judge-supervise")
     linux.become_subreaper()
@@ -56,7 +58,7 @@ def keep(
     linux.die_with_parent(signal.SIGTERM, os.getppid())
     me = os.getpid()
     plan = confinement.prepare(wanted)
-    if plan.group is not None and plan.group.counts_tasks:  # its looks then cost next to nothing
+    if plan.group is not None and plan.group.counts_tasks:  # then it can count tasks at little cost
         linux.run_first()
     init = _fork_init(me) if "pids" not in wanted.without else None
     log_read, log_write = os.pipe()
@@ -66,9 +68,9 @@ def keep(
     gate.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     pid = os.fork()
     if pid == 0:
-        _become_process(play, process_end, log_write, theirs.detach(), plan, me)
+        _become_process(main, process_end, log_write, theirs.detach(), plan, me)
     if plan.group is not None:
-        plan.group.take(pid)  # some 10 ms, in which the process is busy with its other layers
+        plan.group.take(pid)  # about 10 ms; the process enters its other layers meanwhile
     theirs.close()
     os.close(log_write)
     os.close(process_end)
@@ -95,9 +97,9 @@ def keep(
             crowded = True
             break
     linux.run_first()
-    # it ends first, so that what it leaves behind shows
-    alone = status is not None or (not crowded and _kill(pid))
-    orphans = _orphans(me, pid) if alone else 0
+    # killed first: what still runs then are orphans
+    ended = status is not None or (not crowded and _kill(pid))
+    orphans = _orphans(me, pid) if ended else 0
     if init is not None:
         _kill(init)  # the kernel then kills its whole namespace at once
     if plan.group is not None:
@@ -124,7 +126,7 @@ def keep(
 
 
 def _read_log(fd: int, tail: bytearray) -> bool:
-    """Keep the end of what is printed in ``tail``; return False at the end of the stream."""
+    """Keep the last bytes of the output in ``tail``; return False at the end of the stream."""
     try:
         part = os.read(fd, 65536)
     except BlockingIOError:
@@ -135,9 +137,9 @@ def _read_log(fd: int, tail: bytearray) -> bool:
 
 
 def _kill(child: int) -> bool:
-    """Kill a child before any other process runs; return whether it ended within ``_DEATH_S``.
+    """Kill a child, at a raised priority; return whether it ended within ``_DEATH_S``.
 
-    A fork bomb's processes take part in the same scheduling: an ordinary process may wait seconds to die.
+    Beside a fork bomb a process of ordinary priority may take seconds to die.
     """
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
@@ -152,7 +154,7 @@ def _kill(child: int) -> bool:
 
 
 def _is_crowded(supervisor: int, group: Group | None) -> bool:
-    """Return whether there are too many processes; the control group spares a look at all of ``/proc``."""
+    """Return whether there are too many processes; ask the control group first, ``/proc`` is slower."""
     tasks = group.tasks() if group is not None else None
     if tasks is not None and tasks <= MAX_PROCESSES:
         return False
@@ -183,7 +185,7 @@ def _fork_init(supervisor: int) -> int:
         os.close(done)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then buries the dead
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel then reaps its children
         linux.set_process_name(INIT)
         linux.close_descriptors({watch})
         linux.die_with_parent(signal.SIGKILL, supervisor)
@@ -199,7 +201,7 @@ def _open_gate(gate: socket.socket, plan: Plan, lifeline: Channel) -> None:
         if not word:
             return
         pid, _, _ = _CREDENTIALS.unpack(extra[0][2][: _CREDENTIALS.size])
-        with contextlib.suppress(OSError, ChannelClosed):  # it was killed just now, or no one waits any more
+        with contextlib.suppress(OSError, ChannelClosed):  # it was just killed, or nobody waits for it
             sandbox = read_back.read_back(plan, pid, landlocked=word == _LOCKED)
             lifeline.send_json({"sandbox": sandbox})
             gate.sendall(_GO)
@@ -216,7 +218,7 @@ def _orphans(supervisor: int, process: int) -> int:
 
 
 def reap(wake_read: int) -> Iterator[tuple[int, int]]:
-    """Collect dead children, adopted ones included; gives process id and wait status of each."""
+    """Reap dead children, adopted ones included; yield process id and wait status of each."""
     with contextlib.suppress(BlockingIOError):
         os.read(wake_read, 4096)
     with contextlib.suppress(ChildProcessError):
@@ -225,7 +227,7 @@ def reap(wake_read: int) -> Iterator[tuple[int, int]]:
 
 
 def _become_process(
-    play: Callable[[socket.socket], NoReturn],
+    main: Callable[[socket.socket], NoReturn],
     process_end: int,
     log_write: int,
     gate: int,
@@ -245,14 +247,14 @@ def _become_process(
     linux.close_descriptors({process_end, gate})
     try:
         entered = confinement.enter(plan)
-        linux.die_with_parent(signal.SIGKILL, parent)  # a change of user forgets it
+        linux.die_with_parent(signal.SIGKILL, parent)  # a change of user clears it
         os.write(gate, _LOCKED if entered.landlocked else _OPEN)
         if os.read(gate, 1) != _GO:
             os._exit(1)
         os.close(gate)
-        if not entered.alone:
+        if not entered.unseen:
             linux.forbid_inspection()
     except BaseException:  # noqa: BLE001 - the supervisor logs it
         traceback.print_exc()
         os._exit(1)
-    play(socket.socket(fileno=process_end))
+    main(socket.socket(fileno=process_end))

@@ -12,15 +12,15 @@ LOCK = ".adaexplore-judge.lock"
 
 
 def make() -> tuple[Path, int]:
-    """Make a folder whose name means nothing; return it and the descriptor of its lock.
+    """Make a folder with a random name; return it and the descriptor of its lock.
 
-    Only gateway and fork server keep the descriptor open: the judge lives as long as one of them.
+    Only gateway and fork server keep the descriptor open: the lock is held as long as one of them lives.
     """
-    home = Path(tempfile.mkdtemp()).resolve()  # as a candidate's getcwd() says it
+    home = Path(tempfile.mkdtemp()).resolve()  # the path that a candidate's getcwd() returns
     unlocked = home / f"{LOCK}.new"
     lock = os.open(unlocked, os.O_RDWR | os.O_CREAT, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    unlocked.rename(home / LOCK)  # no other judge finds it before it is locked
+    unlocked.rename(home / LOCK)  # other judges find it only when it is locked
     return home, lock
 
 
@@ -31,12 +31,12 @@ def sweep() -> None:
             if home.lstat().st_uid != os.getuid():
                 continue
             lock = os.open(home / LOCK, os.O_RDWR | os.O_NOFOLLOW)
-        except OSError:  # no judge's folder, or one that is just being made or removed
+        except OSError:  # not a judge's folder, or one that is being made or removed
             continue
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(home, ignore_errors=True)
-        except OSError:  # held by a living judge, or unknown
+        except OSError:  # a living judge holds it
             continue
         finally:
             os.close(lock)

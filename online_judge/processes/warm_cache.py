@@ -1,9 +1,9 @@
-"""Work of Triton before a candidate's first launch that is done once per judge; starts no CUDA.
+"""Do Triton's work before a first launch once per judge, not once per candidate; start no CUDA.
 
 Triton compiles helpers in C for each new cache folder: one that talks to the driver and, before version
 3.7, one per launch signature. They are keyed by their source, so they are compiled once, kept in memory,
 and written into each candidate process's own empty folder; what a candidate does to its copies dies with it.
-Other answers are the same in every process: the fork server asks for them before it forks.
+Some lookups of Triton have the same result in every process: the fork server makes them before it forks.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Building:
     """A process that compiles the helpers while its parent does something else."""
 
     def __init__(self, folder: Path) -> None:
-        """Begin; ``folder`` is made, used and removed."""
+        """Start it; ``folder`` is created, used and removed."""
         self._folder = folder
         folder.mkdir(mode=0o700, parents=True)
         self._process = subprocess.Popen(
@@ -65,7 +65,7 @@ class Building:
         )
 
     def result(self) -> WarmCache:
-        """Wait for the end; what could not be compiled is missing, and candidates compile it themselves."""
+        """Wait for the process; helpers that did not compile are missing, and candidates compile them."""
         try:
             _, errors = self._process.communicate(timeout=_BUILD_S)
         except subprocess.TimeoutExpired:
@@ -121,7 +121,7 @@ def compile_helpers() -> None:
 
 
 def _signatures() -> list[dict[str, str]]:
-    """Return launch signatures of usual kernels: pointers (to anything), then integers, then constants."""
+    """Return launch signatures of common kernels: pointers (to anything), then integers, then constants."""
     signatures = []
     for pointers, sizes, constants in itertools.product(range(1, 5), range(1, 5), range(1, 3)):
         kinds = ["*fp32"] * pointers + ["i32"] * sizes + ["constexpr"] * constants

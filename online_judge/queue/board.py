@@ -15,7 +15,7 @@ from typing import Any, get_args
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobState, ProfileReport
-from online_judge.common.events import tell
+from online_judge.common.events import log_event
 from online_judge.queue.cache import Question, ResultCache
 from online_judge.queue.evaluations import Evaluations, NoSuchDevice
 from online_judge.queue.job import Job
@@ -63,7 +63,7 @@ class JobBoard:
                 error = f"the judge itself ended {job.starts} times during this job"
                 await self._finish(job, job.answer_of("failed", error=error))
             else:
-                _tell("recovered", job)
+                _log_event("recovered", job)
                 try:
                     await self._identify(job)
                     self._queue(job, accepted_before=True)
@@ -144,7 +144,10 @@ class JobBoard:
         return counts
 
     async def _accept(self, job: Job) -> None:
-        """Answer a job at once or queue it, and write it down; set ``accepted`` and perhaps ``refusal``."""
+        """Answer a job at once or queue it, and write it to the journal.
+
+        Sets ``accepted``, and ``refusal`` if the job is refused.
+        """
         assert job.request is not None
         cached = False
         try:
@@ -171,7 +174,7 @@ class JobBoard:
             self._refuse(job, JournalBroken("the judge failed while it took this job in; see its log"))
             raise
         else:
-            _tell("accepted", job, client=job.caller.owner or None, position=self.look(job).position)
+            _log_event("accepted", job, client=job.caller.owner or None, position=self.look(job).position)
             job.accepted.set()
 
     def _refuse(self, job: Job, error: Exception) -> None:
@@ -182,13 +185,15 @@ class JobBoard:
         job.accepted.set()
 
     async def _identify(self, job: Job) -> None:
-        """Set the device of a job and what identifies its result; raises NoSuchDevice."""
+        """Set a job's device, recorded reference time, and question; raises NoSuchDevice."""
         assert job.request is not None
         job.device = self._evaluations.device_of(job.kind, job.request)
-        shared = job.kind in ("candidate", "profile") and (job.durable or self._evaluations.settings.cache_v1)
-        if shared and isinstance(job.request, EvaluationRequest):
+        if job.kind not in ("candidate", "profile") or not isinstance(job.request, EvaluationRequest):
+            return
+        job.recorded_ms = await asyncio.to_thread(self._evaluations.recorded_ms, job.request)
+        if job.durable or self._evaluations.settings.cache_v1:
             job.question = await asyncio.to_thread(
-                self._evaluations.question, job.request, job.device, job.kind
+                self._evaluations.question, job.request, job.recorded_ms, job.device, job.kind
             )
 
     def _kept_under(self, job: Job) -> Question | None:
@@ -203,7 +208,7 @@ class JobBoard:
         self._spawn(self._follow(job))
 
     async def _follow(self, job: Job) -> None:
-        """Wait for the start and the end of a job's evaluation, and write both down."""
+        """Wait for the start and the end of a job's evaluation, and write both to the journal."""
         leader = job.leader
         try:
             await leader.started.wait()
@@ -211,7 +216,7 @@ class JobBoard:
                 return
             if job is leader.sharers[0]:
                 self._metrics.spent({"queue": leader.queue_time_s})
-            _tell("started", job, seconds=time.monotonic() - job.created)
+            _log_event("started", job, seconds=time.monotonic() - job.created)
             with _logged(f"the start of job {job.id} cannot be written down"):
                 await self._journal.begin(job)
             await leader.ended.wait()
@@ -234,10 +239,10 @@ class JobBoard:
             await self._journal.finish(job, answer)
         self._conclude(job, answer)
         status = None if answer.verdict is None else answer.verdict.status
-        _tell(answer.state, job, status=status, seconds=answer.execution_time, error=answer.error)
+        _log_event(answer.state, job, status=status, seconds=answer.execution_time, error=answer.error)
 
     def _answer(self, job: Job, *, cached: bool = False) -> JobAnswer:
-        """Return the answer that a job's outcome means."""
+        """Return the answer for a job's outcome."""
         outcome = job.leader.outcome
         if isinstance(outcome, Exception):
             return job.answer_of("failed", error=_explain(outcome))
@@ -246,7 +251,7 @@ class JobBoard:
     def _conclude(self, job: Job, answer: JobAnswer) -> None:
         job.settled = True
         job.answer = answer
-        if not job.sharers:  # its evaluation is not needed, or over
+        if not job.sharers:  # its evaluation is not needed, or has ended
             job.request = None
         job.over.set()
         if job.durable:
@@ -281,10 +286,10 @@ def _logged(trouble: str) -> Iterator[None]:
         log.error("%s: %s", trouble, error)
 
 
-def _tell(event: str, job: Job, **facts: str | float | None) -> None:
+def _log_event(event: str, job: Job, **fields: str | float | None) -> None:
     """Log an event of a job of v2."""
     if job.durable:
-        tell(f"job.{event}", job=job.id, kind=job.kind, **facts)
+        log_event(f"job.{event}", job=job.id, kind=job.kind, **fields)
 
 
 def _explain(error: Exception) -> str:

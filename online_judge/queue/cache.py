@@ -1,4 +1,4 @@
-"""Verdicts that are known already, by what was asked and on what it would run."""
+"""Known verdicts, by request and by the hardware and versions that it would run on."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _POLICY = {
 }
 """Fields of a request, besides its sources, on which a verdict depends."""
 _CHANCE = {Status.TIMEOUT, Status.CRASH, Status.OUT_OF_MEMORY, Status.NONDETERMINISTIC}
-"""Statuses that may differ the next time, for reasons that are not the candidate's."""
+"""Statuses that may be different the next time, not because of the candidate."""
 
 
 @dataclass(frozen=True)

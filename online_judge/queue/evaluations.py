@@ -1,21 +1,14 @@
-"""What a job of each kind needs on this judge: its device, the key of its result, a run on a slot."""
+"""Find a job's device, its recorded reference time and its question; run jobs on slots."""
 
 from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from adaexplore.core.errors import ProblemError
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.wire import (
-    CompileReport,
-    EvaluationRequest,
-    JobKind,
-    ProblemReport,
-    ProblemRequest,
-    ProfileReport,
-)
+from adaexplore.core.wire import EvaluationRequest, JobKind, ProblemReport, ProblemRequest
 from online_judge.common import printable
 from online_judge.processes.gpu_lease import Cancelled
 from online_judge.queue.cache import Question
@@ -25,9 +18,7 @@ from online_judge.slots import baselines, jobs
 from online_judge.slots.device_slot import Request
 from online_judge.slots.devices import Machine
 from online_judge.slots.jobs import EvaluationJob, Finding, Slot
-
-_TOO_LARGE = "SourceTooLarge"
-_SHORTER = "Make the source shorter; compute tables of numbers instead of writing them out."
+from online_judge.verdict import large_source
 
 
 class NoSuchDevice(Exception):
@@ -36,7 +27,7 @@ class NoSuchDevice(Exception):
 
 @dataclass(frozen=True)
 class Evaluations:
-    """Answers what a request needs on this judge, and does jobs on slots."""
+    """What jobs need to know of this judge."""
 
     settings: Settings
     machine: Machine
@@ -58,20 +49,33 @@ class Evaluations:
             raise NoSuchDevice(f"Device {request.device} is not available; choose one of {known}")
         return request.device
 
+    def recorded_ms(self, request: EvaluationRequest) -> float | None:
+        """Read the recorded reference time that a job is to use; None if there is none."""
+        if request.baseline != "eager":
+            return None
+        return baselines.recorded_ms(
+            self.settings.timing_root, request.gpu_name, request.level, request.problem_id
+        )
+
     def question(
-        self, request: EvaluationRequest, device: int | None, kind: JobKind = "candidate"
+        self,
+        request: EvaluationRequest,
+        recorded_ms: float | None,
+        device: int | None,
+        kind: JobKind = "candidate",
     ) -> Question:
         """Return what identifies a candidate's verdict, or its profile, on ``device``, or on any."""
         hardware = {each.hardware for each in self.machine.devices if device is None or each.id == device}
         versions = [self.versions.get(name) for name in ("torch", "triton", "python")]
-        return Question.of(request, self._recorded_ms(request), [*sorted(hardware), *versions], kind)
+        return Question.of(request, recorded_ms, [*sorted(hardware), *versions], kind)
 
     def answer_at_once(self, kind: JobKind, request: Request) -> Finding | ProblemError | None:
         """Return the outcome for a source above ``MAX_SOURCE_BYTES``; None if all sources fit.
 
-        To parse and import short statements takes one core about 4 s for 256 KiB and 17 s for 1 MiB.
+        Parsing and importing short statements takes one core about 4 s for 256 KiB and 17 s for 1 MiB.
         """
-        why = self._too_large("reference", request.original_model_src)
+        limit = self.settings.max_source_bytes
+        why = large_source.reason("reference", request.original_model_src, limit)
         if why is not None:
             self.metrics.evaluated(kind, "reference_failed")
             if kind != "problem":
@@ -80,22 +84,15 @@ class Evaluations:
             return ProblemReport(ok=False, reason=why, device=self.machine.kind, hardware=hardware)
         if kind == "problem" or isinstance(request, ProblemRequest):
             return None
-        why = self._too_large("candidate", request.custom_model_src)
+        why = large_source.reason("candidate", request.custom_model_src, limit)
         if why is None:
             return None
         self.metrics.evaluated(kind, Status.LOAD.value)
         if kind == "compile":
-            return CompileReport(ok=False, status=Status.LOAD.value, message=why, error_name=_TOO_LARGE)
+            return large_source.compile_report(why)
         if kind == "profile":
-            return ProfileReport(status=Status.LOAD.value, profile=None, message=why)
-        metadata = {
-            "hardware": self.machine.hardware,
-            "device": self.machine.kind,
-            "compilation_error_name": _TOO_LARGE,
-            "compilation_error": why,
-            "feedback": f"load: {why}\nNext: {_SHORTER}",
-        }
-        return Verdict(status=Status.LOAD, metadata=metadata)
+            return large_source.profile_report(why)
+        return large_source.verdict(why, hardware=self.machine.hardware, device=self.machine.kind)
 
     def run(self, slot: Slot, job: EvaluationJob, cancelled: threading.Event) -> Finding:
         """Do a job as :func:`online_judge.slots.jobs.run` does, and count it."""
@@ -103,10 +100,8 @@ class Evaluations:
         begin = time.monotonic()
         slot.stage_seconds = {}
         try:
-            if isinstance(job.request, EvaluationRequest):
-                job = replace(job, recorded_ms=self._recorded_ms(job.request))
             found = jobs.run(slot, job, cancelled)
-            # names and values in it are the candidate's: not every text can be sent
+            # it holds texts of the candidate, and not every text can be sent
             found = type(found).model_validate(printable.tree(found.model_dump()))
             if isinstance(found, ProblemReport):
                 status = "ok" if found.ok else "reference_failed"
@@ -125,13 +120,6 @@ class Evaluations:
             self.metrics.evaluated(job.kind, status)
             self.metrics.spent(slot.stage_seconds | {"slot": time.monotonic() - begin})
 
-    def _too_large(self, whose: str, source: str) -> str | None:
-        limit = self.settings.max_source_bytes
-        size = len(source.encode("utf-8", "surrogatepass"))
-        if size <= limit:
-            return None
-        return f"the {whose} has {size} bytes; this judge takes at most {limit} (MAX_SOURCE_BYTES)"
-
     def _count(self, device: int, verdict: Verdict) -> None:
         flags = verdict.metadata.get("integrity", [])
         self.metrics.flagged([*flags, *verdict.metadata.get("problem_flags", [])])
@@ -142,10 +130,3 @@ class Evaluations:
             self.metrics.spent({"sweep": swept_s})
         if slot := verdict.runtime_stats.get("slot"):
             self.metrics.timed(device, slot["held_s"], slot["gpu_s"])
-
-    def _recorded_ms(self, request: EvaluationRequest) -> float | None:
-        if request.baseline != "eager":
-            return None
-        return baselines.recorded_ms(
-            self.settings.timing_root, request.gpu_name, request.level, request.problem_id
-        )

@@ -36,16 +36,17 @@ class Job:
     key: str | None = None  # idempotency key
     digest: str = ""  # hash of the body; empty if that cannot be read any more
     accepted_at: float = field(default_factory=time.time)  # since the epoch
-    starts: int = 0  # since the judge last exited in order
+    starts: int = 0  # since the judge's last orderly shutdown
     created: float = field(default_factory=time.monotonic)
     device: int | None = None  # None for any
+    recorded_ms: float | None = None  # a reference time to use instead of a measured one
     question: Question | None = None  # None if the result is neither shared nor kept
 
     leader: Job = field(init=False)  # the job that runs
     # of a leader:
     sharers: list[Job] = field(default_factory=list)  # jobs that wait for its evaluation
-    turn: int = 0  # it would have if all priorities were equal
-    rank: int = 0  # place in the queue; the smallest goes first
+    turn: int = 0  # see :class:`online_judge.queue.scheduler.Scheduler`
+    rank: int = 0  # place in the queue; the lowest starts first
     started_at: float | None = None  # by the monotonic clock
     cancelled: threading.Event = field(default_factory=threading.Event)  # no one waits for it any more
     outcome: Finding | Exception | None = None
@@ -55,7 +56,7 @@ class Job:
     accepted: asyncio.Event = field(default_factory=asyncio.Event)  # in the journal, or refused
     refusal: Exception | None = None
     answer: JobAnswer | None = None  # for clients of v2
-    settled: bool = False  # its end is decided, and perhaps not yet in the journal
+    settled: bool = False  # its end is decided, but may not be in the journal yet
     over: asyncio.Event = field(default_factory=asyncio.Event)  # its end is in the journal, or shutdown
 
     def __post_init__(self) -> None:

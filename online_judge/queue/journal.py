@@ -42,7 +42,7 @@ class Journal:
             await self._store.execute(("UPDATE jobs SET starts = starts + 1 WHERE id = ?", job.id))
 
     async def rest(self) -> None:
-        """Set all starts to 0: the judge ends in order, so no job is to blame."""
+        """Set all starts to 0: the judge shuts down in order, so no job is to blame."""
         await self._store.execute(("UPDATE jobs SET starts = 0 WHERE answer IS NULL",))
 
     async def finish(self, job: Job, answer: JobAnswer) -> None:
@@ -78,7 +78,7 @@ class Journal:
         return stub
 
     async def writable(self) -> bool:
-        """Return whether a row as large as a job can be written now; asked at most once a second."""
+        """Return whether a row as large as a job can be written; try at most once a second."""
         now = time.monotonic()
         if self._probed is None or now - self._probed[0] >= _PROBE_S:
             try:

@@ -18,42 +18,43 @@ from online_judge.slots.jobs import EvaluationJob, Finding, Slot
 
 Run = Callable[[Slot, EvaluationJob, threading.Event], Finding]
 HEAD_START = 50
-"""Turns by which one step of priority goes ahead; a job that has waited for longer is not overtaken."""
+"""Turns that one step of priority is worth; a job that has waited for more turns is not overtaken."""
 _RANK = attrgetter("rank")
 
 
 class QueueFull(Exception):
-    """As many jobs wait as may wait."""
+    """No more jobs may wait."""
 
 
 @dataclass(eq=False)
 class _Group:
-    """Slots that take the same jobs, and their jobs."""
+    """Slots that serve one queue, and its jobs."""
 
     slots: list[Slot]
-    capacity: int  # jobs that may wait
+    capacity: int  # most jobs that may wait
     waiting: list[Job] = field(default_factory=list)  # by rank
     running: dict[Job, Slot] = field(default_factory=dict)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    turn: int = 0  # the latest that was served
+    turn: int = 0  # the highest turn that has been served
 
     @property
     def idle(self) -> int:
-        """Return how many slots have no job; as many of the waiting jobs are about to start."""
+        """Return how many slots have no job; so many of the waiting jobs are about to start."""
         return len(self.slots) - len(self.running)
 
     def joined(self) -> Counter[str]:
-        """Count by client the jobs that share the evaluation of an earlier one: they wait, too."""
+        """Count by client the jobs that share an earlier job's evaluation: they wait, too."""
         leaders = [*self.waiting, *self.running]
-        return Counter(job.caller.turn for leader in leaders for job in leader.sharers[1:])
+        return Counter(job.caller.client for leader in leaders for job in leader.sharers[1:])
 
 
 class Scheduler:
     """All jobs that wait or run; used from one event loop.
 
-    Clients take turns: a job has the turn after its client's last waiting one of the same priority, or after
-    the turn that is being served, whichever is later. So a new client goes before the backlog of another, and
-    a job that waits moves ahead with every turn that is served.
+    Clients take turns. A job's turn is one more than the highest turn among its client's waiting jobs of the
+    same priority; if the client has none, one more than the turn that is being served. So the first job of a
+    new client goes before the backlog of another client. A job's rank is its turn, less :data:`HEAD_START`
+    for each step of priority; the lowest rank starts first.
     """
 
     def __init__(
@@ -69,9 +70,9 @@ class Scheduler:
 
         Args:
             slots: one or more for each device.
-            max_queue_size: jobs that may wait per device, and for the compile slots.
-            run: does a job on a slot; blocks.
-            pinned: whether each job names its device; else any device takes any job.
+            max_queue_size: most jobs that may wait per device, and for the compile slots.
+            run: runs a job on a slot; blocks.
+            pinned: whether each job names its device; else any device serves any job.
             compile_slots: for jobs of kind ``compile``.
         """
         self._max_queue_size = max_queue_size
@@ -97,7 +98,7 @@ class Scheduler:
             self._tasks += [asyncio.create_task(self._serve(slot, group)) for slot in group.slots]
 
     async def close(self) -> None:
-        """Stop everything; running jobs are cancelled."""
+        """Cancel all jobs and close the slots."""
         for group in self._all:
             for job in group.waiting:
                 job.cancelled.set()
@@ -111,10 +112,10 @@ class Scheduler:
                 slot.close()
 
     def submit(self, job: Job, *, accepted_before: bool = False) -> None:
-        """Queue a job, or let it share the evaluation of an identical one; the higher priority holds.
+        """Queue a job, or let it share the evaluation of an identical one, at the higher of both priorities.
 
-        Raises QueueFull, but not for one that was accepted before, if no slot is free and as many wait as
-        may, in all or of this client.
+        Raises QueueFull if no slot is free and no more jobs may wait, in all or of this client; not for a job
+        that was ``accepted_before``.
         """
         group = self._group(job)
         if not accepted_before:
@@ -133,7 +134,7 @@ class Scheduler:
         if identity is not None:
             self._identical[identity] = job
         job.sharers = [job]
-        whose = (job.caller.turn, job.priority)
+        whose = (job.caller.client, job.priority)
         own = (each.turn for each in group.waiting if (_client(each), each.priority) == whose)
         job.turn = max(own, default=group.turn) + 1
         job.rank = job.turn - HEAD_START * job.priority
@@ -141,7 +142,10 @@ class Scheduler:
         group.wake.set()
 
     def withdraw(self, job: Job) -> bool:
-        """Take a job back; the last one of an evaluation cancels it. Return whether that still runs then."""
+        """Remove a job; cancel its evaluation if no other job shares it.
+
+        Return whether the evaluation was cancelled and still runs.
+        """
         leader, group = job.leader, self._group(job)
         if job not in leader.sharers or leader.ended.is_set():
             return False
@@ -156,7 +160,7 @@ class Scheduler:
         return leader in group.running
 
     def position(self, job: Job) -> int:
-        """Return how many jobs wait in front of a job; 0 when it runs or is about to."""
+        """Return how many jobs wait in front of a job; 0 if it runs or is about to."""
         group = self._group(job)
         if job.leader not in group.waiting:
             return 0
@@ -168,7 +172,7 @@ class Scheduler:
         return max((time.monotonic() - created for created in waiting), default=0.0)
 
     def status(self) -> QueueStatus:
-        """Return the load of the devices; jobs that any device may take are spread evenly over them."""
+        """Return the load of the devices; jobs that any device may serve are spread evenly over them."""
         per_device: dict[str, DeviceQueue] = {}
         for group in self._groups:
             slots = Counter(slot.device.id for slot in group.slots)
@@ -202,7 +206,7 @@ class Scheduler:
         joined, idle = group.joined(), group.idle
         if len(group.waiting) + joined.total() >= group.capacity + idle:
             raise QueueFull(f"Queue is full. Max queue size: {self._max_queue_size}")
-        client, most = job.caller.turn, job.caller.max_queued
+        client, most = job.caller.client, job.caller.max_queued
         own = sum(_client(each) == client for each in group.waiting)
         if most is not None and max(own - idle, 0) + joined[client] >= most:
             raise QueueFull(f"Client {client} has {most} waiting jobs, as many as it may have")
@@ -226,7 +230,7 @@ class Scheduler:
             group.running[job] = slot
             job.started_at = time.monotonic()
             job.started.set()
-            asked = EvaluationJob(job.kind, job.request)
+            asked = EvaluationJob(job.kind, job.request, job.recorded_ms)
             running = loop.run_in_executor(self._executor, self._run, slot, asked, job.cancelled)
             try:
                 job.outcome = await asyncio.shield(running)
@@ -235,7 +239,7 @@ class Scheduler:
                 await asyncio.wait({running})
                 running.exception()
                 raise
-            except Exception as error:  # noqa: BLE001 - whoever awaits the job gets it
+            except Exception as error:  # noqa: BLE001 - it is the job's outcome
                 job.outcome = error
             finally:
                 del group.running[job]
@@ -245,12 +249,12 @@ class Scheduler:
 
 
 def _client(leader: Job) -> str:
-    """Return the client whose turn an evaluation takes: the first that still waits for it."""
-    return leader.sharers[0].caller.turn
+    """Return the client that an evaluation is counted for: the first that still waits for it."""
+    return leader.sharers[0].caller.client
 
 
 def _identity(job: Job) -> Hashable | None:
-    """Return what jobs that may share an evaluation have in common; None for one that shares none."""
+    """Return a key that is equal for jobs that may share an evaluation; None if this job may not."""
     if job.question is None or job.request is None:
         return None
     best_so_far = getattr(job.request, "best_so_far", None)  # a timing may stop early because of it

@@ -45,7 +45,7 @@ _SCRIPTS = {
     1: f"ALTER TABLE jobs RENAME TO jobs_1; DROP INDEX unfinished; {_JOBS} {_CARE} "
     f"INSERT INTO jobs (number, {COLUMNS}) SELECT number, {COLUMNS} FROM jobs_1; DROP TABLE jobs_1;",
 }
-"""Make a file of the present layout from an empty one, or from one of an older layout."""
+"""Scripts that make the present layout out of an older one; 0 is an empty file."""
 _QUARANTINE = {
     "jobs": f"INSERT INTO quarantine (origin, reason, owner, {COLUMNS}) "
     f"SELECT 'jobs', ?, owner, {COLUMNS} FROM jobs WHERE number = ?",
@@ -55,15 +55,15 @@ _QUARANTINE = {
 
 
 class Store:
-    """Executes transactions one after the other; their changes outlive a kill of the judge.
+    """Executes transactions one by one; committed changes survive a kill of the judge.
 
-    After a power failure the last moments may be missing.
+    After a power failure the latest changes may be missing.
     """
 
     def __init__(self, path: Path | None) -> None:
-        """Open or make the file; None keeps everything in memory.
+        """Open or create the file; None keeps everything in memory.
 
-        Raises ConfigError if it cannot be opened, another judge has it, or it has another layout.
+        Raises ConfigError if it cannot be opened, another judge uses it, or its layout is unknown.
         """
         self._lock = -1
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="store")
@@ -99,7 +99,7 @@ class Store:
         return reason
 
     def close(self) -> None:
-        """Finish what is under way and close the file."""
+        """Finish pending transactions and close the file."""
         self._executor.submit(self._connection.close).result()
         self._release()
 

@@ -60,7 +60,7 @@ class Entered:
     """What a process knows of its own sandbox."""
 
     landlocked: bool  # the kernel took its Landlock rules
-    alone: bool  # no other process of its user sees it; else forbid inspection once it is read back
+    unseen: bool  # by other processes of its user; else forbid inspection once it is read back
 
 
 def prepare(wanted: Wanted) -> Plan:
@@ -97,14 +97,14 @@ def enter(plan: Plan) -> Entered:
         os.setresuid(plan.uid, plan.uid, plan.uid)
     linux.drop_privileges()
     linux.forbid_inspection(forbid=False)
-    _limit(plan.wanted.limits, alone=plan.user_namespace or os.getuid() == plan.uid)
+    _limit(plan.wanted.limits, own_user=plan.user_namespace or os.getuid() == plan.uid)
     landlocked = "landlock" not in without and _lock(plan.wanted.view, moved=moved)
     with contextlib.suppress(OSError):
         linux.join_new_keyring()
     if "seccomp" not in without:  # last: it refuses what the steps before need
         with contextlib.suppress(OSError):
             seccomp.install()
-    return Entered(landlocked=landlocked, alone=moved or os.getuid() == plan.uid)
+    return Entered(landlocked=landlocked, unseen=moved or os.getuid() == plan.uid)
 
 
 def _move_in(plan: Plan) -> bool:
@@ -127,11 +127,11 @@ def _lock(view: mounts.FileView, *, moved: bool) -> bool:
     return False
 
 
-def _limit(limits: Limits, *, alone: bool) -> None:
+def _limit(limits: Limits, *, own_user: bool) -> None:
     linux.limit(resource.RLIMIT_CORE, 0)
     linux.limit(resource.RLIMIT_FSIZE, limits.file_bytes)
     linux.limit(resource.RLIMIT_NOFILE, limits.open_files)
-    if alone:  # it counts all processes of a user, in a user namespace those there
+    if own_user:  # it counts all processes of a user, in a user namespace those there
         linux.limit(resource.RLIMIT_NPROC, limits.processes)
     if limits.address_bytes is not None:
         linux.limit(resource.RLIMIT_AS, linux.address_space_bytes() + limits.address_bytes)

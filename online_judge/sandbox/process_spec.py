@@ -6,7 +6,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -32,7 +32,6 @@ class ProcessSpec:
     device: DeviceKind  # where the candidate runs
     visible_devices: str  # value of ``CUDA_VISIBLE_DEVICES``; empty on the CPU path
     compile_target: str  # what kernels are compiled for on the CPU path
-    tf32: str = ""  # precision policy; empty until :func:`assign`
     build_dir: str | None = None  # where CUDA extensions are built; None means inside ``folder``
     cores: tuple[int, ...] = ()  # of the CPU that it runs on but for timing; empty for any
     role: Role = "candidate"  # a ``compiler`` only compiles kernels, an ``evaluator`` runs no candidates
@@ -40,7 +39,7 @@ class ProcessSpec:
     cpu_max_elements: int = 0  # of references, see :class:`online_judge.settings.Settings`
     cpu_max_flops: float = 0.0  # likewise
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return asdict(self)
 
     @classmethod
@@ -80,7 +79,7 @@ def wanted(spec: ProcessSpec) -> Wanted:
 def enter(spec: ProcessSpec) -> None:
     """Settle this process, whose sandbox is in force, in its folder and environment.
 
-    Needs no privileges. What belongs to the job comes with :func:`assign`, at once where the spec has it.
+    Needs no privileges. What belongs to the job comes with :func:`assign`.
     """
     run_on(spec.cores)
     private = {
@@ -101,12 +100,10 @@ def enter(spec: ProcessSpec) -> None:
     os.chdir(spec.folder)
     if not mounts.is_installed():
         sys.path[:] = [entry for entry in sys.path if entry not in ("", mounts.REPOSITORY)]
-    if spec.tf32:
-        assign(spec, tf32=spec.tf32, build_dir=spec.build_dir)
 
 
-def assign(spec: ProcessSpec, *, tf32: str, build_dir: str | None = None) -> ProcessSpec:
-    """Apply what belongs to one job; return the whole spec.
+def assign(*, tf32: str, build_dir: str | None = None) -> None:
+    """Set the environment variables of one job.
 
     Extensions are built in the process's own folder if it was started without a ``build_dir``.
     """
@@ -114,4 +111,3 @@ def assign(spec: ProcessSpec, *, tf32: str, build_dir: str | None = None) -> Pro
         os.environ["TRITON_F32_DEFAULT"] = "ieee"
     if build_dir is not None and os.access(build_dir, os.W_OK):
         os.environ["TORCH_EXTENSIONS_DIR"] = build_dir
-    return replace(spec, tf32=tf32, build_dir=build_dir)

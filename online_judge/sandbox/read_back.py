@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from online_judge.sandbox import landlock, mounts
 from online_judge.sandbox.confinement import Plan
@@ -21,7 +21,7 @@ LEVELS: Final[tuple[Level, ...]] = ("none", "namespaces", "full")
 _UNLIMITED: Final = 2**60
 
 
-def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, Any]:
+def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, object]:
     """Return what is in force around the process ``pid``, asked of the kernel.
 
     ``landlocked`` is the process's word, given before it runs anything of a candidate: the kernel does not
@@ -37,8 +37,8 @@ def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, Any]:
     in_group = group.limit("pids", pid) if group is not None else None
     version = landlock.version() if landlocked else 0
     uid = int(status["Uid"].split()[0])
-    alone = plan.user_namespace or uid == plan.uid
-    report = {
+    own_user = plan.user_namespace or uid == plan.uid
+    report: dict[str, object] = {
         "network": own_network or ("no tcp" if version >= landlock.TCP_SINCE else False),
         "pids": len(status["NSpid"].split()) > len(_status(os.getpid())["NSpid"].split()),
         "hidden": moved and _hides_processes(pid),
@@ -54,7 +54,7 @@ def read_back(plan: Plan, pid: int, *, landlocked: bool) -> dict[str, Any]:
         "memory_of": "tree" if memory else "process" if address else None,
         "disk_bytes": _disk_bytes(plan, pid) if moved else None,
         "file_bytes": limits.get("Max file size"),
-        "processes": in_group or (limits.get("Max processes") if alone else None),
+        "processes": in_group or (limits.get("Max processes") if own_user else None),
         "open_files": limits.get("Max open files"),
     }
     return report | {"level": level(report)}
@@ -80,14 +80,14 @@ _WEAK: Final[Mapping[str, str]] = {
 }
 
 
-def weaknesses(report: Mapping[str, Any]) -> tuple[str, ...]:
+def weaknesses(report: Mapping[str, object]) -> tuple[str, ...]:
     weak = [words for key, words in _WEAK.items() if report.get(key) in (None, False)]
     if report.get("network") == "no tcp":
         weak.append("network other than TCP can be reached")
     return tuple(weak)
 
 
-def level(report: Mapping[str, Any]) -> Level:
+def level(report: Mapping[str, object]) -> Level:
     """Return how strong it is, in one word.
 
     ``full``: nothing is missing; ``namespaces``: no network, no processes and no files but its own, and no

@@ -1,4 +1,4 @@
-"""Reference times: recorded ones, and those measured on one device with no candidate around."""
+"""Reference times: recorded ones, and those measured on one device without a candidate."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class CleanTimes:
             return self._ms.get(key)
 
     def note(self, key: str, ms: object) -> None:
-        """Keep what an evaluator says, if it is a time; the first one stays."""
+        """Keep a time that an evaluator reports if it is valid; the first one stays."""
         if not isinstance(ms, float) or not math.isfinite(ms) or ms <= 0:
             return
         with self._lock:

@@ -7,7 +7,6 @@ import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.wire import CompileReport, EvaluationRequest
@@ -38,7 +37,7 @@ _MAX_READY = 2
 def compile_slots(
     fork_client: ForkClient, settings: Settings, compile_target: str, cores: tuple[int, ...] = ()
 ) -> list[CompileSlot]:
-    """Make as many slots as the settings or the cores say; their shared processes, on ``cores``, start."""
+    """Make the compile slots, and start the processes that they share on ``cores``."""
     count = settings.compile_slots or max(1, (os.cpu_count() or 1) // 4)
     ready = _MAX_READY if settings.armed_players is None else settings.armed_players
     spec = ProcessSpec("", "cpu", "", compile_target, role="compiler", cores=cores)
@@ -59,7 +58,7 @@ class CompileSlot:
     stage_seconds: dict[str, float] = field(default_factory=dict, init=False)  # of the latest job
 
     def close(self) -> None:
-        """End the processes that wait, for all slots that share them."""
+        """End the waiting processes of all compile slots."""
         self._pool.close()
 
     def compile(self, request: EvaluationRequest, cancelled: threading.Event) -> CompileReport:
@@ -74,13 +73,13 @@ class CompileSlot:
                 report = self._compile_once(process, request, cancelled, last=not attempts.are_left)
                 if report is not None:
                     return report
-                log.warning("a process died from a signal: the compilation is tried once more")
+                log.warning("a process died from a signal: the compilation is tried again")
         raise JudgeError("the judge's own processes died twice before this compilation; try again")
 
     def _compile_once(
         self, process: ProcessHandle, request: EvaluationRequest, cancelled: threading.Event, *, last: bool
     ) -> CompileReport | None:
-        """Give a process its job and end it; None if a signal killed it and it was not the last attempt."""
+        """Have a process do the job, and end it; None if a signal killed it before the last attempt."""
         cap_s = self._settings.runtime_timeout_s
         limit_s = min(request.timeout or cap_s, cap_s)
         limits = TimeLimits(limit_s)
@@ -91,7 +90,7 @@ class CompileSlot:
             "dtype": request.dtype_str,
             "tf32": request.tf32,
         }
-        end: dict[str, Any] | None = None
+        end: dict[str, object] | None = None
         timed_out = lost = False
         try:
             end = converse(_Compiler(process), order, [], limits, cancelled)
@@ -117,7 +116,7 @@ class CompileSlot:
 
 
 class _Compiler:
-    """A compile process in a conversation; the candidate runs in it, so its messages are not trusted."""
+    """A compile process as a peer; the candidate runs in it, so its messages are not trusted."""
 
     stopped = False  # one that is stopped runs into its time limit
 
@@ -127,7 +126,7 @@ class _Compiler:
     def order(self, order: dict[str, object], fds: Sequence[int]) -> None:
         self._channel.send_json(order, fds)
 
-    def hear(self, timeout_s: float) -> dict[str, Any] | None:
+    def hear(self, timeout_s: float) -> dict[str, object] | None:
         if not is_readable(timeout_s, self._channel):
             return None
         message, _ = self._channel.receive_json()

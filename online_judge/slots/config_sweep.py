@@ -1,26 +1,23 @@
-"""Candidates whose numbers the judge chooses: a sweep, then the ordinary evaluation of its winner."""
+"""Evaluate a candidate with tunables: sweep its configurations, then evaluate the fastest one."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Mapping
 
 from adaexplore.core.tunables import (
-    Tunable,
     TunablesError,
-    Values,
     combinations,
     declared_values,
     read_tunables,
     with_values,
 )
-from adaexplore.core.verdict import INTERPRETER, Verdict
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.slots.device_slot import DeviceSlot
-from online_judge.verdict import feedback
+from online_judge.verdict import tuning
 
 MOST = 64
 """Configurations that one sweep tries."""
@@ -34,20 +31,19 @@ def evaluate_tuned(
     """Judge a candidate with the best values of its tunables that a sweep of ``request.tune_s`` finds.
 
     The text that is judged is the candidate's with these values in it, and ``metadata["tuned"]`` names them.
-    If it does not pass, the candidate is judged as declared. One whose outputs are wrong as declared is not
-    swept, unless the evaluation finds them right: its own weights may be what is wanted.
+    If it does not pass, the candidate is judged as declared. If the sweep finds the declared configuration
+    wrong, the candidate is evaluated first and swept only if it passes: it may need weights of its own.
     """
     source = request.custom_model_src
     try:
         tunables = read_tunables(source)
     except TunablesError as error:
-        return _with_note(slot.evaluate(request, recorded_ms, cancelled), str(error))
+        return tuning.with_unused_tunables(slot.evaluate(request, recorded_ms, cancelled), str(error))
     if not tunables or not request.measure_performance:
         return slot.evaluate(request, recorded_ms, cancelled)
-    declared = declared_values(tunables)
     if not slot.executes:
         verdict = slot.evaluate(request, recorded_ms, cancelled)
-        return _with(verdict, {"values": declared, "timing": INTERPRETER})
+        return tuning.with_declared_values(verdict, declared_values(tunables))
     begin = time.monotonic()
     tried = combinations(tunables, MOST)
     sources = [with_values(source, values) for values in tried]
@@ -57,7 +53,7 @@ def evaluate_tuned(
         verdict = slot.evaluate(request, recorded_ms, cancelled)
         if not verdict.correct:
             outcome.failed[DECLARED] = verdict.status.value
-            return _with(verdict, _account(tunables, tried, DECLARED, outcome, seconds))
+            return tuning.with_sweep(verdict, tunables, tried, DECLARED, outcome, seconds)
         begin = time.monotonic()
         outcome = _sweep(slot, request, sources, cancelled, screened=False, parts_s=outcome.parts_s)
         seconds += time.monotonic() - begin
@@ -69,7 +65,7 @@ def evaluate_tuned(
         if best != DECLARED:
             best = DECLARED
             verdict = slot.evaluate(request, recorded_ms, cancelled)
-    return _with(verdict, _account(tunables, tried, best, outcome, seconds))
+    return tuning.with_sweep(verdict, tunables, tried, best, outcome, seconds)
 
 
 def _sweep(
@@ -81,9 +77,9 @@ def _sweep(
     screened: bool,
     parts_s: Mapping[str, float] | None = None,
 ) -> Swept:
-    """Sweep, with another candidate process if a configuration has broken the last one.
+    """Sweep; continue in another candidate process if a configuration breaks the present one.
 
-    ``parts_s`` has the seconds of the budget that were spent before.
+    ``parts_s`` are the seconds of the budget that are spent already.
     """
     total = Swept(parts_s=dict(parts_s or {}))
     careful = False
@@ -107,37 +103,7 @@ def _sweep(
         if swept.finished or not swept.suspects:
             break
         if len(swept.suspects) == 1:
-            total.failed[swept.suspects[0]] = "it breaks the process that it runs in"
+            total.failed[swept.suspects[0]] = tuning.BREAKS_PROCESS
         careful = True
     total.ranking = [number for number in total.ranking if number not in total.failed]
     return total
-
-
-def _account(
-    tunables: tuple[Tunable, ...], tried: tuple[Values, ...], number: int, outcome: Swept, seconds: float
-) -> dict[str, object]:
-    """Return what a verdict reports of its sweep; milliseconds are those of the sweep."""
-    reasons = Counter(outcome.failed.values()).most_common(3)
-    return {
-        "values": tried[number],
-        "declared": declared_values(tunables),
-        "tried": len(outcome.ready.keys() | outcome.failed.keys()),
-        "failed": len(outcome.failed),
-        "reasons": {feedback.clip(reason, 160): count for reason, count in reasons},
-        "declared_ms": outcome.ms.get(DECLARED),
-        "best_ms": outcome.ms.get(number),
-        "seconds": round(seconds, 3),
-        "spent_s": {part: round(spent_s, 3) for part, spent_s in outcome.parts_s.items()},
-    }
-
-
-def _with(verdict: Verdict, tuned: dict[str, object]) -> Verdict:
-    return verdict.model_copy(update={"metadata": verdict.metadata | {"tuned": tuned}})
-
-
-def _with_note(verdict: Verdict, problem: str) -> Verdict:
-    """Return a verdict on a candidate whose ``TUNABLES`` cannot be used."""
-    text = feedback.with_unused_tunables(str(verdict.metadata.get("feedback", "")), problem)
-    return verdict.model_copy(
-        update={"metadata": verdict.metadata | {"feedback": text, "tuned": {"problem": problem}}}
-    )

@@ -1,4 +1,4 @@
-"""One job's conversation with the processes that do it: attempts, time limits, cancellation, result."""
+"""Have a process do one job: attempts, time limits, cancellation, result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LOOK_S = 0.25
 _LEAST_REFERENCE_S = 30.0
 _NO_LIMIT_S = 30.0  # longest wait at a time while no limit is running
 _GAP_S = WHOLE_MESSAGE_S + 2.0
-"""A longer gap between two reads is explained only by a stop of the gateway."""
+"""A longer gap between two reads means that the gateway itself was stopped."""
 
 
 class CandidateTimeout(Exception):
@@ -47,10 +47,10 @@ class TimeLimits:
         """Let the reference's time run.
 
         Args:
-            limit_s: of the candidate.
-            stopped_s: seconds for which candidates have been stopped so far; they count for no one.
-            waited_s: seconds for which the evaluator has waited for the device so far. Of the time that it
-                reports as no one's only these are free; the rest is the reference's.
+            limit_s: the candidate's limit in seconds.
+            stopped_s: total seconds for which candidates have been stopped; not charged to the candidate.
+            waited_s: total seconds for which the evaluator has waited for leases. While the evaluator reports
+                that nobody's time runs, only these seconds are free; the rest is charged to the reference.
         """
         self.whose = "reference"
         self.stage = Stage.LOAD
@@ -64,19 +64,19 @@ class TimeLimits:
         self._since = time.monotonic()
 
     def switch(self, whose: str, stage: str) -> None:
-        """Let the time of ``whose`` run from now on."""
+        """Charge the time from now on to ``whose``."""
         self._advance()
         self.whose = whose
         self.stage = Stage(stage) if stage else self.stage
 
     def forgive(self, seconds: float) -> None:
-        """Count the last ``seconds`` for no one: this process was stopped."""
+        """Charge the last ``seconds`` to nobody: this process was stopped."""
         self._since += seconds
 
     def remaining_s(self) -> float:
-        """Return the seconds that are left of the time that runs.
+        """Return the seconds that are left to the side whose time runs.
 
-        If none are, raises ProblemError for the reference and CandidateTimeout for the candidate.
+        Raises ProblemError if the reference has none left, CandidateTimeout if the candidate has none.
         """
         self._advance()
         remaining = {name: limit - self._spent[name] for name, limit in self._limits.items()}
@@ -102,7 +102,7 @@ class TimeLimits:
 
 
 class Lost(Exception):
-    """What ended an attempt without a result."""
+    """An attempt ended without a result."""
 
 
 class ProcessLost(Lost):
@@ -126,12 +126,13 @@ class ContextLost(Lost):
 class Attempts:
     """The attempts at one job: ``while attempts.another(): with attempts.attempt() as alone: ...``.
 
-    There are ``count``, and another for each in which the fork server died, ``2 * count`` in all. An attempt
-    that finds too little memory beside other jobs is made again, alone on the device, and does not count.
+    At most ``count`` of them count, and at most ``2 * count`` are made. An attempt in which the fork server
+    died does not count. One that lacks memory beside other jobs is made again, alone on the device; the two
+    are one attempt.
     """
 
     forks: ForkClient
-    device: GpuLeases | None = None  # None for a job that needs no device
+    leases: GpuLeases | None = None  # of the device; None for a job that needs none
     problem: str = ""  # what its need of memory depends on
     cancelled: threading.Event = field(default_factory=threading.Event)  # ends the wait for the device
     count: int = 2
@@ -145,7 +146,7 @@ class Attempts:
 
     @property
     def are_left(self) -> bool:
-        """Return whether one is left after the present one."""
+        """Return whether another attempt may follow the present one."""
         spent = self._generation == self.forks.generation
         return self.count - spent > 0 and self._most > 0
 
@@ -161,25 +162,29 @@ class Attempts:
 
     @contextmanager
     def attempt(self) -> Iterator[bool]:
-        """Make an attempt within the block; gives whether it is alone on the device.
+        """Make an attempt within the block; yield whether the job is alone on the device.
 
-        :class:`Lost`, :class:`ForkServerLost` and :class:`NotEnoughMemory` beside other jobs end the block
-        and are not raised. Raises Cancelled before the device is free, and NotEnoughMemory of a job alone.
+        :class:`Lost`, :class:`ForkServerLost` and, beside other jobs, :class:`NotEnoughMemory` end the block
+        and are not passed on.
+
+        Raises:
+            Cancelled: ``cancelled`` was set before the device was free.
+            NotEnoughMemory: the block raised it although the job was alone.
         """
         self.lost = None
         again, self._again_alone = self._again_alone, False
         claim: AbstractContextManager[bool] = nullcontext(False)
-        if self.device is not None:
-            claim = self.device.job(self.problem, self.cancelled, alone=again)
+        if self.leases is not None:
+            claim = self.leases.claim(self.problem, self.cancelled, alone=again)
         try:
             with claim as alone:
                 try:
                     yield alone
                 except NotEnoughMemory:
-                    if alone or self.device is None:
+                    if alone or self.leases is None:
                         raise
                     log.warning("there was too little memory beside others: the job is tried again alone")
-                    self.device.remember(self.problem)
+                    self.leases.remember(self.problem)
                     self._again_alone = True
         except (Lost, ForkServerLost) as error:
             log.error("an attempt at a job ended early: %s", error)
@@ -191,13 +196,13 @@ class Peer(Protocol):
 
     @property
     def stopped(self) -> bool:
-        """Whether a signal has stopped it, so that it is of no use."""
+        """Whether a signal has stopped it; then no answer will come."""
 
     def order(self, order: dict[str, object], fds: Sequence[int]) -> None:
         """Send it an order."""
 
     def hear(self, timeout_s: float) -> dict[str, Any] | None:
-        """Return ``{"clock": whose, "stage": stage}`` or, last, ``{"result": {...}}``; None if none comes."""
+        """Return ``{"clock": whose, "stage": stage}``, at the end ``{"result": {...}}``; None on timeout."""
 
 
 def converse(
@@ -208,7 +213,7 @@ def converse(
     Raises:
         ProblemError, CandidateTimeout: reference or candidate used up its time.
         Cancelled: ``cancelled`` was set.
-        ProcessLost: there will be no result.
+        ProcessLost: the process died or broke the protocol.
     """
     message: dict[str, Any] | None = None
     try:

@@ -1,4 +1,4 @@
-"""One slot of one device: brings an evaluator and a candidate process together and watches over both."""
+"""One slot of one device: does jobs with an evaluator and a candidate process."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class EvaluatorFailed(JudgeError):
 
 @dataclass(frozen=True)
 class _Query:
-    """What an evaluator is asked: the problem, the candidate's time if there is one, and ``more``."""
+    """One job for an evaluator; ``limit_s`` is the candidate's, ``more`` are further fields of the order."""
 
     op: Operation
     request: Request
@@ -68,8 +68,8 @@ class _Query:
 
 
 @dataclass(frozen=True)
-class _Played:
-    """What one candidate process and its evaluator left."""
+class _CandidateRun:
+    """What one candidate process and its evaluator reported."""
 
     folder: str  # of the process; removed by now
     report: Report
@@ -122,17 +122,16 @@ class DeviceSlot:
         attempts = self._attempts(query)
         while attempts.another():
             with attempts.attempt() as alone:
-                played = self._play(query, alone=alone)
-                verdict = self._verdict(played, query.limit_s, request)
-                if memory_errors.explains(verdict):  # even alone
+                run = self._run_candidate(query, alone=alone)
+                verdict = self._verdict(run, query.limit_s, request)
+                if memory_errors.explains(verdict):  # also alone: the candidate is at fault
                     self._leases.forget(request.original_model_src)
-                if played.gone and played.report.died and not played.result["why"] and attempts.are_left:
-                    log.warning("a process died from a signal: the job is tried once more")
+                if run.gone and run.report.died and not run.result["why"] and attempts.are_left:
+                    log.warning("a process died from a signal: the job is tried again")
                     continue
-                if not self.executes:  # there equal runs are to give equal verdicts
+                if not self.executes:  # without times, equal runs give equal verdicts
                     return verdict
-                seconds = {name: round(spent, 3) for name, spent in self.stage_seconds.items()}
-                return verdict.model_copy(update={"metadata": verdict.metadata | {"seconds": seconds}})
+                return assemble.with_seconds(verdict, self.stage_seconds)
         self._require_harmless_reference(query, attempts.lost)
         if isinstance(attempts.lost, ProcessLost) and attempts.lost.whose != "none":
             return assemble.evaluator_died_twice(request, self._target, attempts.lost.stage)
@@ -148,8 +147,8 @@ class DeviceSlot:
         try:
             while attempts.another():
                 with attempts.attempt() as alone:
-                    played = self._play(query, alone=alone)
-                    found = (played.result or played.late).get("swept")
+                    run = self._run_candidate(query, alone=alone)
+                    found = (run.result or run.late).get("swept")
                     return None if found is None else Swept.from_json(found)
         except (NotEnoughMemory, EvaluatorFailed) as error:
             log.warning("a sweep ended early: %s", str(error) or "too little memory")
@@ -162,14 +161,12 @@ class DeviceSlot:
         attempts = self._attempts(query)
         while attempts.another():
             with attempts.attempt() as alone:
-                played = self._play(query, alone=alone)
-                if played.timed_out is not None:
-                    return profile_report.timed_out(query.limit_s, played.timed_out)
-                if played.gone:
-                    return profile_report.process_gone(played.report.how)
-                return profile_report.profiled(
-                    ProfileResult.from_json(played.result["profile"]), played.folder
-                )
+                run = self._run_candidate(query, alone=alone)
+                if run.timed_out is not None:
+                    return profile_report.timed_out(query.limit_s, run.timed_out)
+                if run.gone:
+                    return profile_report.process_gone(run.report.how)
+                return profile_report.profiled(ProfileResult.from_json(run.result["profile"]), run.folder)
         self._require_harmless_reference(query, attempts.lost)
         raise JudgeError("the judge's own processes failed twice at this profile; try again")
 
@@ -231,8 +228,8 @@ class DeviceSlot:
         if attempts.lost is None:
             raise JudgeError("the judge's fork server died while it ran the reference; try again")
 
-    def _play(self, query: _Query, *, alone: bool) -> _Played:
-        """Bring the evaluator and a fresh process together; afterwards nothing of the process is left."""
+    def _run_candidate(self, query: _Query, *, alone: bool) -> _CandidateRun:
+        """Run the candidate in a fresh process with the evaluator; on return the process is gone."""
         request = query.request
         assert isinstance(request, EvaluationRequest)
         evaluator = self._evaluators.of(request.original_model_src, query.cancelled)
@@ -260,21 +257,21 @@ class DeviceSlot:
             if result is None:
                 late = evaluator.settle()
             evaluator.rest()
-        if timed_out is not None and late is None:  # the evaluator did not notice its process's end: it hung
+        if timed_out is not None and late is None:  # the evaluator hangs
             raise ProcessLost("candidate", timed_out)
         if result is not None:
             self._raise_for_reference(result, evaluator)
             self._known.note(clean, result.get("clean_ms"))
-        return _Played(str(candidate.folder), report, result or {}, timed_out, late or {}, sandbox)
+        return _CandidateRun(str(candidate.folder), report, result or {}, timed_out, late or {}, sandbox)
 
-    def _verdict(self, played: _Played, limit_s: int, request: EvaluationRequest) -> Verdict:
-        result, report, sandbox = played.result, played.report, played.sandbox
-        if played.timed_out is not None:
+    def _verdict(self, run: _CandidateRun, limit_s: int, request: EvaluationRequest) -> Verdict:
+        result, report, sandbox = run.result, run.report, run.sandbox
+        if run.timed_out is not None:
             return assemble.timed_out(
-                request, self._target, limit_s=limit_s, stage=played.timed_out, sandbox=sandbox
+                request, self._target, limit_s=limit_s, stage=run.timed_out, sandbox=sandbox
             )
-        end = ProcessEnd(played.folder, report.how, report.log, report.out_of_memory, report.orphans, sandbox)
-        if played.gone:
+        end = ProcessEnd(run.folder, report.how, report.log, report.out_of_memory, report.orphans, sandbox)
+        if run.gone:
             stage, why = Stage(result["stage"]), result["why"]
             return assemble.process_gone(request, self._target, stage=stage, why=why, end=end)
         try:
@@ -300,7 +297,7 @@ class DeviceSlot:
         order: dict[str, object],
         candidate: ProcessHandle | None = None,
     ) -> dict[str, Any]:
-        """Have the evaluator do a job, with a candidate process or none; one that fails at it is ended."""
+        """Have the evaluator do a job, with or without a candidate process; end an evaluator that fails."""
         limits = TimeLimits(query.limit_s, self._leases.stopped_s, evaluator.leases.waited_s)
         self.stage_seconds = limits.stage_seconds
         evaluator.leases.supervisor = candidate.supervisor if candidate is not None else 0
@@ -323,7 +320,7 @@ class DeviceSlot:
             raise ProblemError("the process that ran the reference died twice, also without a candidate")
 
     def _raise_for_reference(self, result: dict[str, Any], evaluator: EvaluatorHandle) -> None:
-        """Raise for a result that is no finding about the candidate."""
+        """Raise if a result says nothing about the candidate."""
         if result["kind"] == "not_enough_memory":
             raise NotEnoughMemory
         final: JudgeError

@@ -18,7 +18,7 @@ from online_judge.slots.device_slot import DeviceSlot
 from online_judge.slots.devices import Device
 
 _SPARE, _SPARE_ON_GPU = 1, 2
-"""Evaluators of a device that wait for a reference that no evaluator of a slot knows yet."""
+"""Evaluators that a device keeps ready for references that none of its slots has loaded."""
 
 
 class DeviceWorker:
@@ -60,7 +60,7 @@ class DeviceWorker:
         )
 
     def start(self) -> None:
-        """Make the processes ready; return when each slot has its first evaluator, or raise JudgeError."""
+        """Start the processes; return when each slot has its first evaluator, or raise JudgeError."""
         self.candidates.fill()
         self._evaluators.fill()
         with ThreadPoolExecutor(len(self.slots)) as threads:
@@ -68,13 +68,13 @@ class DeviceWorker:
                 started.result()
 
     def close(self) -> None:
-        """End the processes that wait; those of a slot end with the slot."""
+        """End the waiting processes; those of a slot end with the slot."""
         self.candidates.close()
         self._evaluators.close()
 
 
 def _lock_file(fork_client: ForkClient, device: Device) -> Path:
-    """Return one file per device: for a GPU one that other judges of this user find as well."""
+    """Return the device's lock file; for a GPU all judges of this user have the same one."""
     if device.kind != "cuda":
         return fork_client.home / f"{device.kind}-{device.id}.lock"
     name = f"judge-{os.getuid()}-gpu-{device.visible_devices}.lock"

@@ -11,7 +11,7 @@ from typing import Any
 
 from adaexplore.core.identity import text_digest
 from adaexplore.core.wire import DeviceKind
-from online_judge.processes.gpu_lease import EvaluatorLeases, GpuLeases
+from online_judge.processes.gpu_lease import GpuLeases, LeaseServer
 from online_judge.processes.pool import Pool
 from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError, is_readable
@@ -19,7 +19,7 @@ from online_judge.sandbox import linux
 from online_judge.slots.conversation import WHOLE_MESSAGE_S
 
 _KEPT, _KEPT_ON_GPU = 4, 2
-"""Evaluators of a slot, one a reference: each holds a CUDA context, about half a GB of the GPU's memory."""
+"""Evaluators that a slot keeps, one per reference; each has a CUDA context of about half a GB."""
 _PATIENCE_S = 10.0
 _MAX_MESSAGE_BYTES = 64 * 2**20
 
@@ -31,12 +31,12 @@ class EvaluatorHandle:
         """Take over a process that is ready; the leases that it asks for are taken from ``leases``."""
         self._process = process
         self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
-        self.leases = EvaluatorLeases(leases, self._channel.send_json)
+        self.leases = LeaseServer(leases, self._channel.send_json)
         self._frozen: set[int] = set()
         self.ended = False
 
     def wake(self) -> bool:
-        """Let it go on; return whether it can take an order, unlike one that has sent something unasked."""
+        """Resume it; return whether it can take an order: it lives and has sent nothing unasked."""
         linux.go_on(self._frozen)
         return not self.ended and not is_readable(0, self._process.lifeline, self._channel)
 
@@ -64,12 +64,12 @@ class EvaluatorHandle:
         return None
 
     def settle(self) -> dict[str, Any] | None:
-        """Return its late result after a conversation was broken off; if none comes, it is ended."""
+        """Return its late result, after its order was given up; end it if none comes."""
         message = self._await("result")
         return None if message is None else message["result"]
 
     def rest(self) -> None:
-        """Have it free what it shared with a candidate, and stop all its threads until the next order."""
+        """Have it free the memory shared with a candidate, and stop all its threads until the next order."""
         if self.ended:
             return
         try:
@@ -81,7 +81,7 @@ class EvaluatorHandle:
             self._frozen = linux.stop_below([self._process.supervisor])
 
     def end(self) -> None:
-        """Kill it; when nothing of it is left, its leases are returned."""
+        """Kill it, and return its leases when all its processes are gone."""
         if not self.ended:
             self.ended = True
             self._process.end()
@@ -113,7 +113,7 @@ class Evaluators:
     _unused: EvaluatorHandle | None = field(default=None, init=False)
 
     def start(self) -> None:
-        """Take the one that serves the first reference; raises JudgeError if none can be started."""
+        """Take an evaluator for the first reference; raises JudgeError if none can be started."""
         self._unused = self._take(threading.Event())
 
     def of(self, reference: str, cancelled: threading.Event) -> EvaluatorHandle:
@@ -132,7 +132,7 @@ class Evaluators:
         return known
 
     def forget(self) -> None:
-        """End those that know a reference, which frees their memory of the device."""
+        """End those that have loaded a reference, which frees their memory on the device."""
         while self._of:
             self._of.popitem()[1].end()
 

@@ -30,7 +30,7 @@ def run(slot: Slot, job: EvaluationJob, cancelled: threading.Event) -> Finding:
 
     Raises:
         ProblemError: the reference fails; for a ``problem`` that is the result.
-        JudgeError: the judge's own code raised, or its processes died twice in no one's time.
+        JudgeError: the judge's own code raised, or its processes died twice while nobody's time ran.
         Cancelled: ``cancelled`` was set.
     """
     request = job.request

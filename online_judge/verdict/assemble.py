@@ -1,14 +1,13 @@
-"""Assemble verdicts: the only place where a status, a flag or a feedback text is decided.
+"""Assemble verdicts on candidates. Only this package decides a status, a flag or a feedback text.
 
-Pure functions from facts (the request, what the evaluator found, how the candidate's process ended, what was
-in force around it) to a verdict; no torch.
+Pure functions from facts (the request, what the evaluator found, how the candidate's process ended, which
+sandbox was in force) to a verdict; no torch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from adaexplore.core.verdict import INTERPRETER, Status, Verdict
 from adaexplore.core.wire import EvaluationRequest
@@ -26,7 +25,7 @@ _COUNTED = (Status.WRONG_VALUE, Status.NONFINITE, Status.NONDETERMINISTIC)
 """Statuses for which the number of passed trials is given even if it is 0."""
 
 
-Report = Mapping[str, Any]
+Report = Mapping[str, object]
 """See :mod:`online_judge.sandbox.read_back`."""
 
 
@@ -42,7 +41,7 @@ class ProcessEnd:
     folder: str  # where it ran; its paths are shortened in texts
     how: str  # in words that follow "the process ended"
     printed: str  # the end of what it printed
-    out_of_memory: bool = False  # whether the kernel ended it for want of host memory
+    out_of_memory: bool = False  # whether the kernel killed it because host memory ran out
     orphans: int = 0  # processes that it left running
     sandbox: Report | None = None  # what was in force around it; None where that is unknown
 
@@ -50,7 +49,7 @@ class ProcessEnd:
 def evaluated(
     request: EvaluationRequest, target: Target, result: EvaluationResult, end: ProcessEnd
 ) -> Verdict:
-    """Return the verdict on a candidate of which the evaluator has found all that it looks for."""
+    """Return the verdict on a candidate whose evaluation is complete."""
     explained = explain(result.ending, end.folder)
     passed = isinstance(result.ending, Passed)
     found = static_notes.notes(request.custom_model_src)
@@ -75,7 +74,7 @@ def evaluated(
         return _verdict(status, metadata | _printed(end))
     timing = result.timing
     if timing is None:
-        stats: dict[str, Any] = {} if target.cuda else {"fast_p": 1.0, "timing": INTERPRETER}
+        stats: dict[str, object] = {} if target.cuda else {"fast_p": 1.0, "timing": INTERPRETER}
         return _verdict(Status.PASSED, metadata, None, stats)
     stats = runtime.statistics(timing, request, result.share, hardware=target.hardware, device=target.device)
     return _verdict(Status.PASSED, metadata, runtime.milliseconds(timing), stats)
@@ -84,19 +83,19 @@ def evaluated(
 def timed_out(
     request: EvaluationRequest, target: Target, *, limit_s: int, stage: Stage, sandbox: Report | None
 ) -> Verdict:
-    facts = _surroundings(request, target) | {"sandbox": sandbox}
-    return _verdict(Status.TIMEOUT, facts | feedback.of_timeout(limit_s, stage))
+    metadata = _surroundings(request, target) | {"sandbox": sandbox}
+    return _verdict(Status.TIMEOUT, metadata | feedback.of_timeout(limit_s, stage))
 
 
 def process_gone(
     request: EvaluationRequest, target: Target, *, stage: Stage, why: str, end: ProcessEnd
 ) -> Verdict:
     """Return the verdict on a candidate whose process is gone or, as ``why`` says, broke the protocol."""
-    facts = _surroundings(request, target) | {"sandbox": end.sandbox}
+    metadata = _surroundings(request, target) | {"sandbox": end.sandbox}
     if end.out_of_memory:
-        return _verdict(Status.OUT_OF_MEMORY, facts | feedback.of_memory(stage) | _printed(end))
+        return _verdict(Status.OUT_OF_MEMORY, metadata | feedback.of_memory(stage) | _printed(end))
     how = f"({why})" if why else end.how
-    return _verdict(Status.CRASH, facts | feedback.of_crash(how, stage) | _printed(end))
+    return _verdict(Status.CRASH, metadata | feedback.of_crash(how, stage) | _printed(end))
 
 
 def evaluator_died_twice(request: EvaluationRequest, target: Target, stage: Stage) -> Verdict:
@@ -104,10 +103,16 @@ def evaluator_died_twice(request: EvaluationRequest, target: Target, stage: Stag
     return _verdict(Status.CRASH, _surroundings(request, target) | crash)
 
 
+def with_seconds(verdict: Verdict, stage_seconds: Mapping[str, float]) -> Verdict:
+    """Return a verdict that names the seconds of each stage."""
+    seconds = {stage: round(spent, 3) for stage, spent in stage_seconds.items()}
+    return verdict.model_copy(update={"metadata": verdict.metadata | {"seconds": seconds}})
+
+
 def _flags_of_passed(
     request: EvaluationRequest, result: EvaluationResult, problem: ProblemFacts, folder: str
 ) -> list[Flag]:
-    """Return flags that only a candidate whose outputs are right can have."""
+    """Return the flags that are raised only if the outputs are right."""
     found: list[Flag] = []
     for flag in runtime.flags_of(result.timing, request, folder) if result.timing is not None else ():
         # a bound is no proof where a trivial answer, written once and kept, passes
@@ -120,28 +125,28 @@ def _flags_of_passed(
     return found
 
 
-def _surroundings(request: EvaluationRequest, target: Target) -> dict[str, Any]:
-    facts = {"hardware": target.hardware, "device": target.device}
-    return facts | feedback.of_precision(request.tf32, cuda=target.cuda)
+def _surroundings(request: EvaluationRequest, target: Target) -> dict[str, object]:
+    metadata = {"hardware": target.hardware, "device": target.device}
+    return metadata | feedback.of_precision(request.tf32, cuda=target.cuda)
 
 
-def _precision(result: EvaluationResult) -> dict[str, Any]:
+def _precision(result: EvaluationResult) -> dict[str, object]:
     if not result.grades:
         return {}
     least = least_precise(result.grades)
     return {"tier": least.tier, "precision": least.to_json()}
 
 
-def _printed(end: ProcessEnd) -> dict[str, Any]:
+def _printed(end: ProcessEnd) -> dict[str, object]:
     text = scrub(end.printed, end.folder).strip()[-_LOG_CHARS:]
     return {"stdout": text} if text else {}
 
 
 def _verdict(
     status: Status,
-    metadata: dict[str, Any],
+    metadata: dict[str, object],
     runtime_ms: float | None = None,
-    stats: dict[str, Any] | None = None,
+    stats: dict[str, object] | None = None,
 ) -> Verdict:
     """Make the verdict as it is on the wire, where an infinite number is null."""
     made = Verdict(status=status, metadata=metadata, runtime_ms=runtime_ms, runtime_stats=stats or {})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from adaexplore.core.verdict import Status
 from online_judge.protocol import endings
@@ -11,7 +10,7 @@ from online_judge.protocol.findings import Failure, Stage
 from online_judge.verdict import feedback
 
 PROTOCOL = 4
-"""Raised whenever the same question may get another verdict: known verdicts are asked for anew."""
+"""Increased whenever the same request may get another verdict, so that older cached verdicts are not used."""
 
 
 @dataclass(frozen=True)
@@ -19,7 +18,7 @@ class Explained:
     """The status of an ending; v1's keys and the feedback for it are in the metadata."""
 
     status: Status
-    metadata: dict[str, Any]
+    metadata: dict[str, object]
 
 
 def explain(ending: endings.Ending, folder: str) -> Explained:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import Tf32Policy, Tier
-from online_judge.common.texts import clip as clip  # for the config sweep as well
-from online_judge.common.texts import scrub
+from online_judge.common.texts import clip, scrub
 from online_judge.protocol.findings import Difference, Failure, Stage
 from online_judge.protocol.precision import Error, Graded, Limit
 from online_judge.verdict.flags import Flag
@@ -42,12 +40,12 @@ _NEXT = {
 }
 
 
-def of_precision(tf32: Tf32Policy, *, cuda: bool) -> dict[str, Any]:
+def of_precision(tf32: Tf32Policy, *, cuda: bool) -> dict[str, object]:
     """Note that the two sides ran in different precisions."""
     return {"notes": ["tf32_asymmetric"]} if cuda and tf32 == "paper" else {}
 
 
-def of_failure(failure: Failure, folder: str) -> dict[str, Any]:
+def of_failure(failure: Failure, folder: str) -> dict[str, object]:
     """Explain a failure with the v1 keys and ``feedback``; paths in ``folder`` are shortened."""
     message = scrub(failure.message, folder).strip("\n")
     place = f" in line {failure.frames[-1].line}" if failure.frames else ""
@@ -67,25 +65,25 @@ def of_failure(failure: Failure, folder: str) -> dict[str, Any]:
     return _metadata(failure.status, lines, **{f"{key}_name": failure.name, key: text})
 
 
-def of_crash(how: str, stage: Stage) -> dict[str, Any]:
+def of_crash(how: str, stage: Stage) -> dict[str, object]:
     text = f"the process ended {how} during {stage.value}"
     return _metadata(Status.CRASH, [text], runtime_error_name="crash", runtime_error=text)
 
 
-def of_memory(stage: Stage) -> dict[str, Any]:
-    """Explain that the kernel ended the process for want of memory."""
+def of_memory(stage: Stage) -> dict[str, object]:
+    """Explain that the kernel killed the process because host memory ran out."""
     text = f"the process ran out of the host memory that it may have during {stage.value}"
     return _metadata(Status.OUT_OF_MEMORY, [text], runtime_error_name="MemoryError", runtime_error=text)
 
 
-def of_repeat(wrong: dict[str, Any]) -> dict[str, Any]:
-    """Explain that a candidate was right once and wrong on the same inputs, as ``wrong`` says."""
-    told = str(wrong.get("feedback", "")).rpartition("\nNext:")[0]
+def of_repeat(wrong: dict[str, object]) -> dict[str, object]:
+    """Explain that a candidate was right once, and then wrong on the same inputs, as ``wrong`` says."""
+    text = str(wrong.get("feedback", "")).rpartition("\nNext:")[0]
     head = f"{Status.NONDETERMINISTIC.value}: {_REPEATED}"
-    return wrong | _metadata(Status.NONDETERMINISTIC, [head, told], correctness_issue=_REPEATED)
+    return wrong | _metadata(Status.NONDETERMINISTIC, [head, text], correctness_issue=_REPEATED)
 
 
-def of_unequal_calls(found: Error, limit: Limit) -> dict[str, Any]:
+def of_unequal_calls(found: Error, limit: Limit) -> dict[str, object]:
     """Explain that equal calls differ by more than the precision that they reach."""
     line = (
         f"{Status.NONDETERMINISTIC.value}: {_REPEATED}: they differ by {found.rms:.2g} (rms) and "
@@ -94,7 +92,7 @@ def of_unequal_calls(found: Error, limit: Limit) -> dict[str, Any]:
     return _metadata(Status.NONDETERMINISTIC, [line], correctness_issue=_REPEATED)
 
 
-def of_far_off(error: float) -> dict[str, Any]:
+def of_far_off(error: float) -> dict[str, object]:
     """Explain outputs far from the answer that a loose tolerance lets pass."""
     line = (
         f"{Status.WRONG_VALUE.value}: with other weights or inputs of the same kind the error is {error:.2g} "
@@ -104,7 +102,7 @@ def of_far_off(error: float) -> dict[str, Any]:
     return _metadata(Status.WRONG_VALUE, [line], correctness_issue=issue)
 
 
-def of_tier(grade: Graded, needed: Tier, tf32: Tf32Policy) -> dict[str, Any]:
+def of_tier(grade: Graded, needed: Tier, tf32: Tf32Policy) -> dict[str, object]:
     """Explain outputs within the tolerance; ``grade`` is of the least precise one."""
     error, limit = grade.error, grade.limits[needed]
     based = grade.emulated and needed in _ROUNDED
@@ -139,32 +137,32 @@ def _cause(grade: Graded, limit: Limit) -> str:
     )
 
 
-def of_integrity(rejects: Sequence[Flag]) -> dict[str, Any]:
+def of_integrity(rejects: Sequence[Flag]) -> dict[str, object]:
     lines = [f"{Status.INTEGRITY.value}: {flag.id}: {flag.evidence}" for flag in rejects]
     issue = clip(", ".join(flag.id for flag in rejects), 400)
     return _metadata(Status.INTEGRITY, lines, correctness_issue=issue, correctness_issue_name="integrity")
 
 
-def of_timeout(limit_s: int, stage: Stage) -> dict[str, Any]:
+def of_timeout(limit_s: int, stage: Stage) -> dict[str, object]:
     """Explain that a candidate took too long; ``error`` is v1's wording."""
     line = f"timeout during {stage.value}: not done after {limit_s} s"
     error = f"Kernel execution timeout: exceeded {limit_s}s runtime limit"
     return _metadata(Status.TIMEOUT, [line], error=error, stage=stage.value)
 
 
-def of_issue(status: Status, issue: str) -> dict[str, Any]:
+def of_issue(status: Status, issue: str) -> dict[str, object]:
     line = f"{status.value}: {clip(issue, 800)}"
     keys = {"correctness_issue": clip(issue, 400), "correctness_issue_name": "correctness_issue"}
     return _metadata(status, [line], **keys)
 
 
-def of_difference(found: Difference, output: str) -> dict[str, Any]:
+def of_difference(found: Difference, output: str) -> dict[str, object]:
     """Explain wrong values; ``output`` names the output, such as ``output 1``."""
     share = 100.0 * found.wrong / max(found.total, 1)
     status = Status.NONFINITE if found.nonfinite else Status.WRONG_VALUE
     if found.nonfinite:
         issue = "Output is not finite exactly where the reference is"
-        keys: dict[str, Any] = {"correctness_issue": issue, "correctness_issue_name": "correctness_issue"}
+        keys: dict[str, object] = {"correctness_issue": issue, "correctness_issue_name": "correctness_issue"}
     else:
         keys = {"max_difference": [f"{found.largest:.6f}"], "avg_difference": [f"{found.average:.6f}"]}
         keys["correctness_issue"] = "Output mismatch"
@@ -181,12 +179,12 @@ def of_difference(found: Difference, output: str) -> dict[str, Any]:
     return _metadata(status, lines, **keys)
 
 
-def first_line(metadata: Mapping[str, Any]) -> str:
+def first_line(metadata: Mapping[str, object]) -> str:
     """Return the first line of a verdict's feedback, for the evidence of a flag."""
     return str(metadata.get("feedback", "wrong")).splitlines()[0]
 
 
-def _metadata(status: Status, lines: list[str], advice: str = "", **keys: Any) -> dict[str, Any]:
+def _metadata(status: Status, lines: list[str], advice: str = "", /, **keys: object) -> dict[str, object]:
     advice = advice or _NEXT.get(status, "")
     body = clip("\n".join(lines), _budget(advice))
     return keys | {"feedback": f"{body}\nNext: {advice}"}

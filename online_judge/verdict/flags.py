@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 _MAX_EVIDENCE = 300
 
 
 class Severity(StrEnum):
-    """What a flag does to a verdict: only ``reject`` makes it incorrect."""
+    """Effect of a flag on a verdict: only ``reject`` makes it incorrect."""
 
     REJECT = "reject"
     SUSPECT = "suspect"
@@ -95,7 +94,7 @@ def merged(flags: Iterable[Flag]) -> list[Flag]:
     return sorted(first.values(), key=lambda flag: order.index(flag.severity))
 
 
-def metadata(flags: Iterable[Flag]) -> dict[str, Any]:
+def metadata(flags: Iterable[Flag]) -> dict[str, object]:
     """Return ``integrity``, the ids, and ``integrity_evidence``; empty without flags."""
     evidence = [
         {"id": flag.id, "severity": flag.severity.value, "evidence": flag.evidence[:_MAX_EVIDENCE]}
@@ -104,11 +103,11 @@ def metadata(flags: Iterable[Flag]) -> dict[str, Any]:
     return _with_ids("integrity", evidence)
 
 
-def problem_metadata(flags: Iterable[ProblemFlag]) -> dict[str, Any]:
+def problem_metadata(flags: Iterable[ProblemFlag]) -> dict[str, object]:
     """Return ``problem_flags``, the ids, and ``problem_flags_evidence``; empty without flags."""
     evidence = [{"id": flag.id, "evidence": flag.evidence[:_MAX_EVIDENCE]} for flag in flags]
     return _with_ids("problem_flags", evidence)
 
 
-def _with_ids(key: str, evidence: list[dict[str, str]]) -> dict[str, Any]:
+def _with_ids(key: str, evidence: list[dict[str, str]]) -> dict[str, object]:
     return {key: [each["id"] for each in evidence], f"{key}_evidence": evidence} if evidence else {}

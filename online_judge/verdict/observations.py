@@ -76,10 +76,10 @@ def flags_of(observation: seen.Observation, folder: str) -> list[Flag]:
             return [_of_clocks(observation)]
         case seen.BaselineMoved():
             after = observation.after_ms
-            alone = f"{observation.clean_ms:.4g} ms alone"
-            alone += "" if after is None else f" before, {after:.4g} ms after it"
+            without = f"{observation.clean_ms:.4g} ms alone"
+            without += "" if after is None else f" before, {after:.4g} ms after it"
             beside = f"{observation.gpu_ms:.4g} ms beside the candidate"
-            evidence = f"{beside}, {alone}; {observation.counted_ms:.4g} ms count"
+            evidence = f"{beside}, {without}; {observation.counted_ms:.4g} ms count"
             return [Flag("baseline_drift", evidence)]
 
 
@@ -104,9 +104,9 @@ def of_orphans(count: int) -> Flag:
 def of_kernels(
     launches: Launches, share: KernelShare | None, *, passed_without_kernels: bool | None
 ) -> list[Flag]:
-    """Return the flags for what is known of a candidate's kernels; facts that were not found are None.
+    """Return the flags about a candidate's kernels; None means not found out.
 
-    ``passed_without_kernels`` was tried on inputs of which no trivial answer is right.
+    ``passed_without_kernels`` was tried on inputs for which no trivial answer is right.
     """
     found = []
     ran = launches.total > 0 or (share is not None and share.own > 0)
@@ -155,11 +155,11 @@ def of_problem(facts: ProblemFacts) -> list[ProblemFlag]:
 
 def _of_clocks(found: seen.ClocksDisagree) -> Flag:
     """Work was hidden only if a replayed graph contradicts the events while nobody else used the GPU."""
-    told = f"{found.gpu_ms:.4g} ms a call by events, {found.wall_ms:.4g} ms on the wall"
+    measured = f"{found.gpu_ms:.4g} ms a call by events, {found.wall_ms:.4g} ms on the wall"
     if found.graph_ms is None:
-        evidence = f"{told}, and it cannot be captured: {found.counted_ms:.4g} ms count"
+        evidence = f"{measured}, and it cannot be captured: {found.counted_ms:.4g} ms count"
         return Flag("launch_bound", evidence)
-    evidence = f"{told}, {found.graph_ms:.4g} ms in a replayed graph"
+    evidence = f"{measured}, {found.graph_ms:.4g} ms in a replayed graph"
     if found.explained:
         return Flag("launch_bound", evidence)
     id_ = "clock_mismatch" if found.quiet else "launch_bound"

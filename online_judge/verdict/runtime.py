@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from adaexplore.core.wire import DtypeName, EvaluationRequest, Tier
 from online_judge.common.gpu_peaks import Peak
@@ -27,7 +26,7 @@ def milliseconds(timing: Timing) -> float:
 
 def statistics(
     timing: Timing, request: EvaluationRequest, share: KernelShare | None, *, hardware: str, device: str
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return v1's statistics with more beside them; times in milliseconds.
 
     ``hardware`` names the GPU, ``device`` is its name towards clients.

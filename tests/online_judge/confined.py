@@ -88,7 +88,6 @@ def _spec(wish: dict[str, Any], folder: Path) -> process_spec.ProcessSpec:
         device="cpu",
         visible_devices="",
         compile_target="sm_90",
-        tf32="paper",
         build_dir=wish.get("build_dir"),
     )
 
@@ -102,8 +101,9 @@ def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
         limits=Limits(**(asdict(wanted.limits) | wish.get("limits", {}))),
     )
 
-    def play(sock: socket.socket) -> NoReturn:
+    def main_of_role(sock: socket.socket) -> NoReturn:
         process_spec.enter(spec)
+        process_spec.assign(tf32="paper", build_dir=spec.build_dir)
         names: dict[str, Any] = {"channel": Channel(sock)}
         try:
             exec(wish["body"], names)
@@ -118,7 +118,7 @@ def _run(wish: dict[str, Any], folder: Path) -> dict[str, Any]:
         ours.close()
         lifeline.close()
         try:
-            supervisor.keep(play, theirs.fileno(), supervisors.fileno(), wanted)
+            supervisor.supervise(main_of_role, theirs.fileno(), supervisors.fileno(), wanted)
         finally:
             os._exit(1)
     theirs.close()

@@ -34,6 +34,7 @@ class Candidate:
         fails_at: number of the call that raises.
         calls: made so far.
         orders: in the order in which they came.
+        told: whose time it was, in order.
     """
 
     compute: Compute = relu
@@ -42,6 +43,7 @@ class Candidate:
     calls: int = 0
     orders: list[str] = field(default_factory=list)
     weights: dict[str, Any] = field(default_factory=dict)
+    told: list[tuple[str, str]] = field(default_factory=list)
 
     def __call__(self, order: Any, fds: list[int]) -> list[bytes]:
         self.orders.append(type(order).__name__)
@@ -66,6 +68,7 @@ def trials_with(candidate: Candidate, source: str) -> Iterator[tuple[Trials, Pro
     """Give trials with a candidate that is constructed and has the problem's weights."""
     problem = Problem(Reference(source, Seeds(b"key"), "fp32", cuda=False))
     with scripted(candidate) as held:
+        candidate.told = held.clock
         made = Trials(held.dialogue, problem, 0.05, nullcontext, lambda: None)
         try:
             made.construct(load=True)

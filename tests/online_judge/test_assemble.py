@@ -11,9 +11,12 @@ import pytest
 from pydantic import ValidationError
 
 from adaexplore.core.profile import Profile
-from adaexplore.core.verdict import Status
+from adaexplore.core.tunables import combinations, read_tunables
+from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, Tier
 from online_judge.common.gpu_peaks import Peak, peak
+from online_judge.common.texts import clip
+from online_judge.protocol.config_sweep import Swept
 from online_judge.protocol.endings import (
     BelowTier,
     Ending,
@@ -50,7 +53,7 @@ from online_judge.protocol.observations import (
 )
 from online_judge.protocol.precision import Error, Graded, Limit
 from online_judge.protocol.result import EvaluationResult, ProblemFacts, ProfileResult
-from online_judge.verdict import assemble, profile_report
+from online_judge.verdict import assemble, large_source, profile_report, tuning
 from online_judge.verdict.assemble import ProcessEnd, Target
 from online_judge.verdict.flags import PROBLEM_FLAGS, SEVERITIES
 
@@ -549,6 +552,77 @@ def test_profile_without_an_end_says_why() -> None:
         ("timeout", "not done after 9 s during timing"),
         ("crash", "the process ended from signal 9"),
     ]
+
+
+def test_source_of_the_limit_is_not_too_large() -> None:
+    assert large_source.reason("candidate", "é", 2) is None
+    assert large_source.reason("candidate", "\ud800", 3) is None
+    assert large_source.reason("reference", "éx", 2) == (
+        "the reference has 3 bytes; this judge takes at most 2 (MAX_SOURCE_BYTES)"
+    )
+
+
+def test_large_source_is_a_load_failure() -> None:
+    verdict = large_source.verdict("it is large", hardware="H", device="cpu")
+    assert verdict.status is Status.LOAD
+    assert verdict.metadata == {
+        "hardware": "H",
+        "device": "cpu",
+        "compilation_error_name": "SourceTooLarge",
+        "compilation_error": "it is large",
+        "feedback": "load: it is large\nNext: Make the source shorter; compute tables of numbers instead of "
+        "writing them out.",
+    }
+    report = large_source.compile_report("it is large")
+    assert (report.ok, report.status, report.message) == (False, "load", "it is large")
+    assert report.error_name == "SourceTooLarge"
+    profile = large_source.profile_report("it is large")
+    assert (profile.status, profile.profile, profile.message) == ("load", None, "it is large")
+
+
+def test_seconds_of_the_stages_are_rounded() -> None:
+    verdict = Verdict(status=Status.PASSED, metadata={"tier": "strict"})
+    timed = assemble.with_seconds(verdict, {"load": 0.12349, "lock": 1.0})
+    assert timed.metadata == {"tier": "strict", "seconds": {"load": 0.123, "lock": 1.0}}
+
+
+def test_tunables_that_cannot_be_used_are_named_in_front() -> None:
+    failed = Verdict(status=Status.LOAD, metadata={"feedback": "load: no\nNext: yes"})
+    verdict = tuning.with_unused_tunables(failed, "its name is 3")
+    assert verdict.metadata["feedback"] == "TUNABLES was not used: its name is 3\nload: no\nNext: yes"
+    assert verdict.metadata["tuned"] == {"problem": "its name is 3"}
+    passed = tuning.with_unused_tunables(Verdict(status=Status.PASSED), "its name is 3")
+    assert passed.metadata["feedback"] == "TUNABLES was not used: its name is 3"
+
+
+def test_judge_that_times_nothing_names_the_declared_values() -> None:
+    verdict = tuning.with_declared_values(Verdict(status=Status.PASSED), {"BLOCK": 64})
+    assert verdict.metadata == {"tuned": {"values": {"BLOCK": 64}, "timing": "interpreter"}}
+
+
+def test_verdict_reports_the_sweep_that_chose_its_values() -> None:
+    tunables = read_tunables("TUNABLES = {'BLOCK': [32, 64, 128]}\nBLOCK = 64\n")
+    tried = combinations(tunables, 64)
+    swept = Swept(
+        ready={0: 9.0, 1: 8.0},
+        failed={2: "é" * 100, 1: "x"},
+        ms={0: 2.0, 1: 1.0},
+        parts_s={"compile": 1.23456},
+    )
+    verdict = tuning.with_sweep(Verdict(status=Status.PASSED), tunables, tried, 1, swept, 7.65432)
+    assert verdict.metadata["tuned"] == {
+        "values": tried[1],
+        "declared": {"BLOCK": 64},
+        "tried": 3,
+        "failed": 2,
+        "reasons": {clip("é" * 100, 160): 1, "x": 1},
+        "declared_ms": 2.0,
+        "best_ms": 1.0,
+        "seconds": 7.654,
+        "spent_s": {"compile": 1.235},
+    }
+    unknown = tuning.with_sweep(Verdict(status=Status.PASSED), tunables, tried, 2, swept, 1.0)
+    assert unknown.metadata["tuned"]["best_ms"] is None
 
 
 @pytest.mark.parametrize(

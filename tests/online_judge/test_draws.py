@@ -7,6 +7,7 @@ import torch
 
 from online_judge.evaluator.correctness.draws import Draws
 from online_judge.evaluator.dialogue import CandidateFailed
+from online_judge.evaluator.reference import Reference
 from online_judge.protocol.endings import FarOff
 
 from .linear import Candidate, relu, trials_with
@@ -38,6 +39,30 @@ def test_candidate_has_its_own_weights_back() -> None:
     with trials_with(candidate, REFERENCE) as (trials, problem):
         Draws(trials, problem, "job", loose=True, loads=True).run()
         assert torch.equal(candidate.weights["linear.weight"], problem.reference.weights["linear.weight"])
+
+
+@pytest.mark.parametrize("far_off", [False, True])
+def test_reference_works_on_its_own_time(monkeypatch: pytest.MonkeyPatch, *, far_off: bool) -> None:
+    def watch(name: str) -> None:
+        method = getattr(Reference, name)
+
+        def watched(*args: Any) -> Any:
+            whose.append((name, candidate.told[-1][0]))
+            return method(*args)
+
+        monkeypatch.setattr(Reference, name, watched)
+
+    whose: list[tuple[str, str]] = []
+    candidate = Candidate()
+    if far_off:  # once, so that both sides are constructed again
+        candidate.compute = lambda *given: relu(*given) + (9.0 if candidate.calls == 2 else 0.0)
+    with trials_with(candidate, REFERENCE) as (trials, problem):
+        for name in ("inputs", "outputs", "reweigh", "redraw", "restore_weights"):
+            watch(name)
+        Draws(trials, problem, "job", loose=True, loads=True).run()
+    assert {name for name, _ in whose} >= {"inputs", "outputs", "reweigh", "restore_weights"}
+    assert (("redraw", "reference") in whose) is far_off
+    assert {side for _, side in whose} == {"reference"}
 
 
 def test_outputs_that_are_not_finite_at_other_weights_are_wrong() -> None:

@@ -19,6 +19,7 @@ from online_judge.queue.metrics import Metrics
 from online_judge.queue.scheduler import QueueFull, Scheduler
 from online_judge.queue.store import Store
 from online_judge.settings import Settings
+from online_judge.slots import baselines
 from online_judge.slots.devices import Machine
 from online_judge.slots.jobs import EvaluationJob
 
@@ -35,7 +36,8 @@ class BrokenCache(ResultCache):
 
 def found(slot: object, job: EvaluationJob, cancelled: threading.Event) -> Verdict:
     assert isinstance(job.request, EvaluationRequest)
-    return Verdict(status=Status.WRONG_VALUE, metadata={"source": job.request.custom_model_src})
+    facts = {"source": job.request.custom_model_src, "recorded_ms": job.recorded_ms}
+    return Verdict(status=Status.WRONG_VALUE, metadata=facts)
 
 
 def with_board(
@@ -144,6 +146,21 @@ def test_job_of_v1_has_an_outcome_and_is_not_remembered() -> None:
         assert board.find(job.id, "a") is None
         await board.wait(durable, 10)
         assert sum(board.count().values()) == 1
+
+    with_board(body, start=True)
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_recorded_time_is_read_once_a_job(monkeypatch: pytest.MonkeyPatch, *, durable: bool) -> None:
+    times = [2.5, 1.5]
+    monkeypatch.setattr(baselines, "recorded_ms", lambda *place: times.pop())
+
+    async def body(board: JobBoard) -> None:
+        job = await board.submit(Job.of_v2(BODY, A) if durable else Job("candidate", BODY.request, A))
+        await board.wait(job, 10)
+        assert isinstance(job.outcome, Verdict)
+        assert job.outcome.metadata["recorded_ms"] == 1.5
+        assert times == [2.5]
 
     with_board(body, start=True)
 

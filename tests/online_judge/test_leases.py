@@ -12,7 +12,7 @@ import pytest
 
 from online_judge.common.cores import ANY_CORE, Cores, run_on
 from online_judge.evaluator.leases import Leases
-from online_judge.processes.gpu_lease import EvaluatorLeases, GpuLeases
+from online_judge.processes.gpu_lease import GpuLeases, LeaseServer
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel
 
@@ -29,7 +29,7 @@ class Evaluator:
         self.control = Channel(theirs)
         self.leases = Leases(self.control, cores)
         self._ours = Channel(ours)
-        self.desk = EvaluatorLeases(leases, self._ours.send_json)
+        self.desk = LeaseServer(leases, self._ours.send_json)
         self._thread = threading.Thread(target=self._obey, daemon=True)
         self._thread.start()
 
@@ -60,7 +60,7 @@ def evaluator(leases: GpuLeases) -> Iterator[Evaluator]:
 
 @contextmanager
 def child() -> Iterator[int]:
-    """A process with a child that sleeps; gives the id of the former."""
+    """Start a process with a child that sleeps, and yield its id, not the child's."""
     with subprocess.Popen(["sh", "-c", "sleep 60 & wait"]) as process:
         wait_until(lambda: bool(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text()))
         yield process.pid

@@ -72,7 +72,7 @@ class FakeForkClient:
         self.started.append(spec.folder)
         self.build_folders.append(spec.build_dir)
         ends = Channel.from_fd(os.dup(process_end)), Channel.from_fd(os.dup(lifeline))
-        thread = threading.Thread(target=self._play, args=(spec.folder, *ends, stillborn))
+        thread = threading.Thread(target=self._serve, args=(spec.folder, *ends, stillborn))
         self._threads.append(thread)
         thread.start()
         return self.supervisor
@@ -91,7 +91,7 @@ class FakeForkClient:
             thread.join(10)
             assert not thread.is_alive()
 
-    def _play(self, folder: str, process: Channel, lifeline: Channel, stillborn: bool) -> None:
+    def _serve(self, folder: str, process: Channel, lifeline: Channel, stillborn: bool) -> None:
         self.living.add(folder)
         self.lifelines[folder] = lifeline
         self.may_arm.wait(10)
@@ -121,7 +121,7 @@ def make(fork_client: FakeForkClient) -> Iterator[Callable[..., Pool]]:
     with contextlib.ExitStack() as stack:
 
         def pool(target: int, leases: GpuLeases | None = None, role: Any = "candidate") -> Pool:
-            spec = ProcessSpec("", "cpu", "", "sm_90", "paper", role=role)
+            spec = ProcessSpec("", "cpu", "", "sm_90", role=role)
             made = Pool(cast(ForkClient, fork_client), spec, target, leases)
             stack.callback(made.close)
             return made

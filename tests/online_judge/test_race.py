@@ -17,6 +17,7 @@ from online_judge.common import cuda_driver
 from online_judge.common.timing import Block, BlockRun
 from online_judge.common.trees import take_apart
 from online_judge.cpu import simulated_cuda
+from online_judge.evaluator import costs
 from online_judge.evaluator.dialogue import CandidateGone
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
@@ -298,18 +299,33 @@ def test_honest_candidate_has_its_times_and_no_flag(clock: Clock) -> None:
     assert candidate.order.cores == CORES
 
 
-def test_each_side_works_on_its_own_time(clock: Clock) -> None:
+@pytest.mark.parametrize("kept", [True, False])
+def test_each_side_works_on_its_own_time(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, *, kept: bool
+) -> None:
     class Watching(Candidate):
         def run(self, order: BlockOrder) -> Block:
             assert self.told[-2:] == [("reference", "timing"), ("candidate", "timing")]
             return super().run(order)
 
-    def meanwhile() -> None:
-        whose.add(candidate.told[-1])
+    def watch() -> None:
+        whose.update(candidate.told[-1:])
+
+    def cover(stopwatch: FakeStopwatch, call_ms: float) -> int:
+        watch()
+        return 1
+
+    def checksum(leaf: torch.Tensor) -> int:
+        watch()
+        return summed(leaf)
 
     whose: set[tuple[str, str]] = set()
-    candidate = Watching(clock)
-    race(candidate, meanwhile=meanwhile)
+    summed = costs.checksum
+    monkeypatch.setattr(FakeStopwatch, "cover", cover)
+    monkeypatch.setattr(costs, "checksum", checksum)
+    candidate = Watching(clock, call_ms=[0.1], hidden_ms={"plain": 2.0}, refused={"graph": "busy"})
+    race(candidate, meanwhile=watch, kept=kept)
+    watch()
     assert whose == {candidate.told[0]} == {("reference", "timing")}
 
 

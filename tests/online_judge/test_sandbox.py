@@ -11,7 +11,6 @@ import pytest
 from adaexplore.core.errors import JudgeError
 from online_judge.processes.fork_client import ForkClient
 from online_judge.sandbox import linux, process_spec, read_back
-from online_judge.sandbox.process_spec import ProcessSpec
 
 from .confined import Outcome, confined
 from .live import comm, wait_until
@@ -290,11 +289,10 @@ def test_assigning_a_job_sets_its_precision_and_only_a_writable_build_folder(
 ) -> None:
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", "private")
     monkeypatch.delenv("TRITON_F32_DEFAULT", raising=False)
-    spec = ProcessSpec(folder="x", device="cpu", visible_devices="", compile_target="sm_90")
-    assert process_spec.assign(spec, tf32="paper", build_dir=str(tmp_path / "none")).tf32 == "paper"
+    process_spec.assign(tf32="paper", build_dir=str(tmp_path / "none"))
     assert os.environ["TORCH_EXTENSIONS_DIR"] == "private"
     assert "TRITON_F32_DEFAULT" not in os.environ
-    process_spec.assign(spec, tf32="off", build_dir=str(tmp_path))
+    process_spec.assign(tf32="off", build_dir=str(tmp_path))
     assert os.environ["TORCH_EXTENSIONS_DIR"] == str(tmp_path)
     assert os.environ["TRITON_F32_DEFAULT"] == "ieee"
     monkeypatch.delenv("TRITON_F32_DEFAULT")

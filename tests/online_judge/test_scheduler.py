@@ -134,6 +134,14 @@ def test_starting_job_counts_on_the_free_device() -> None:
     with_scheduler(slots(0, 1), 10, body)
 
 
+def test_jobs_for_free_slots_have_nothing_in_front() -> None:
+    async def body(scheduler: Scheduler) -> None:
+        jobs = [submit(scheduler, lambda slot, cancelled: None) for _ in range(4)]  # none has started yet
+        assert [scheduler.position(job) for job in jobs] == [0, 0, 0, 1]
+
+    with_scheduler(slots(0, 1), 10, body)
+
+
 def test_queue_time_is_the_time_before_the_start() -> None:
     async def body(scheduler: Scheduler) -> None:
         release = threading.Event()

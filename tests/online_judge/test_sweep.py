@@ -145,7 +145,7 @@ def swept(
         hardware="",
         visible_devices="",
         alone=False,
-        job="j",
+        job_name="j",
     )
     with scripted(reply) as candidate:
         wanted = SweepTerms(tuple(enumerate(sources)), budget_s, careful, screened)

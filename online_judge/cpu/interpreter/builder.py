@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import triton.language as tl
@@ -14,7 +14,7 @@ from triton.runtime.interpreter import TensorHandle as Handle
 from online_judge.cpu.errors import DeviceAssertionError, NotCheckedError, not_checked
 from online_judge.cpu.interpreter import libdevice
 from online_judge.cpu.interpreter.memory import LaunchMemory
-from online_judge.cpu.interpreter.number_formats import decode, encode, is_stored_as_bits, numpy_type
+from online_judge.cpu.interpreter.number_formats import Array, decode, encode, is_stored_as_bits, numpy_type
 
 _BITWISE = (np.bitwise_and, np.bitwise_or, np.bitwise_xor)
 _PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
@@ -46,46 +46,46 @@ class CpuBuilder(InterpreterBuilder):  # type: ignore[misc]
     # memory
 
     def create_masked_load(
-        self, ptrs: Handle, mask: Handle, other: Handle, *policy: Any, **named: Any
+        self, ptrs: Handle, mask: Handle, other: Handle, *policy: object, **named: object
     ) -> Handle:
         mask = self._mask(mask)
         ptrs = self._located(ptrs, mask.data, "load")
         return super().create_masked_load(ptrs, mask, other, *policy, **named)
 
     def create_masked_store(
-        self, ptrs: Handle, value: Handle, mask: Handle, *policy: Any, **named: Any
+        self, ptrs: Handle, value: Handle, mask: Handle, *policy: object, **named: object
     ) -> Handle:
         mask = self._mask(mask)
         ptrs = self._located(ptrs, mask.data, "store")
         return super().create_masked_store(ptrs, value, mask, *policy, **named)
 
-    def create_atomic_cas(self, ptr: Handle, cmp: Handle, val: Handle, *policy: Any) -> Handle:
+    def create_atomic_cas(self, ptr: Handle, cmp: Handle, val: Handle, *policy: object) -> Handle:
         return super().create_atomic_cas(self._located(ptr, True, "atomic"), cmp, val, *policy)
 
     def create_atomic_rmw(
-        self, operation: Any, ptr: Handle, val: Handle, mask: Handle, *policy: Any
+        self, operation: object, ptr: Handle, val: Handle, mask: Handle, *policy: object
     ) -> Handle:
         mask = self._mask(mask)
         ptr = self._located(ptr, mask.data, "atomic")
         return super().create_atomic_rmw(operation, ptr, val, mask, *policy)
 
-    def create_ptr_to_int(self, src: Handle, dst_type: Any) -> Handle:
+    def create_ptr_to_int(self, src: Handle, dst_type: tl.dtype) -> Handle:
         """Give a pointer's bits: the machine's address, which other launches understand too."""
         self.memory.foreign_pointers = True  # distances between tensors can be made of such integers
         actual = Handle(self.memory.actual(src.data), src.dtype)
         return self.create_bitcast(actual, dst_type)
 
-    def create_int_to_ptr(self, src: Handle, dst_type: Any) -> Handle:
+    def create_int_to_ptr(self, src: Handle, dst_type: tl.dtype) -> Handle:
         """Reinterpret an integer as a pointer; from here on unknown addresses prove nothing."""
         self.memory.foreign_pointers = True
         return self.create_bitcast(src, dst_type)
 
-    def _located(self, pointers: Handle, mask: Any, action: str) -> Handle:
+    def _located(self, pointers: Handle, mask: Array | Literal[True], action: str) -> Handle:
         """Return the machine's pointers for an access by the kernel's; refuse where one is out of bounds."""
         itemsize = max(1, pointers.get_element_ty().primitive_bitwidth // 8)
         return Handle(self.memory.locate(pointers.data, mask, itemsize, action), pointers.dtype)
 
-    def _mask(self, mask: Any) -> Handle:
+    def _mask(self, mask: Handle | Array) -> Handle:
         is_handle = hasattr(mask, "dtype") and hasattr(mask, "get_element_ty")
         return mask if is_handle else Handle(mask, tl.int1)
 
@@ -94,7 +94,7 @@ class CpuBuilder(InterpreterBuilder):  # type: ignore[misc]
     def get_bf16(self, value: float) -> Handle:
         return Handle(encode(np.array([value], dtype=np.float32), tl.bfloat16), tl.bfloat16)
 
-    def binary_op(self, lhs: Handle, rhs: Handle, op: Callable[..., Any]) -> Handle:
+    def binary_op(self, lhs: Handle, rhs: Handle, op: Callable[..., Array]) -> Handle:
         scalar = lhs.dtype.scalar
         if is_stored_as_bits(scalar) and op not in _BITWISE:
             output = op(decode(lhs.data, scalar), decode(rhs.data, rhs.dtype.scalar))
@@ -106,14 +106,14 @@ class CpuBuilder(InterpreterBuilder):  # type: ignore[misc]
             return Handle(output, tl.int1)
         return Handle(encode(output, scalar), scalar)
 
-    def ternary_op(self, lhs: Handle, rhs: Handle, other: Handle, op: Callable[..., Any]) -> Handle:
+    def ternary_op(self, lhs: Handle, rhs: Handle, other: Handle, op: Callable[..., Array]) -> Handle:
         scalar = other.dtype.scalar
         if op is np.where or not is_stored_as_bits(scalar):
             return Handle(_fit(op(lhs.data, rhs.data, other.data), scalar), scalar)
         values = [decode(handle.data, handle.dtype.scalar) for handle in (lhs, rhs, other)]
         return Handle(encode(op(*values), scalar), scalar)
 
-    def unary_op(self, arg: Handle, op: Callable[..., Any]) -> Handle:
+    def unary_op(self, arg: Handle, op: Callable[..., Array]) -> Handle:
         scalar = arg.dtype.scalar
         return Handle(encode(op(decode(arg.data, scalar)), scalar), scalar)
 
@@ -137,7 +137,7 @@ class CpuBuilder(InterpreterBuilder):  # type: ignore[misc]
     def create_rsqrt(self, arg: Handle) -> Handle:
         return self.unary_op(arg, lambda x: 1 / np.sqrt(x))
 
-    def create_dot(self, a: Handle, b: Handle, d: Handle, *precision: Any) -> Handle:
+    def create_dot(self, a: Handle, b: Handle, d: Handle, *precision: object) -> Handle:
         """Matrix product plus accumulator, in the accumulator's type."""
         stored, scalar = d.data.dtype, d.dtype.scalar
         wide = np.float32 if stored == np.float16 or is_stored_as_bits(scalar) else stored
@@ -147,7 +147,7 @@ class CpuBuilder(InterpreterBuilder):  # type: ignore[misc]
 
     # conversions
 
-    def cast_impl(self, src: Handle, dst_type: Any) -> Handle:
+    def cast_impl(self, src: Handle, dst_type: tl.dtype) -> Handle:
         """Convert values, rounding to nearest even."""
         scalar = dst_type.scalar
         values = decode(src.data, src.dtype.scalar)
@@ -155,21 +155,21 @@ class CpuBuilder(InterpreterBuilder):  # type: ignore[misc]
             return Handle(values != 0, scalar)
         return Handle(encode(values, scalar), scalar)
 
-    def create_fp_to_fp(self, src: Handle, dst_type: Any, rounding_mode: Any = None) -> Handle:
+    def create_fp_to_fp(self, src: Handle, dst_type: tl.dtype, rounding_mode: object = None) -> Handle:
         return self.cast_impl(src, dst_type)
 
-    def create_bitcast(self, src: Handle, dst_type: Any) -> Handle:
+    def create_bitcast(self, src: Handle, dst_type: tl.dtype) -> Handle:
         data = np.ascontiguousarray(src.data).reshape(src.data.shape)
         return Handle(data.view(numpy_type(dst_type)), dst_type.scalar)
 
-    def create_splat(self, ret_ty: Any, arg: Handle) -> Handle:
+    def create_splat(self, ret_ty: tl.block_type, arg: Handle) -> Handle:
         data = np.full(ret_ty.shape, arg.data.reshape(-1)[0], dtype=arg.data.dtype)
         return Handle(data, arg.dtype.scalar)
 
     # what the interpreter lacks or does otherwise
 
     def create_extern_elementwise(
-        self, library: str, path: str, symbol: str, arguments: list[Handle], ret_type: Any, is_pure: bool
+        self, library: str, path: str, symbol: str, arguments: list[Handle], ret_type: tl.dtype, is_pure: bool
     ) -> Handle:
         function = libdevice.equivalent(symbol)
         if function is None:
@@ -191,6 +191,6 @@ class CpuBuilder(InterpreterBuilder):  # type: ignore[misc]
     create_inline_asm = not_checked("inline assembly cannot run without a GPU")
 
 
-def _fit(output: Any, scalar: Any) -> Any:
+def _fit(output: Array, scalar: tl.dtype) -> Array:
     fits = isinstance(scalar, tl.pointer_type) or output.dtype.itemsize <= numpy_type(scalar).itemsize
     return output if fits else output.astype(numpy_type(scalar))

@@ -6,11 +6,12 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partialmethod, reduce
-from typing import Any
+from typing import Any, SupportsInt
 
 import numpy as np
 import torch
 import triton.language as tl
+from numpy.typing import NDArray
 from triton.language.extra import libdevice as libdevice_stubs
 from triton.language.extra.cuda import libdevice as cuda_libdevice
 from triton.language.semantic import TritonSemantic
@@ -38,7 +39,7 @@ class Interpreter:
     def __init__(self) -> None:
         self._builder = CpuBuilder()
         self._semantic = TritonSemantic(self._builder)
-        self._functions: dict[int, tuple[JITFunction, Callable[..., Any]]] = {}
+        self._functions: dict[int, tuple[JITFunction, Callable[..., object]]] = {}
         self._support = _Support(self._semantic)
         self._language, self._by_identity = self._language_replacements()
         self._running = False
@@ -71,18 +72,18 @@ class Interpreter:
                 failed = f"Triton's interpreter cannot run {launch.kernel.__name__}"
                 raise NotCheckedError(f"{failed}: {type(error).__name__}: {error}") from error
 
-    def call(self, function: JITFunction, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def call(self, function: JITFunction, args: tuple[object, ...], kwargs: Mapping[str, object]) -> object:
         """Execute a ``@triton.jit`` function that a running kernel calls; RuntimeError where none runs."""
         if not self._running:
             raise RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel")
         return self._function(function)(*args, **kwargs)
 
-    def _function(self, kernel: JITFunction) -> Callable[..., Any]:
+    def _function(self, kernel: JITFunction) -> Callable[..., object]:
         if id(kernel) not in self._functions:
             self._functions[id(kernel)] = (kernel, rewrite(kernel, self._namespace(kernel)))
         return self._functions[id(kernel)][1]
 
-    def _namespace(self, kernel: JITFunction) -> dict[str, Any]:
+    def _namespace(self, kernel: JITFunction) -> dict[str, object]:
         names = {**kernel.fn.__globals__, **inspect.getclosurevars(kernel.fn).nonlocals}
         replaced = {
             name: self._by_identity[id(value)]
@@ -95,7 +96,7 @@ class Interpreter:
         }
         return {**python, **names, **replaced, SUPPORT: self._support}
 
-    def _argument(self, value: Any, signature: Any) -> Any:
+    def _argument(self, value: Any, signature: object) -> object:
         if signature == "constexpr":
             return reductions.plain(value)
         if not isinstance(signature, str) or signature.startswith(("tensordesc", "nvTmaDesc")):
@@ -108,7 +109,7 @@ class Interpreter:
         data = self._placed(value.data_ptr()) if is_pointer else encode(np.array([value]), scalar)
         return tl.tensor(TensorHandle(data, scalar), scalar)
 
-    def _placed(self, pointer: int) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    def _placed(self, pointer: int) -> NDArray[np.uint64]:
         """Return the kernel's address for the machine's, as the interpreter stores it."""
         return np.array([self._builder.memory.place(pointer)], dtype=np.uint64)
 
@@ -125,9 +126,9 @@ class Interpreter:
         finally:
             self._running = False
 
-    def _language_replacements(self) -> tuple[list[tuple[Any, str, Any]], dict[int, Any]]:
+    def _language_replacements(self) -> tuple[list[tuple[object, str, object]], dict[int, object]]:
         """Return what replaces the language's functions in a running kernel, by place and by identity."""
-        replacements: list[tuple[Any, str, Any]] = []
+        replacements: list[tuple[object, str, object]] = []
         for module in _LANGUAGE:
             for name, member in inspect.getmembers(module, tl.core.is_builtin):
                 replacements.append((module, name, self._eager(member)))
@@ -148,8 +149,8 @@ class Interpreter:
         }
         return replacements, by_identity
 
-    def _eager(self, builtin: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
+    def _eager(self, builtin: Callable[..., object]) -> Callable[..., object]:
+        def call(*args: object, **kwargs: object) -> object:
             kwargs["_semantic"] = self._semantic
             return builtin(*args, **kwargs)
 
@@ -161,7 +162,7 @@ class _Support:
 
     def __init__(self, semantic: TritonSemantic) -> None:
         self._semantic = semantic
-        self.language: dict[str, Any] = {
+        self.language: dict[str, object] = {
             **dict.fromkeys(("range", "static_range"), _loop_range),
             "static_assert": _static_assert,
             "static_print": print,
@@ -172,7 +173,7 @@ class _Support:
             "associative_scan": reductions.associative_scan,
             "debug_barrier": lambda *_, **__: None,
         }
-        self.tensor: dict[str, Any] = {
+        self.tensor: dict[str, object] = {
             "__index__": lambda tensor: int(tensor.handle.data.reshape(-1)[0]),
             "__bool__": lambda tensor: bool(tensor.handle.data.all()),
             "__repr__": lambda tensor: repr(tensor.handle.data),
@@ -180,52 +181,59 @@ class _Support:
             "T": property(lambda tensor: semantic.permute(tensor, (1, 0))),
         }
 
-    def assigned(self, value: Any) -> Any:
+    def assigned(self, value: object) -> object:
         """Make a number that is assigned to a variable a tensor."""
         value = reductions.plain(value)
         return self._semantic.to_tensor(value) if isinstance(value, bool | int | float) else value
 
-    def both(self, left: Any, right: Callable[[], Any]) -> Any:
+    def both(self, left: object, right: Callable[[], object]) -> object:
         """``and``: element-wise on tensors, short-circuit on compile-time values."""
         if not isinstance(left, tl.tensor):
             return left and right()
         value = right()
         return self._semantic.logical_and(left, value) if isinstance(value, tl.tensor) else value and left
 
-    def either(self, left: Any, right: Callable[[], Any]) -> Any:
+    def either(self, left: object, right: Callable[[], object]) -> object:
         """``or``: element-wise on tensors, short-circuit on compile-time values."""
         if not isinstance(left, tl.tensor):
             return left or right()
         value = right()
         return self._semantic.logical_or(left, value) if isinstance(value, tl.tensor) else value or left
 
-    def negated(self, value: Any) -> Any:
+    def negated(self, value: object) -> object:
         """``not``: element-wise on tensors."""
         return self._semantic.not_(value) if isinstance(value, tl.tensor) else not value
 
-    def value_of(self, owner: Any) -> Any:
+    def value_of(self, owner: object) -> object:
         """``.value``, which compile-time numbers do not have here."""
         return owner.value if hasattr(owner, "value") else owner
 
 
-def _extreme(builtin: Any, elementwise: Any, values: tuple[Any, ...], named: dict[str, Any]) -> Any:
+def _extreme(
+    builtin: Callable[..., object],
+    elementwise: Callable[..., object],
+    values: tuple[object, ...],
+    named: dict[str, object],
+) -> object:
     """Python's ``min`` or ``max`` inside a kernel."""
     if not any(isinstance(value, tl.tensor) for value in values):
         return builtin(*map(reductions.plain, values))
     return reduce(lambda left, right: elementwise(left, right, **named), values)
 
 
-def _loop_range(arg1: Any, arg2: Any = None, step: Any = None, **_: Any) -> range:
+def _loop_range(
+    arg1: SupportsInt, arg2: SupportsInt | None = None, step: SupportsInt | None = None, **_: object
+) -> range:
     start, end = (0, arg1) if arg2 is None else (arg1, arg2)
     return range(int(start), int(end), 1 if step is None else int(step))
 
 
-def _static_assert(condition: Any, message: Any = "") -> None:
+def _static_assert(condition: object, message: object = "") -> None:
     if not condition:
         raise AssertionError(message)
 
 
-def _pointer_handles(converted: Any) -> Iterator[TensorHandle]:
+def _pointer_handles(converted: object) -> Iterator[TensorHandle]:
     """Return the handles of all pointers in a converted tuple or descriptor."""
     if isinstance(converted, tuple):
         for item in converted:
@@ -237,7 +245,7 @@ def _pointer_handles(converted: Any) -> Iterator[TensorHandle]:
         yield handle
 
 
-def launch_tensors(values: Iterable[Any]) -> Iterator[torch.Tensor]:
+def launch_tensors(values: Iterable[object]) -> Iterator[torch.Tensor]:
     """Return the tensors among a launch's arguments, those in tuples and descriptors included."""
     for value in values:
         if isinstance(value, tuple | list):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
 
-Array = Any
+from online_judge.cpu.interpreter.number_formats import Array
+
 Function = Callable[..., Array]
 
 
@@ -18,7 +18,8 @@ def _torch(function: Callable[..., torch.Tensor]) -> Function:
     def call(*arrays: Array) -> Array:
         with torch._C.DisableTorchFunction():
             tensors = [torch.from_numpy(np.array(array)) for array in arrays]
-            return function(*tensors).numpy()
+            result: Array = function(*tensors).numpy()
+            return result
 
     return call
 
@@ -27,7 +28,8 @@ erf = _torch(torch.erf)
 
 
 def _round_away(x: Array) -> Array:
-    return np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x)
+    rounded: Array = np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x)
+    return rounded
 
 
 # numpy's functions under libdevice's names

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from typing import Any
+from typing import Literal
 
 import numpy as np
 import torch
 
 from online_judge.cpu.errors import IllegalAccessError, NotCheckedError
+from online_judge.cpu.interpreter.number_formats import Array
 
 _FIRST = 1 << 60  # above every address of the machine
 _WINDOW = 1 << 44
@@ -51,7 +52,7 @@ class LaunchMemory:
             return pointer
         return self._bases[block] + pointer - self._blocks[block][0]
 
-    def actual(self, addresses: Any) -> Any:
+    def actual(self, addresses: Array) -> Array:
         """Return the machine's addresses for the kernel's, an array of uint64, in bounds or not."""
         windows = (addresses - np.uint64(_FIRST)) // np.uint64(_WINDOW)
         count = len(self._blocks)
@@ -60,7 +61,7 @@ class LaunchMemory:
         rows = count + np.minimum(windows, np.uint64(count - 1)).astype(np.int64)
         return np.where(windows < count, addresses + self._shifts[rows], addresses)
 
-    def locate(self, addresses: Any, mask: Any, itemsize: int, action: str) -> Any:
+    def locate(self, addresses: Array, mask: Array | Literal[True], itemsize: int, action: str) -> Array:
         """Return the machine's addresses for an access to elements of ``itemsize`` bytes.
 
         Lanes where ``mask``, which broadcasts to ``addresses``, is False are not accessed.
@@ -76,7 +77,8 @@ class LaunchMemory:
         low, high = active.min(), active.max()
         slot = int(np.searchsorted(self._starts, low, side="right")) - 1
         if slot >= 0 and high + np.uint64(itemsize) <= self._ends[slot]:
-            return addresses + self._shifts[slot]
+            shifted: Array = addresses + self._shifts[slot]
+            return shifted
         slots = np.searchsorted(self._starts, active, side="right").astype(np.int64) - 1
         outside = slots < 0
         if len(self._ends):

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import triton.language as tl
 from triton.runtime.interpreter import TensorHandle
 
+from online_judge.cpu.interpreter.number_formats import Array
+
+Operand: TypeAlias = tl.tensor | tuple[tl.tensor, ...]
 Combine = Callable[..., Any]
 _REDUCTIONS: dict[str, Combine] = {
     "_sum_combine": np.add.reduce,
@@ -19,13 +22,13 @@ _SCANS: dict[str, Combine] = {"_sum_combine": np.cumsum, "_prod_combine": np.cum
 
 
 def reduce(
-    input: Any,
-    axis: Any,
+    input: Operand,
+    axis: int | tl.constexpr | None,
     combine_fn: Combine,
-    keep_dims: Any = False,
-    reduction_ordering: Any = None,
-    **_: Any,
-) -> Any:
+    keep_dims: bool | tl.constexpr = False,
+    reduction_ordering: object = None,
+    **_: object,
+) -> Operand:
     """Reduce one tensor, or a tuple of tensors together, along ``axis`` (None: all of it)."""
     arrays, scalars, rank = _parts(input)
     axis = plain(axis)
@@ -40,7 +43,13 @@ def reduce(
     return _whole(input, arrays, scalars)
 
 
-def associative_scan(input: Any, axis: Any, combine_fn: Combine, reverse: Any = False, **_: Any) -> Any:
+def associative_scan(
+    input: Operand,
+    axis: int | tl.constexpr | None,
+    combine_fn: Combine,
+    reverse: bool | tl.constexpr = False,
+    **_: object,
+) -> Operand:
     """Scan one tensor, or a tuple of tensors together, along ``axis``; each result includes its element."""
     arrays, scalars, rank = _parts(input)
     along, backwards = plain(axis) % rank, plain(reverse)
@@ -55,20 +64,20 @@ def associative_scan(input: Any, axis: Any, combine_fn: Combine, reverse: Any = 
     return _whole(input, arrays, scalars)
 
 
-def _parts(input: Any) -> tuple[list[Any], list[Any], int]:
+def _parts(input: Operand) -> tuple[list[Array], list[tl.dtype], int]:
     """Return arrays, element types and rank of a tensor or of a tuple of tensors."""
     tensors = input if isinstance(input, tuple | tl.tuple) else (input,)
     arrays = [tensor.handle.data for tensor in tensors]
     return arrays, [tensor.dtype for tensor in tensors], len(tensors[0].shape)
 
 
-def _whole(input: Any, arrays: list[Any], scalars: list[Any]) -> Any:
+def _whole(input: Operand, arrays: list[Array], scalars: list[tl.dtype]) -> Any:
     """Return results in the form of ``input``."""
     tensors = tuple(map(_tensor, arrays, scalars))
     return tensors if isinstance(input, tuple | tl.tuple) else tensors[0]
 
 
-def _standard(functions: dict[str, Combine], combine_fn: Combine, scalars: list[Any]) -> Combine | None:
+def _standard(functions: dict[str, Combine], combine_fn: Combine, scalars: list[tl.dtype]) -> Combine | None:
     """Return NumPy's function for a combining function of the standard library on one plain tensor."""
     name = str(getattr(combine_fn, "__name__", ""))
     if len(scalars) > 1 or getattr(tl.standard, name, None) is not combine_fn:
@@ -77,7 +86,9 @@ def _standard(functions: dict[str, Combine], combine_fn: Combine, scalars: list[
     return None if stored_as_bits else functions.get(name)
 
 
-def _reduce_arrays(arrays: list[Any], scalars: list[Any], axis: int, combine_fn: Combine) -> list[Any]:
+def _reduce_arrays(
+    arrays: list[Array], scalars: list[tl.dtype], axis: int, combine_fn: Combine
+) -> list[Array]:
     if standard := _standard(_REDUCTIONS, combine_fn, scalars):
         return [np.asarray(standard(arrays[0], axis=axis)).astype(arrays[0].dtype, copy=False)]
     before = (slice(None),) * axis
@@ -88,7 +99,7 @@ def _reduce_arrays(arrays: list[Any], scalars: list[Any], axis: int, combine_fn:
     return [array.squeeze(axis) for array in arrays]
 
 
-def _scan_arrays(arrays: list[Any], scalars: list[Any], axis: int, combine_fn: Combine) -> list[Any]:
+def _scan_arrays(arrays: list[Array], scalars: list[tl.dtype], axis: int, combine_fn: Combine) -> list[Array]:
     """Hillis-Steele: after each step element i holds the last 2 * distance inputs up to i."""
     length = arrays[0].shape[axis]
     distance = 1
@@ -102,7 +113,9 @@ def _scan_arrays(arrays: list[Any], scalars: list[Any], axis: int, combine_fn: C
     return arrays
 
 
-def _combine(combine_fn: Combine, left: list[Any], right: list[Any], scalars: list[Any]) -> list[Any]:
+def _combine(
+    combine_fn: Combine, left: list[Array], right: list[Array], scalars: list[tl.dtype]
+) -> list[Array]:
     result = combine_fn(*map(_tensor, left, scalars), *map(_tensor, right, scalars))
     results = result if isinstance(result, tuple | tl.tuple) else (result,)
     return [
@@ -111,11 +124,11 @@ def _combine(combine_fn: Combine, left: list[Any], right: list[Any], scalars: li
     ]
 
 
-def _data(value: Any) -> Any:
+def _data(value: object) -> Array:
     return value.handle.data if isinstance(value, tl.tensor) else np.asarray(plain(value))
 
 
-def _tensor(array: Any, scalar: Any) -> tl.tensor:
+def _tensor(array: Array, scalar: tl.dtype) -> tl.tensor:
     array = np.asarray(array)
     if array.ndim == 0:
         return tl.tensor(TensorHandle(array.reshape(1), scalar), scalar)
@@ -123,6 +136,6 @@ def _tensor(array: Any, scalar: Any) -> tl.tensor:
     return tl.tensor(handle, tl.block_type(scalar, list(array.shape)))
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """Return the value of a compile-time constant, anything else as it is."""
     return value.value if isinstance(value, tl.constexpr) else value

@@ -16,7 +16,7 @@ from triton.runtime.jit import JITFunction
 SUPPORT = "__interpreter__"
 
 
-def rewrite(kernel: JITFunction, namespace: Mapping[str, Any]) -> Callable[..., Any]:
+def rewrite(kernel: JITFunction, namespace: Mapping[str, object]) -> Callable[..., object]:
     """Compile a ``@triton.jit`` function's source to Python whose globals are ``namespace``.
 
     Under :data:`SUPPORT` the namespace has an object with the methods ``assigned``, ``both``, ``either``,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
@@ -54,15 +53,15 @@ class Draws:
     when both sides are constructed under another seed is wrong.
     """
 
-    def __init__(self, trials: Trials, problem: Problem, job: str, *, loose: bool, loads: bool) -> None:
-        """Prepare draws named after ``job``.
+    def __init__(self, trials: Trials, problem: Problem, job_name: str, *, loose: bool, loads: bool) -> None:
+        """Prepare draws named after ``job_name``.
 
         ``loads`` says whether the candidate uses weights that are loaded after its construction.
         """
         self._trials = trials
         self._problem = problem
         self._reference = problem.reference
-        self._job = job
+        self._job_name = job_name
         self._loose = loose
         self._loads = loads and bool(problem.reference.weights)
 
@@ -70,7 +69,7 @@ class Draws:
         """Make all draws; raises where outputs are wrong under weights that the candidate made itself."""
         found: list[StaleWeights] = []
         for weights, inputs in _SCALES if self._loose else _SCALES[:1]:
-            name = f"{self._job}:weights" if weights == 1.0 else f"{self._job}:weights:{weights:g}"
+            name = f"{self._job_name}:weights" if weights == 1.0 else f"{self._job_name}:weights:{weights:g}"
             draw = _Draw(name, weights, inputs)
             if not self._loads:
                 self._require_right(draw)
@@ -115,7 +114,7 @@ class Draws:
         if found.wrong is not None:
             raise found.wrong
 
-    def _inputs(self, draw: _Draw) -> list[Any]:
+    def _inputs(self, draw: _Draw) -> list[object]:
         self._trials.use_reference_time()
         return variants.shrunk(self._reference.inputs(draw.name), draw.inputs)
 

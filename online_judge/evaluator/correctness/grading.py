@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
@@ -21,7 +20,7 @@ _HARDLY = 4.0
 class Grading:
     """Grades one call of a candidate; asks the reference for more only as far as that is needed."""
 
-    def __init__(self, problem: Problem, inputs: list[Any], trial: str, expected: trees.Tree) -> None:
+    def __init__(self, problem: Problem, inputs: list[object], trial: str, expected: trees.Tree) -> None:
         """Find the error of the reference: of ``expected``, what it makes of ``inputs`` as they are."""
         self._reference = problem.reference
         self._inputs = inputs

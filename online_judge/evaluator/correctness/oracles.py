@@ -35,7 +35,7 @@ _DRAWN = 1e-3
 
 
 def run(
-    model: torch.nn.Module, inputs: list[Any], kind: OracleKind, seed: int, *, cuda: bool
+    model: torch.nn.Module, inputs: list[object], kind: OracleKind, seed: int, *, cuda: bool
 ) -> trees.Tree | None:
     """Call a copy of ``model`` on copies of ``inputs``, both in the precision of ``kind``.
 
@@ -66,7 +66,7 @@ def run(
     return tree
 
 
-def copied(inputs: list[Any]) -> list[Any]:
+def copied(inputs: list[object]) -> list[object]:
     """Return the same inputs in memory of their own."""
     return [trees.map_leaves(value, lambda leaf: leaf.detach().clone()) for value in inputs]
 
@@ -118,7 +118,7 @@ def _widened(model: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
     return model.to(dtype)
 
 
-def _fits(model: torch.nn.Module, inputs: list[Any], dtype: torch.dtype) -> bool:
+def _fits(model: torch.nn.Module, inputs: list[object], dtype: torch.dtype) -> bool:
     """Say whether the GPU has memory for a widened copy and its intermediate results."""
     held = [*model.parameters(), *model.buffers(), *costs.leaves_of(inputs)]
     need = sum(
@@ -142,7 +142,7 @@ def rounded_to_bf16(operand: torch.Tensor) -> torch.Tensor:
 ROUNDINGS: dict[Tier, Callable[[torch.Tensor], torch.Tensor]] = {"tf32": truncated, "half": rounded_to_bf16}
 
 
-def emulated(model: torch.nn.Module, inputs: list[Any], tier: Tier, seed: int) -> trees.Tree | None:
+def emulated(model: torch.nn.Module, inputs: list[object], tier: Tier, seed: int) -> trees.Tree | None:
     """Call ``model`` once on ``inputs``, which stay, its products in float32 with rounded operands.
 
     Tier ``tf32`` truncates operands to 10 bits of mantissa, ``half`` rounds them to bfloat16. ``seed`` is set

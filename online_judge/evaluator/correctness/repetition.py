@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
@@ -22,13 +21,13 @@ REPEATS = 3
 _WRONG_LIMIT = Limit(rms=1e-2, peak=float("inf"))
 
 
-def repeat(trials: Trials, name: str, first: Called) -> tuple[dict[str, Any], EqualCallsDiffer | None]:
+def repeat(trials: Trials, name: str, first: Called) -> tuple[dict[str, object], EqualCallsDiffer | None]:
     """Make the graded call ``name`` again, several times.
 
     Outputs may differ from the first ones as far as the precision that these reach allows, else
     CandidateFailed is raised. Returns what the first repeated call observed, and whether bits differ.
     """
-    observed: dict[str, Any] = {}
+    observed: dict[str, object] = {}
     largest: float | None = None
     limits = [grade.repeat_limit for grade in first.grades]
     units = [grade.error for grade in first.grades]

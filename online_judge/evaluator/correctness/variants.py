@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 
@@ -45,7 +45,7 @@ class Variant:
     name: Name
     _change: Callable[[torch.Tensor, _Look, float], torch.Tensor]
 
-    def apply(self, inputs: list[Any], generator: torch.Generator) -> list[Any]:
+    def apply(self, inputs: list[object], generator: torch.Generator) -> list[object]:
         """Return new inputs; ``generator``, of the CPU, decides how far they move.
 
         Integers, booleans and floating tensors of whole numbers (labels, masks, empty states) stay, and so
@@ -89,7 +89,7 @@ def _tied(value: torch.Tensor, look: _Look, draw: float) -> torch.Tensor:
 VARIANTS = (Variant("scaled", _scaled), Variant("shifted", _shifted), Variant("tied", _tied))
 
 
-def shrunk(inputs: list[Any], factor: float) -> list[Any]:
+def shrunk(inputs: list[object], factor: float) -> list[object]:
     """Return ``inputs`` times ``factor``, at most 1; tensors whose domain may end above zero stay."""
     if factor == 1.0:
         return inputs

@@ -6,7 +6,7 @@ import importlib
 import logging
 import subprocess
 from functools import cache
-from typing import Any
+from types import ModuleType
 
 from online_judge.protocol.measurement import GpuState
 
@@ -33,7 +33,7 @@ def snapshot(visible_device: str) -> GpuState | None:
 
 
 @cache
-def _nvml() -> Any:
+def _nvml() -> ModuleType | None:
     """Return the initialised NVML bindings; None where there are none."""
     try:
         nvml = importlib.import_module("pynvml")
@@ -48,13 +48,13 @@ def _nvml() -> Any:
 
 
 @cache
-def _handle(nvml: Any, device: str) -> Any:
+def _handle(nvml: ModuleType, device: str) -> object:
     if device.isdigit():
         return nvml.nvmlDeviceGetHandleByIndex(int(device))
     return nvml.nvmlDeviceGetHandleByUUID(device)
 
 
-def _from_nvml(nvml: Any, device: str) -> GpuState:
+def _from_nvml(nvml: ModuleType, device: str) -> GpuState:
     handle = _handle(nvml, device)
     name = "nvmlDeviceGetCurrentClocksEventReasons"  # the older bindings know only the other one
     reasons = getattr(nvml, name, None) or nvml.nvmlDeviceGetCurrentClocksThrottleReasons

@@ -230,6 +230,7 @@ class InterleavedTiming:
         begin = time.perf_counter()
         answer = self._dialogue.ask(Stage.TIMING, order, setup.shared_tensors)
         took_ms = (time.perf_counter() - begin) * 1e3
+        self._dialogue.clock("reference", Stage.TIMING.value)
         calls, best = answer.get("calls"), answer.get("best_ms")
         if not isinstance(best, float) or not isinstance(calls, int) or not 0 < best < 1e9 or calls < 1:
             raise CandidateGone(Stage.TIMING, "it answered with times that cannot be")
@@ -259,6 +260,7 @@ class InterleavedTiming:
             for extra in range(_GRAPH_ROUNDS):
                 self._round(outcome, number + extra, BlockOrder(theirs, kind="graph"), ours)
         except BlockRefused as refused:
+            self._dialogue.clock("reference", Stage.TIMING.value)
             if "unjoined" in str(refused).lower():
                 outcome.observations.append(noted.UnjoinedStream())
 
@@ -285,8 +287,8 @@ class InterleavedTiming:
         got = [held[rows[:, None], some] for held, some in zip(setup.received_rows, places, strict=True)]
         whole = self._rng.choice(sets) if number < _AUDITS else None
         got_whole = [] if whole is None else [self._kept(held[whole]) for held in setup.received_rows]
-        sums = [costs.checksum(output) for output in got_whole] if self._large else []
         self._dialogue.clock("reference", Stage.TIMING.value)
+        sums = [costs.checksum(output) for output in got_whole] if self._large else []
         if not written and not setup.pool.is_unchanged(guarded, copies[guarded]):
             outcome.observations.append(noted.InputsChanged(timed_call=guarded))
         setup.pool.put_back(copies)  # the reference is to see what the candidate was given

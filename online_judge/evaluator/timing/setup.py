@@ -7,7 +7,6 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import torch
 
@@ -71,7 +70,7 @@ class InputPool:
         ]
         self.parcel = repeated(self.shared, trees[0].shape, places, count, self.set_bytes)
         leaves = tuple(self.shared.view(place) for place in self.parcel.places)
-        self.sets: list[list[Any]] = put_together(self.parcel.shape, leaves)
+        self.sets: list[list[object]] = put_together(self.parcel.shape, leaves)
         self._mix(1.0)
 
     def refresh(self, *, whole: bool = False) -> None:
@@ -82,16 +81,16 @@ class InputPool:
         """Free the draws; the contents stay as they are from now on."""
         self._drawn.clear()
 
-    def copy_of(self, number: int) -> list[Any]:
+    def copy_of(self, number: int) -> list[object]:
         """Return private tensors with the contents of one argument list."""
         return oracles.copied(self.sets[number])
 
-    def put_back(self, copies: dict[int, list[Any]]) -> None:
+    def put_back(self, copies: dict[int, list[object]]) -> None:
         for number, copy in copies.items():
             for held, leaf in zip(take_apart(self.sets[number]).leaves, take_apart(copy).leaves, strict=True):
                 held.copy_(leaf)
 
-    def is_unchanged(self, number: int, copy: list[Any]) -> bool:
+    def is_unchanged(self, number: int, copy: list[object]) -> bool:
         """Say whether an argument list still is what :meth:`copy_of` gave, to the bit."""
         now, then = take_apart(self.sets[number]).leaves, take_apart(copy).leaves
         return all(costs.same_bits(left, right) for left, right in zip(now, then, strict=True))
@@ -128,7 +127,9 @@ def rows(shared: SharedTensors, places: tuple[Place, ...], count: int, stride: i
     return found
 
 
-def repeated(shared: SharedTensors, shape: Any, places: tuple[Place, ...], count: int, stride: int) -> Parcel:
+def repeated(
+    shared: SharedTensors, shape: object, places: tuple[Place, ...], count: int, stride: int
+) -> Parcel:
     """Describe ``count`` trees of one shape, one every ``stride`` bytes."""
     per = len(places)
     shapes = [

@@ -1,0 +1,56 @@
+"""Report in a verdict which values of its tunables a candidate was judged with, and how they were found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from adaexplore.core.tunables import Tunable, Values, declared_values
+from adaexplore.core.verdict import INTERPRETER, Verdict
+from online_judge.common.texts import clip
+from online_judge.protocol.config_sweep import DECLARED, Swept
+from online_judge.verdict import feedback
+
+BREAKS_PROCESS = "it breaks the process that it runs in"
+"""Why a configuration failed whose candidate process died."""
+_REASONS = 3
+_REASON_BYTES = 160
+
+
+def with_unused_tunables(verdict: Verdict, problem: str) -> Verdict:
+    """Return a verdict on a candidate whose ``TUNABLES`` cannot be used."""
+    text = feedback.with_unused_tunables(str(verdict.metadata.get("feedback", "")), problem)
+    return _with(verdict, {"feedback": text, "tuned": {"problem": problem}})
+
+
+def with_declared_values(verdict: Verdict, declared: Values) -> Verdict:
+    """Return a verdict of a judge that times nothing, so that nothing was swept."""
+    return _with(verdict, {"tuned": {"values": declared, "timing": INTERPRETER}})
+
+
+def with_sweep(
+    verdict: Verdict,
+    tunables: tuple[Tunable, ...],
+    tried: Sequence[Values],
+    number: int,
+    swept: Swept,
+    seconds: float,
+) -> Verdict:
+    """Return the verdict on configuration ``number`` of those ``tried``; milliseconds are the sweep's."""
+    reasons = Counter(swept.failed.values()).most_common(_REASONS)
+    tuned = {
+        "values": tried[number],
+        "declared": declared_values(tunables),
+        "tried": len(swept.ready.keys() | swept.failed.keys()),
+        "failed": len(swept.failed),
+        "reasons": {clip(reason, _REASON_BYTES): count for reason, count in reasons},
+        "declared_ms": swept.ms.get(DECLARED),
+        "best_ms": swept.ms.get(number),
+        "seconds": round(seconds, 3),
+        "spent_s": {part: round(spent_s, 3) for part, spent_s in swept.parts_s.items()},
+    }
+    return _with(verdict, {"tuned": tuned})
+
+
+def _with(verdict: Verdict, more: dict[str, object]) -> Verdict:
+    return verdict.model_copy(update={"metadata": verdict.metadata | more})

@@ -1,0 +1,66 @@
+"""An evaluator process without a candidate, as the gateway hears it."""
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from online_judge.cpu import simulated_cuda
+from online_judge.evaluator import rehearsal
+from online_judge.evaluator.process import Evaluator
+from online_judge.protocol import channel
+from online_judge.protocol.channel import Channel
+from online_judge.sandbox.process_spec import ProcessSpec
+
+from .sources import REFERENCE
+
+PATIENCE_S = 60.0
+PROBLEM = {
+    "op": "problem",
+    "request": {"original_model_src": REFERENCE},
+    "seeds": "00",
+    "alone": False,
+}
+
+
+def serve(control: Channel) -> None:
+    with contextlib.suppress(channel.ChannelClosed), simulated_cuda("sm_90"):
+        Evaluator(control, ProcessSpec("", "cuda", "", "sm_90", role="evaluator")).serve()
+
+
+@pytest.fixture
+def gateway(monkeypatch: pytest.MonkeyPatch) -> Iterator[Channel]:
+    monkeypatch.setattr(torch.cuda, "init", lambda: None)
+    monkeypatch.setattr(rehearsal, "rehearse", lambda *, cuda: None)  # it shares memory of a GPU
+    ours, theirs = (Channel(end) for end in channel.pair())
+    thread = threading.Thread(target=serve, args=[theirs])
+    thread.start()
+    yield ours
+    ours.close()
+    thread.join(PATIENCE_S)
+    theirs.close()
+
+
+def messages(gateway: Channel) -> list[dict[str, Any]]:
+    """Grant all leases until the evaluator is ready or has a result; return all that it says."""
+    heard: list[dict[str, Any]] = []
+    while not heard or not heard[-1].keys() & {"ready", "result"}:
+        assert channel.is_readable(PATIENCE_S, gateway)
+        heard.append(gateway.receive_json()[0])
+        if heard[-1].get("lease") == "take":
+            gateway.send_json({"granted": 0.0})
+    return heard
+
+
+def test_waiting_for_the_device_is_nobodys_time(gateway: Channel) -> None:
+    messages(gateway)
+    gateway.send_json(PROBLEM)
+    heard = messages(gateway)
+    assert heard[-1] == {"result": {"kind": "ok"}}
+    takes = [number for number, message in enumerate(heard) if message.get("lease") == "take"]
+    assert len(takes) == 2  # for the module's move to the device, and for the call
+    for number in takes:
+        assert [heard[number - 1]["clock"], heard[number + 1]["clock"]] == ["none", "reference"]
