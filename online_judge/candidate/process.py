@@ -29,6 +29,7 @@ from online_judge.cpu import simulated_cuda
 from online_judge.protocol import orders
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.findings import Failure, Stage
+from online_judge.protocol.messages import Ready
 from online_judge.protocol.shared_tensors import MappedTensors
 from online_judge.sandbox import process_spec
 from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec
@@ -73,7 +74,7 @@ class CandidateProcess:
             orders.Rate: (Stage.FORWARD, self._compete),
             orders.Choose: (Stage.FORWARD, self._compete),
         }
-        self._channel.send_json({"ready": {}})
+        self._channel.send_json(Ready(ready={}).to_json())
         done = True
         while done:
             body, fds = self._channel.receive()

@@ -15,6 +15,7 @@ from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError
 from online_judge.protocol.endings import Ending, Raised, WrongForm
 from online_judge.protocol.findings import Failure, Stage
+from online_judge.protocol.messages import Whose
 from online_judge.protocol.orders import DONE, GO, Block, Order
 from online_judge.protocol.shared_tensors import SharedTensors
 
@@ -66,8 +67,8 @@ class Dialogue:
     :class:`CandidateGone` where there is no answer, or none that can be read.
     """
 
-    def __init__(self, candidate: Channel, clock: Callable[[str, str], None]) -> None:
-        """``clock`` is told whose time runs ("reference", "candidate", "tuning", "none"), and the stage."""
+    def __init__(self, candidate: Channel, clock: Callable[[Whose, str], None]) -> None:
+        """``clock`` is given whose time runs, and the stage."""
         self._candidate = candidate
         self.clock = clock
 
