@@ -21,7 +21,7 @@ from online_judge.evaluator.reference import enough_memory
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.protocol.endings import Raised
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.orders import Choose, Enter, Equip, Order, Rate
+from online_judge.protocol.orders import Answer, Choose, Enter, Equip, Order, Rate
 from online_judge.protocol.shared_tensors import SharedTensors, pack
 
 MARGIN = 0.02
@@ -213,8 +213,12 @@ class Sweep(CandidateJob):
         return True
 
     def _ask(
-        self, stage: Stage, order: Order, numbers: Sequence[int], shared_tensors: Sequence[SharedTensors] = ()
-    ) -> dict[str, Any]:
+        self,
+        stage: Stage,
+        order: Order[Answer],
+        numbers: Sequence[int],
+        shared_tensors: Sequence[SharedTensors] = (),
+    ) -> Answer:
         """Ask on the sweep's time; ``numbers`` are those that may break the process by it."""
         begin, stopped_s = time.monotonic(), self._leases.stopped_s()
         try:

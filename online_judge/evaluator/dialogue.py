@@ -7,7 +7,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from online_judge.common import modules
 from online_judge.evaluator.reference import ReferenceFailed
@@ -16,7 +16,7 @@ from online_judge.protocol.channel import Channel, ChannelClosed, FrameError
 from online_judge.protocol.endings import Ending, Raised, WrongForm
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.messages import Whose
-from online_judge.protocol.orders import DONE, GO, Block, Order
+from online_judge.protocol.orders import DONE, GO, Answer, Block, Order
 from online_judge.protocol.shared_tensors import SharedTensors
 
 _MAX_DEPTH = 64
@@ -75,12 +75,12 @@ class Dialogue:
     def ask(
         self,
         stage: Stage,
-        order: Order,
+        order: Order[Answer],
         shared_tensors: Sequence[SharedTensors] = (),
         *,
         tuning: bool = False,
-    ) -> dict[str, Any]:
-        """Give an order and wait for the answer, on the candidate's time; ``tuning`` is counted apart.
+    ) -> Answer:
+        """Give an order, wait for the answer on the candidate's time; ``tuning`` is counted apart.
 
         Raises:
             ReferenceFailed: the order holds what cannot be sent.
@@ -92,7 +92,7 @@ class Dialogue:
         with _connected(stage):
             self._candidate.send(body, [fd for shared in shared_tensors for fd in shared.fds])
             received, _ = self._candidate.receive()
-        return self._understood(stage, received)
+        return cast(Answer, self._understood(stage, received))
 
     def ready_block(self, order: Block) -> None:
         """Have a block got ready; its inputs need not be there yet.
@@ -154,7 +154,7 @@ def _is_shallow(answer: dict[str, Any]) -> bool:
     return not level
 
 
-def _pickled(order: Order) -> bytes:
+def _pickled(order: Order[Any]) -> bytes:
     sent = io.BytesIO()
     try:
         _Sender(sent).dump(order)

@@ -134,10 +134,10 @@ class Evaluation(CandidateJob):
         seen, differing = repetition.repeat(self._trials, self._name(0), first)
         if differing is not None:
             self._observations.append(differing)
-        self._launches = Launches.from_claim(seen.get("launches"))
-        if seen.get("aliases") is True and not self._reference.aliases:
+        self._launches = seen.launches
+        if seen.aliases and not self._reference.aliases:
             self._observations.append(noted.OutputAliasesInput())
-        if seen.get("reused") is True:
+        if seen.reused:
             self._observations.append(noted.OutputReused())
 
     def _try_variants(self, usual: Called) -> None:
@@ -243,8 +243,7 @@ class Evaluation(CandidateJob):
                 self._check_again()
             self._observe()
             # afterwards: CUPTI stays loaded and makes each launch slower
-            called = self._trials.call(self._name("profile"), mode="profiled")
-            self._share = KernelShare.from_claim(called.answer.get("share"))
+            self._share = self._trials.call(self._name("profile"), mode="profiled").share
         return measured(
             outcome,
             hold,

@@ -58,11 +58,11 @@ class _RightCandidate(Dialogue):
     def ask(
         self,
         stage: Stage,
-        order: Order,
+        order: Order[Any],
         shared_tensors: Sequence[SharedTensors] = (),
         *,
         tuning: bool = False,
-    ) -> dict[str, Any]:
+    ) -> Any:
         if isinstance(order, Reweigh):
             return {"loaded": True}
         if not isinstance(order, Forward):
