@@ -74,6 +74,7 @@ class Evaluation(CandidateJob):
             share=self._share,
             passed_without_kernels=self._passed_without_kernels,
             timing=timing,
+            clean_ms=self._problem.clean_ms(self._request),
         )
 
     def _run(self) -> Timing | None:

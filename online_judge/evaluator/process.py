@@ -51,7 +51,7 @@ from online_judge.protocol import messages
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.endings import Ending, Raised
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.messages import Job, Result, Whose
+from online_judge.protocol.messages import Answer, Failure, Finding, Job, Whose
 from online_judge.sandbox.process_spec import ProcessSpec
 
 log = logging.getLogger(__name__)
@@ -90,14 +90,11 @@ class Evaluator:
         self._control.send_json(messages.Ready(ready={}).to_json())
         while True:
             message, fds = self._control.receive_json()
-            order = messages.order(message)
-            if isinstance(order, Job):
-                self._control.send_json(messages.Answer(result=self._result(order, fds)).to_json())
-            else:
-                self._release()
-                self._control.send_json(messages.Released(released=True).to_json())
+            order = messages.ORDERS.validate_python(message)
+            result = self._result(order, fds) if isinstance(order, Job) else self._release()
+            self._control.send_json(Answer(result=result).to_json())
 
-    def _result(self, job: Job, fds: list[int]) -> Result:
+    def _result(self, job: Job, fds: list[int]) -> Finding | Failure:
         """Return what a job finds; an exception of the judge's own code is a finding about the judge."""
         try:
             if isinstance(job.request, ProblemRequest):
@@ -120,7 +117,7 @@ class Evaluator:
             text = texts.clip(f"{type(error).__name__}: {error}", _ERROR_BYTES)
             return messages.JudgeFailed(error=text, broken=self._context_lost())
 
-    def _judge(self, job: Job, request: EvaluationRequest, candidate_fd: int) -> Result:
+    def _judge(self, job: Job, request: EvaluationRequest, candidate_fd: int) -> Finding | Failure:
         candidate = Channel.from_fd(candidate_fd, _ANSWER_BYTES, max_fds=0)  # it has none to give
         self._clock("reference", "")
         try:
@@ -141,22 +138,22 @@ class Evaluator:
                 parts = (Dialogue(candidate, self._clock), problem, terms, self._leases, self._stopwatch)
                 if job.sweep is not None:
                     self._job = sweep = Sweep(*parts)
-                    return messages.Swept(swept=sweep.run(job.sweep))
+                    return sweep.run(job.sweep)
                 if job.op == "profile":
                     self._job = profiling = Profiling(*parts)
                     profile = profiling.run()
                     if _ran_out(profile.ending) and not job.alone:
                         return messages.NotEnoughMemory()
-                    return messages.Profiled(profile=profile)
+                    return profile
                 self._job = evaluation = Evaluation(*parts)
                 result = evaluation.run()
         finally:
             candidate.close()
         if self._cuda and _lacked_memory(result.ending) and not job.alone:
             return messages.NotEnoughMemory()
-        return messages.Evaluated(evaluation=result, clean_ms=problem.clean_ms(request))
+        return result
 
-    def _check_problem(self, job: Job, request: ProblemRequest) -> Result:
+    def _check_problem(self, job: Job, request: ProblemRequest) -> Finding:
         self._clock("reference", "")
         with modules.torch_defaults(), enough_memory("the problem"):
             problem = self._problem(job, request)
@@ -201,7 +198,7 @@ class Evaluator:
         clock = messages.Clock(clock=whose, stage=Stage(stage) if stage else "")
         self._control.send_json(clock.to_json())
 
-    def _release(self) -> None:
+    def _release(self) -> messages.Released:
         if self._job is not None:
             self._job.free()
             self._job = None
@@ -210,6 +207,7 @@ class Evaluator:
                 self._problems.clear()  # another slot's job may need the memory
                 gc.collect()  # what failed may hold tensors in its frames
             torch.cuda.empty_cache()
+        return messages.Released()
 
     def _context_lost(self) -> bool:
         """Say whether a reference has broken this process's CUDA context for good."""

@@ -1,8 +1,8 @@
 """Messages between the gateway and an evaluator; imports no torch.
 
-The gateway sends a :class:`Job`. The evaluator sends clocks and asks for leases while it works, then its
-:class:`Answer`. :class:`Release` is answered by :class:`Released`. The first message of any process is
-:class:`Ready`. The gateway does not trust what it reads: the reference's code runs in the evaluator.
+The evaluator, like any process, is first :class:`Ready`. The gateway sends a :class:`Job` or
+:class:`Release`. The evaluator sends clocks and asks for leases while it works, then its :class:`Answer`.
+The gateway does not trust what it reads: the reference's code runs in the evaluator.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, TypeAdapter, model_validator
 
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTraits
-from online_judge.protocol import config_sweep
+from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.findings import Fact, Stage
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 
@@ -36,7 +36,7 @@ class Job(Fact):
     build_dir: str | None = None  # for CUDA extensions; None: the candidate process's own folder
     recorded_ms: float | None = None  # a reference time to use instead of a measured one
     clean_ms: float | None = None  # the baseline's time without a candidate, where it is known
-    sweep: config_sweep.SweepTerms | None = None  # of a ``sweep``
+    sweep: SweepTerms | None = None  # of a ``sweep``
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -50,22 +50,6 @@ class Release(Fact):
     """The candidate process is gone: free what was shared with it."""
 
     op: Literal["release"] = "release"
-
-
-class Evaluated(Fact):
-    kind: Literal["evaluate"] = "evaluate"
-    evaluation: EvaluationResult
-    clean_ms: float | None  # as in :class:`Job`
-
-
-class Swept(Fact):
-    kind: Literal["sweep"] = "sweep"
-    swept: config_sweep.Swept
-
-
-class Profiled(Fact):
-    kind: Literal["profile"] = "profile"
-    profile: ProfileResult
 
 
 class ProblemRuns(Fact):
@@ -101,22 +85,23 @@ class JudgeFailed(Fact):
     broken: bool  # as in :class:`ReferenceFailed`
 
 
-Finding = Evaluated | Swept | Profiled | ProblemRuns | CandidateGone
+class Released(Fact):
+    kind: Literal["release"] = "release"
+
+
+Finding = EvaluationResult | Swept | ProfileResult | ProblemRuns | CandidateGone | Released
 Failure = NotEnoughMemory | ReferenceFailed | JudgeFailed
-Result = Annotated[Finding | Failure, Field(discriminator="kind")]
 
 
 class Answer(Fact):
-    result: Result
+    """Ends what a job began; the kind of a finding is the operation that was asked for."""
+
+    result: Annotated[Finding | Failure, Field(discriminator="kind")]
 
 
 class Clock(Fact):
     clock: Whose  # whose time runs from now on
     stage: Stage | Literal[""]  # that begins; empty where the last one goes on
-
-
-class Released(Fact):
-    released: Literal[True]
 
 
 class Ready(Fact):
@@ -138,22 +123,15 @@ class Stopped(Fact):
     stopped_s: float  # seconds for which candidates have been stopped so far
 
 
-_ORDERS: TypeAdapter[Job | Release] = TypeAdapter(Annotated[Job | Release, Field(discriminator="op")])
-_TOLD: TypeAdapter[Answer | Clock | Released] = TypeAdapter(Answer | Clock | Released)
+ORDERS: TypeAdapter[Job | Release] = TypeAdapter(Annotated[Job | Release, Field(discriminator="op")])
+_TOLD: TypeAdapter[Answer | Clock] = TypeAdapter(Answer | Clock)
 
 
-def order(message: Mapping[str, Any]) -> Job | Release:
-    """Read what the gateway sent."""
-    return _ORDERS.validate_python(message)
-
-
-def told(message: Mapping[str, Any], op: Operation | None) -> Answer | Clock | Released:
+def told(message: Mapping[str, Any], op: str) -> Answer | Clock:
     """Read strictly what an evaluator sent; raises ValueError, also for what does not answer an ``op``."""
     found = _TOLD.validate_json(json.dumps(message), strict=True)
-    match found:
-        case Answer(result=CandidateGone()) if op != "problem":
-            pass
-        case Answer(result=Evaluated() | Swept() | Profiled() | ProblemRuns() | CandidateGone() as result):
-            if result.kind != op:
-                raise ValueError(f"{result.kind} is no answer to {op}")
+    if isinstance(found, Answer) and isinstance(found.result, Finding):
+        gone = isinstance(found.result, CandidateGone) and op not in ("problem", "release")
+        if found.result.kind != op and not gone:
+            raise ValueError(f"{found.result.kind} does not answer {op}")
     return found

@@ -29,6 +29,7 @@ from online_judge.protocol import messages
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.messages import Operation
+from online_judge.protocol.result import EvaluationResult, ProfileResult
 from online_judge.settings import Settings
 from online_judge.slots import build_folders
 from online_judge.slots.baselines import CleanTimes
@@ -71,7 +72,7 @@ class _Played:
     report: Report
     found: messages.Finding | None  # the evaluator's; None if the candidate's time was up
     timed_out: Stage | None  # the stage in which it was
-    late: messages.Result | None  # the evaluator's result after that
+    late: messages.Answer | None  # the evaluator's, after that
     sandbox: dict[str, object] | None
 
 
@@ -141,8 +142,8 @@ class DeviceSlot:
             while attempts.another():
                 with attempts.attempt() as alone:
                     played = self._play(query, alone=alone)
-                    found = played.found or played.late
-                    return found.swept if isinstance(found, messages.Swept) else None
+                    found = played.found if played.late is None else played.late.result
+                    return found if isinstance(found, Swept) else None
         except (NotEnoughMemory, EvaluatorFailed) as error:
             log.warning("a sweep ended early: %s", str(error) or "too little memory")
         return None
@@ -159,8 +160,8 @@ class DeviceSlot:
                     return profile_report.timed_out(query.limit_s, played.timed_out)
                 if isinstance(played.found, messages.CandidateGone):
                     return profile_report.process_gone(played.report.how)
-                assert isinstance(played.found, messages.Profiled)
-                return profile_report.profiled(played.found.profile, played.folder)
+                assert isinstance(played.found, ProfileResult)
+                return profile_report.profiled(played.found, played.folder)
         self._require_harmless_reference(query, attempts.lost)
         raise JudgeError("the judge's own processes failed twice at this profile; try again")
 
@@ -197,12 +198,12 @@ class DeviceSlot:
         """Run the reference with no candidate attached; return what a thorough look found."""
         evaluator = self._evaluators.of(query.request.original_model_src, query.cancelled)
         try:
-            result = self._converse(evaluator, query, self._job(query, alone=alone))
+            answer = self._converse(evaluator, query, self._job(query, alone=alone))
         except Cancelled:
             evaluator.end()  # the reference runs in it and cannot be interrupted
             raise
         evaluator.rest()
-        found = self._finding(result, evaluator)
+        found = self._finding(answer, evaluator)
         assert isinstance(found, messages.ProblemRuns)
         return found.traits
 
@@ -232,22 +233,23 @@ class DeviceSlot:
         sandbox = self._forks.around(candidate.sandbox())
         clean = CleanTimes.key(request)
         job = self._job(query, alone=alone, build_dir=build_dir, clean_ms=self._known.get(clean))
-        result: messages.Result | None = None
-        late: messages.Result | None = None
+        answer: messages.Answer | None = None
+        late: messages.Answer | None = None
         timed_out: Stage | None = None
         try:
-            result = self._converse(evaluator, query, job, candidate)
+            answer = self._converse(evaluator, query, job, candidate)
         except CandidateTimeout as timeout:
             timed_out = timeout.stage
         finally:
-            report = candidate.end(seems_dead=isinstance(result, messages.CandidateGone))
-            if result is None:
+            gone = answer is not None and isinstance(answer.result, messages.CandidateGone)
+            report = candidate.end(seems_dead=gone)
+            if answer is None:
                 late = evaluator.settle()
             evaluator.rest()
         if timed_out is not None and late is None:  # the evaluator did not notice its process's end: it hung
             raise ProcessLost("candidate", timed_out)
-        found = None if result is None else self._finding(result, evaluator)
-        if isinstance(found, messages.Evaluated):
+        found = None if answer is None else self._finding(answer, evaluator)
+        if isinstance(found, EvaluationResult):
             self._known.note(clean, found.clean_ms)
         return _Played(str(candidate.folder), report, found, timed_out, late, sandbox)
 
@@ -260,8 +262,8 @@ class DeviceSlot:
         end = ProcessEnd(played.folder, report.how, report.log, report.out_of_memory, report.orphans, sandbox)
         if isinstance(found, messages.CandidateGone):
             return assemble.process_gone(request, self._target, stage=found.stage, why=found.why, end=end)
-        assert isinstance(found, messages.Evaluated)
-        return assemble.evaluated(request, self._target, found.evaluation, end)
+        assert isinstance(found, EvaluationResult)
+        return assemble.evaluated(request, self._target, found, end)
 
     def _job(
         self, query: _Query, *, alone: bool, build_dir: str | None = None, clean_ms: float | None = None
@@ -290,7 +292,7 @@ class DeviceSlot:
         query: _Query,
         job: messages.Job,
         candidate: ProcessHandle | None = None,
-    ) -> messages.Result:
+    ) -> messages.Answer:
         """Have the evaluator do a job, with a candidate process or none; one that fails at it is ended."""
         limits = TimeLimits(query.limit_s, self._leases.stopped_s, evaluator.leases.waited_s)
         self.stage_seconds = limits.stage_seconds
@@ -298,7 +300,7 @@ class DeviceSlot:
         fds = [candidate.connection.fileno()] if candidate is not None else []
         before = evaluator.leases.waits
         try:
-            return converse(evaluator, job, fds, limits, query.cancelled).result
+            return converse(evaluator, job, fds, limits, query.cancelled)
         except (ProcessLost, ProblemError):
             evaluator.end()
             raise
@@ -313,10 +315,10 @@ class DeviceSlot:
         if isinstance(lost, ProcessLost) and lost.whose == "reference":
             raise ProblemError("the process that ran the reference died twice, also without a candidate")
 
-    def _finding(self, result: messages.Result, evaluator: EvaluatorHandle) -> messages.Finding:
-        """Return a finding; raise for a result that is none."""
+    def _finding(self, answer: messages.Answer, evaluator: EvaluatorHandle) -> messages.Finding:
+        """Return what was found; raise for a failure."""
         final: JudgeError
-        match result:
+        match result := answer.result:
             case messages.NotEnoughMemory():
                 raise NotEnoughMemory
             case messages.JudgeFailed():

@@ -7,7 +7,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from adaexplore.core.errors import JudgeError
 from adaexplore.core.identity import text_digest
@@ -24,7 +23,6 @@ _KEPT, _KEPT_ON_GPU = 4, 2
 """Evaluators of a slot, one a reference: each holds a CUDA context, about half a GB of the GPU's memory."""
 _PATIENCE_S = 10.0
 _MAX_MESSAGE_BYTES = 64 * 2**20
-Awaited = TypeVar("Awaited", messages.Answer, messages.Released)
 
 
 class EvaluatorFailed(JudgeError):
@@ -39,7 +37,7 @@ class EvaluatorHandle:
         self._process = process
         self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
         self.leases = EvaluatorLeases(leases, self._channel.send_json)
-        self._op: messages.Operation | None = None  # of the latest job
+        self._op = ""  # of the latest order
         self._frozen: set[int] = set()
         self.ended = False
 
@@ -60,15 +58,8 @@ class EvaluatorHandle:
     def hear(self, timeout_s: float) -> messages.Clock | messages.Answer | None:
         """Return its next message; None if none comes or it is about leases, which are handled here.
 
-        Raises ChannelClosed if it is gone or broke the protocol. It is ended and EvaluatorFailed raised if it
-        sent a result that cannot be read.
+        Raises EvaluatorFailed if its answer cannot be read, which ends it.
         """
-        message = self._read(timeout_s)
-        if isinstance(message, messages.Released):
-            raise ChannelClosed("it was not asked to release anything")
-        return message
-
-    def _read(self, timeout_s: float) -> messages.Clock | messages.Answer | messages.Released | None:
         if self.ended:
             raise ChannelClosed("it was ended")
         if not is_readable(timeout_s, self._channel):
@@ -88,21 +79,17 @@ class EvaluatorHandle:
             self.end()
             raise EvaluatorFailed("the evaluator's result cannot be read") from error
 
-    def settle(self) -> messages.Result | None:
-        """Return its late result after a conversation was broken off; if none can be read, it is ended."""
-        answer = self._await(messages.Answer)
-        return None if answer is None else answer.result
-
     def rest(self) -> None:
         """Have it free what it shared with a candidate, and stop all its threads until the next order."""
         if self.ended:
             return
         try:
+            self._op = "release"
             self._channel.send_json(messages.Release().to_json())
         except ChannelClosed:
             self.end()
             return
-        if self._await(messages.Released) is not None:
+        if self.settle() is not None:
             self._frozen = linux.stop_below([self._process.supervisor])
 
     def end(self) -> None:
@@ -112,13 +99,13 @@ class EvaluatorHandle:
             self._process.end()
             self.leases.close()
 
-    def _await(self, kind: type[Awaited]) -> Awaited | None:
-        """Read until a message of this type; end it if none comes in time."""
+    def settle(self) -> messages.Answer | None:
+        """Return the answer to the latest order; end it if none comes in time, or none that can be read."""
         deadline = time.monotonic() + _PATIENCE_S
         try:
             while (remaining_s := deadline - time.monotonic()) > 0 and not self.stopped:
-                message = self._read(min(remaining_s, 1.0))
-                if isinstance(message, kind):
+                message = self.hear(min(remaining_s, 1.0))
+                if isinstance(message, messages.Answer):
                     return message
         except (ChannelClosed, EvaluatorFailed):
             pass

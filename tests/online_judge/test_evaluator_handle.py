@@ -77,7 +77,7 @@ class Evaluator:
 
 def honest(message: dict[str, Any]) -> list[bytes]:
     if message == {"op": "release"}:
-        return [b'{"released": true}']
+        return [b'{"result": {"kind": "release"}}']
     return [b'{"clock": "candidate", "stage": "load"}', GONE] if message else []
 
 
@@ -126,7 +126,6 @@ def test_order_is_answered(evaluator: Evaluator) -> None:
         b'{"clock": "candidate", "stage": "lunch"}',
         b'{"clock": ["candidate"], "stage": ""}',
         b'{"clock": "candidate"}',
-        b'{"released": true}',
         b"{}",
         b"[]",
     ],
@@ -146,9 +145,11 @@ def test_message_that_is_none_breaks_the_conversation(evaluator: Evaluator, said
         "null",
         "{}",
         '{"kind": "verdict"}',
-        '{"kind": "profile", "profile": {"ending": {"kind": "passed"}}}',
+        '{"kind": "release"}',
+        '{"kind": "profile", "ending": {"kind": "passed"}}',
         '{"kind": "reference_failed", "reason": 3, "broken": false}',
-        '{"kind": "evaluate", "evaluation": {"ending": {"kind": "fast"}}, "clean_ms": null}',
+        '{"kind": "evaluate", "ending": {"kind": "fast"}}',
+        '{"kind": "evaluate", "ending": {"kind": "passed"}, "clean_ms": "1.5"}',
         '{"kind": "candidate_gone", "stage": "load", "why": ""}, "more": 1',
     ],
 )
@@ -160,6 +161,12 @@ def test_result_that_cannot_be_read_ends_the_evaluator(
     evaluator.handle.order(JOB.model_copy(update={"op": op, "request": request}), [])
     with pytest.raises(EvaluatorFailed, match=r"^the evaluator's result cannot be read$"):
         heard(evaluator)
+    assert evaluator.handle.ended
+
+
+def test_evaluator_that_answers_another_order_than_to_rest_is_ended(evaluator: Evaluator) -> None:
+    evaluator.answer = lambda message: [GONE]
+    evaluator.handle.rest()
     assert evaluator.handle.ended
 
 
@@ -217,7 +224,7 @@ def test_lease_is_granted_and_no_answer_to_an_order(evaluator: Evaluator) -> Non
 
 def test_late_result_is_heard_after_all(evaluator: Evaluator) -> None:
     evaluator.handle.order(JOB, [])
-    assert evaluator.handle.settle() == CandidateGone(stage=Stage.LOAD, why="")
+    assert evaluator.handle.settle() == Answer(result=CandidateGone(stage=Stage.LOAD, why=""))
     assert not evaluator.handle.ended
 
 
