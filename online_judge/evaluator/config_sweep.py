@@ -213,17 +213,13 @@ class Sweep(CandidateJob):
         return True
 
     def _ask(
-        self,
-        stage: Stage,
-        order: Order[Answer],
-        numbers: Sequence[int],
-        shared_tensors: Sequence[SharedTensors] = (),
+        self, stage: Stage, order: Order[Answer], numbers: Sequence[int], shared: Sequence[SharedTensors] = ()
     ) -> Answer:
         """Ask on the sweep's time; ``numbers`` are those that may break the process by it."""
         begin, stopped_s = time.monotonic(), self._leases.stopped_s()
         try:
             with self._suspecting(numbers):
-                return self._dialogue.ask(stage, order, shared_tensors, tuning=True)
+                return self._dialogue.ask(stage, order, shared, tuning=True)
         finally:
             stopped_s = self._leases.stopped_s() - stopped_s
             self._found.spend(_PARTS.get(type(order), "check"), time.monotonic() - begin - stopped_s)

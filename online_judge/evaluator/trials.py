@@ -16,11 +16,10 @@ from online_judge.evaluator.correctness.grading import Grading
 from online_judge.evaluator.dialogue import CandidateFailed, Dialogue
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import ReferenceFailed
-from online_judge.protocol import orders
 from online_judge.protocol.endings import OtherWeights, WrongForm, WrongOutputs, WrongValue
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.kernels import KernelShare, Launches
-from online_judge.protocol.orders import Construct, Forward, ForwardMode, Reweigh
+from online_judge.protocol.orders import Construct, Forward, Forwarded, ForwardMode, Reweigh
 from online_judge.protocol.precision import Graded
 from online_judge.protocol.shared_tensors import Parcel, SharedTensors, lay_out, pack
 
@@ -233,7 +232,7 @@ class Trials:
         return shared, parcel
 
 
-def _check_form(answer: orders.Forwarded, expected: trees.Tree, *, cuda: bool) -> Strides:
+def _check_form(answer: Forwarded, expected: trees.Tree, *, cuda: bool) -> Strides:
     """Compare structure, shapes, dtypes as claimed, which the data must confirm; return the strides."""
     claimed: Any = answer.get("leaves")
     structure = expected.signature()

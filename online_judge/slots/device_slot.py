@@ -28,7 +28,7 @@ from online_judge.processes.process_handle import ProcessHandle, Report
 from online_judge.protocol import messages
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.messages import Operation
+from online_judge.protocol.messages import Answer, Job, Operation
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 from online_judge.settings import Settings
 from online_judge.slots import build_folders
@@ -72,7 +72,7 @@ class _Played:
     report: Report
     found: messages.Finding | None  # the evaluator's; None if the candidate's time was up
     timed_out: Stage | None  # the stage in which it was
-    late: messages.Answer | None  # the evaluator's, after that
+    late: Answer | None  # the evaluator's, after that
     sandbox: dict[str, object] | None
 
 
@@ -233,8 +233,8 @@ class DeviceSlot:
         sandbox = self._forks.around(candidate.sandbox())
         clean = CleanTimes.key(request)
         job = self._job(query, alone=alone, build_dir=build_dir, clean_ms=self._known.get(clean))
-        answer: messages.Answer | None = None
-        late: messages.Answer | None = None
+        answer: Answer | None = None
+        late: Answer | None = None
         timed_out: Stage | None = None
         try:
             answer = self._converse(evaluator, query, job, candidate)
@@ -267,12 +267,12 @@ class DeviceSlot:
 
     def _job(
         self, query: _Query, *, alone: bool, build_dir: str | None = None, clean_ms: float | None = None
-    ) -> messages.Job:
+    ) -> Job:
         request = query.request
         words = f"{text_digest(request.original_model_src)}:{request.seed_num}".encode()
         if isinstance(request, EvaluationRequest):
             request = request.model_copy(update={"kernel_code": None})
-        return messages.Job(
+        return Job(
             op=query.op,
             request=request,
             # the key of this problem's hidden seeds: all that evaluators know of the secret
@@ -287,12 +287,8 @@ class DeviceSlot:
         )
 
     def _converse(
-        self,
-        evaluator: EvaluatorHandle,
-        query: _Query,
-        job: messages.Job,
-        candidate: ProcessHandle | None = None,
-    ) -> messages.Answer:
+        self, evaluator: EvaluatorHandle, query: _Query, job: Job, candidate: ProcessHandle | None = None
+    ) -> Answer:
         """Have the evaluator do a job, with a candidate process or none; one that fails at it is ended."""
         limits = TimeLimits(query.limit_s, self._leases.stopped_s, evaluator.leases.waited_s)
         self.stage_seconds = limits.stage_seconds
@@ -315,7 +311,7 @@ class DeviceSlot:
         if isinstance(lost, ProcessLost) and lost.whose == "reference":
             raise ProblemError("the process that ran the reference died twice, also without a candidate")
 
-    def _finding(self, answer: messages.Answer, evaluator: EvaluatorHandle) -> messages.Finding:
+    def _finding(self, answer: Answer, evaluator: EvaluatorHandle) -> messages.Finding:
         """Return what was found; raise for a failure."""
         final: JudgeError
         match result := answer.result:
