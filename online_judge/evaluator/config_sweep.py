@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from adaexplore.core.verdict import Status
+from online_judge.common import printable
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.job import CandidateJob
 from online_judge.evaluator.reference import enough_memory
@@ -92,7 +93,8 @@ class Sweep(CandidateJob):
             answer = self._ask(Stage.FORWARD, Enter(sources, threads, left_s), numbers)
             self._found.ready |= _times(answer.get("ready"), numbers)
             self._found.failed |= {
-                number: str(value)[:_MAX_REASON] for number, value in _pairs(answer.get("refused"), numbers)
+                number: printable.text(str(value)[:_MAX_REASON])
+                for number, value in _pairs(answer.get("refused"), numbers)
             }
 
         self._dialogue.clock("none", "")

@@ -94,7 +94,7 @@ Failure = NotEnoughMemory | ReferenceFailed | JudgeFailed
 
 
 class Answer(Fact):
-    """Ends what a job began; the kind of a finding is the operation that was asked for."""
+    """Answers a :class:`Job` or :class:`Release`; the kind of a finding is what was asked for."""
 
     result: Annotated[Finding | Failure, Field(discriminator="kind")]
 

@@ -18,7 +18,7 @@ Answer = TypeVar("Answer")
 
 
 class Order(Generic[Answer]):
-    """An order that is answered so."""
+    """An order that is answered by an ``Answer``."""
 
 
 class Done(TypedDict):

@@ -384,6 +384,13 @@ def test_times_that_cannot_be_are_not_taken(
     assert found.ranking == []
 
 
+def test_reasons_of_a_candidate_process_can_be_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = {"ready": [], "refused": [[0, "odd \ud800"], [1, ["\udfff"]], [2]]}
+    monkeypatch.setattr(ConfigSweep, "enter", lambda held, *order: claim)
+    found = swept(tmp_path, [configuration(cost) for cost in (2.0, 1.0, 3.0)]).found
+    assert found.failed == {0: "odd ?", 1: "['\\udfff']"}
+
+
 def test_kernels_that_compile_long_after_all_others_are_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
