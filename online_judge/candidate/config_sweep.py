@@ -21,7 +21,7 @@ from online_judge.candidate import classification
 from online_judge.common import modules
 from online_judge.common.timing import Stopwatch
 from online_judge.protocol.findings import Failure, Stage
-from online_judge.protocol.orders import Equip
+from online_judge.protocol.orders import Entered, Equip, Rated
 from online_judge.protocol.shared_tensors import MappedTensors
 
 Result = TypeVar("Result")
@@ -69,7 +69,7 @@ class ConfigSweep:
         self._weights = {name: modules.cast_floating(value, dtype) for name, value in given.items()}
         self._configurations: dict[int, _Configuration] = {}
 
-    def enter(self, sources: Sequence[tuple[int, bytes]], threads: int, limit_s: float) -> dict[str, object]:
+    def enter(self, sources: Sequence[tuple[int, bytes]], threads: int, limit_s: float) -> Entered:
         """Load, construct and call configurations, by number, and time a second call of each.
 
         Raises:
@@ -100,12 +100,12 @@ class ConfigSweep:
             else:
                 configuration.wall_ms = wall_ms
                 self._configurations[number] = configuration
-                ready.append([number, wall_ms])
+                ready.append((number, wall_ms))
         if self._cuda:
             torch.cuda.empty_cache()
-        return {"ready": ready, "refused": [list(item) for item in refused.items()]}
+        return {"ready": ready, "refused": list(refused.items())}
 
-    def rate(self, calls: Sequence[tuple[int, int]], rounds: int) -> dict[str, object]:
+    def rate(self, calls: Sequence[tuple[int, int]], rounds: int) -> Rated:
         """Return median milliseconds of a call of each, taken in turns; None for one that fails.
 
         Raises:
@@ -124,7 +124,7 @@ class ConfigSweep:
         timed = {
             number: taken for number, taken in samples.items() if taken and number in self._configurations
         }
-        return {"ms": [[each, statistics.median(timed[each]) if each in timed else None] for each in samples]}
+        return {"ms": [(each, statistics.median(timed[each]) if each in timed else None) for each in samples]}
 
     def chosen(self, number: int) -> Callable[..., object]:
         """Return the model of a configuration, its buffers as constructed."""

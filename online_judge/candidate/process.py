@@ -7,7 +7,7 @@ import os
 import pickle
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn, cast
@@ -29,6 +29,7 @@ from online_judge.cpu import simulated_cuda
 from online_judge.protocol import orders
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.findings import Failure, Stage
+from online_judge.protocol.messages import Ready
 from online_judge.protocol.shared_tensors import MappedTensors
 from online_judge.sandbox import process_spec
 from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec
@@ -59,7 +60,7 @@ class CandidateProcess:
 
     def serve(self) -> None:
         """Report that everything is ready, then obey until the channel closes or something fails."""
-        works: dict[type[orders.Order], tuple[Stage, Callable[..., dict[str, Any] | Failure]]] = {
+        works: dict[type[orders.Order[Any]], tuple[Stage, Callable[..., Mapping[str, object] | Failure]]] = {
             orders.Load: (Stage.LOAD, self._load),
             orders.Construct: (Stage.CONSTRUCT, self._construct),
             orders.Reweigh: (Stage.FORWARD, self._reweigh),
@@ -73,15 +74,15 @@ class CandidateProcess:
             orders.Rate: (Stage.FORWARD, self._compete),
             orders.Choose: (Stage.FORWARD, self._compete),
         }
-        self._channel.send_json({"ready": {}})
+        self._channel.send_json(Ready(ready={}).to_json())
         done = True
         while done:
             body, fds = self._channel.receive()
-            order: orders.Order = pickle.loads(body)
+            order: orders.Order[Any] = pickle.loads(body)
             stage, work = works[type(order)]
             done = self._attempt(stage, partial(work, order, fds))
 
-    def _attempt(self, stage: Stage, work: Callable[[], dict[str, Any] | Failure]) -> bool:
+    def _attempt(self, stage: Stage, work: Callable[[], Mapping[str, object] | Failure]) -> bool:
         """Do one piece of work and answer; this is the border at which any exception is an outcome."""
         try:
             outcome = work()
@@ -94,7 +95,7 @@ class CandidateProcess:
         self._channel.send_json(outcome)
         return True
 
-    def _load(self, order: orders.Load, fds: list[int]) -> dict[str, Any] | Failure:
+    def _load(self, order: orders.Load, fds: list[int]) -> orders.Done | Failure:
         self._begin(order)
         self._watchdog = Watchdog()
         Path(self._file).write_bytes(order.source)
@@ -122,7 +123,7 @@ class CandidateProcess:
         self._switched += self._switches.changes()
         self._switches.restore()
 
-    def _construct(self, order: orders.Construct, fds: list[int]) -> dict[str, Any]:
+    def _construct(self, order: orders.Construct, fds: list[int]) -> orders.Constructed:
         self._model = None
         modules.seed_everything(order.seed)
         changed = False
@@ -148,7 +149,7 @@ class CandidateProcess:
         buffers = modules.buffers_of(self._model)
         return {name: value for name, value in buffers.items() if name in self._known}
 
-    def _reweigh(self, order: orders.Reweigh, fds: list[int]) -> dict[str, Any]:
+    def _reweigh(self, order: orders.Reweigh, fds: list[int]) -> orders.Reweighed:
         with MappedTensors(order.weights, fds) as window, torch.no_grad():
             model = self._model
             fresh = window.tree()
@@ -162,9 +163,9 @@ class CandidateProcess:
             self._synchronise()
         return {"loaded": loaded}
 
-    def _forward(self, order: orders.Forward, fds: list[int]) -> dict[str, Any]:
+    def _forward(self, order: orders.Forward, fds: list[int]) -> orders.Forwarded:
         modules.restore_buffers(self._model, self._buffers)
-        seen: dict[str, Any] = {}
+        seen: orders.Seen = {}
         with MappedTensors(order.inputs, fds[:1]) as inputs, MappedTensors(order.outputs, fds[1:]) as outputs:
             arguments = self._arguments(inputs)
             given = trees.take_apart(arguments).leaves
@@ -200,9 +201,9 @@ class CandidateProcess:
             with contextlib.suppress(RuntimeError):  # torch refuses for good once a capture has failed
                 torch.cuda.empty_cache()  # the evaluator needs room for the next inputs
         self._keep_switches()
-        return {"structure": tree.signature(), "leaves": leaves} | seen
+        return {"structure": tree.signature(), "leaves": leaves, **seen}
 
-    def _repeat(self, seed: int, arguments: list[Any]) -> tuple[dict[str, Any], Any]:
+    def _repeat(self, seed: int, arguments: list[Any]) -> tuple[orders.Seen, Any]:
         """Call, then call on the same memory with the same values again, while the first outputs are held.
 
         Return what the calls showed, and the second one's outputs.
@@ -211,7 +212,7 @@ class CandidateProcess:
         kept = trees.take_apart(_clones(arguments)).leaves
         with self._meter.counting():
             first = self._call(seed, arguments)
-        seen: dict[str, Any] = {"launches": self._meter.launches().to_json()}
+        seen: orders.Seen = {"launches": self._meter.launches().to_json()}
         outputs = trees.take_apart(first).leaves
         seen["aliases"] = share_memory(outputs, given)
         self._background.settle()
@@ -230,7 +231,7 @@ class CandidateProcess:
         self._synchronise()
         return result
 
-    def _observe(self, order: orders.Observe, fds: list[int]) -> dict[str, Any]:
+    def _observe(self, order: orders.Observe, fds: list[int]) -> orders.Changes:
         run_on(self._spec.cores)
         return {
             "patched": self._watchdog.changes(),
@@ -238,7 +239,7 @@ class CandidateProcess:
             "background": self._lines or [],
         }
 
-    def _prepare(self, order: orders.Prepare, fds: list[int]) -> dict[str, Any]:
+    def _prepare(self, order: orders.Prepare, fds: list[int]) -> orders.Prepared:
         assert self._stopwatch is not None
         time_on(order.cores)
         sets = MappedTensors(order.inputs, fds[:1]).tree()
@@ -248,21 +249,21 @@ class CandidateProcess:
         calls, best_ms = self._stopwatch.warm_up(self._model, sets, order.least_s)
         return {"calls": calls, "best_ms": best_ms}
 
-    def _time(self, order: orders.Block, fds: list[int]) -> dict[str, Any]:
+    def _time(self, order: orders.Block, fds: list[int]) -> orders.BlockReady | dict[str, Any]:
         """Run a block when the evaluator sends GO; its clock runs from there to DONE."""
         try:
             run = self._ready_block(order)
         except Exception as error:
             if order.kind != "graph":
                 raise
-            return {"ready": False, "why": str(error)[:200]}
-        self._channel.send_json({"ready": True})
+            return orders.BlockReady(ready=False, why=str(error)[:200])
+        self._channel.send_json(orders.BlockReady(ready=True))
         self._channel.receive()
         run.go()
         self._channel.send(orders.DONE)
         return run.times().to_json()
 
-    def _inspect(self, order: orders.Inspect, fds: list[int]) -> dict[str, Any]:
+    def _inspect(self, order: orders.Inspect, fds: list[int]) -> orders.Inspected:
         assert self._stopwatch is not None
         with MappedTensors(order.inputs, fds[:1]) as window:
             arguments = window.tree()
@@ -272,7 +273,7 @@ class CandidateProcess:
             del arguments, call
         return seen
 
-    def _equip(self, order: orders.Equip, fds: list[int]) -> dict[str, Any]:
+    def _equip(self, order: orders.Equip, fds: list[int]) -> orders.Done:
         assert self._stopwatch is not None
         self._begin(order)
         folder = Path(self._spec.folder)
@@ -281,7 +282,7 @@ class CandidateProcess:
 
     def _compete(
         self, order: orders.Enter | orders.Rate | orders.Choose, fds: list[int]
-    ) -> dict[str, Any] | Failure:
+    ) -> orders.Entered | orders.Rated | orders.Done | Failure:
         assert self._config_sweep is not None
         try:
             match order:

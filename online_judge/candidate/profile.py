@@ -15,6 +15,7 @@ from torch.profiler import profile as profiled
 from online_judge.candidate.launches import LaunchMeter
 from online_judge.common.timing import Stopwatch
 from online_judge.protocol.kernels import MAX_LISTED, MAX_NAME, KernelShare, KernelTime, plain_name
+from online_judge.protocol.orders import Inspected
 
 log = logging.getLogger(__name__)
 
@@ -29,12 +30,8 @@ def inspect(
     arguments: Sequence[object],
     meter: LaunchMeter,
     stopwatch: Stopwatch,
-) -> dict[str, object]:
-    """Return what calls show: ``call`` calls ``model`` with ``arguments``, waits, and has run before.
-
-    ``shares`` of three calls with a cold cache, ``resources`` by kernel, ``wall_ms`` of a call in a row: the
-    least of three.
-    """
+) -> Inspected:
+    """Return what calls show: ``call`` calls ``model`` with ``arguments``, waits, and has run before."""
     with meter.counting():
         call()
     resources = meter.resources()

@@ -14,13 +14,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from adaexplore.core.verdict import Status
+from online_judge.common import printable
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.job import CandidateJob
 from online_judge.evaluator.reference import enough_memory
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.protocol.endings import Raised
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.orders import Choose, Enter, Equip, Order, Rate
+from online_judge.protocol.orders import Answer, Choose, Enter, Equip, Order, Rate
 from online_judge.protocol.shared_tensors import SharedTensors, pack
 
 MARGIN = 0.02
@@ -91,7 +92,8 @@ class Sweep(CandidateJob):
             answer = self._ask(Stage.FORWARD, Enter(sources, threads, left_s), numbers)
             self._found.ready |= _times(answer.get("ready"), numbers)
             self._found.failed |= {
-                number: str(value)[:_MAX_REASON] for number, value in _pairs(answer.get("refused"), numbers)
+                number: printable.text(str(value)[:_MAX_REASON])
+                for number, value in _pairs(answer.get("refused"), numbers)
             }
 
         self._dialogue.clock("none", "")
@@ -212,13 +214,13 @@ class Sweep(CandidateJob):
         return True
 
     def _ask(
-        self, stage: Stage, order: Order, numbers: Sequence[int], shared_tensors: Sequence[SharedTensors] = ()
-    ) -> dict[str, object]:
+        self, stage: Stage, order: Order[Answer], numbers: Sequence[int], shared: Sequence[SharedTensors] = ()
+    ) -> Answer:
         """Ask on the sweep's time; ``numbers`` are those that may break the process by it."""
         begin, stopped_s = time.monotonic(), self._leases.stopped_s()
         try:
             with self._suspecting(numbers):
-                return self._dialogue.ask(stage, order, shared_tensors, tuning=True)
+                return self._dialogue.ask(stage, order, shared, tuning=True)
         finally:
             stopped_s = self._leases.stopped_s() - stopped_s
             self._found.spend(_PARTS.get(type(order), "check"), time.monotonic() - begin - stopped_s)

@@ -7,7 +7,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 from online_judge.common import modules
 from online_judge.evaluator.reference import ReferenceFailed
@@ -15,7 +15,8 @@ from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError
 from online_judge.protocol.endings import Ending, Raised, WrongForm
 from online_judge.protocol.findings import Failure, Stage
-from online_judge.protocol.orders import DONE, GO, Block, Order
+from online_judge.protocol.messages import Whose
+from online_judge.protocol.orders import DONE, GO, Answer, Block, Order
 from online_judge.protocol.shared_tensors import SharedTensors
 
 _MAX_DEPTH = 64
@@ -66,19 +67,19 @@ class Dialogue:
     :class:`CandidateGone` where there is no answer, or none that can be read.
     """
 
-    def __init__(self, candidate: Channel, clock: Callable[[str, str], None]) -> None:
-        """``clock`` is told whose time runs ("reference", "candidate", "tuning", "none"), and the stage."""
+    def __init__(self, candidate: Channel, clock: Callable[[Whose, str], None]) -> None:
+        """``clock`` is given whose time runs, and the stage."""
         self._candidate = candidate
         self.clock = clock
 
     def ask(
         self,
         stage: Stage,
-        order: Order,
+        order: Order[Answer],
         shared_tensors: Sequence[SharedTensors] = (),
         *,
         tuning: bool = False,
-    ) -> dict[str, Any]:
+    ) -> Answer:
         """Give an order and wait for the answer, on the candidate's time or on that for ``tuning``.
 
         Afterwards that time still runs: the caller switches the clock before it works for the reference.
@@ -93,7 +94,7 @@ class Dialogue:
         with _connected(stage):
             self._candidate.send(body, [fd for shared in shared_tensors for fd in shared.fds])
             received, _ = self._candidate.receive()
-        return self._understood(stage, received)
+        return cast(Answer, self._understood(stage, received))
 
     def ready_block(self, order: Block) -> None:
         """Have a block got ready; its inputs need not be there yet.
@@ -155,7 +156,7 @@ def _is_shallow(answer: dict[str, Any]) -> bool:
     return not level
 
 
-def _pickled(order: Order) -> bytes:
+def _pickled(order: Order[Any]) -> bytes:
     sent = io.BytesIO()
     try:
         _Sender(sent).dump(order)

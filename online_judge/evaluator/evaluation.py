@@ -76,6 +76,7 @@ class Evaluation(CandidateJob):
             share=self._share,
             passed_without_kernels=self._passed_without_kernels,
             timing=timing,
+            clean_ms=self._problem.clean_ms(self._request),
         )
 
     def _run(self) -> Timing | None:
@@ -136,10 +137,10 @@ class Evaluation(CandidateJob):
         seen, differing = repetition.repeat(self._trials, self._name(0), first)
         if differing is not None:
             self._observations.append(differing)
-        self._launches = Launches.from_claim(seen.get("launches"))
-        if seen.get("aliases") is True and not self._reference.aliases:
+        self._launches = seen.launches
+        if seen.aliases and not self._reference.aliases:
             self._observations.append(noted.OutputAliasesInput())
-        if seen.get("reused") is True:
+        if seen.reused:
             self._observations.append(noted.OutputReused())
 
     def _try_variants(self, usual: Called) -> None:
@@ -248,8 +249,7 @@ class Evaluation(CandidateJob):
                 self._check_again()
             self._observe()
             # afterwards: CUPTI stays loaded and makes each launch slower
-            called = self._trials.call(self._name("profile"), mode="profiled")
-            self._share = KernelShare.from_claim(called.answer.get("share"))
+            self._share = self._trials.call(self._name("profile"), mode="profiled").share
         return measured(
             outcome,
             hold,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from online_judge.common.cores import Cores, run_on, time_on
 from online_judge.protocol.channel import Channel
+from online_judge.protocol.messages import Granted, Lease, Mode, Stopped
 
 
 @dataclass
@@ -48,7 +49,7 @@ class Leases:
             with _timed(Hold(exclusive, 0.0)) as inner:
                 yield inner
             return
-        kind = "exclusive" if exclusive else "shared"
+        kind: Mode = "exclusive" if exclusive else "shared"
         with self._lease(kind) as waited_s, _timed(Hold(exclusive, waited_s)) as self._held:
             try:
                 if exclusive:
@@ -89,11 +90,11 @@ class Leases:
 
     def stopped_s(self) -> float:
         """Return the total seconds for which exclusive holders have stopped candidates."""
-        self._control.send_json({"lease": "stopped_s"})
-        return float(self._control.receive_json()[0]["stopped_s"])
+        self._control.send_json(Lease(lease="stopped_s").to_json())
+        return Stopped.from_json(self._control.receive_json()[0]).stopped_s
 
     @contextmanager
-    def _lease(self, kind: str) -> Iterator[float]:
+    def _lease(self, kind: Mode) -> Iterator[float]:
         """Hold a lease of this kind within the block; yield the seconds waited for it."""
         waited_s = self._take(kind)
         try:
@@ -101,13 +102,13 @@ class Leases:
         finally:
             self._return()
 
-    def _take(self, kind: str) -> float:
-        self._control.send_json({"lease": "take", "kind": kind})
-        return float(self._control.receive_json()[0]["granted"])
+    def _take(self, kind: Mode) -> float:
+        self._control.send_json(Lease(lease="take", kind=kind).to_json())
+        return Granted.from_json(self._control.receive_json()[0]).granted
 
     def _return(self) -> None:
         """Return the lease that was taken last."""
-        self._control.send_json({"lease": "return"})
+        self._control.send_json(Lease(lease="return").to_json())
 
 
 @contextmanager

@@ -1,18 +1,7 @@
 """The long-lived process of one device slot: owns the problem, and alone finds the facts of verdicts.
 
-It runs the reference, never the candidate. Its control channel carries JSON: first its own
-``{"ready": {}}`` for any problem, then orders of the gateway, all for one reference. While it obeys one it
-sends ``{"clock": whose, "stage": str}``, which say whose time is running (``reference``, ``candidate``,
-``tuning`` or ``none``), asks for leases of the device, see
-:class:`online_judge.processes.gpu_lease.LeaseServer`, and at last answers ``{"result": {"kind": ...}}``,
-``judge_failed`` where the judge's own code raised:
-
-- ``{"op": "evaluate", "request": {...}, "build_dir": str | null, "seeds": hex, "job": str, "recorded_ms":
-  float | null, "clean_ms": float | null, "facts": {"hardware": str}, "alone": bool}`` with the candidate's
-  socket; ``sweep``, with another field of the form of
-  :class:`online_judge.protocol.config_sweep.SweepTerms`, and ``profile`` ask other questions about it;
-- ``{"op": "problem", "request": {...}, "seeds": hex, "alone": bool}``: no candidate process;
-- ``{"op": "release"}``: the candidate process is gone, its memory can go; answered by ``{"released": true}``.
+It runs the reference, never the candidate. Its control channel carries the messages of
+:mod:`online_judge.protocol.messages`; all jobs of one process are for one reference.
 
 It runs in the candidate's sandbox, in a folder of its own: the reference in it is a client's code. What
 that code changes in the process can alter verdicts of this one problem and of no other.
@@ -34,14 +23,14 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 
 from adaexplore.core.identity import source_identity, text_digest
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, Tf32Policy
-from online_judge.common import memory_errors, modules, texts
+from online_judge.common import memory_errors, modules, printable, texts
 from online_judge.common.cores import Cores
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator import rehearsal, size_check
@@ -60,9 +49,11 @@ from online_judge.evaluator.reference import (
     Seeds,
     enough_memory,
 )
+from online_judge.protocol import messages
 from online_judge.protocol.channel import Channel, ChannelClosed
-from online_judge.protocol.config_sweep import SweepTerms
 from online_judge.protocol.endings import Ending, Raised
+from online_judge.protocol.findings import Stage
+from online_judge.protocol.messages import Answer, Failure, Finding, Job, Whose
 from online_judge.sandbox.process_spec import ProcessSpec
 
 log = logging.getLogger(__name__)
@@ -98,89 +89,84 @@ class Evaluator:
             except (ReferenceFailed, RuntimeError) as error:
                 log.warning("the rehearsal failed: %s", error)
             torch.cuda.empty_cache()
-        self._control.send_json({"ready": {}})
+        self._control.send_json(messages.Ready(ready={}).to_json())
         while True:
-            order, fds = self._control.receive_json()
-            if order["op"] == "release":
-                self._release()
-                self._control.send_json({"released": True})
-            else:
-                self._control.send_json({"result": self._result(order, fds)})
+            message, fds = self._control.receive_json()
+            order = messages.ORDERS.validate_python(message)
+            result = self._result(order, fds) if isinstance(order, Job) else self._release()
+            self._control.send_json(Answer(result=result).to_json())
 
-    def _result(self, order: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Return what an order finds; an exception of the judge's own code is a finding about the judge."""
+    def _result(self, job: Job, fds: list[int]) -> Finding | Failure:
+        """Return what a job finds; an exception of the judge's own code is a finding about the judge."""
         try:
-            if order["op"] == "problem":
-                return self._check_problem(order)
-            return self._judge(order, fds[0])
+            if isinstance(job.request, ProblemRequest):
+                return self._check_problem(job, job.request)
+            return self._judge(job, job.request, fds[0])
         except ChannelClosed:
             raise
         except ReferenceFailed as error:
             self._problems.clear()
             # a sweep that finds no space, even alone, is no reason to refuse the problem
-            final = order["alone"] and order["op"] != "sweep"
+            final = job.alone and job.op != "sweep"
             if isinstance(error, NotEnoughMemory) and not final:
-                return {"kind": "not_enough_memory"}
-            return {"kind": "reference_failed", "reason": str(error), "broken": self._context_lost()}
+                return messages.NotEnoughMemory()
+            reason = printable.text(str(error))
+            return messages.ReferenceFailed(reason=reason, broken=self._context_lost())
         except CandidateGone as gone:
-            return {"kind": "candidate_gone", "stage": gone.stage.value, "why": gone.why}
+            return messages.CandidateGone(stage=gone.stage, why=gone.why)
         except Exception as error:  # noqa: BLE001 - the border of this process
             traceback.print_exc()
             text = texts.clip(f"{type(error).__name__}: {error}", _ERROR_BYTES)
-            return {"kind": "judge_failed", "error": text, "broken": self._context_lost()}
+            return messages.JudgeFailed(error=text, broken=self._context_lost())
 
-    def _judge(self, order: dict[str, Any], candidate_fd: int) -> dict[str, Any]:
-        request = EvaluationRequest.model_validate(order["request"])
+    def _judge(self, job: Job, request: EvaluationRequest, candidate_fd: int) -> Finding | Failure:
         candidate = Channel.from_fd(candidate_fd, _ANSWER_BYTES, max_fds=0)  # it has none to give
         self._clock("reference", "")
         try:
             with modules.torch_defaults():
-                problem = self._problem(order, request)
-                if order["clean_ms"] is not None:
-                    problem.know_clean(request, order["clean_ms"])
+                problem = self._problem(job, request)
+                if job.clean_ms is not None:
+                    problem.know_clean(request, job.clean_ms)
                 terms = Terms(
                     request=request,
-                    build_dir=order["build_dir"],
-                    recorded_ms=order["recorded_ms"],
-                    hardware=order["facts"]["hardware"],
+                    build_dir=job.build_dir,
+                    recorded_ms=job.recorded_ms,
+                    hardware=job.hardware,
                     visible_devices=self._spec.visible_devices,
                     timing_cores=tuple(self._spec.timing_cores),
-                    alone=order["alone"],
-                    job_name=order["job"] + source_identity(request.custom_model_src)[:16],
+                    alone=job.alone,
+                    job_name=job.name + source_identity(request.custom_model_src)[:16],
                 )
-                kind = {"evaluate": Evaluation, "sweep": Sweep, "profile": Profiling}[order["op"]]
-                dialogue = Dialogue(candidate, self._clock)
-                job = self._job = kind(dialogue, problem, terms, self._leases, self._stopwatch)
-                if isinstance(job, Sweep):
-                    swept = job.run(SweepTerms.from_json(order["sweep"]))
-                    return {"kind": "swept", "swept": swept.to_json()}
-                if isinstance(job, Profiling):
-                    profile = job.run()
-                    if _ran_out(profile.ending) and not order["alone"]:
-                        return {"kind": "not_enough_memory"}
-                    return {"kind": "profile", "profile": profile.to_json()}
-                assert isinstance(job, Evaluation)
-                result = job.run()
+                parts = (Dialogue(candidate, self._clock), problem, terms, self._leases, self._stopwatch)
+                if job.sweep is not None:
+                    self._job = sweep = Sweep(*parts)
+                    return sweep.run(job.sweep)
+                if job.op == "profile":
+                    self._job = profiling = Profiling(*parts)
+                    profile = profiling.run()
+                    if _ran_out(profile.ending) and not job.alone:
+                        return messages.NotEnoughMemory()
+                    return profile
+                self._job = evaluation = Evaluation(*parts)
+                result = evaluation.run()
         finally:
             candidate.close()
-        if self._cuda and _lacked_memory(result.ending) and not order["alone"]:
-            return {"kind": "not_enough_memory"}
-        clean_ms = problem.clean_ms(request)
-        return {"kind": "evaluated", "evaluation": result.to_json(), "clean_ms": clean_ms}
+        if self._cuda and _lacked_memory(result.ending) and not job.alone:
+            return messages.NotEnoughMemory()
+        return result
 
-    def _check_problem(self, order: dict[str, Any]) -> dict[str, Any]:
-        request = ProblemRequest.model_validate(order["request"])
+    def _check_problem(self, job: Job, request: ProblemRequest) -> Finding:
         self._clock("reference", "")
         with modules.torch_defaults(), enough_memory("the problem"):
-            problem = self._problem(order, request)
+            problem = self._problem(job, request)
             with self._holding():
                 if request.thorough:
-                    return {"kind": "ok", "traits": examine(problem).model_dump()}
+                    return messages.ProblemRuns(traits=examine(problem))
                 reference = problem.reference
                 reference.outputs(reference.inputs("problem"), "problem")
-        return {"kind": "ok"}
+        return messages.ProblemRuns()
 
-    def _problem(self, order: dict[str, Any], request: EvaluationRequest | ProblemRequest) -> Problem:
+    def _problem(self, job: Job, request: EvaluationRequest | ProblemRequest) -> Problem:
         source = request.original_model_src
         key = text_digest(source)
         if not self._cuda and key not in self._small_enough:
@@ -188,12 +174,12 @@ class Evaluator:
             self._small_enough.add(key)
         tf32: Tf32Policy = getattr(request, "tf32", "paper")
         modules.apply_precision(tf32)
-        known = (key, order["seeds"], request.dtype_str, tf32)
+        known = (key, job.seeds, request.dtype_str, tf32)
         problem = self._problems.pop(known, None)
         if problem is None:
             while self._problems and (len(self._problems) >= _PROBLEMS or self._is_tight()):
                 del self._problems[next(iter(self._problems))]
-            seeds = Seeds(bytes.fromhex(order["seeds"]))
+            seeds = Seeds(bytes.fromhex(job.seeds))
             reference = Reference(source, seeds, request.dtype_str, cuda=self._cuda, guard=self._holding)
             problem = Problem(reference)
         self._problems[known] = problem
@@ -215,10 +201,11 @@ class Evaluator:
         free, total = torch.cuda.mem_get_info()
         return bool(free < total / 2)
 
-    def _clock(self, whose: str, stage: str) -> None:
-        self._control.send_json({"clock": whose, "stage": stage})
+    def _clock(self, whose: Whose, stage: str) -> None:
+        clock = messages.Clock(clock=whose, stage=Stage(stage) if stage else "")
+        self._control.send_json(clock.to_json())
 
-    def _release(self) -> None:
+    def _release(self) -> messages.Released:
         if self._job is not None:
             self._job.free()
             self._job = None
@@ -227,6 +214,7 @@ class Evaluator:
                 self._problems.clear()  # another slot's job may need the memory
                 gc.collect()  # what failed may hold tensors in its frames
             torch.cuda.empty_cache()
+        return messages.Released()
 
     def _context_lost(self) -> bool:
         """Say whether a reference has broken this process's CUDA context for good."""

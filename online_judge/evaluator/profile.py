@@ -17,7 +17,7 @@ from online_judge.evaluator.reference import enough_memory
 from online_judge.protocol.endings import Passed
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.kernels import MAX_NAMED, KernelShare, KernelTime, Resources, plain_name
-from online_judge.protocol.orders import Inspect
+from online_judge.protocol.orders import Inspect, Inspected
 from online_judge.protocol.result import ProfileResult
 from online_judge.protocol.shared_tensors import pack
 
@@ -66,12 +66,11 @@ class Profiling(CandidateJob):
 
 
 def profile_of(
-    claim: dict[str, object], cost: Cost, hardware: str, device: object, request: EvaluationRequest
+    claim: Inspected, cost: Cost, hardware: str, device: object, request: EvaluationRequest
 ) -> Profile | None:
     """Set what a candidate process claims of its calls against the least that the problem costs.
 
-    The claim has ``shares`` (see :class:`KernelShare`) of several calls, ``resources`` by kernel and
-    ``wall_ms``; ``device`` are ``torch.cuda.get_device_properties``.
+    ``device`` are ``torch.cuda.get_device_properties``.
 
     Raises:
         CandidateGone: the claim cannot be read.

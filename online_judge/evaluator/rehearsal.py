@@ -7,6 +7,7 @@ an evaluation calls (H200), which the first candidate of a new reference would w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -57,11 +58,11 @@ class _RightCandidate(Dialogue):
     def ask(
         self,
         stage: Stage,
-        order: Order,
+        order: Order[Any],
         shared_tensors: Sequence[SharedTensors] = (),
         *,
         tuning: bool = False,
-    ) -> dict[str, object]:
+    ) -> Any:
         if isinstance(order, Reweigh):
             return {"loaded": True}
         if not isinstance(order, Forward):

@@ -18,7 +18,8 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import ReferenceFailed
 from online_judge.protocol.endings import OtherWeights, WrongForm, WrongOutputs, WrongValue
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.orders import Construct, Forward, ForwardMode, Reweigh
+from online_judge.protocol.kernels import KernelShare, Launches
+from online_judge.protocol.orders import Construct, Forward, Forwarded, ForwardMode, Reweigh
 from online_judge.protocol.precision import Graded
 from online_judge.protocol.shared_tensors import Parcel, SharedTensors, lay_out, pack
 
@@ -37,16 +38,20 @@ Strides = tuple[tuple[int, ...], ...]
 class Called:
     """One call that gave what the reference gives.
 
-    ``answer`` and the strides of each output are claims of the candidate process; ``changed`` are the inputs
-    as the call left them where it changed them; grades and copied outputs are there if asked for.
+    The strides of each output and the last four fields are claims of the candidate process, the latter as in
+    :class:`~online_judge.protocol.orders.Seen`; ``changed`` are the inputs as the call left them where it
+    changed them; grades and copied outputs are there if asked for.
     """
 
-    answer: dict[str, object]
     expected: trees.Tree
-    changed: list[object] | None = None
-    grades: tuple[Graded, ...] = ()
-    strides: Strides = ()
-    outputs: tuple[torch.Tensor, ...] = ()
+    changed: list[object] | None
+    grades: tuple[Graded, ...]
+    strides: Strides
+    outputs: tuple[torch.Tensor, ...]
+    launches: Launches
+    aliases: bool
+    reused: bool
+    share: KernelShare | None
 
 
 class WrongValues(CandidateFailed):
@@ -200,7 +205,17 @@ class Trials:
             grades = Grading(self._problem, given, name, expected).grade(got)
         outputs = tuple(leaf.clone() for leaf in got) if kept else ()
         self.free()
-        return Called(answer, expected, changed, grades, strides, outputs)
+        return Called(
+            expected,
+            changed,
+            grades,
+            strides,
+            outputs,
+            launches=Launches.from_claim(answer.get("launches")),
+            aliases=answer.get("aliases") is True,
+            reused=answer.get("reused") is True,
+            share=KernelShare.from_claim(answer.get("share")),
+        )
 
     def _wrong_values(
         self, got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], scale: Sequence[float]
@@ -221,9 +236,9 @@ class Trials:
         return shared, parcel
 
 
-def _check_form(answer: dict[str, object], expected: trees.Tree, *, cuda: bool) -> Strides:
+def _check_form(answer: Forwarded, expected: trees.Tree, *, cuda: bool) -> Strides:
     """Compare structure, shapes, dtypes as claimed, which the data must confirm; return the strides."""
-    claimed = answer.get("leaves")
+    claimed: object = answer.get("leaves")
     structure = expected.signature()
     if answer.get("structure") != structure or not isinstance(claimed, list):
         raise _wrong_form("structure", structure, answer.get("structure"))

@@ -1,6 +1,6 @@
 """The single-use process that compiles one candidate's launches; it sees shapes, never data.
 
-Over its socket it sends ``{"ready": {}}``, gets one JSON object ``{"reference", "source", "dtype", "tf32"}``,
+Over its socket it sends :class:`Ready`, gets one JSON object ``{"reference", "source", "dtype", "tf32"}``,
 and sends ``{"stage": ...}`` for each stage of the candidate that it enters and at last ``{"end": {}}``,
 ``{"end": {"failed": {...}}}`` or ``{"end": {"reference_failed": reason}}``. The last can be trusted only
 before the first stage: from then on the candidate's code runs here.
@@ -29,6 +29,7 @@ from online_judge.cpu.errors import NotCheckedError
 from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.findings import Failure, Stage
+from online_judge.protocol.messages import Ready
 from online_judge.sandbox import linux, process_spec
 from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec
 
@@ -52,7 +53,7 @@ class CompileProcess:
 
     def serve(self) -> None:
         """Wait for the job, do it and report its result."""
-        self._channel.send_json({"ready": {}})
+        self._channel.send_json(Ready(ready={}).to_json())
         order, _ = self._channel.receive_json()
         process_spec.assign(tf32=order["tf32"])
         modules.apply_precision(order["tf32"])

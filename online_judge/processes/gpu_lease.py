@@ -20,14 +20,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, nullcontext
 from io import FileIO
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, get_args
 
 from online_judge.protocol.channel import ChannelClosed
+from online_judge.protocol.messages import Granted, Lease, Mode, Stopped
 from online_judge.sandbox import linux
 
 log = logging.getLogger(__name__)
-
-Mode = Literal["shared", "exclusive", "timing_memory", "stoppable", "stopped"]
 
 _LOOK_S: Final = 0.25
 _REMEMBERED: Final = 8
@@ -197,13 +196,8 @@ class GpuLeases:
 class LeaseServer:
     """The gateway's side of one evaluator's leases: takes and returns them as its messages ask, in a thread.
 
-    Messages of the evaluator:
-
-    - ``{"lease": "take", "kind": mode}``: answered by ``{"granted": seconds}``, the wait, once it is taken;
-    - ``{"lease": "return"}``: returns the lease that was taken last;
-    - ``{"lease": "stopped_s"}``: answered by ``{"stopped_s": seconds}``.
-
-    Any other message, or a second lease of a mode in ``_ONCE``, ends all leases of this evaluator.
+    What is no :class:`Lease` ends all leases of this evaluator, and so does a second lease of a mode in
+    ``_ONCE``.
     """
 
     def __init__(self, device: GpuLeases, answer: Callable[[dict[str, object]], None]) -> None:
@@ -247,21 +241,21 @@ class LeaseServer:
             self._end_wait()
 
     def _obey(self, message: Mapping[str, Any], all_taken: ExitStack) -> None:
-        match message["lease"]:
-            case "take" if len(self._taken) < _MOST_TAKEN and message.get("kind") in get_args(Mode):
-                if message["kind"] in _ONCE and message["kind"] in (mode for mode, _ in self._taken):
-                    raise ValueError(f"it asked twice for {message['kind']}")
+        match Lease.from_json(message):
+            case Lease(lease="take", kind=kind) if kind is not None and len(self._taken) < _MOST_TAKEN:
+                if kind in _ONCE and kind in (mode for mode, _ in self._taken):
+                    raise ValueError(f"it asked twice for {kind}")
                 lease = all_taken.enter_context(ExitStack())
                 held = next((mode for mode, _ in self._taken if mode in ("shared", "exclusive")), None)
-                lease.enter_context(self._device.take(message["kind"], self.supervisor, held))
-                self._taken.append((message["kind"], lease))
+                lease.enter_context(self._device.take(kind, self.supervisor, held))
+                self._taken.append((kind, lease))
                 waited_s = self._end_wait()
                 if not self._closed:
-                    self._answer({"granted": waited_s})
-            case "return" if self._taken:
+                    self._answer(Granted(granted=waited_s).to_json())
+            case Lease(lease="return") if self._taken:
                 self._taken.pop()[1].close()
-            case "stopped_s":
-                self._answer({"stopped_s": self._device.stopped_s()})
+            case Lease(lease="stopped_s"):
+                self._answer(Stopped(stopped_s=self._device.stopped_s()).to_json())
             case _:
                 raise ValueError(f"it asked for {str(message)[:100]}")
 

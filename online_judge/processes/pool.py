@@ -17,6 +17,7 @@ from online_judge.processes.gpu_lease import Cancelled, GpuLeases
 from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError, is_readable
+from online_judge.protocol.messages import Ready
 from online_judge.sandbox.process_spec import ProcessSpec
 
 log = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ class StartFailed(JudgeError):
 class Pool:
     """Processes of one device and role that wait for an order; safe to call from threads.
 
-    A process's first message, sent before it has seen a candidate, is ``{"ready": {}}``. A process starts
+    A process's first message, sent before it has seen a candidate, is :class:`Ready`. A process starts
     only while nothing is timed. Until it is ready, it is stopped whenever something is timed: no start of
     CUDA disturbs a timing.
     """
@@ -182,8 +183,6 @@ def _wait_until_ready(process: ProcessHandle) -> None:
     if not is_readable(_START_S, process.connection, process.lifeline):
         raise StartFailed(f"a process was not ready for a candidate within {_START_S:.0f} s")
     try:
-        message, _ = Channel(process.connection, _FIRST_MESSAGE_BYTES).receive_json()
-        if "ready" not in message:
-            raise FrameError("not ready")
-    except (ChannelClosed, FrameError) as error:
+        Ready.from_json(Channel(process.connection, _FIRST_MESSAGE_BYTES).receive_json()[0])
+    except (ChannelClosed, FrameError, ValueError) as error:
         raise StartFailed("a process died before it was ready for a candidate") from error

@@ -7,7 +7,7 @@ import select
 import socket
 import struct
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 _HEADER = struct.Struct(">I")
@@ -105,7 +105,7 @@ class Channel:
             raise ChannelClosed("end of stream")
         return part
 
-    def send_json(self, message: dict[str, Any], fds: Sequence[int] = ()) -> None:
+    def send_json(self, message: Mapping[str, object], fds: Sequence[int] = ()) -> None:
         self.send(json.dumps(message).encode(), fds)
 
     def receive_json(self) -> tuple[dict[str, Any], list[int]]:

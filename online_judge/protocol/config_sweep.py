@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-
-from online_judge.protocol.findings import Message
+from typing import Literal
 
 DECLARED = 0
 """Number of the configuration as written."""
 
 
 @dataclass(frozen=True)
-class SweepTerms(Message):
+class SweepTerms:
     """What is swept."""
 
     sources: tuple[tuple[int, str], ...]  # by number; the declared one has :data:`DECLARED`
@@ -21,7 +20,7 @@ class SweepTerms(Message):
 
 
 @dataclass
-class Swept(Message):
+class Swept:
     """What a sweep found so far."""
 
     ready: dict[int, float] = field(default_factory=dict)  # those that ran, wall milliseconds of a call
@@ -32,6 +31,7 @@ class Swept(Message):
     parts_s: dict[str, float] = field(default_factory=dict)  # by part: ``compile``, ``time``, ``check``
     finished: bool = False
     wrong: bool = False  # it ended early: the declared one is wrong with the reference's weights
+    kind: Literal["sweep"] = "sweep"
 
     @property
     def spent_s(self) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict
 
 from adaexplore.core.verdict import Status
 from online_judge.common import printable
@@ -28,18 +28,6 @@ class Fact(BaseModel):
     def from_json(cls, data: object) -> Self:
         """Read what an evaluator sent, strictly: its process is not trusted; raises ValueError."""
         return cls.model_validate_json(json.dumps(data), strict=True)
-
-
-class Message:
-    """Lets a dataclass travel as a JSON object."""
-
-    def to_json(self) -> dict[str, Any]:
-        found: dict[str, Any] = TypeAdapter(type(self)).dump_python(self, mode="json")
-        return found
-
-    @classmethod
-    def from_json(cls, data: object) -> Self:
-        return TypeAdapter(cls).validate_python(data)
 
 
 class Stage(StrEnum):

@@ -1,18 +1,32 @@
-"""Orders of an evaluator to its candidate process; the answers are JSON objects."""
+"""Orders of an evaluator to its candidate process, each with the JSON object that answers it.
+
+The type of an answer is what an honest process sends. To the evaluator an answer is a claim: it reads fields
+with ``get`` and checks each. A process that cannot obey answers ``{"failed": ...}``, see
+:meth:`online_judge.protocol.findings.Failure.from_claim`, and exits.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
 from adaexplore.core.wire import DtypeName, Tf32Policy
 from online_judge.protocol.shared_tensors import Parcel
 
 ForwardMode = Literal["plain", "repeated", "skipping", "profiled"]
+Answer = TypeVar("Answer")
+
+
+class Order(Generic[Answer]):
+    """An order that is answered by an ``Answer``."""
+
+
+class Done(TypedDict):
+    pass
 
 
 @dataclass(frozen=True)
-class Load:
+class Load(Order[Done]):
     """Import the candidate."""
 
     source: bytes
@@ -20,8 +34,12 @@ class Load:
     build_dir: str | None = None  # where CUDA extensions are built; None: the process's own folder
 
 
+class Constructed(TypedDict):
+    changed: bool  # whether loading the weights changed those that the candidate constructed
+
+
 @dataclass(frozen=True)
-class Construct:
+class Construct(Order[Constructed]):
     """Build ``ModelNew``; the weights, a flat dict, come in shared memory."""
 
     load: bool  # whether to copy the weights into the module where every name and shape is the same
@@ -31,15 +49,31 @@ class Construct:
     dtype: DtypeName
 
 
+class Reweighed(TypedDict):
+    loaded: bool  # False where the module has no place for them
+
+
 @dataclass(frozen=True)
-class Reweigh:
+class Reweigh(Order[Reweighed]):
     """Copy other weights into the module, in place."""
 
     weights: Parcel
 
 
+class Seen(TypedDict):
+    launches: NotRequired[dict[str, Any]]  # JSON form of :class:`Launches`; where ``repeated``
+    aliases: NotRequired[bool]  # whether an output shares memory with an input; where ``repeated``
+    reused: NotRequired[bool]  # whether both calls gave outputs in the same memory; where ``repeated``
+    share: NotRequired[dict[str, Any] | None]  # JSON form of :class:`KernelShare`; where ``profiled``
+
+
+class Forwarded(Seen):
+    structure: Any  # see :meth:`online_judge.common.trees.Tree.signature`
+    leaves: list[list[Any]]  # of each output: shape, dtype, kind of device, strides
+
+
 @dataclass(frozen=True)
-class Forward:
+class Forward(Order[Forwarded]):
     """Call the model and copy its outputs into the second shared memory, leaf by leaf.
 
     Modes: ``repeated`` calls twice, gives the second outputs and reports which kernels of its own the
@@ -52,13 +86,24 @@ class Forward:
     mode: ForwardMode = "plain"
 
 
+class Changes(TypedDict):
+    patched: list[str]
+    global_flags: list[str]
+    background: list[str]
+
+
 @dataclass(frozen=True)
-class Observe:
+class Observe(Order[Changes]):
     """Report what the candidate changed in its process."""
 
 
+class Prepared(TypedDict):
+    calls: int  # of the warm-up
+    best_ms: float  # wall time of the fastest one
+
+
 @dataclass(frozen=True)
-class Prepare:
+class Prepare(Order[Prepared]):
     """Map what timing needs and warm up."""
 
     inputs: Parcel  # a list of argument lists, one a call of a block
@@ -72,13 +117,19 @@ class Prepare:
 BlockKind = Literal["marked", "plain", "graph"]
 
 
+class BlockReady(TypedDict):
+    ready: bool
+    why: NotRequired[str]  # it is not
+
+
 @dataclass(frozen=True)
-class Block:
+class Block(Order[BlockReady]):
     """Call with the first ``calls`` argument lists in turn.
 
-    The candidate answers ``{"ready": bool}`` when all is prepared, ``DONE`` to ``GO`` when the block is done
-    on the device, then its times. ``marked`` calls are timed one by one after ``flushes`` L2 flushes each;
-    ``plain`` ones are not; a ``graph`` is captured the first time, and replayed.
+    The candidate answers when all is prepared, sends ``DONE`` after ``GO`` when the block is done on the
+    device, then its times, the JSON form of :class:`online_judge.common.timing.Block`. ``marked`` calls are
+    timed one by one after ``flushes`` L2 flushes each; ``plain`` ones are not; a ``graph`` is captured the
+    first time, and replayed.
     """
 
     calls: int
@@ -86,8 +137,14 @@ class Block:
     kind: BlockKind = "marked"
 
 
+class Inspected(TypedDict):
+    shares: list[dict[str, Any]]  # JSON forms of :class:`KernelShare`, of three calls with a cold cache
+    resources: dict[str, list[int | None]]  # by kernel, JSON forms of :class:`Resources`
+    wall_ms: float  # of a call in a row: the least of three
+
+
 @dataclass(frozen=True)
-class Inspect:
+class Inspect(Order[Inspected]):
     """Report where a call spends its time and what its kernels occupy."""
 
     inputs: Parcel  # an argument list for all calls
@@ -95,7 +152,7 @@ class Inspect:
 
 
 @dataclass(frozen=True)
-class Equip:
+class Equip(Order[Done]):
     """Get ready to compare configurations of one candidate; takes the place of ``Load``."""
 
     inputs: Parcel  # an argument list, for all calls until the end, in the first shared memory
@@ -108,9 +165,14 @@ class Equip:
     build_dir: str | None = None  # as in ``Load``
 
 
+class Entered(TypedDict):
+    ready: list[tuple[int, float]]  # by number, wall milliseconds of a second call
+    refused: list[tuple[int, str]]  # by number, why it did not run
+
+
 @dataclass(frozen=True)
-class Enter:
-    """Load, construct and call configurations, by number; answer how long a second call took.
+class Enter(Order[Entered]):
+    """Load, construct and call configurations, by number.
 
     With several threads first calls run side by side for ``limit_s``; what is late then, or long after most
     others, is left out.
@@ -121,8 +183,12 @@ class Enter:
     limit_s: float
 
 
+class Rated(TypedDict):
+    ms: list[tuple[int, float | None]]  # by number, median of a call; None for one that failed
+
+
 @dataclass(frozen=True)
-class Rate:
+class Rate(Order[Rated]):
     """Time these configurations in turns, each in ``rounds`` blocks of so many calls."""
 
     calls: tuple[tuple[int, int], ...]
@@ -130,7 +196,7 @@ class Rate:
 
 
 @dataclass(frozen=True)
-class Choose:
+class Choose(Order[Done]):
     """Let the configuration of this number be the candidate that ``Forward`` calls."""
 
     number: int
@@ -138,6 +204,3 @@ class Choose:
 
 GO = b"go"
 DONE = b"done"
-Order = (
-    Load | Construct | Reweigh | Forward | Observe | Prepare | Block | Inspect | Equip | Enter | Rate | Choose
-)

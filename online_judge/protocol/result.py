@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -25,6 +25,7 @@ class ProblemFacts(Fact):
 
 
 class EvaluationResult(Fact):
+    kind: Literal["evaluate"] = "evaluate"
     ending: Ending  # how it ended
     trials_passed: int = 0  # correctness trials
     grades: tuple[Graded, ...] = ()  # precision of each output of the graded trials
@@ -34,6 +35,7 @@ class EvaluationResult(Fact):
     share: KernelShare | None = None  # of one call, where it was profiled
     passed_without_kernels: bool | None = None  # without the candidate's kernels; None: not tried
     timing: Timing | None = None  # None unless the candidate passed and was timed
+    clean_ms: float | None = None  # the baseline's time without a candidate, where it is known
 
     @model_validator(mode="after")
     def _timed_only_when_passed(self) -> Self:
@@ -43,5 +45,6 @@ class EvaluationResult(Fact):
 
 
 class ProfileResult(Fact):
+    kind: Literal["profile"] = "profile"
     ending: Ending  # ``passed`` where the candidate ran, which says nothing about its outputs
     profile: Profile | None = None  # None also where the profiler does not work or saw nothing

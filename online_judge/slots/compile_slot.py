@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.wire import CompileReport, EvaluationRequest
@@ -15,6 +16,7 @@ from online_judge.processes.pool import Pool
 from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol.channel import Channel, FrameError, is_readable
 from online_judge.protocol.findings import Failure, Stage
+from online_judge.protocol.messages import Clock
 from online_judge.sandbox.process_spec import ProcessSpec
 from online_judge.settings import Settings
 from online_judge.slots.conversation import (
@@ -84,7 +86,7 @@ class CompileSlot:
         limit_s = min(request.timeout or cap_s, cap_s)
         limits = TimeLimits(limit_s)
         self.stage_seconds = limits.stage_seconds
-        order: dict[str, object] = {
+        order = {
             "reference": request.original_model_src,
             "source": request.custom_model_src,
             "dtype": request.dtype_str,
@@ -123,15 +125,16 @@ class _Compiler:
     def __init__(self, process: ProcessHandle) -> None:
         self._channel = Channel(process.connection, _ANSWER_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
 
-    def order(self, order: dict[str, object], fds: Sequence[int]) -> None:
+    def order(self, order: dict[str, str], fds: Sequence[int]) -> None:
         self._channel.send_json(order, fds)
 
-    def hear(self, timeout_s: float) -> dict[str, object] | None:
+    def hear(self, timeout_s: float) -> Clock | dict[str, Any] | None:
         if not is_readable(timeout_s, self._channel):
             return None
         message, _ = self._channel.receive_json()
-        if isinstance(message.get("end"), dict):
-            return {"result": message["end"]}
+        end = message.get("end")
+        if isinstance(end, dict):
+            return end
         if message.get("stage") not in (Stage.LOAD.value, Stage.CONSTRUCT.value, Stage.FORWARD.value):
             raise FrameError("neither a stage nor an end")
-        return {"clock": "candidate", "stage": message["stage"]}
+        return Clock(clock="candidate", stage=Stage(message["stage"]))

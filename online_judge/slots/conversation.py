@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from online_judge.processes.fork_client import ForkClient, ForkServerLost
 from online_judge.processes.gpu_lease import Cancelled, GpuLeases, NotEnoughMemory
 from online_judge.protocol.channel import ChannelClosed, FrameError
 from online_judge.protocol.findings import Stage
+from online_judge.protocol.messages import Clock, Whose
 
 log = logging.getLogger(__name__)
 
@@ -52,18 +53,18 @@ class TimeLimits:
             waited_s: total seconds for which the evaluator has waited for leases. While the evaluator reports
                 that nobody's time runs, only these seconds are free; the rest is charged to the reference.
         """
-        self.whose = "reference"
+        self.whose: Whose = "reference"
         self.stage = Stage.LOAD
         self.stage_seconds: dict[str, float] = {}
         self._stopped_s = stopped_s
         self._waited_s = waited_s
         self._stopped_before, self._waited_before = stopped_s(), waited_s()
         reference_s = max(limit_s, _LEAST_REFERENCE_S)
-        self._limits = {"candidate": limit_s, "tuning": limit_s, "reference": reference_s}
+        self._limits: dict[Whose, float] = {"candidate": limit_s, "tuning": limit_s, "reference": reference_s}
         self._spent = dict.fromkeys(self._limits, 0.0)
         self._since = time.monotonic()
 
-    def switch(self, whose: str, stage: str) -> None:
+    def switch(self, whose: Whose, stage: str) -> None:
         """Charge the time from now on to ``whose``."""
         self._advance()
         self.whose = whose
@@ -108,7 +109,7 @@ class Lost(Exception):
 class ProcessLost(Lost):
     """The process of a conversation died, was stopped or broke the protocol, in the time of ``whose``."""
 
-    def __init__(self, whose: str, stage: Stage) -> None:
+    def __init__(self, whose: Whose, stage: Stage) -> None:
         super().__init__(f"a process died in the time of the {whose}")
         self.whose = whose
         self.stage = stage
@@ -191,23 +192,27 @@ class Attempts:
             self.lost = error if isinstance(error, Lost) else None
 
 
-class Peer(Protocol):
+Job = TypeVar("Job", contravariant=True)
+Result = TypeVar("Result", covariant=True)
+
+
+class Peer(Protocol[Job, Result]):
     """The process of a conversation; its methods raise ChannelClosed or FrameError if it is lost."""
 
     @property
     def stopped(self) -> bool:
         """Whether a signal has stopped it; then no answer will come."""
 
-    def order(self, order: dict[str, object], fds: Sequence[int]) -> None:
+    def order(self, order: Job, fds: Sequence[int]) -> None:
         """Send it an order."""
 
-    def hear(self, timeout_s: float) -> dict[str, Any] | None:
-        """Return ``{"clock": whose, "stage": stage}``, at the end ``{"result": {...}}``; None on timeout."""
+    def hear(self, timeout_s: float) -> Clock | Result | None:
+        """Return its next message, the result last; None on timeout."""
 
 
 def converse(
-    peer: Peer, order: dict[str, object], fds: Sequence[int], limits: TimeLimits, cancelled: threading.Event
-) -> dict[str, Any]:
+    peer: Peer[Job, Result], order: Job, fds: Sequence[int], limits: TimeLimits, cancelled: threading.Event
+) -> Result:
     """Give a process an order and wait for its result.
 
     Raises:
@@ -215,7 +220,7 @@ def converse(
         Cancelled: ``cancelled`` was set.
         ProcessLost: the process died or broke the protocol.
     """
-    message: dict[str, Any] | None = None
+    message: Clock | Result | None = None
     try:
         peer.order(order, fds)
         looked = time.monotonic()
@@ -232,11 +237,10 @@ def converse(
                 message = peer.hear(wait_s)
                 if message is None and peer.stopped:
                     raise ChannelClosed("it was stopped")
-            elif "result" in message:
-                result: dict[str, Any] = message["result"]
-                return result
-            else:
-                limits.switch(message["clock"], message["stage"])
+            elif isinstance(message, Clock):
+                limits.switch(message.clock, message.stage)
                 message = None
-    except (ChannelClosed, FrameError, LookupError, TypeError, ValueError) as error:
+            else:
+                return message
+    except (ChannelClosed, FrameError) as error:
         raise ProcessLost(limits.whose, limits.stage) from error

@@ -9,7 +9,6 @@ import math
 import secrets
 import threading
 from dataclasses import InitVar, dataclass, field, replace
-from typing import Any, Literal
 
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.identity import text_digest
@@ -26,8 +25,10 @@ from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.gpu_lease import Cancelled, GpuLeases, NotEnoughMemory
 from online_judge.processes.pool import Pool
 from online_judge.processes.process_handle import ProcessHandle, Report
+from online_judge.protocol import messages
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.findings import Stage
+from online_judge.protocol.messages import Answer, Job, Operation
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 from online_judge.settings import Settings
 from online_judge.slots import build_folders
@@ -42,29 +43,25 @@ from online_judge.slots.conversation import (
     converse,
 )
 from online_judge.slots.devices import Device
-from online_judge.slots.evaluator_handle import EvaluatorHandle, Evaluators
+from online_judge.slots.evaluator_handle import EvaluatorFailed, EvaluatorHandle, Evaluators
 from online_judge.verdict import assemble, profile_report
 from online_judge.verdict.assemble import ProcessEnd, Target
 
 log = logging.getLogger(__name__)
 
 Request = EvaluationRequest | ProblemRequest
-Operation = Literal["evaluate", "sweep", "profile", "problem"]
-
-
-class EvaluatorFailed(JudgeError):
-    """The judge's own code raised in the evaluator; the text names the exception."""
 
 
 @dataclass(frozen=True)
 class _Query:
-    """One job for an evaluator; ``limit_s`` is the candidate's, ``more`` are further fields of the order."""
+    """One job for an evaluator; ``limit_s`` is the candidate's."""
 
     op: Operation
     request: Request
     limit_s: int
     cancelled: threading.Event
-    more: dict[str, object]
+    recorded_ms: float | None = None
+    sweep: SweepTerms | None = None
 
 
 @dataclass(frozen=True)
@@ -73,15 +70,10 @@ class _CandidateRun:
 
     folder: str  # of the process; removed by now
     report: Report
-    result: dict[str, Any]  # the evaluator's; empty if the candidate's time was up
+    found: messages.Finding | None  # the evaluator's; None if the candidate's time was up
     timed_out: Stage | None  # the stage in which it was
-    late: dict[str, Any]  # the evaluator's result after that
+    late: Answer | None  # the evaluator's, after that
     sandbox: dict[str, object] | None
-
-    @property
-    def gone(self) -> bool:
-        """Return whether the process died before the evaluator had a finding."""
-        return self.result.get("kind") == "candidate_gone"
 
 
 @dataclass(eq=False)
@@ -118,7 +110,7 @@ class DeviceSlot:
     def evaluate(
         self, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
     ) -> Verdict:
-        query = self._query("evaluate", request, cancelled, recorded_ms=recorded_ms)
+        query = replace(self._query("evaluate", request, cancelled), recorded_ms=recorded_ms)
         attempts = self._attempts(query)
         while attempts.another():
             with attempts.attempt() as alone:
@@ -126,7 +118,8 @@ class DeviceSlot:
                 verdict = self._verdict(run, query.limit_s, request)
                 if memory_errors.explains(verdict):  # also alone: the candidate is at fault
                     self._leases.forget(request.original_model_src)
-                if run.gone and run.report.died and not run.result["why"] and attempts.are_left:
+                gone = isinstance(run.found, messages.CandidateGone) and not run.found.why
+                if gone and run.report.died and attempts.are_left:
                     log.warning("a process died from a signal: the job is tried again")
                     continue
                 if not self.executes:  # without times, equal runs give equal verdicts
@@ -141,15 +134,15 @@ class DeviceSlot:
         self, request: EvaluationRequest, wanted: SweepTerms, cancelled: threading.Event
     ) -> Swept | None:
         """Compare configurations of one candidate; None if the judge's own processes failed at it."""
-        query = self._query("sweep", request, cancelled, sweep=wanted.to_json())
-        query = replace(query, limit_s=math.ceil(wanted.budget_s) + 1)
+        query = self._query("sweep", request, cancelled)
+        query = replace(query, limit_s=math.ceil(wanted.budget_s) + 1, sweep=wanted)
         attempts = self._attempts(query, count=1)
         try:
             while attempts.another():
                 with attempts.attempt() as alone:
                     run = self._run_candidate(query, alone=alone)
-                    found = (run.result or run.late).get("swept")
-                    return None if found is None else Swept.from_json(found)
+                    found = run.found if run.late is None else run.late.result
+                    return found if isinstance(found, Swept) else None
         except (NotEnoughMemory, EvaluatorFailed) as error:
             log.warning("a sweep ended early: %s", str(error) or "too little memory")
         return None
@@ -164,9 +157,10 @@ class DeviceSlot:
                 run = self._run_candidate(query, alone=alone)
                 if run.timed_out is not None:
                     return profile_report.timed_out(query.limit_s, run.timed_out)
-                if run.gone:
+                if isinstance(run.found, messages.CandidateGone):
                     return profile_report.process_gone(run.report.how)
-                return profile_report.profiled(ProfileResult.from_json(run.result["profile"]), run.folder)
+                assert isinstance(run.found, ProfileResult)
+                return profile_report.profiled(run.found, run.folder)
         self._require_harmless_reference(query, attempts.lost)
         raise JudgeError("the judge's own processes failed twice at this profile; try again")
 
@@ -188,29 +182,29 @@ class DeviceSlot:
         attempts = self._attempts(query)
         while attempts.another():
             with attempts.attempt() as alone:
-                traits = self._check(query, alone=alone).get("traits")
-                return None if traits is None else ProblemTraits.model_validate(traits)
+                return self._check(query, alone=alone)
         self._raise_for_lost(attempts.lost)
         raise JudgeError("the judge's own processes died twice before they ran the reference; try again")
 
-    def _query(self, op: Operation, request: Request, cancelled: threading.Event, **more: object) -> _Query:
+    def _query(self, op: Operation, request: Request, cancelled: threading.Event) -> _Query:
         cap_s = self._settings.runtime_timeout_s
-        return _Query(op, request, min(request.timeout or cap_s, cap_s), cancelled, more)
+        return _Query(op, request, min(request.timeout or cap_s, cap_s), cancelled)
 
     def _attempts(self, query: _Query, count: int = 2) -> Attempts:
         return Attempts(self._forks, self._leases, query.request.original_model_src, query.cancelled, count)
 
-    def _check(self, query: _Query, *, alone: bool) -> dict[str, Any]:
-        """Return what an evaluator finds about a problem with no candidate attached."""
+    def _check(self, query: _Query, *, alone: bool) -> ProblemTraits | None:
+        """Run the reference with no candidate attached; return what a thorough look found."""
         evaluator = self._evaluators.of(query.request.original_model_src, query.cancelled)
         try:
-            result = self._converse(evaluator, query, self._order(query, alone=alone))
+            answer = self._converse(evaluator, query, self._job(query, alone=alone))
         except Cancelled:
             evaluator.end()  # the reference runs in it and cannot be interrupted
             raise
         evaluator.rest()
-        self._raise_for_reference(result, evaluator)
-        return result
+        found = self._finding(answer, evaluator)
+        assert isinstance(found, messages.ProblemRuns)
+        return found.traits
 
     def _require_harmless_reference(self, query: _Query, lost: Lost | None) -> None:
         """If an evaluator died in the reference's time, run the reference once with no candidate attached."""
@@ -218,7 +212,7 @@ class DeviceSlot:
             raise lost.final
         if not isinstance(lost, ProcessLost) or lost.whose != "reference":
             return
-        check = replace(query, op="problem", request=_problem_of(query.request), more={})
+        check = replace(query, op="problem", request=_problem_of(query.request), recorded_ms=None)
         attempts = self._attempts(check, count=1)
         while attempts.another():
             with attempts.attempt() as alone:
@@ -237,66 +231,63 @@ class DeviceSlot:
         candidate = self._candidates.take(query.cancelled, build_dir)
         sandbox = self._forks.around(candidate.sandbox())
         clean = CleanTimes.key(request)
-        order = {
-            "build_dir": build_dir,
-            "folder": str(candidate.folder),
-            "clean_ms": self._known.get(clean),
-            "recorded_ms": None,
-            "job": "" if self._settings.repeatable else secrets.token_hex(8),
-            "facts": {"hardware": self.device.hardware},
-        } | self._order(query, alone=alone)
-        result: dict[str, Any] | None = None
-        late: dict[str, Any] | None = None
+        job = self._job(query, alone=alone, build_dir=build_dir, clean_ms=self._known.get(clean))
+        answer: Answer | None = None
+        late: Answer | None = None
         timed_out: Stage | None = None
         try:
-            result = self._converse(evaluator, query, order, candidate)
+            answer = self._converse(evaluator, query, job, candidate)
         except CandidateTimeout as timeout:
             timed_out = timeout.stage
         finally:
-            report = candidate.end(seems_dead=result is not None and result["kind"] == "candidate_gone")
-            if result is None:
+            gone = answer is not None and isinstance(answer.result, messages.CandidateGone)
+            report = candidate.end(seems_dead=gone)
+            if answer is None:
                 late = evaluator.settle()
             evaluator.rest()
         if timed_out is not None and late is None:  # the evaluator hangs
             raise ProcessLost("candidate", timed_out)
-        if result is not None:
-            self._raise_for_reference(result, evaluator)
-            self._known.note(clean, result.get("clean_ms"))
-        return _CandidateRun(str(candidate.folder), report, result or {}, timed_out, late or {}, sandbox)
+        found = None if answer is None else self._finding(answer, evaluator)
+        if isinstance(found, EvaluationResult):
+            self._known.note(clean, found.clean_ms)
+        return _CandidateRun(str(candidate.folder), report, found, timed_out, late, sandbox)
 
     def _verdict(self, run: _CandidateRun, limit_s: int, request: EvaluationRequest) -> Verdict:
-        result, report, sandbox = run.result, run.report, run.sandbox
+        found, report, sandbox = run.found, run.report, run.sandbox
         if run.timed_out is not None:
             return assemble.timed_out(
                 request, self._target, limit_s=limit_s, stage=run.timed_out, sandbox=sandbox
             )
         end = ProcessEnd(run.folder, report.how, report.log, report.out_of_memory, report.orphans, sandbox)
-        if run.gone:
-            stage, why = Stage(result["stage"]), result["why"]
-            return assemble.process_gone(request, self._target, stage=stage, why=why, end=end)
-        try:
-            found = EvaluationResult.from_json(result["evaluation"])
-        except (KeyError, RecursionError, ValueError) as error:
-            raise JudgeError("the evaluator's result cannot be read") from error
+        if isinstance(found, messages.CandidateGone):
+            return assemble.process_gone(request, self._target, stage=found.stage, why=found.why, end=end)
+        assert isinstance(found, EvaluationResult)
         return assemble.evaluated(request, self._target, found, end)
 
-    def _order(self, query: _Query, *, alone: bool) -> dict[str, object]:
-        words = f"{text_digest(query.request.original_model_src)}:{query.request.seed_num}".encode()
-        return {
-            "op": query.op,
-            "request": query.request.model_dump(mode="json", exclude={"kernel_code"}),
+    def _job(
+        self, query: _Query, *, alone: bool, build_dir: str | None = None, clean_ms: float | None = None
+    ) -> Job:
+        request = query.request
+        words = f"{text_digest(request.original_model_src)}:{request.seed_num}".encode()
+        if isinstance(request, EvaluationRequest):
+            request = request.model_copy(update={"kernel_code": None})
+        return Job(
+            op=query.op,
+            request=request,
             # the key of this problem's hidden seeds: all that evaluators know of the secret
-            "seeds": hmac.new(self._settings.secret, words, hashlib.sha256).hexdigest(),
-            "alone": alone,
-        } | query.more
+            seeds=hmac.new(self._settings.secret, words, hashlib.sha256).hexdigest(),
+            alone=alone,
+            hardware=self.device.hardware,
+            name="" if self._settings.repeatable else secrets.token_hex(8),
+            build_dir=build_dir,
+            recorded_ms=query.recorded_ms,
+            clean_ms=clean_ms,
+            sweep=query.sweep,
+        )
 
     def _converse(
-        self,
-        evaluator: EvaluatorHandle,
-        query: _Query,
-        order: dict[str, object],
-        candidate: ProcessHandle | None = None,
-    ) -> dict[str, Any]:
+        self, evaluator: EvaluatorHandle, query: _Query, job: Job, candidate: ProcessHandle | None = None
+    ) -> Answer:
         """Have the evaluator do a job, with or without a candidate process; end an evaluator that fails."""
         limits = TimeLimits(query.limit_s, self._leases.stopped_s, evaluator.leases.waited_s)
         self.stage_seconds = limits.stage_seconds
@@ -304,7 +295,7 @@ class DeviceSlot:
         fds = [candidate.connection.fileno()] if candidate is not None else []
         before = evaluator.leases.waits
         try:
-            return converse(evaluator, order, fds, limits, query.cancelled)
+            return converse(evaluator, job, fds, limits, query.cancelled)
         except (ProcessLost, ProblemError):
             evaluator.end()
             raise
@@ -319,19 +310,20 @@ class DeviceSlot:
         if isinstance(lost, ProcessLost) and lost.whose == "reference":
             raise ProblemError("the process that ran the reference died twice, also without a candidate")
 
-    def _raise_for_reference(self, result: dict[str, Any], evaluator: EvaluatorHandle) -> None:
-        """Raise if a result says nothing about the candidate."""
-        if result["kind"] == "not_enough_memory":
-            raise NotEnoughMemory
+    def _finding(self, answer: Answer, evaluator: EvaluatorHandle) -> messages.Finding:
+        """Return what was found; raise for a failure."""
         final: JudgeError
-        if result["kind"] == "judge_failed":
-            evaluator.end()  # the exception may have left it in any state
-            final = EvaluatorFailed(f"the judge failed: {result['error']}")
-        elif result["kind"] == "reference_failed":
-            final = ProblemError(str(result["reason"]))
-        else:
-            return
-        if result["broken"]:
+        match result := answer.result:
+            case messages.NotEnoughMemory():
+                raise NotEnoughMemory
+            case messages.JudgeFailed():
+                evaluator.end()  # the exception may have left it in any state
+                final = EvaluatorFailed(f"the judge failed: {result.error}")
+            case messages.ReferenceFailed():
+                final = ProblemError(result.reason)
+            case _:
+                return result
+        if result.broken:
             evaluator.end()
             raise ContextLost(final)
         raise final

@@ -7,13 +7,14 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+from adaexplore.core.errors import JudgeError
 from adaexplore.core.identity import text_digest
 from adaexplore.core.wire import DeviceKind
 from online_judge.processes.gpu_lease import GpuLeases, LeaseServer
 from online_judge.processes.pool import Pool
 from online_judge.processes.process_handle import ProcessHandle
+from online_judge.protocol import messages
 from online_judge.protocol.channel import Channel, ChannelClosed, FrameError, is_readable
 from online_judge.sandbox import linux
 from online_judge.slots.conversation import WHOLE_MESSAGE_S
@@ -24,6 +25,10 @@ _PATIENCE_S = 10.0
 _MAX_MESSAGE_BYTES = 64 * 2**20
 
 
+class EvaluatorFailed(JudgeError):
+    """The judge's own code raised in the evaluator, or its result cannot be read."""
+
+
 class EvaluatorHandle:
     """Used from one thread at a time; what runs in the process is not trusted."""
 
@@ -32,6 +37,7 @@ class EvaluatorHandle:
         self._process = process
         self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
         self.leases = LeaseServer(leases, self._channel.send_json)
+        self._op = ""  # of the latest order
         self._frozen: set[int] = set()
         self.ended = False
 
@@ -44,12 +50,16 @@ class EvaluatorHandle:
     def stopped(self) -> bool:
         return self._process.stopped
 
-    def order(self, order: dict[str, object], fds: Sequence[int]) -> None:
-        """Send an order; raises ChannelClosed if it is gone."""
-        self._channel.send_json(order, fds)
+    def order(self, order: messages.Job, fds: Sequence[int]) -> None:
+        """Send a job; raises ChannelClosed if it is gone."""
+        self._op = order.op
+        self._channel.send_json(order.to_json(), fds)
 
-    def hear(self, timeout_s: float) -> dict[str, Any] | None:
-        """Return its next message; None if none comes or it is about leases, which are handled here."""
+    def hear(self, timeout_s: float) -> messages.Clock | messages.Answer | None:
+        """Return its next message; None if none comes or it is about leases, which are handled here.
+
+        Raises EvaluatorFailed if its answer cannot be read, which ends it.
+        """
         if self.ended:
             raise ChannelClosed("it was ended")
         if not is_readable(timeout_s, self._channel):
@@ -58,26 +68,28 @@ class EvaluatorHandle:
             message, _ = self._channel.receive_json()
         except FrameError as error:
             raise ChannelClosed(str(error)) from error
-        if "lease" not in message:
-            return message
-        self.leases.obey(message)
-        return None
-
-    def settle(self) -> dict[str, Any] | None:
-        """Return its late result, after its order was given up; end it if none comes."""
-        message = self._await("result")
-        return None if message is None else message["result"]
+        if "lease" in message:
+            self.leases.obey(message)
+            return None
+        try:
+            return messages.told(message, self._op)
+        except (RecursionError, ValueError) as error:
+            if "result" not in message:
+                raise ChannelClosed("it sent what is no message of an evaluator") from error
+            self.end()
+            raise EvaluatorFailed("the evaluator's result cannot be read") from error
 
     def rest(self) -> None:
         """Have it free the memory shared with a candidate, and stop all its threads until the next order."""
         if self.ended:
             return
         try:
-            self._channel.send_json({"op": "release"})
+            self._op = "release"
+            self._channel.send_json(messages.Release().to_json())
         except ChannelClosed:
             self.end()
             return
-        if self._await("released") is not None:
+        if self.settle() is not None:
             self._frozen = linux.stop_below([self._process.supervisor])
 
     def end(self) -> None:
@@ -87,15 +99,15 @@ class EvaluatorHandle:
             self._process.end()
             self.leases.close()
 
-    def _await(self, key: str) -> dict[str, Any] | None:
-        """Read until a message with ``key``; end it if none comes in time."""
+    def settle(self) -> messages.Answer | None:
+        """Return the answer to the latest order; end it if none comes in time, or none that can be read."""
         deadline = time.monotonic() + _PATIENCE_S
         try:
             while (remaining_s := deadline - time.monotonic()) > 0 and not self.stopped:
                 message = self.hear(min(remaining_s, 1.0))
-                if message is not None and key in message:
+                if isinstance(message, messages.Answer):
                     return message
-        except ChannelClosed:
+        except (ChannelClosed, EvaluatorFailed):
             pass
         self.end()
         return None

@@ -10,18 +10,23 @@ from typing import Any
 
 import pytest
 
+from adaexplore.core.wire import EvaluationRequest, ProblemRequest
 from online_judge.processes.gpu_lease import GpuLeases
 from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol import channel
 from online_judge.protocol.channel import Channel, ChannelClosed
+from online_judge.protocol.findings import Stage
+from online_judge.protocol.messages import Answer, CandidateGone, Clock, Job, Operation
 from online_judge.sandbox import linux
-from online_judge.slots.evaluator_handle import EvaluatorHandle
+from online_judge.slots.evaluator_handle import EvaluatorFailed, EvaluatorHandle
 
 from .live import wait_until
 from .test_leases import child, state_of_child
 from .test_pool import REPORT
 
-Answer = Callable[[dict[str, Any]], list[bytes]]
+Reply = Callable[[dict[str, Any]], list[bytes]]
+GONE = b'{"result": {"kind": "candidate_gone", "stage": "load", "why": ""}}'
+JOB = Job(op="evaluate", request=EvaluationRequest(), seeds="", alone=False, hardware="")
 
 
 class Evaluator:
@@ -31,7 +36,7 @@ class Evaluator:
         folder.mkdir()
         self.folder = folder
         self.supervisor = supervisor
-        self.answer: Answer = honest
+        self.answer: Reply = honest
         self.heard: list[dict[str, Any]] = []
         self.left = threading.Event()
         ours, theirs = channel.pair()
@@ -72,8 +77,8 @@ class Evaluator:
 
 def honest(message: dict[str, Any]) -> list[bytes]:
     if message == {"op": "release"}:
-        return [b'{"released": true}']
-    return [b'{"clock": "candidate", "stage": "load"}', b'{"result": {"kind": "verdict"}}'] if message else []
+        return [b'{"result": {"kind": "release"}}']
+    return [b'{"clock": "candidate", "stage": "load"}', GONE] if message else []
 
 
 def leave(message: dict[str, Any]) -> list[bytes]:
@@ -97,7 +102,7 @@ def state(evaluator: Evaluator) -> str:
     return state_of_child(evaluator.supervisor)
 
 
-def heard(evaluator: Evaluator, seconds: float = 10.0) -> dict[str, Any] | None:
+def heard(evaluator: Evaluator, seconds: float = 10.0) -> Clock | Answer | None:
     """Wait for what it says, leases left out."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
@@ -107,11 +112,70 @@ def heard(evaluator: Evaluator, seconds: float = 10.0) -> dict[str, Any] | None:
 
 
 def test_order_is_answered(evaluator: Evaluator) -> None:
-    evaluator.handle.order({"op": "evaluate"}, [])
-    assert heard(evaluator) == {"clock": "candidate", "stage": "load"}
-    assert heard(evaluator) == {"result": {"kind": "verdict"}}
+    evaluator.handle.order(JOB, [])
+    assert heard(evaluator) == Clock(clock="candidate", stage=Stage.LOAD)
+    assert heard(evaluator) == Answer(result=CandidateGone(stage=Stage.LOAD, why=""))
     assert evaluator.handle.hear(0) is None
-    assert evaluator.heard == [{"op": "evaluate"}]
+    assert evaluator.heard == [JOB.to_json()]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b'{"clock": "nobody", "stage": ""}',
+        b'{"clock": "candidate", "stage": "lunch"}',
+        b'{"clock": ["candidate"], "stage": ""}',
+        b'{"clock": "candidate"}',
+        b"{}",
+        b"[]",
+    ],
+)
+def test_message_that_is_none_breaks_the_conversation(evaluator: Evaluator, said: bytes) -> None:
+    evaluator.answer = lambda message: [said]
+    evaluator.handle.order(JOB, [])
+    with pytest.raises(ChannelClosed):
+        heard(evaluator)
+
+
+@pytest.mark.parametrize("op", ["evaluate", "problem"])
+@pytest.mark.parametrize(
+    "result",
+    [
+        "3",
+        "null",
+        "{}",
+        '{"kind": "verdict"}',
+        '{"kind": "release"}',
+        '{"kind": "profile", "ending": {"kind": "passed"}}',
+        '{"kind": "reference_failed", "reason": 3, "broken": false}',
+        '{"kind": "evaluate", "ending": {"kind": "fast"}}',
+        '{"kind": "evaluate", "ending": {"kind": "passed"}, "clean_ms": "1.5"}',
+        '{"kind": "candidate_gone", "stage": "load", "why": ""}, "more": 1',
+    ],
+)
+def test_result_that_cannot_be_read_ends_the_evaluator(
+    evaluator: Evaluator, op: Operation, result: str
+) -> None:
+    request = ProblemRequest(original_model_src="") if op == "problem" else EvaluationRequest()
+    evaluator.answer = lambda message: [f'{{"result": {result}}}'.encode()]
+    evaluator.handle.order(JOB.model_copy(update={"op": op, "request": request}), [])
+    with pytest.raises(EvaluatorFailed, match=r"^the evaluator's result cannot be read$"):
+        heard(evaluator)
+    assert evaluator.handle.ended
+
+
+def test_evaluator_that_answers_another_order_than_to_rest_is_ended(evaluator: Evaluator) -> None:
+    evaluator.answer = lambda message: [GONE]
+    evaluator.handle.rest()
+    assert evaluator.handle.ended
+
+
+def test_check_of_a_problem_has_no_candidate_that_is_gone(evaluator: Evaluator) -> None:
+    job = JOB.model_copy(update={"op": "problem", "request": ProblemRequest(original_model_src="")})
+    evaluator.answer = lambda message: [GONE]
+    evaluator.handle.order(job, [])
+    with pytest.raises(EvaluatorFailed):
+        heard(evaluator)
 
 
 def test_resting_evaluator_is_stopped_until_it_is_woken(evaluator: Evaluator) -> None:
@@ -159,15 +223,15 @@ def test_lease_is_granted_and_no_answer_to_an_order(evaluator: Evaluator) -> Non
 
 
 def test_late_result_is_heard_after_all(evaluator: Evaluator) -> None:
-    evaluator.handle.order({"op": "evaluate"}, [])
-    assert evaluator.handle.settle() == {"kind": "verdict"}
+    evaluator.handle.order(JOB, [])
+    assert evaluator.handle.settle() == Answer(result=CandidateGone(stage=Stage.LOAD, why=""))
     assert not evaluator.handle.ended
 
 
-@pytest.mark.parametrize("answer", [leave, lambda message: [b"{"]])
-def test_evaluator_without_a_result_is_ended(evaluator: Evaluator, answer: Answer) -> None:
+@pytest.mark.parametrize("answer", [leave, lambda message: [b"{"], lambda message: [b'{"result": 3}']])
+def test_evaluator_without_a_result_is_ended(evaluator: Evaluator, answer: Reply) -> None:
     evaluator.answer = answer
-    evaluator.handle.order({"op": "evaluate"}, [])
+    evaluator.handle.order(JOB, [])
     begin = time.monotonic()
     assert evaluator.handle.settle() is None
     assert time.monotonic() - begin < 5
@@ -176,7 +240,7 @@ def test_evaluator_without_a_result_is_ended(evaluator: Evaluator, answer: Answe
 
 def test_evaluator_that_left_is_ended_and_not_stopped(evaluator: Evaluator) -> None:
     evaluator.answer = leave
-    evaluator.handle.order({"op": "evaluate"}, [])
+    evaluator.handle.order(JOB, [])
     assert evaluator.left.wait(10)
     evaluator.handle.rest()
     assert evaluator.handle.ended

@@ -23,6 +23,7 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.protocol.findings import Failure, Stage
+from online_judge.protocol.messages import Answer, told
 from online_judge.protocol.orders import Choose, Enter, Equip, Forward, Rate
 from online_judge.protocol.shared_tensors import MappedTensors
 
@@ -159,7 +160,9 @@ def swept(
         finally:
             sweep.free()
         assert set(candidate.clock) <= {("none", ""), *((w, s.value) for w in WHOSE for s in Stage)}
-        return Result(Swept.from_json(json.loads(json.dumps(found.to_json()))), clock, lock, candidate.asked)
+        received: Any = told(json.loads(json.dumps(Answer(result=found).to_json())), "sweep")
+        assert received.result == found
+        return Result(received.result, clock, lock, candidate.asked)
 
 
 WHOSE = ("tuning", "reference", "candidate")
@@ -379,6 +382,13 @@ def test_times_that_cannot_be_are_not_taken(
     found = swept(tmp_path, [configuration(2.0)]).found
     assert found.ready == {}
     assert found.ranking == []
+
+
+def test_reasons_of_a_candidate_process_can_be_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = {"ready": [], "refused": [[0, "odd \ud800"], [1, ["\udfff"]], [2]]}
+    monkeypatch.setattr(ConfigSweep, "enter", lambda held, *order: claim)
+    found = swept(tmp_path, [configuration(cost) for cost in (2.0, 1.0, 3.0)]).found
+    assert found.failed == {0: "odd ?", 1: "['\\udfff']"}
 
 
 def test_kernels_that_compile_long_after_all_others_are_left_out(

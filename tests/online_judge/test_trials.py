@@ -200,6 +200,22 @@ def test_no_claim_breaks_the_evaluator(structure: Any, leaves: Any) -> None:
     assert all(type(stride) is int for stride in found.strides[0])
 
 
+def test_observations_of_a_call_are_read_as_claims() -> None:
+    own = {"own": 0.5, "total_ms": 1.0, "streams": 1, "kernels": []}
+    launches = {"counts": {"mine[1, 1, 1]": 2}, "total": 2, "defined": 1, "unseen": []}
+    found = called(spoil=claiming(launches=launches, aliases=True, reused=True, share=own))
+    assert (found.launches.total, found.aliases, found.reused) == (2, True, True)
+    assert found.share is not None
+    assert found.share.own == 0.5
+
+
+@pytest.mark.parametrize("claim", [None, 1, "true", [True], 10**400, {"own": 10**400, "total": 10**400}])
+def test_observations_that_cannot_be_are_not_taken(claim: Any) -> None:
+    found = called(spoil=claiming(launches=claim, aliases=claim, reused=claim, share=claim))
+    assert found.launches.counts == {}
+    assert (found.aliases, found.reused, found.share) == (False, False, None)
+
+
 def test_memory_is_given_back_call_by_call(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
 

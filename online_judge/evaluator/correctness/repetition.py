@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 
@@ -21,13 +22,13 @@ REPEATS = 3
 _WRONG_LIMIT = Limit(rms=1e-2, peak=float("inf"))
 
 
-def repeat(trials: Trials, name: str, first: Called) -> tuple[dict[str, object], EqualCallsDiffer | None]:
+def repeat(trials: Trials, name: str, first: Called) -> tuple[Called, EqualCallsDiffer | None]:
     """Make the graded call ``name`` again, several times.
 
     Outputs may differ from the first ones as far as the precision that these reach allows, else
-    CandidateFailed is raised. Returns what the first repeated call observed, and whether bits differ.
+    CandidateFailed is raised. Returns the first repeated call, and whether bits differ.
     """
-    observed: dict[str, object] = {}
+    repeated = first
     largest: float | None = None
     limits = [grade.repeat_limit for grade in first.grades]
     units = [grade.error for grade in first.grades]
@@ -38,12 +39,12 @@ def repeat(trials: Trials, name: str, first: Called) -> tuple[dict[str, object],
         except WrongValues as wrong:
             raise CandidateFailed(WrongAgain(wrong=wrong.wrong)) from wrong
         if not number:
-            observed = called.answer
+            repeated = replace(called, changed=None, outputs=())
         found = _compare(called.outputs, first.outputs, limits, units)
         if largest is None and not _same(called.outputs, first.outputs):
             largest = max(each.rms for each in found)
         del called  # its outputs
-    return observed, None if largest is None else EqualCallsDiffer(rms=largest)
+    return repeated, None if largest is None else EqualCallsDiffer(rms=largest)
 
 
 def diagnosed(trials: Trials, name: str, wrong: WrongValues) -> CandidateFailed:

@@ -1,0 +1,137 @@
+"""Messages between the gateway and an evaluator; imports no torch.
+
+The evaluator, like any process, is first :class:`Ready`. The gateway sends a :class:`Job` or
+:class:`Release`. The evaluator sends clocks and asks for leases while it works, then its :class:`Answer`.
+The gateway does not trust what it reads: the reference's code runs in the evaluator.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, TypeAdapter, model_validator
+
+from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTraits
+from online_judge.protocol.config_sweep import SweepTerms, Swept
+from online_judge.protocol.findings import Fact, Stage
+from online_judge.protocol.result import EvaluationResult, ProfileResult
+
+Operation = Literal["evaluate", "sweep", "profile", "problem"]
+Whose = Literal["reference", "candidate", "tuning", "none"]
+Mode = Literal["shared", "exclusive", "timing_memory", "stoppable", "stopped"]
+"""How a device is held, see :meth:`online_judge.processes.gpu_lease.GpuLeases.take`."""
+
+
+class Job(Fact):
+    """What to do with a reference and, for all but a ``problem``, with the candidate behind the socket."""
+
+    op: Operation
+    request: Annotated[ProblemRequest | EvaluationRequest, Field(union_mode="left_to_right")]
+    seeds: str  # hex; the key of the problem's hidden seeds
+    alone: bool  # whether the device runs no other job
+    hardware: str  # name of the device
+    name: str = ""  # part of the names of the hidden inputs
+    build_dir: str | None = None  # for CUDA extensions; None: the candidate process's own folder
+    recorded_ms: float | None = None  # a reference time to use instead of a measured one
+    clean_ms: float | None = None  # the baseline's time without a candidate, where it is known
+    sweep: SweepTerms | None = None  # of a ``sweep``
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        is_problem = isinstance(self.request, ProblemRequest)
+        if is_problem != (self.op == "problem") or (self.sweep is None) == (self.op == "sweep"):
+            raise ValueError(f"this is no job to {self.op}")
+        return self
+
+
+class Release(Fact):
+    """The candidate process is gone: free what was shared with it."""
+
+    op: Literal["release"] = "release"
+
+
+class ProblemRuns(Fact):
+    kind: Literal["problem"] = "problem"
+    traits: ProblemTraits | None = None  # None unless a thorough look was asked for
+
+
+class CandidateGone(Fact):
+    """The candidate process died or broke the protocol."""
+
+    kind: Literal["candidate_gone"] = "candidate_gone"
+    stage: Stage
+    why: str  # how it broke the protocol; empty where it died
+
+
+class NotEnoughMemory(Fact):
+    """The device had too little memory beside other jobs."""
+
+    kind: Literal["not_enough_memory"] = "not_enough_memory"
+
+
+class ReferenceFailed(Fact):
+    kind: Literal["reference_failed"] = "reference_failed"
+    reason: str
+    broken: bool  # whether the evaluator's CUDA context is lost
+
+
+class JudgeFailed(Fact):
+    """The judge's own code raised."""
+
+    kind: Literal["judge_failed"] = "judge_failed"
+    error: str
+    broken: bool  # as in :class:`ReferenceFailed`
+
+
+class Released(Fact):
+    kind: Literal["release"] = "release"
+
+
+Finding = EvaluationResult | Swept | ProfileResult | ProblemRuns | CandidateGone | Released
+Failure = NotEnoughMemory | ReferenceFailed | JudgeFailed
+
+
+class Answer(Fact):
+    """Answers a :class:`Job` or :class:`Release`; the kind of a finding is what was asked for."""
+
+    result: Annotated[Finding | Failure, Field(discriminator="kind")]
+
+
+class Clock(Fact):
+    clock: Whose  # whose time runs from now on
+    stage: Stage | Literal[""]  # that begins; empty where the last one goes on
+
+
+class Ready(Fact):
+    ready: dict[str, str]  # empty
+
+
+class Lease(Fact):
+    """``take`` is answered by :class:`Granted`, ``stopped_s`` by :class:`Stopped`."""
+
+    lease: Literal["take", "return", "stopped_s"]
+    kind: Mode | None = None  # of the lease to take; the one taken last is returned
+
+
+class Granted(Fact):
+    granted: float  # seconds waited for the lease
+
+
+class Stopped(Fact):
+    stopped_s: float  # seconds for which candidates have been stopped so far
+
+
+ORDERS: TypeAdapter[Job | Release] = TypeAdapter(Annotated[Job | Release, Field(discriminator="op")])
+_TOLD: TypeAdapter[Answer | Clock] = TypeAdapter(Answer | Clock)
+
+
+def told(message: Mapping[str, Any], op: str) -> Answer | Clock:
+    """Read strictly what an evaluator sent; raises ValueError, also for what does not answer an ``op``."""
+    found = _TOLD.validate_json(json.dumps(message), strict=True)
+    if isinstance(found, Answer) and isinstance(found.result, Finding):
+        gone = isinstance(found.result, CandidateGone) and op not in ("problem", "release")
+        if found.result.kind != op and not gone:
+            raise ValueError(f"{found.result.kind} does not answer {op}")
+    return found

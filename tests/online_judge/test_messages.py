@@ -1,0 +1,82 @@
+"""Messages between gateway and evaluator, as they travel."""
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTraits
+from online_judge.protocol import messages
+from online_judge.protocol.config_sweep import SweepTerms, Swept
+from online_judge.protocol.endings import Passed
+from online_judge.protocol.findings import Stage
+from online_judge.protocol.messages import Answer, Clock, Job, Release, told
+from online_judge.protocol.result import EvaluationResult, ProfileResult
+
+SURROGATE = "x = '\ud800'"
+ASKED = EvaluationRequest(original_model_src="y = 1", custom_model_src=SURROGATE, best_so_far=1.5)
+KNOWN: dict[str, Any] = {"seeds": "00ff", "alone": True, "hardware": "a GPU"}
+
+
+def sent(message: Any) -> Any:
+    return json.loads(json.dumps(message.to_json()))
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        Job(op="evaluate", request=ASKED, recorded_ms=1.5, clean_ms=2.0, name="n", build_dir="/b", **KNOWN),
+        Job(op="profile", request=ASKED, **KNOWN),
+        Job(op="sweep", request=ASKED, sweep=SweepTerms(((0, SURROGATE), (1, "")), 10.0), **KNOWN),
+        Job(op="problem", request=ProblemRequest(original_model_src=SURROGATE, thorough=True), **KNOWN),
+        Release(),
+    ],
+    ids=lambda order: order.op,
+)
+def test_order_arrives_as_it_was_sent(order: Job | Release) -> None:
+    assert messages.ORDERS.validate_python(sent(order)) == order
+
+
+@pytest.mark.parametrize(
+    ("op", "fields"),
+    [
+        ("problem", {"request": ASKED}),
+        ("evaluate", {"request": ProblemRequest(original_model_src="")}),
+        ("sweep", {"request": ASKED}),
+        ("profile", {"request": ASKED, "sweep": SweepTerms((), 1.0)}),
+    ],
+)
+def test_job_that_cannot_be_is_not_made(op: Any, fields: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="no job"):
+        Job(op=op, **KNOWN, **fields)
+
+
+@pytest.mark.parametrize(
+    ("op", "result"),
+    [
+        ("evaluate", EvaluationResult(ending=Passed(), clean_ms=0.5)),
+        ("profile", ProfileResult(ending=Passed())),
+        ("sweep", Swept(ready={0: 1.0}, ms={0: 0.5}, ranking=[0], failed={1: "late"}, suspects=[2])),
+        ("problem", messages.ProblemRuns()),
+        (
+            "problem",
+            messages.ProblemRuns(
+                traits=ProblemTraits(flags=[], elements=1, call_ms=math.inf, operators=["add"], graph="")
+            ),
+        ),
+        ("release", messages.Released()),
+        ("sweep", messages.CandidateGone(stage=Stage.TIMING, why="")),
+        ("problem", messages.NotEnoughMemory()),
+        ("profile", messages.ReferenceFailed(reason="it raises", broken=True)),
+        ("evaluate", messages.JudgeFailed(error="KeyError: 3", broken=False)),
+    ],
+)
+def test_answer_arrives_as_it_was_sent(op: str, result: Any) -> None:
+    assert told(sent(Answer(result=result)), op) == Answer(result=result)
+
+
+@pytest.mark.parametrize("stage", ["", *Stage])
+def test_clock_arrives_as_it_was_sent(stage: Any) -> None:
+    clock = Clock(clock="tuning", stage=stage)
+    assert told(sent(clock), "evaluate") == clock
