@@ -1,4 +1,4 @@
-"""Eight problems, and right kernels for them with 48 combinations of tunables each; for measure_configurations."""
+"""Eight problems, and right kernels for them with 48 combinations of tunables each."""
 
 from tests.gpu.tunable_kernels import HEAD, Case, reference
 

@@ -1,4 +1,4 @@
-"""How good the configurations are that sweeps find: ``python -m tests.gpu.measure_configurations --out FILE``.
+"""How good what sweeps choose is: ``python -m tests.gpu.measure_configurations --out FILE``.
 
 First all combinations of each kernel are timed by one process. Then a judge gets all kernels at once, each
 with a sweep, and what it chose is looked up among these times.
@@ -17,10 +17,10 @@ from types import ModuleType
 from typing import Any
 
 import torch
+from triton.errors import TritonError
 from triton.testing import do_bench
 
 from adaexplore.core.tunables import Values, combinations, read_tunables, with_values
-from online_judge.common.modules import DTYPES
 from tests.gpu.configured_kernels import CASES
 from tests.gpu.measure_sweep import job
 from tests.gpu.tunable_kernels import Case
@@ -45,14 +45,14 @@ def call(model: Callable[..., object], arguments: list[Any]) -> str:
         with torch.no_grad():
             model(*arguments)
         torch.cuda.synchronize()
-    except Exception as error:
+    except (RuntimeError, TritonError) as error:
         return type(error).__name__
     return ""
 
 
 def table(case: Case, folder: Path) -> list[tuple[Values, float | None]]:
     """Return all combinations with their milliseconds, None for one that does not run."""
-    dtype = DTYPES[case.dtype]
+    dtype = {"fp32": torch.float32, "fp16": torch.float16}[case.dtype]
     tried = combinations(read_tunables(case.candidate), 100)
     inputs = [value.cuda().to(dtype) for value in loaded(case.reference, folder, "reference").get_inputs()]
     models = [
