@@ -27,7 +27,7 @@ from online_judge.sandbox import linux
 
 log = logging.getLogger(__name__)
 
-Mode = Literal["shared", "exclusive", "timing_memory", "stoppable", "stopped"]
+Mode = Literal["shared", "exclusive", "timing_memory", "compiling", "stoppable", "stopped"]
 
 _LOOK_S: Final = 0.25
 _REMEMBERED: Final = 8
@@ -37,8 +37,11 @@ _TIMINGS: Final = 3
 
 Each takes at most 30 % of what is free, see ``evaluator/timing/setup.py``.
 """
+_CORES_OF_A_SWEEP: Final = 8
+_compiling = threading.Semaphore(max((os.cpu_count() or 1) // _CORES_OF_A_SWEEP, 1))
+"""Sweeps that compile, of all devices: they share the machine's cores."""
 _MOST_TAKEN: Final = 8
-_ONCE: Final = ("timing_memory", "stoppable", "stopped")
+_ONCE: Final = ("timing_memory", "compiling", "stoppable", "stopped")
 """Modes that an evaluator may hold once: a second one would wait for the first, or end it early."""
 _SECONDS: Final = struct.Struct("d")
 
@@ -131,14 +134,17 @@ class GpuLeases:
         """Hold a lease within the block; gives the seconds waited for it.
 
         Modes: ``shared`` or ``exclusive``: use of the device; ``timing_memory``: memory for timing, to be
-        taken before these; ``stoppable``: exclusive holders stop all processes below the process id ``root``;
-        ``stopped``: these are stopped now. If the caller uses the device already, in the mode ``held``,
-        another use changes nothing; RuntimeError if it is shared and asked for exclusively.
+        taken before these; ``compiling``: cores to compile configurations with; ``stoppable``: exclusive
+        holders stop all processes below the process id ``root``; ``stopped``: these are stopped now. If the
+        caller uses the device already, in the mode ``held``, another use changes nothing; RuntimeError if it
+        is shared and asked for exclusively.
         """
         begin = time.monotonic()
         with ExitStack() as lease:
             if mode == "timing_memory":
                 lease.enter_context(self._timings)
+            elif mode == "compiling":
+                lease.enter_context(_compiling)
             elif mode == "stopped":
                 lease.enter_context(linux.stopped_below(root))
             elif mode == "stoppable":

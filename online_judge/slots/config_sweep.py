@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from adaexplore.core.tunables import (
     Tunable,
     TunablesError,
-    Values,
-    combinations,
+    combination,
     declared_values,
     read_tunables,
     with_values,
@@ -22,8 +21,6 @@ from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.slots.device_slot import DeviceSlot
 from online_judge.verdict import feedback
 
-MOST = 64
-"""Configurations that one sweep tries."""
 _PROCESSES = 3
 _LEAST_S = 1.0
 
@@ -49,33 +46,30 @@ def evaluate_tuned(
         verdict = slot.evaluate(request, recorded_ms, cancelled)
         return _with(verdict, {"values": declared, "timing": INTERPRETER})
     begin = time.monotonic()
-    tried = combinations(tunables, MOST)
-    sources = [with_values(source, values) for values in tried]
-    outcome = _sweep(slot, request, sources, cancelled, screened=True)
+    outcome = _sweep(slot, request, cancelled, screened=True)
     seconds = time.monotonic() - begin
     if outcome.wrong:
         verdict = slot.evaluate(request, recorded_ms, cancelled)
         if not verdict.correct:
             outcome.failed[DECLARED] = verdict.status.value
-            return _with(verdict, _account(tunables, tried, DECLARED, outcome, seconds))
+            return _with(verdict, _account(tunables, DECLARED, outcome, seconds))
         begin = time.monotonic()
-        outcome = _sweep(slot, request, sources, cancelled, screened=False, parts_s=outcome.parts_s)
+        outcome = _sweep(slot, request, cancelled, screened=False, parts_s=outcome.parts_s)
         seconds += time.monotonic() - begin
     best = outcome.ranking[0] if outcome.ranking else DECLARED
-    chosen = request.model_copy(update={"custom_model_src": with_values(source, tried[best])})
+    chosen = request.model_copy(update={"custom_model_src": with_values(source, combination(tunables, best))})
     verdict = slot.evaluate(chosen, recorded_ms, cancelled)
     if not verdict.correct:
         outcome.failed.setdefault(best, verdict.status.value)
         if best != DECLARED:
             best = DECLARED
             verdict = slot.evaluate(request, recorded_ms, cancelled)
-    return _with(verdict, _account(tunables, tried, best, outcome, seconds))
+    return _with(verdict, _account(tunables, best, outcome, seconds))
 
 
 def _sweep(
     slot: DeviceSlot,
     request: EvaluationRequest,
-    sources: list[str],
     cancelled: threading.Event,
     *,
     screened: bool,
@@ -88,11 +82,10 @@ def _sweep(
     total = Swept(parts_s=dict(parts_s or {}))
     careful = False
     for _ in range(_PROCESSES):
-        left = [(number, text) for number, text in enumerate(sources) if number not in total.failed]
         budget_s = request.tune_s - total.spent_s
-        if not left or budget_s < _LEAST_S:
+        if budget_s < _LEAST_S:
             break
-        terms = SweepTerms(tuple(left), budget_s, careful, screened and not total.ready)
+        terms = SweepTerms(budget_s, tuple(total.failed), careful, screened and not total.ready)
         swept = slot.sweep(request, terms, cancelled)
         if swept is None:
             break
@@ -113,13 +106,11 @@ def _sweep(
     return total
 
 
-def _account(
-    tunables: tuple[Tunable, ...], tried: tuple[Values, ...], number: int, outcome: Swept, seconds: float
-) -> dict[str, object]:
+def _account(tunables: tuple[Tunable, ...], number: int, outcome: Swept, seconds: float) -> dict[str, object]:
     """Return what a verdict reports of its sweep; milliseconds are those of the sweep."""
     reasons = Counter(outcome.failed.values()).most_common(3)
     return {
-        "values": tried[number],
+        "values": combination(tunables, number),
         "declared": declared_values(tunables),
         "tried": len(outcome.ready.keys() | outcome.failed.keys()),
         "failed": len(outcome.failed),

@@ -20,7 +20,7 @@ import torch
 from triton.errors import TritonError
 from triton.testing import do_bench
 
-from adaexplore.core.tunables import Values, combinations, read_tunables, with_values
+from adaexplore.core.tunables import Values, combination, count, read_tunables, with_values
 from tests.gpu.configured_kernels import CASES
 from tests.gpu.measure_sweep import job
 from tests.gpu.tunable_kernels import Case
@@ -53,7 +53,8 @@ def call(model: Callable[..., object], arguments: list[Any]) -> str:
 def table(case: Case, folder: Path) -> list[tuple[Values, float | None]]:
     """Return all combinations with their milliseconds, None for one that does not run."""
     dtype = {"fp32": torch.float32, "fp16": torch.float16}[case.dtype]
-    tried = combinations(read_tunables(case.candidate), 100)
+    tunables = read_tunables(case.candidate)
+    tried = [combination(tunables, number) for number in range(count(tunables) + 1)]
     inputs = [value.cuda().to(dtype) for value in loaded(case.reference, folder, "reference").get_inputs()]
     models = [
         loaded(with_values(case.candidate, values), folder, f"candidate_{number}").ModelNew().cuda().to(dtype)
