@@ -31,7 +31,7 @@ class Settings:
     judge_device: JudgeDevice = "auto"  # ``auto`` takes CUDA where there is any
     compile_target: str = "sm_90"  # what kernels are compiled for on the CPU path, such as ``sm_90``
     secret: bytes = b""  # key of the hidden seeds; a fixed one makes the judge repeat itself
-    max_concurrent_evals: int = 1  # evaluations at a time on one device
+    max_concurrent_evals: int | None = None  # evaluations at a time on one device; None: what fits
     max_queue_size: int = 100  # waiting evaluations per device before 503
     runtime_timeout_s: int = 600  # cap on an evaluation's run time once it has a slot
     available_gpus: tuple[int, ...] | None = None  # device indices to use; None means all
@@ -78,7 +78,7 @@ class Settings:
             judge_device=cast(JudgeDevice, device),
             compile_target=target,
             secret=secret.encode() if secret else secrets.token_bytes(32),
-            max_concurrent_evals=_positive(env, "MAX_CONCURRENT_EVALS", 1),
+            max_concurrent_evals=_positive(env, "MAX_CONCURRENT_EVALS", 0) or None,
             max_queue_size=_positive(env, "MAX_QUEUE_SIZE", 100, least=0),
             runtime_timeout_s=_positive(env, "RUNTIME_TIMEOUT", 600),
             available_gpus=_gpu_list(env.get("AVAILABLE_GPUS", "")),

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ast
 import math
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -83,23 +82,21 @@ def declared_values(tunables: Sequence[Tunable]) -> Values:
     return {tunable.name: tunable.declared for tunable in tunables}
 
 
-def combinations(tunables: Sequence[Tunable], most: int, seed: int = 0) -> tuple[Values, ...]:
-    """The declared values and other combinations of the choices, ``most`` in all.
+def count(tunables: Sequence[Tunable]) -> int:
+    """Return how many combinations of choices there are."""
+    return math.prod(len(tunable.choices) for tunable in tunables)
 
-    Where there are more, they are drawn evenly at random, the same ones for the same ``seed``.
-    """
-    declared = declared_values(tunables)
-    total = math.prod(len(tunable.choices) for tunable in tunables)
-    places = random.Random(seed).sample(range(total), min(total, most))
-    found = [declared]
-    for place in places:
-        values: Values = {}
-        for tunable in tunables:
-            place, choice = divmod(place, len(tunable.choices))
-            values[tunable.name] = tunable.choices[choice]
-        if values != declared:
-            found.append(values)
-    return tuple(found[:most])
+
+def combination(tunables: Sequence[Tunable], number: int) -> Values:
+    """Return the declared values for 0, and combinations of the choices for 1 to :func:`count`."""
+    if not number:
+        return declared_values(tunables)
+    values: Values = {}
+    rest = number - 1
+    for tunable in tunables:
+        rest, choice = divmod(rest, len(tunable.choices))
+        values[tunable.name] = tunable.choices[choice]
+    return values
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
 import select
 import shutil
@@ -21,7 +22,7 @@ from adaexplore.core.streams import derive_seed
 _NEEDED = ("fastapi", "numpy", "prometheus_client", "torch", "triton", "uvicorn")
 _START_LIMIT_S = 180.0
 _STOP_LIMIT_S = 20.0
-_GPU_SLOTS = 4
+_GPU_SLOTS_PER_CORE = 0.75
 _SECRETS = ("_API_KEY", "_TOKEN", "_SECRET")
 
 
@@ -45,7 +46,7 @@ def embedded_judge(
         compile_target: architecture the CPU path compiles for, such as ``sm_90``.
         gpu_ids: GPUs it may use; empty for all.
         workers: evaluations that may be wanted at a time; as many run side by side, on the CPU up to the
-            number of cores, on a GPU up to four, which share it but for timing.
+            number of cores, on GPUs up to three for four cores.
         seed: on the CPU path the judge's hidden inputs derive from it, so that equal runs are
             equal to the byte; where times are measured the judge keeps a random secret.
         log_path: takes the judge's output.
@@ -61,11 +62,12 @@ def embedded_judge(
             "or set use_remote_eval: true and remote_eval_url"
         )
     on_cpu = device != "cuda" and (device != "auto" or shutil.which("nvidia-smi") is None)
+    slots = max(min(workers, int((os.cpu_count() or 1) * (1 if on_cpu else _GPU_SLOTS_PER_CORE))), 1)
     environment = {key: value for key, value in os.environ.items() if not key.endswith(_SECRETS)}
     environment |= {
         "JUDGE_DEVICE": device,
         "COMPILE_TARGET": compile_target,
-        "MAX_CONCURRENT_EVALS": str(min(workers, (os.cpu_count() or 1) if on_cpu else _GPU_SLOTS)),
+        "MAX_CONCURRENT_EVALS": str(math.ceil(slots / max(len(gpu_ids), 1))),
         "GPU_ALLOCATION_MODE": "auto",
         "ADAEXPLORE_JUDGE_TOKEN": token,
         "JUDGE_TOKENS": "",  # the run is its one client

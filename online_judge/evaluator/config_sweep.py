@@ -1,8 +1,8 @@
 """The evaluator's side of a sweep: which configuration of a candidate is the fastest, roughly.
 
-Successive halving (Jamieson and Talwalkar, 2016): all configurations that work are timed shortly, the faster
-half is timed for twice as long, and so on; the last two and the declared one meet in a final. All that is
-known of them are claims of the candidate's own process; the winner is judged from the start, by another.
+A few configurations are compiled and timed shortly, then neighbours of the fastest, until these are all
+known or most of the budget is spent; the fastest and the declared one meet in a final. All that is known of
+them are claims of the candidate's own process; the winner is judged from the start, by another.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from adaexplore.core.tunables import Tunable, combination, read_tunables, with_values
 from adaexplore.core.verdict import Status
 from online_judge.common import printable
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.job import CandidateJob
 from online_judge.evaluator.reference import enough_memory
+from online_judge.evaluator.timing.config_search import ConfigSearch
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.protocol.endings import Raised
 from online_judge.protocol.findings import Stage
@@ -29,6 +31,7 @@ MARGIN = 0.02
 _TRIAL = "sweep"
 _MOST_THREADS = 8
 _ENTER_SHARE = 0.7  # of the budget, for compiling
+_BATCH = 8  # configurations that are compiled side by side
 _FIRST_MS = 4.0
 _FINAL_MS = 40.0
 _CALLS = (1, 100)  # fewest and most in a block
@@ -36,9 +39,10 @@ _MOST_MS = 1e7
 _MAX_REASON = 200
 _ROUNDS = 2
 _FINAL_ROUNDS = 4
+_FINALISTS = 4
+_CLOSE = 1.1  # a finalist was at most so many times as slow as the fastest
 _BESIDE_MS = 0.25  # about what the flushes of the cache and the events of a call take
 _HOLD_MS = 300.0  # about how long the device is kept from others at a time
-_FINALISTS = 2
 _MOST_CHECKED = 4
 _PARTS: dict[type, str] = {Equip: "compile", Enter: "compile", Rate: "time"}
 
@@ -60,9 +64,9 @@ class Sweep(CandidateJob):
             try:
                 if self._cuda:
                     self._measure_clean()
-                self._found.wrong = not self._enter()
+                self._found.wrong = not self._search()
                 if not self._found.wrong:
-                    self._halve()
+                    self._rank()
                     self._check()
                 self._found.finished = True
             except (CandidateFailed, CandidateGone):
@@ -70,44 +74,55 @@ class Sweep(CandidateJob):
         self._dialogue.clock("none", "")
         return self._found
 
-    def _enter(self) -> bool:
-        """Have configurations compiled and called, as many as most of the budget allows.
+    def _search(self) -> bool:
+        """Compile and time configurations, as many as most of the budget allows.
 
-        Exclusive holders of the device stop the candidate process meanwhile. Return False if the declared
-        configuration's outputs are wrong; then the others are not tried.
+        False where the declared one's outputs are wrong, and the others were left for that reason.
         """
         equip, shared_tensors = self._equipment()
-        # a candidate that times its kernels itself is to do so undisturbed
-        one_by_one = self._wanted.careful or "autotune" in self._request.custom_model_src
-        threads = 1 if one_by_one else max(2, min((os.cpu_count() or 1) // 2, _MOST_THREADS))
-        limit_s = _ENTER_SHARE * self._wanted.budget_s
-        waiting = list(self._wanted.sources)
-
-        def admit(most: int) -> None:
-            batch = waiting[:most]
-            del waiting[:most]
-            sources = tuple((number, source.encode("utf-8", "surrogatepass")) for number, source in batch)
-            numbers = [number for number, _ in batch]
-            left_s = max(limit_s - self._found.spent_s, 0.0)
-            answer = self._ask(Stage.FORWARD, Enter(sources, threads, left_s), numbers)
-            self._found.ready |= _times(answer.get("ready"), numbers)
-            self._found.failed |= {
-                number: printable.text(str(value)[:_MAX_REASON])
-                for number, value in _pairs(answer.get("refused"), numbers)
-            }
-
         self._dialogue.clock("none", "")
         with self._leases.stoppable():
             self._ask(Stage.LOAD, equip, (), shared_tensors)
-            if self._wanted.screened:
-                admit(1)
-        if DECLARED in self._found.ready and not self._is_right(DECLARED):
-            return False
-        self._dialogue.clock("none", "")
-        with self._leases.stoppable():
-            while waiting and self._found.spent_s < limit_s:
-                admit(1 if one_by_one else len(waiting))
+        tunables = read_tunables(self._request.custom_model_src)
+        search = ConfigSearch(tunables, self._wanted.left_out)
+        batch = search.first()
+        if self._wanted.screened and batch[:1] == [DECLARED]:
+            self._enter(tunables, [batch.pop(0)])
+            if DECLARED in self._found.ready and not self._is_right(DECLARED):
+                return False
+        limit_s = _ENTER_SHARE * self._wanted.budget_s
+        while batch and self._found.spent_s < limit_s:
+            self._enter(tunables, batch)
+            known = self._found.ms.keys() | self._found.failed.keys()
+            self._rate([number for number in self._found.ready if number not in known], _FIRST_MS, _ROUNDS)
+            batch = search.next(self._found.ms, _BATCH)
         return True
+
+    def _enter(self, tunables: Sequence[Tunable], numbers: Sequence[int]) -> None:
+        """Have configurations compiled and called, as far as the budget allows.
+
+        The candidate process is stopped while others have the device alone.
+        """
+        source = self._request.custom_model_src
+        # a candidate that times its kernels itself is to do so undisturbed
+        one_by_one = self._wanted.careful or "autotune" in source
+        threads = 1 if one_by_one else max(2, min((os.cpu_count() or 1) // 2, _MOST_THREADS))
+        limit_s = _ENTER_SHARE * self._wanted.budget_s
+        waiting = [
+            (number, with_values(source, combination(tunables, number)).encode("utf-8", "surrogatepass"))
+            for number in numbers
+        ]
+        self._dialogue.clock("none", "")
+        with self._leases.compiling(), self._leases.stoppable():
+            while waiting and (left_s := limit_s - self._found.spent_s) > 0:
+                batch = [waiting.pop(0)] if one_by_one else [waiting.pop(0) for _ in waiting[:]]
+                asked = [number for number, _ in batch]
+                answer = self._ask(Stage.FORWARD, Enter(tuple(batch), threads, left_s), asked)
+                self._found.ready |= _times(answer.get("ready"), asked)
+                self._found.failed |= {
+                    number: printable.text(str(value)[:_MAX_REASON])
+                    for number, value in _pairs(answer.get("refused"), asked)
+                }
 
     def _equipment(self) -> tuple[Equip, tuple[SharedTensors, SharedTensors]]:
         reference = self._reference
@@ -130,37 +145,28 @@ class Sweep(CandidateJob):
         )
         return equip, (inputs, weights)
 
-    def _halve(self) -> None:
-        ready, ms = self._found.ready, self._found.ms
-        standing = sorted(ready, key=lambda number: ready[number])
-        out: list[int] = []
-        target_ms = _FIRST_MS
-        while len(standing) > _FINALISTS and not self._spent:
-            rated = self._rated(standing, target_ms, _ROUNDS)
-            half = math.ceil(len(rated) / 2)
-            out[:0] = rated[half:]
-            standing = rated[:half]
-            target_ms *= 2
-        declared = [DECLARED] if DECLARED in ready and DECLARED not in standing else []
-        final = self._rated([*standing, *declared], _FINAL_MS, _FINAL_ROUNDS)
-        failed = self._found.failed
-        ranking = [each for each in dict.fromkeys([*final, *out]) if each in ms and each not in failed]
-        place = ranking.index(DECLARED) if declared and DECLARED in ranking else 0
-        if place:  # it was in the final however slow it is
-            ranking[place:] = sorted(ranking[place:], key=lambda number: ms[number])
+    def _rank(self) -> None:
+        """Let the fastest meet the declared one in a final, and rank all."""
+        ms, failed = self._found.ms, self._found.failed
+
+        def by_time(numbers: Iterable[int]) -> list[int]:
+            return sorted(
+                (number for number in numbers if number not in failed), key=lambda number: ms[number]
+            )
+
+        fast = by_time(ms)
+        final = [number for number in fast[:_FINALISTS] if ms[number] <= _CLOSE * ms[fast[0]]]
+        others = fast[len(final) :]
+        self._rate([*final, DECLARED] if DECLARED in others else final, _FINAL_MS, _FINAL_ROUNDS)
+        ranking = [*by_time(final), *by_time(others)]
         if DECLARED in ranking and ms[ranking[0]] > (1 - MARGIN) * ms[DECLARED]:
             ranking.remove(DECLARED)
             ranking.insert(0, DECLARED)
         self._found.ranking = ranking
 
-    def _rated(self, numbers: Sequence[int], target_ms: float, rounds: int) -> list[int]:
-        """Time configurations, holding the device exclusively for a short time each.
-
-        Returns:
-            Those that could be timed, the fastest first, then those that the budget left out, as they came.
-        """
+    def _rate(self, numbers: Sequence[int], target_ms: float, rounds: int) -> None:
+        """Time configurations while the budget lasts, holding the device exclusively for a short time."""
         waiting = list(numbers)
-        timed: dict[int, float] = {}
         while waiting and not self._spent:
             calls: list[tuple[int, int]] = []
             hold_ms = 0.0
@@ -174,12 +180,10 @@ class Sweep(CandidateJob):
                 asked = [number for number, _ in calls]
                 answer = self._ask(Stage.TIMING, Rate(tuple(calls), rounds), asked)
             times = _times(answer.get("ms"), asked)
-            timed |= times
+            self._found.ms |= times
             for number in asked:
                 if number not in times:
                     self._found.failed[number] = "it failed while it was timed"
-        self._found.ms |= timed
-        return [*sorted(timed, key=lambda number: timed[number]), *waiting]
 
     def _check(self) -> None:
         """Leave out the best ones as long as they are wrong.

@@ -80,6 +80,10 @@ class Leases:
             finally:
                 self._has_timing_memory = False
 
+    def compiling(self) -> AbstractContextManager[float]:
+        """Have cores for compiling configurations within the block."""
+        return self._lease("compiling")
+
     def stoppable(self) -> AbstractContextManager[float]:
         """Let exclusive holders of the device stop the candidate within the block."""
         return self._lease("stoppable")

@@ -36,8 +36,11 @@ _TIMINGS: Final = 3
 
 Each takes at most 30 % of the free memory, see ``evaluator/timing/setup.py``.
 """
+_CORES_OF_A_SWEEP: Final = 8
+_compiling = threading.Semaphore(max((os.cpu_count() or 1) // _CORES_OF_A_SWEEP, 1))
+"""Sweeps that compile, of all devices: they share the machine's cores."""
 _MOST_TAKEN: Final = 8
-_ONCE: Final = ("timing_memory", "stoppable", "stopped")
+_ONCE: Final = ("timing_memory", "compiling", "stoppable", "stopped")
 """Modes that an evaluator may hold only once: a second lease would wait for the first, or end it early."""
 _SECONDS: Final = struct.Struct("d")
 
@@ -133,6 +136,7 @@ class GpuLeases:
 
         - ``shared``, ``exclusive``: use of the device;
         - ``timing_memory``: memory for timing; take it before the device;
+        - ``compiling``: cores to compile configurations with;
         - ``stoppable``: exclusive holders stop all processes below the process id ``root``;
         - ``stopped``: all processes below ``root`` are stopped within the block.
 
@@ -143,6 +147,8 @@ class GpuLeases:
         with ExitStack() as lease:
             if mode == "timing_memory":
                 lease.enter_context(self._timings)
+            elif mode == "compiling":
+                lease.enter_context(_compiling)
             elif mode == "stopped":
                 lease.enter_context(linux.stopped_below(root))
             elif mode == "stoppable":

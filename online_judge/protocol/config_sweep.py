@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 DECLARED = 0
-"""Number of the configuration as written."""
+"""Number of the configuration as written; others: :func:`adaexplore.core.tunables.combination`."""
 
 
 @dataclass(frozen=True)
 class SweepTerms:
     """What is swept."""
 
-    sources: tuple[tuple[int, str], ...]  # by number; the declared one has :data:`DECLARED`
-    budget_s: float  # seconds for all of it, waiting for the device left out
+    budget_s: float  # seconds for all of it, waiting for the device and for cores left out
+    left_out: tuple[int, ...] = ()  # those that have failed before
     careful: bool = False  # whether to try them one by one, to know which one breaks the process
     screened: bool = False  # whether to end at once where the outputs of the declared one are wrong
 

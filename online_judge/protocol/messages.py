@@ -20,7 +20,7 @@ from online_judge.protocol.result import EvaluationResult, ProfileResult
 
 Operation = Literal["evaluate", "sweep", "profile", "problem"]
 Whose = Literal["reference", "candidate", "tuning", "none"]
-Mode = Literal["shared", "exclusive", "timing_memory", "stoppable", "stopped"]
+Mode = Literal["shared", "exclusive", "timing_memory", "compiling", "stoppable", "stopped"]
 """How a device is held, see :meth:`online_judge.processes.gpu_lease.GpuLeases.take`."""
 
 

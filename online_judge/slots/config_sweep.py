@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from adaexplore.core.tunables import (
     TunablesError,
-    combinations,
+    combination,
     declared_values,
     read_tunables,
     with_values,
@@ -19,8 +19,6 @@ from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.slots.device_slot import DeviceSlot
 from online_judge.verdict import tuning
 
-MOST = 64
-"""Configurations that one sweep tries."""
 _PROCESSES = 3
 _LEAST_S = 1.0
 
@@ -45,33 +43,30 @@ def evaluate_tuned(
         verdict = slot.evaluate(request, recorded_ms, cancelled)
         return tuning.with_declared_values(verdict, declared_values(tunables))
     begin = time.monotonic()
-    tried = combinations(tunables, MOST)
-    sources = [with_values(source, values) for values in tried]
-    outcome = _sweep(slot, request, sources, cancelled, screened=True)
+    outcome = _sweep(slot, request, cancelled, screened=True)
     seconds = time.monotonic() - begin
     if outcome.wrong:
         verdict = slot.evaluate(request, recorded_ms, cancelled)
         if not verdict.correct:
             outcome.failed[DECLARED] = verdict.status.value
-            return tuning.with_sweep(verdict, tunables, tried, DECLARED, outcome, seconds)
+            return tuning.with_sweep(verdict, tunables, DECLARED, outcome, seconds)
         begin = time.monotonic()
-        outcome = _sweep(slot, request, sources, cancelled, screened=False, parts_s=outcome.parts_s)
+        outcome = _sweep(slot, request, cancelled, screened=False, parts_s=outcome.parts_s)
         seconds += time.monotonic() - begin
     best = outcome.ranking[0] if outcome.ranking else DECLARED
-    chosen = request.model_copy(update={"custom_model_src": with_values(source, tried[best])})
+    chosen = request.model_copy(update={"custom_model_src": with_values(source, combination(tunables, best))})
     verdict = slot.evaluate(chosen, recorded_ms, cancelled)
     if not verdict.correct:
         outcome.failed.setdefault(best, verdict.status.value)
         if best != DECLARED:
             best = DECLARED
             verdict = slot.evaluate(request, recorded_ms, cancelled)
-    return tuning.with_sweep(verdict, tunables, tried, best, outcome, seconds)
+    return tuning.with_sweep(verdict, tunables, best, outcome, seconds)
 
 
 def _sweep(
     slot: DeviceSlot,
     request: EvaluationRequest,
-    sources: list[str],
     cancelled: threading.Event,
     *,
     screened: bool,
@@ -84,11 +79,10 @@ def _sweep(
     total = Swept(parts_s=dict(parts_s or {}))
     careful = False
     for _ in range(_PROCESSES):
-        left = [(number, text) for number, text in enumerate(sources) if number not in total.failed]
         budget_s = request.tune_s - total.spent_s
-        if not left or budget_s < _LEAST_S:
+        if budget_s < _LEAST_S:
             break
-        terms = SweepTerms(tuple(left), budget_s, careful, screened and not total.ready)
+        terms = SweepTerms(budget_s, tuple(total.failed), careful, screened and not total.ready)
         swept = slot.sweep(request, terms, cancelled)
         if swept is None:
             break

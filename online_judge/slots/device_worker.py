@@ -33,7 +33,7 @@ class DeviceWorker:
         cuda = device.kind == "cuda"
         target = settings.armed_players
         if target is None:
-            target = max(2, settings.max_concurrent_evals) if cuda else 1
+            target = max(2, device.slots) if cuda else 1
         spare = min(target, _SPARE_ON_GPU if cuda else _SPARE)
         leases = GpuLeases(_lock_file(fork_client, device))
         disturbed = leases if cuda else None
@@ -56,7 +56,7 @@ class DeviceWorker:
         known = CleanTimes()
         self.slots = tuple(
             DeviceSlot(fork_client, device, settings, leases, self.candidates, self._evaluators, known)
-            for _ in range(settings.max_concurrent_evals)
+            for _ in range(device.slots)
         )
 
     def start(self) -> None:

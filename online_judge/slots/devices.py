@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from adaexplore.core.errors import ConfigError
 from adaexplore.core.wire import DeviceKind
@@ -16,7 +16,10 @@ from online_judge.settings import Settings
 log = logging.getLogger(__name__)
 
 _SMI_S = 10.0
-_MIB = 2**20
+_MIB, _GIB = 2**20, 2**30
+_CORES_PER_SLOT = {"cpu": 1.0, "cuda": 4 / 3}  # on a GPU some are left for compiling and timing
+_MEMORY_PER_SLOT = {"cpu": 2 * _GIB, "cuda": 6 * _GIB}  # of the host: an evaluator and a candidate
+_GPU_MEMORY_PER_SLOT = 8 * _GIB  # their contexts and the tensors of most problems; larger ones run alone
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Device:
     kind: DeviceKind
     visible_devices: str  # value of ``CUDA_VISIBLE_DEVICES`` for processes that use it
     hardware: str  # its name
+    slots: int = 1  # evaluations at a time
     cores: Cores = ANY_CORE  # of the CPU, for its processes
 
 
@@ -62,18 +66,36 @@ def find(fork_client: ForkClient, settings: Settings) -> Machine:
         here = f"the devices here are 0..{count - 1}" if gpus else "the only device here is the CPU, number 0"
         raise ConfigError(f"AVAILABLE_GPUS names device {outside[0]}, but {here}; correct or unset it")
     if not gpus:
-        hardware = f"CPU (Triton interpreter, {settings.compile_target})"
-        return Machine(False, 0, (Device(0, "cpu", "", hardware),), settings.compile_target)
+        cpu = Device(0, "cpu", "", f"CPU (Triton interpreter, {settings.compile_target})")
+        return Machine(False, 0, (replace(cpu, slots=slots(cpu, settings, 1)),), settings.compile_target)
     visible = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")
     names = visible if len(visible) == len(gpus) and all(visible) else [str(i) for i in range(len(gpus))]
     indices = range(len(gpus)) if wanted is None else wanted
     numbers = [int(names[index]) if names[index].strip().isdecimal() else index for index in indices]
     cores = share_out(os.sched_getaffinity(0), numbers)
-    devices = tuple(
-        Device(index, "cuda", names[index].strip(), gpus[index][0], own)
+    found = [
+        Device(index, "cuda", names[index].strip(), gpus[index][0], cores=own)
         for index, own in zip(indices, cores, strict=True)
-    )
+    ]
+    devices = tuple(replace(device, slots=slots(device, settings, len(found))) for device in found)
     return Machine(True, len(gpus), devices, gpus[0][1])
+
+
+def slots(device: Device, settings: Settings, devices: int) -> int:
+    """Return how many evaluations a device takes at a time where the machine is shared by ``devices``.
+
+    As many as are asked for, else as many as cores and memory allow.
+    """
+    if settings.max_concurrent_evals:
+        return settings.max_concurrent_evals
+    host = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    limits = [
+        len(os.sched_getaffinity(0)) / devices / _CORES_PER_SLOT[device.kind],
+        host / devices / _MEMORY_PER_SLOT[device.kind],
+    ]
+    if device.kind == "cuda" and (memory := memory_bytes(device)["memory_total"]):
+        limits.append(memory / _GPU_MEMORY_PER_SLOT)
+    return max(int(min(limits)), 1)
 
 
 def memory_bytes(device: Device) -> dict[str, int]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
-from adaexplore.core.tunables import Tunable, Values, declared_values
+from adaexplore.core.tunables import Tunable, Values, combination, declared_values
 from adaexplore.core.verdict import INTERPRETER, Verdict
 from online_judge.common.texts import clip
 from online_judge.protocol.config_sweep import DECLARED, Swept
@@ -31,15 +30,14 @@ def with_declared_values(verdict: Verdict, declared: Values) -> Verdict:
 def with_sweep(
     verdict: Verdict,
     tunables: tuple[Tunable, ...],
-    tried: Sequence[Values],
     number: int,
     swept: Swept,
     seconds: float,
 ) -> Verdict:
-    """Return the verdict on configuration ``number`` of those ``tried``; milliseconds are the sweep's."""
+    """Return the verdict on configuration ``number``; milliseconds are the sweep's."""
     reasons = Counter(swept.failed.values()).most_common(_REASONS)
     tuned = {
-        "values": tried[number],
+        "values": combination(tunables, number),
         "declared": declared_values(tunables),
         "tried": len(swept.ready.keys() | swept.failed.keys()),
         "failed": len(swept.failed),

@@ -3,14 +3,16 @@
 from dataclasses import dataclass
 
 _HEAD = "import torch\nimport torch.nn as nn\n"
-_TRITON = _HEAD + "import triton\nimport triton.language as tl\n\n"
+HEAD = _HEAD + "import triton\nimport triton.language as tl\n\n"
+"""Imports of a kernel's source."""
 
 
-def _reference(forward: str, inputs: str, init: str = "") -> str:
-    constructor = f"    def __init__(self):\n        super().__init__()\n{init}" if init else ""
+def reference(forward: str, inputs: str, init: str = "", arguments: str = "x") -> str:
+    """Return the source of a problem whose module computes ``forward``."""
+    constructor = f"    def __init__(self):\n        super().__init__()\n        {init}\n" if init else ""
     return (
         f"{_HEAD}\nclass Model(nn.Module):\n{constructor}"
-        f"    def forward(self, x):\n        return {forward}\n\n"
+        f"    def forward(self, {arguments}):\n        return {forward}\n\n"
         f"def get_inputs():\n    return [{inputs}]\n\ndef get_init_inputs():\n    return []\n"
     )
 
@@ -25,8 +27,8 @@ class Case:
 
 
 SOFTMAX = Case(
-    _reference("torch.softmax(x, dim=1)", "torch.randn(4096, 8192)"),
-    _TRITON
+    reference("torch.softmax(x, dim=1)", "torch.randn(4096, 8192)"),
+    HEAD
     + """BLOCK = tl.constexpr(64)
 NUM_WARPS = 1
 TUNABLES = {"BLOCK": [64, 256, 1024, 2048, 4096, 8192], "NUM_WARPS": [1, 2, 4, 8, 16]}
@@ -57,8 +59,8 @@ class ModelNew(nn.Module):
 """,
 )
 LAYER_NORM = Case(
-    _reference("self.norm(x)", "torch.randn(8192, 4096)", "        self.norm = nn.LayerNorm(4096)\n"),
-    _TRITON
+    reference("self.norm(x)", "torch.randn(8192, 4096)", "self.norm = nn.LayerNorm(4096)"),
+    HEAD
     + """BLOCK = tl.constexpr(128)
 NUM_WARPS = 16
 TUNABLES = {"BLOCK": [128, 512, 1024, 2048, 4096], "NUM_WARPS": [1, 2, 4, 8, 16]}
@@ -96,12 +98,12 @@ class ModelNew(nn.Module):
 """,
 )
 MATMUL = Case(
-    _reference(
+    reference(
         "torch.relu(self.linear(x))",
         "torch.randn(2048, 2048)",
-        "        self.linear = nn.Linear(2048, 2048)\n",
+        "self.linear = nn.Linear(2048, 2048)",
     ),
-    _TRITON
+    HEAD
     + """BLOCK_M = 16
 BLOCK_N = 32
 BLOCK_K = 16
@@ -146,8 +148,8 @@ class ModelNew(nn.Module):
     "fp16",
 )
 GELU = Case(
-    _reference("torch.nn.functional.gelu(x)", "torch.randn(4096, 4096)"),
-    _TRITON
+    reference("torch.nn.functional.gelu(x)", "torch.randn(4096, 4096)"),
+    HEAD
     + """BLOCK = 64
 NUM_WARPS = 8
 TUNABLES = {"BLOCK": [64, 256, 1024, 2048, 4096, 8192], "NUM_WARPS": [1, 2, 4, 8]}
@@ -167,8 +169,8 @@ class ModelNew(nn.Module):
 """,
 )
 ROW_SUM = Case(
-    _reference("x.sum(dim=1)", "torch.randn(2048, 16384)"),
-    _TRITON
+    reference("x.sum(dim=1)", "torch.randn(2048, 16384)"),
+    HEAD
     + """BLOCK = 64
 NUM_WARPS = 2
 TUNABLES = {"BLOCK": [64, 256, 1024, 4096, 16384], "NUM_WARPS": [1, 2, 4, 8, 16]}

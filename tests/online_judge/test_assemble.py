@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from adaexplore.core.profile import Profile
-from adaexplore.core.tunables import combinations, read_tunables
+from adaexplore.core.tunables import read_tunables
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, Tier
 from online_judge.common.gpu_peaks import Peak, peak
@@ -602,16 +602,15 @@ def test_judge_that_times_nothing_names_the_declared_values() -> None:
 
 def test_verdict_reports_the_sweep_that_chose_its_values() -> None:
     tunables = read_tunables("TUNABLES = {'BLOCK': [32, 64, 128]}\nBLOCK = 64\n")
-    tried = combinations(tunables, 64)
     swept = Swept(
         ready={0: 9.0, 1: 8.0},
         failed={2: "é" * 100, 1: "x"},
         ms={0: 2.0, 1: 1.0},
         parts_s={"compile": 1.23456},
     )
-    verdict = tuning.with_sweep(Verdict(status=Status.PASSED), tunables, tried, 1, swept, 7.65432)
+    verdict = tuning.with_sweep(Verdict(status=Status.PASSED), tunables, 1, swept, 7.65432)
     assert verdict.metadata["tuned"] == {
-        "values": tried[1],
+        "values": {"BLOCK": 32},
         "declared": {"BLOCK": 64},
         "tried": 3,
         "failed": 2,
@@ -621,7 +620,7 @@ def test_verdict_reports_the_sweep_that_chose_its_values() -> None:
         "seconds": 7.654,
         "spent_s": {"compile": 1.235},
     }
-    unknown = tuning.with_sweep(Verdict(status=Status.PASSED), tunables, tried, 2, swept, 1.0)
+    unknown = tuning.with_sweep(Verdict(status=Status.PASSED), tunables, 2, swept, 1.0)
     assert unknown.metadata["tuned"]["best_ms"] is None
 
 

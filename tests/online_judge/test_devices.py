@@ -56,3 +56,29 @@ def test_cpu_is_one_device_that_is_no_gpu() -> None:
 def test_cuda_that_is_asked_for_but_missing_leaves_no_device() -> None:
     machine = devices.find(ForkServer(0), Settings(judge_device="cuda"))
     assert (machine.devices, machine.kind) == ((), "cuda")
+
+
+@pytest.mark.parametrize(
+    ("kind", "gpus", "cores", "host_gib", "gpu_gib", "slots"),
+    [
+        ("cuda", 1, 16, 128, 141, 12),
+        ("cuda", 1, 16, 128, 24, 3),
+        ("cuda", 1, 16, 20, 80, 3),
+        ("cuda", 8, 128, 2048, 80, 10),
+        ("cuda", 1, 1, 4, 80, 1),
+        ("cuda", 1, 16, 128, 0, 12),  # it does not tell its memory
+        ("cpu", 0, 2, 24, 0, 2),
+        ("cpu", 0, 64, 16, 0, 8),
+    ],
+)
+def test_unless_told_a_device_takes_what_cores_and_memory_allow(
+    monkeypatch: pytest.MonkeyPatch, kind: str, gpus: int, cores: int, host_gib: int, gpu_gib: int, slots: int
+) -> None:
+    pages = {"SC_PHYS_PAGES": host_gib * 2**18, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr("os.sysconf", pages.__getitem__)
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(cores)))
+    monkeypatch.setattr(devices, "memory_bytes", lambda device: {"memory_total": gpu_gib * 2**30})
+    found = devices.find(ForkServer(gpus), Settings()).devices
+    assert [(device.kind, device.slots) for device in found] == [(kind, slots)] * max(gpus, 1)
+    told = devices.find(ForkServer(gpus), Settings(max_concurrent_evals=24)).devices
+    assert {device.slots for device in told} == {24}

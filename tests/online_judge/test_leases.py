@@ -170,6 +170,28 @@ def test_three_evaluators_at_a_time_have_timing_memory(leases: GpuLeases, evalua
         other.die()
 
 
+def test_sweeps_of_all_devices_share_the_cores(
+    leases: GpuLeases, evaluator: Evaluator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("online_judge.processes.gpu_lease._compiling", threading.Semaphore(1))
+    elsewhere = Evaluator(GpuLeases(tmp_path / "second-device"))
+    elsewhere.control.send_json({"lease": "take", "kind": "compiling"})
+    assert "granted" in elsewhere.control.receive_json()[0]
+    got: list[float] = []
+
+    def compile_kernels() -> None:
+        with evaluator.leases.compiling() as waited_s, evaluator.leases.stoppable():
+            got.append(waited_s)
+
+    thread = threading.Thread(target=compile_kernels)
+    thread.start()
+    thread.join(0.2)
+    assert got == []
+    elsewhere.die()
+    thread.join(PATIENCE_S)
+    assert got[0] > 0.1
+
+
 @pytest.mark.parametrize("kind", ["exclusive", "shared"])
 def test_leases_of_a_dead_evaluator_are_returned(leases: GpuLeases, evaluator: Evaluator, kind: str) -> None:
     dead = Evaluator(leases)

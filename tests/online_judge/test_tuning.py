@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from adaexplore.core.tunables import with_values
+from adaexplore.core.tunables import combination, read_tunables, with_values
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
-from online_judge.slots.config_sweep import MOST, evaluate_tuned
+from online_judge.slots.config_sweep import evaluate_tuned
 
 SOURCE = "BLOCK = 64\nTUNABLES = {'BLOCK': [32, 64, 128, 256]}\n"
 
@@ -40,6 +40,10 @@ def judged(slot: Slot, source: str = SOURCE, **fields: Any) -> Verdict:
     return evaluate_tuned(slot, EvaluationRequest(**given), None, threading.Event())
 
 
+def text(number: int) -> str:
+    return with_values(SOURCE, combination(read_tunables(SOURCE), number))
+
+
 def ranked(*numbers: int, **more: Any) -> Swept:
     ms = {number: 1.0 + place for place, number in enumerate(numbers)}
     return Swept(
@@ -51,7 +55,7 @@ def test_winner_is_judged_as_the_text_that_is_recorded() -> None:
     slot = Slot(ranked(2, DECLARED, 1, failed={3: "OutOfResources: shared memory"}))
     verdict = judged(slot)
     tuned = verdict.metadata["tuned"]
-    assert slot.judged == [slot.asked[0].sources[2][1]]
+    assert slot.judged == [text(2)]
     assert with_values(SOURCE, tuned["values"]) == slot.judged[0]
     assert tuned["declared"] == {"BLOCK": 64}
     assert (tuned["tried"], tuned["failed"]) == (4, 1)
@@ -65,9 +69,8 @@ def test_winner_is_judged_as_the_text_that_is_recorded() -> None:
 def test_declared_values_are_a_configuration_and_the_first() -> None:
     slot = Slot(ranked(DECLARED, 1))
     assert judged(slot).tuned == {"BLOCK": 64}
-    assert slot.asked[0].sources[DECLARED] == (DECLARED, SOURCE)
-    assert len(slot.asked[0].sources) == 4
-    assert slot.asked[0].budget_s == 10.0
+    assert slot.judged == [SOURCE]
+    assert slot.asked == [SweepTerms(10.0, screened=True)]
 
 
 def test_winner_that_does_not_pass_gives_way_to_the_declared_one() -> None:
@@ -103,7 +106,7 @@ def test_candidate_that_needs_weights_of_its_own_is_swept_after_it_passed() -> N
     assert [terms.budget_s for terms in slot.asked] == [10.0, 8.0]
     assert verdict.metadata["tuned"]["spent_s"] == {"compile": 3.5, "check": 0.5}
     assert [terms.screened for terms in slot.asked] == [True, False]
-    assert slot.judged == [SOURCE, slot.asked[1].sources[2][1]]
+    assert slot.judged == [SOURCE, text(2)]
     assert verdict.tuned is not None
     assert with_values(SOURCE, verdict.tuned) == slot.judged[1]
 
@@ -115,9 +118,9 @@ def test_breaker_is_searched_for_one_by_one_and_left_out() -> None:
     verdict = judged(slot)
     assert [terms.careful for terms in slot.asked] == [False, True, True]
     assert [terms.screened for terms in slot.asked] == [True, False, False]
-    assert [len(terms.sources) for terms in slot.asked] == [4, 4, 3]
+    assert [terms.left_out for terms in slot.asked] == [(), (), (2,)]
     assert [terms.budget_s for terms in slot.asked] == [10.0, 9.0, 8.0]
-    assert slot.judged == [slot.asked[0].sources[3][1]]
+    assert slot.judged == [text(3)]
     assert verdict.metadata["tuned"]["reasons"] == {"it breaks the process that it runs in": 1}
 
 
@@ -127,7 +130,7 @@ def test_sweep_that_used_its_budget_up_is_not_repeated() -> None:
     )
     slot = Slot(partial)
     judged(slot)
-    assert slot.judged == [slot.asked[0].sources[1][1]]
+    assert slot.judged == [text(1)]
 
 
 def test_one_that_breaks_the_process_after_it_was_ranked_is_not_chosen() -> None:
@@ -142,7 +145,7 @@ def test_ranking_outlives_candidate_processes_that_come_to_none_of_whom_there_ar
     slot = Slot(first, nothing, nothing, ranked(3))
     judged(slot)
     assert len(slot.asked) == 3
-    assert slot.judged == [slot.asked[0].sources[1][1]]
+    assert slot.judged == [text(1)]
 
 
 def test_sweep_that_the_judge_failed_at_leaves_the_declared_one() -> None:
@@ -177,11 +180,3 @@ def test_tunables_that_cannot_be_used_are_one_line_of_feedback(failing: tuple[in
     assert verdict.metadata["tuned"] == {"problem": problem}
     assert verdict.tuned is None
     assert slot.judged == [source]
-
-
-def test_number_of_configurations_is_bounded() -> None:
-    many = "".join(f"A{n} = 1\n" for n in range(6))
-    table = ", ".join(f"'A{n}': {list(range(12))}" for n in range(6))
-    slot = Slot(ranked(5, 0))
-    judged(slot, f"{many}TUNABLES = {{{table}}}\n")
-    assert len(slot.asked[0].sources) == MOST
