@@ -30,8 +30,8 @@ class Device:
     kind: DeviceKind
     visible_devices: str  # value of ``CUDA_VISIBLE_DEVICES`` for processes that use it
     hardware: str  # its name
-    slots: int = 1  # evaluations at a time
     cores: Cores = ANY_CORE  # of the CPU, for its processes
+    slots: int = 1  # evaluations at a time
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def find(fork_client: ForkClient, settings: Settings) -> Machine:
     numbers = [int(names[index]) if names[index].strip().isdecimal() else index for index in indices]
     cores = share_out(os.sched_getaffinity(0), numbers)
     found = [
-        Device(index, "cuda", names[index].strip(), gpus[index][0], cores=own)
+        Device(index, "cuda", names[index].strip(), gpus[index][0], own)
         for index, own in zip(indices, cores, strict=True)
     ]
     devices = tuple(replace(device, slots=slots(device, settings, len(found))) for device in found)

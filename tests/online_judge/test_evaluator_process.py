@@ -23,6 +23,7 @@ PROBLEM = {
     "request": {"original_model_src": REFERENCE},
     "seeds": "00",
     "alone": False,
+    "hardware": "a GPU",
 }
 
 
@@ -59,7 +60,7 @@ def test_waiting_for_the_device_is_nobodys_time(gateway: Channel) -> None:
     messages(gateway)
     gateway.send_json(PROBLEM)
     heard = messages(gateway)
-    assert heard[-1] == {"result": {"kind": "ok"}}
+    assert heard[-1] == {"result": {"kind": "problem", "traits": None}}
     takes = [number for number, message in enumerate(heard) if message.get("lease") == "take"]
     assert len(takes) == 2  # for the module's move to the device, and for the call
     for number in takes:

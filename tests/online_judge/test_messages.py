@@ -28,7 +28,7 @@ def sent(message: Any) -> Any:
     [
         Job(op="evaluate", request=ASKED, recorded_ms=1.5, clean_ms=2.0, name="n", build_dir="/b", **KNOWN),
         Job(op="profile", request=ASKED, **KNOWN),
-        Job(op="sweep", request=ASKED, sweep=SweepTerms(((0, SURROGATE), (1, "")), 10.0), **KNOWN),
+        Job(op="sweep", request=ASKED, sweep=SweepTerms(10.0, (3, 5), careful=True), **KNOWN),
         Job(op="problem", request=ProblemRequest(original_model_src=SURROGATE, thorough=True), **KNOWN),
         Release(),
     ],
@@ -44,7 +44,7 @@ def test_order_arrives_as_it_was_sent(order: Job | Release) -> None:
         ("problem", {"request": ASKED}),
         ("evaluate", {"request": ProblemRequest(original_model_src="")}),
         ("sweep", {"request": ASKED}),
-        ("profile", {"request": ASKED, "sweep": SweepTerms((), 1.0)}),
+        ("profile", {"request": ASKED, "sweep": SweepTerms(1.0)}),
     ],
 )
 def test_job_that_cannot_be_is_not_made(op: Any, fields: dict[str, Any]) -> None:
