@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import errno
 import importlib
+import io
 import logging
 import os
 import sys
@@ -40,18 +41,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         0 on success, else the exit code of the error (see ``adaexplore.core.errors``).
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no error
     try:
         with sigterm_interrupts():
             return _run(sys.argv[1:] if arguments is None else arguments)
+    except SystemExit:  # of argparse, which has printed
+        _flush()
+        raise
     except AdaExploreError as error:
         print(f"adaexplore: {error}", file=sys.stderr)  # noqa: T201
         return error.exit_code
     except KeyboardInterrupt:
         print("adaexplore: interrupted", file=sys.stderr)  # noqa: T201
         return 130
-    except BrokenPipeError:
+    except BrokenPipeError:  # the reader, such as head, has seen enough
         _drop_output()
-        return 1
+        return 0
     except Exception as error:
         if isinstance(error, OSError) and error.filename is not None:
             print(f"adaexplore: cannot use {error.filename}: {error.strerror}", file=sys.stderr)  # noqa: T201
@@ -79,8 +85,16 @@ def _run(given: Sequence[str]) -> int:
     for noisy in ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "anthropic"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     code = int(_module(args.command).run(args))
-    print(end="", flush=True)  # noqa: T201 - what cannot be written is an error of the command's own
+    _flush()
     return code
+
+
+def _flush() -> None:
+    """Write what is printed; what cannot be written is an error of the command's own."""
+    try:
+        print(end="", flush=True)  # noqa: T201
+    except BrokenPipeError:
+        _drop_output()
 
 
 def _drop_output() -> None:

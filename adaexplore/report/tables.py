@@ -35,7 +35,7 @@ def render(runs: Sequence[RunStatistics], table_format: TableFormat) -> str:
     """
     if table_format is TableFormat.JSON:
         objects = [run.model_dump(mode="json") for run in runs]
-        return json.dumps(objects[0] if len(objects) == 1 else objects, indent=2, ensure_ascii=False)
+        return json.dumps(objects[0] if len(objects) == 1 else objects, indent=2)
     if table_format is TableFormat.CSV:
         return _csv(runs)
     table = text_table if table_format is TableFormat.TABLE else markdown_table
