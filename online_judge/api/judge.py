@@ -123,5 +123,6 @@ async def _recover(board: JobBoard, settings: Settings) -> None:
         await board.recover()
     except sqlite3.Error as error:
         raise ConfigError(
-            f"JUDGE_STATE {settings.state_file} cannot be used ({error}); name another file or set it to nothing"
+            f"JUDGE_STATE {settings.state_file} cannot be used ({error}); "
+            "name another file or set it to nothing"
         ) from error
