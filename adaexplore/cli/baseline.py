@@ -11,12 +11,12 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
+from adaexplore.cli.output import progress, show
 from adaexplore.core.errors import ProblemError, UsageError
 from adaexplore.core.files import write_json
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
+from adaexplore.judge_client.protocol import Judge
 from adaexplore.run.build import open_judge
 from adaexplore.settings.environment import read_environment
 from adaexplore.settings.load import load_config
@@ -51,21 +51,27 @@ def run(args: argparse.Namespace) -> int:
         name = access.identity.hardware if config.gpu_name == "auto" else config.gpu_name
         path = args.out / name / FILE_NAME
         record = _read(path)
-        for task in tqdm(tasks, unit="problem", dynamic_ncols=True):
-            try:
-                verdict = access.of_worker(0).evaluate(task, _itself(task))
-            except ProblemError as problem:
-                logger.error("%s", problem)
-                failed += 1
-                continue
-            if not verdict.correct:
-                logger.error("%s: the reference does not pass itself: %s", task.path, verdict.status.value)
-                failed += 1
-                continue
-            record.setdefault(f"level{task.level}", {})[f"{task.name}.py"] = _times(verdict)
-            write_json(path, record)
-    print(f"Baselines: {path}")  # noqa: T201
+        with progress(len(tasks), "problem") as bar:
+            for task in tasks:
+                failed += not _recorded(task, access.of_worker(0), record)
+                write_json(path, record)
+                bar.update()
+    show(f"Baselines: {path}")
     return ProblemError.exit_code if failed else 0
+
+
+def _recorded(task: Task, judge: Judge, record: dict[str, Any]) -> bool:
+    """Time one reference into ``record``; returns whether that was possible."""
+    try:
+        verdict = judge.evaluate(task, _itself(task))
+    except ProblemError as problem:
+        logger.error("%s", problem)
+        return False
+    if not verdict.correct:
+        logger.error("%s: the reference does not pass itself: %s", task.path, verdict.status.value)
+        return False
+    record.setdefault(f"level{task.level}", {})[f"{task.name}.py"] = _times(verdict)
+    return True
 
 
 def _itself(task: Task) -> str:

@@ -11,6 +11,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 
 from adaexplore import __version__
+from adaexplore.cli.output import show
 from adaexplore.core.errors import JudgeError
 from adaexplore.core.wire import LEGACY_TOLERANCE
 from adaexplore.judge_client.connection import open_client
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         "what would run:",
         *_would_run(bool(gpus), judge_ready, environment),
     ]
-    print("\n".join(lines))  # noqa: T201
+    show("\n".join(lines))
     return 0
 
 

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from adaexplore.cli.output import columns
 from adaexplore.core.inputs import input_text
 from adaexplore.core.verdict import Verdict
 from adaexplore.report.verdict_page import verdict_page
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
         log_path = Path(folder) / "judge.log"
         with open_judge(config, log_path, threading.Event(), force=True) as access:
             verdict = access.of_worker(0).evaluate(task, source)
-    print(json.dumps(_as_object(verdict), indent=2) if args.json else verdict_page(verdict))  # noqa: T201
+    print(json.dumps(_as_object(verdict), indent=2) if args.json else verdict_page(verdict, columns()))  # noqa: T201
     return 0 if verdict.correct else INCORRECT
 
 

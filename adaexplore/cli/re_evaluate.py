@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqdm import tqdm
-
+from adaexplore.cli.output import columns, progress, show
 from adaexplore.core.errors import ProblemError, UsageError
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
@@ -20,8 +19,8 @@ from adaexplore.records.layout import CONFIG
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.report.closing import verdict_text
-from adaexplore.report.tables import text_table
 from adaexplore.report.task_result import task_result
+from adaexplore.report.text import text_table
 from adaexplore.report.verdict_page import flag_lines
 from adaexplore.run.build import open_judge
 from adaexplore.settings.config import RunConfig
@@ -61,16 +60,18 @@ def run(args: argparse.Namespace) -> int:
         records.lock(),
         open_judge(config, args.run_dir / "judge.log", threading.Event(), force=True) as access,
     ):
-        judge = access.of_worker(0)
-        found = [
-            _judge_again(records.task(key), judge, config.dtype_str, args.step)
-            for key in tqdm(records.tasks(), unit="task", dynamic_ncols=True)
-        ]
-    print(_table(found))  # noqa: T201
+        keys, found = records.tasks(), []
+        with progress(len(keys), "task") as bar:
+            for key in keys:
+                found.append(
+                    _judge_again(records.task(key), access.of_worker(0), config.dtype_str, args.step)
+                )
+                bar.update()
+    show(_table(found, columns()))
     return 0 if all(item.now is not None for item in found if item.step) else ProblemError.exit_code
 
 
-def _table(found: Sequence[Again]) -> str:
+def _table(found: Sequence[Again], width: int | None) -> str:
     """A row a task; below it what speaks against a kernel."""
     rows = [
         [
@@ -82,7 +83,7 @@ def _table(found: Sequence[Again]) -> str:
         ]
         for item in found
     ]
-    table = text_table(["task", "step", "recorded", "re-evaluated", "precision"], rows)
+    table = text_table(["task", "step", "recorded", "re-evaluated", "precision"], rows, width)
     flags = [f"{item.key}: {line}" for item in found if item.now is not None for line in flag_lines(item.now)]
     return "\n".join([table, "", *flags] if flags else [table])
 

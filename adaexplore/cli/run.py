@@ -14,6 +14,7 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from adaexplore.cli.dry_run import dry_run
+from adaexplore.cli.output import columns, progress, show
 from adaexplore.cli.stopping import stop_on_signals
 from adaexplore.core.errors import BudgetReached, Interrupted, ProblemError, UsageError
 from adaexplore.core.task import Task
@@ -82,7 +83,7 @@ def run(args: argparse.Namespace) -> int:
         tasks = recorded_tasks(RunRecords.existing(fork.run), config.dtype_str)
         tasks = [task for task in tasks if task.reference]
     if args.dry_run:
-        print(dry_run(config, tasks, run_directory(config, datetime.now()), fork))  # noqa: T201
+        show(dry_run(config, tasks, run_directory(config, datetime.now()), fork))
         return 0
     return carry_out(config, tasks, fork=fork)
 
@@ -110,7 +111,7 @@ def carry_out(
         if config.save_path is not None:
             raise
         raise Interrupted(f"stopped; with --set save_path={folder} it goes on from here") from stopped
-    print(closing_report(folder, config.total_steps, [task.key for task in tasks]))  # noqa: T201
+    print(closing_report(folder, config.total_steps, [task.key for task in tasks], columns()))  # noqa: T201
     if spent is not None:
         raise spent
     return ProblemError.exit_code if failed else 0
@@ -133,7 +134,7 @@ def _follow(session: Session) -> int:
     failed = 0
     total = len(session.tasks) * session.config.total_steps
     best: dict[str, float] = {}
-    with logging_redirect_tqdm(), tqdm(total=total, unit="step", dynamic_ncols=True) as bar:
+    with logging_redirect_tqdm(), progress(total, "step") as bar:
         for news in session.progress():
             if news.problem is not None:
                 failed += 1
