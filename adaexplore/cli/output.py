@@ -12,7 +12,7 @@ from adaexplore.report.text import wrapped
 
 
 def columns() -> int | None:
-    """Columns of the terminal or of ``COLUMNS``; None, no limit, where there is neither."""
+    """Return the columns of the terminal or of ``COLUMNS``; None, no limit, where there is neither."""
     return shutil.get_terminal_size(fallback=(0, 0)).columns or None
 
 
@@ -22,7 +22,7 @@ def show(text: str) -> None:
 
 
 def progress(total: int | None, unit: str, initial: int = 0) -> tqdm[NoReturn]:
-    """A bar on stderr; where that is no terminal a plain line each time another 10 % is done."""
+    """Show a bar on stderr; where that is no terminal, a plain line each time another 10 % is done."""
     if sys.stderr.isatty():
         return tqdm(total=total, unit=unit, initial=initial, dynamic_ncols=True)
     return _Lines(total=total, unit=unit, initial=initial, bar_format=_LINE, mininterval=0, miniters=1)

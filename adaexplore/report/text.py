@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 NONE = "-"
-"""A cell without a figure."""
+"""Stands in a cell without a figure."""
 
 
 def text_table(
@@ -15,7 +15,7 @@ def text_table(
     width: int | None = None,
     optional: Sequence[str] = (),
 ) -> str:
-    """Columns aligned by spaces: numbers to the right, words to the left.
+    """Align columns by spaces: numbers to the right, words to the left.
 
     Args:
         header: names of the columns.
@@ -36,7 +36,7 @@ def text_table(
 
 
 def wrapped(text: str, width: int | None) -> str:
-    """``text`` with lines of at most ``width`` characters; a word, such as a path, is never broken."""
+    """Break lines longer than ``width`` between words; a word, such as a path, stays whole."""
     return "\n".join(line for given in text.splitlines() for line in _wrapped(given, width))
 
 
@@ -60,7 +60,7 @@ def _width(header: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequen
 
 
 def _block(header: Sequence[str], row: Sequence[str]) -> str:
-    """The first cell, below it a line for each other one."""
+    """Put the first cell in a line, and each other one in a line below it."""
     names = max(map(len, header[1:]), default=0)
     lines = [f"  {name:<{names}}  {cell}" for name, cell in zip(header[1:], row[1:], strict=True)]
     return "\n".join([f"{header[0]}: {row[0]}", *lines])
@@ -87,5 +87,5 @@ def _is_figure(cell: str) -> bool:
 
 
 def count_of(number: int, name: str) -> str:
-    """``1 task``, ``2 tasks``."""
+    """Write ``1 task`` or ``2 tasks``."""
     return f"{number} {name}" if number == 1 else f"{number} {name}s"

@@ -17,10 +17,7 @@ def rows(text: str) -> dict[str, str]:
     return {
         line.split()[0]: " ".join(line.split()[1:])
         for line in text.splitlines()
-        if line
-        and ": the best" not in line
-        and ": the problem" not in line
-        and "no correct kernel" not in line
+        if line and not any(note in line for note in (": the best", ": the problem", "no correct kernel"))
     }
 
 
