@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from adaexplore.cli.options import add_config, overrides
 from adaexplore.cli.output import progress, show
 from adaexplore.core.errors import ProblemError, UsageError
 from adaexplore.core.files import write_json
@@ -30,8 +31,7 @@ _KEPT = ("mean", "median", "std", "min", "max", "p10", "p90", "num_trials", "har
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--config", type=Path, default=None, help="YAML file that names tasks and judge")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key")
+    add_config(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("results/timing"), help="folder of records (default: results/timing)"
     )
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Have every reference judged as its own candidate; prints the path of the record."""
-    config = load_config(args.config, args.set).model_copy(update={"baseline": "eager"})
+    config = load_config(args.config, overrides(args)).model_copy(update={"baseline": "eager"})
     tasks = load_tasks(config, read_environment(os.environ))
     failed = 0
     with (

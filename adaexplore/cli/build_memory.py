@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+from adaexplore.cli.options import add_config, overrides
 from adaexplore.cli.output import columns
 from adaexplore.core.errors import JudgeError, UsageError
 from adaexplore.report.text import count_of, wrapped
@@ -56,17 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--verify", type=Path, default=None, metavar="FILE", help="compile every rule's proof; builds nothing"
     )
     parser.add_argument("--target", default=None, metavar="sm_90", help="architecture to compile for")
-    parser.add_argument("--config", type=Path, default=None, help="YAML file; without one, defaults")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one key (repeatable)"
-    )
+    add_config(parser)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Build or verify; prints the figures."""
-    overrides = [*args.set, *([] if args.target is None else [f"compile_target={args.target}"])]
-    config = load_config(args.config, overrides)
+    target = [] if args.target is None else [f"compile_target={args.target}"]
+    config = load_config(args.config, [*overrides(args), *target])
     if args.verify is not None:
         if args.runs or args.traces is not None or args.out is not None:
             raise UsageError("--verify builds nothing; leave out --runs, --traces and --out")

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from adaexplore.cli.options import add_config, overrides
 from adaexplore.cli.output import columns
 from adaexplore.core.inputs import input_text
 from adaexplore.core.verdict import Verdict
@@ -24,15 +25,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
     parser.add_argument("kernel", type=Path, metavar="KERNEL.py", help="file that defines ModelNew")
     parser.add_argument("--task", type=Path, required=True, metavar="PROBLEM.py", help="the problem's file")
-    parser.add_argument("--config", type=Path, default=None, help="YAML file with the judge's settings")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key")
+    add_config(parser)
     parser.add_argument("--json", action="store_true", help="print the whole verdict as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the verdict; 0 when correct, 1 when not, 4 when the judge failed."""
     preset = [] if args.config is not None else ["preset=default"]
-    config = load_config(args.config, [*preset, *args.set])
+    config = load_config(args.config, [*preset, *overrides(args)])
     task = task_from_file(args.task, config.dtype_str)
     source = input_text(args.kernel, "kernel file")
     with tempfile.TemporaryDirectory(prefix="adaexplore-eval-") as folder:

@@ -13,6 +13,8 @@ from adaexplore.preflight.findings import Finding, finding
 from adaexplore.preflight.lints import lint
 from adaexplore.preflight.triton_api import TritonApi, triton_api
 
+FOUND = 1
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
@@ -24,11 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="VERSION",
         help="the judge's Triton, as its /health tells (default: the one installed, else the newest known)",
     )
+    parser.add_argument("--strict", action="store_true", help="end with exit code 1 where there are findings")
     parser.add_argument("--json", action="store_true", help="print one JSON array")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings of each file that can be read; 0 whatever they are.
+    """Print the findings of each file that can be read; 0 whatever they are, unless ``--strict``.
 
     Raises:
         UsageError: some cannot be read.
@@ -45,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
             unread.append(str(error))
     _show(told, as_json=args.json)
     if unread:
-        raise UsageError("; ".join(unread))
-    return 0
+        raise UsageError("\n".join(unread))
+    return FOUND if args.strict and any(found for _, found in told) else 0
 
 
 def _show(told: Sequence[tuple[str, Sequence[Finding]]], *, as_json: bool) -> None:

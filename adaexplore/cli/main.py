@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import errno
 import importlib
 import io
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import ModuleType
+from typing import NoReturn
 
 from adaexplore import __version__
 from adaexplore.cli.stopping import sigterm_interrupts
@@ -32,6 +34,8 @@ COMMANDS = {
 }
 """Every command with its purpose; each has a module of its own, imported when it is used."""
 
+_MOST_MISTAKES = 20
+
 logger = logging.getLogger("adaexplore")
 
 
@@ -50,7 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _flush()
         raise
     except AdaExploreError as error:
-        print(f"adaexplore: {error}", file=sys.stderr)  # noqa: T201
+        lines = str(error).splitlines()
+        if len(lines) > _MOST_MISTAKES:
+            lines[_MOST_MISTAKES:] = [f"and {len(lines) - _MOST_MISTAKES} more mistakes"]
+        print(*(f"adaexplore: {line}" for line in lines), sep="\n", file=sys.stderr)  # noqa: T201
         return error.exit_code
     except KeyboardInterrupt:
         print("adaexplore: interrupted", file=sys.stderr)  # noqa: T201
@@ -71,22 +78,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: Sequence[str]) -> int:
-    parser = argparse.ArgumentParser(
-        prog="adaexplore", description="Turn PyTorch modules into faster Triton kernels."
-    )
+    completing = "_ARGCOMPLETE" in os.environ  # set by a shell that completes a command line
+    if completing:
+        given = os.environ.get("COMP_LINE", "").split()[1:]
+    parser = _Parser(prog="adaexplore", description="Turn PyTorch modules into faster Triton kernels.")
     parser.add_argument("--version", action="version", version=f"adaexplore {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    chosen = parser
     for name, purpose in COMMANDS.items():
         command = commands.add_parser(name, help=purpose, description=purpose.capitalize() + ".")
         if list(given[:1]) == [name]:
+            chosen = command
             _module(name).add_arguments(command)
-    args = parser.parse_args(given)
+    if completing:
+        import argcomplete
+
+        argcomplete.autocomplete(parser)
+    if given and not given[0].startswith("-") and given[0] not in COMMANDS:
+        parser.error(f"no command is called {given[0]!r}{_nearest(given[0], COMMANDS)}")
+    args, unknown = parser.parse_known_args(given)
+    if unknown:
+        near = _nearest(unknown[0].partition("=")[0], chosen._option_string_actions)
+        chosen.error(f"unknown argument {unknown[0]!r}{near}")
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s", stream=sys.stderr)
     for noisy in ("httpx", "httpx2", "httpcore", "httpcore2", "openai", "anthropic"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
     code = int(_module(args.command).run(args))
     _flush()
     return code
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says in one line what is wrong."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"adaexplore: {message}; see {self.prog} --help\n")
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    found = difflib.get_close_matches(word, known, n=1)
+    return f"; did you mean {found[0]}?" if found else ""
 
 
 def _flush() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from adaexplore.cli.options import add_judge, add_set, overrides
 from adaexplore.cli.output import columns, progress, show
 from adaexplore.core.errors import ProblemError, UsageError
 from adaexplore.core.task import Task
@@ -45,9 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--step", type=int, default=None, metavar="N", help="the best within the first N steps"
     )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting"
-    )
+    add_set(parser)
+    add_judge(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
     if args.step is not None and args.step < 1:
         raise UsageError(f"--step must be at least 1, not {args.step}")
     records = RunRecords.existing(args.run_dir)
-    config = _config(records, args.set)
+    config = _config(records, overrides(args))
     with (
         records.lock(),
         open_judge(config, args.run_dir / "judge.log", threading.Event(), force=True) as access,
@@ -88,10 +88,10 @@ def _table(found: Sequence[Again], width: int | None) -> str:
     return "\n".join([table, "", *flags] if flags else [table])
 
 
-def _config(records: RunRecords, overrides: list[str]) -> RunConfig:
+def _config(records: RunRecords, given: list[str]) -> RunConfig:
     """The run's own settings; a run of the release, whose file holds other keys, takes the defaults."""
     ours = bool(records.environment())
-    return load_config(records.folder / CONFIG if ours else None, overrides)
+    return load_config(records.folder / CONFIG if ours else None, given)
 
 
 def _judge_again(records: TaskRecords, judge: Judge, dtype: DtypeName, within: int | None) -> Again:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tqdm.contrib.logging import logging_redirect_tqdm
 
+from adaexplore.cli.options import add_config, overrides
 from adaexplore.cli.output import progress, show
 from adaexplore.cli.stopping import stop_on_signals
 from adaexplore.core.errors import StorageError, UsageError
@@ -35,8 +36,7 @@ logger = logging.getLogger(__name__)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--config", type=Path, default=None, help="YAML file; without one, defaults")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key")
+    add_config(parser)
     parser.add_argument("--count", type=_positive, default=200, help="problems the folder is to hold")
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="folder of the set")
     parser.add_argument(
@@ -69,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make or check a set; prints the account, and fails where problems are missing or cannot be used."""
-    config = load_config(args.config, args.set)
+    config = load_config(args.config, overrides(args))
     catalogue = read_catalogue(args.catalogue)
     if args.check is not None:
         return _check(args, config, catalogue)
