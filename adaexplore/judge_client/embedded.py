@@ -137,7 +137,7 @@ def _port(announcement: TextIO, log: Path) -> int:
 
 
 def _last_line(log: Path) -> str:
-    """The log's last line that says something; the web server's own last words do not."""
+    """Return the log's last line but for the web server's own, which say nothing."""
     lines = log.read_text(errors="replace").strip().splitlines()
     told = [line for line in lines if not line.endswith(_LAST_WORDS)]
     return f"{told[-1].removeprefix('ERROR:').strip()[:300]} (see {log})" if told else f"see {log}"

@@ -24,7 +24,7 @@ _MOST_NOTES = 10
 def closing_report(
     folder: Path, total_steps: int, keys: Sequence[str] | None = None, width: int | None = None
 ) -> str:
-    """The closing table of the run in ``folder``, why tasks failed, where the best kernels are, what next.
+    """Write the closing table of a run, why tasks failed, where the best kernels are, and what to type next.
 
     Args:
         folder: the run.
