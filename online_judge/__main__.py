@@ -17,6 +17,7 @@ from online_judge.api.app import app
 from online_judge.api.auth import TOKEN_VARIABLE, is_loopback
 from online_judge.api.connections import PunctualProtocol, allow_many_files
 from online_judge.common.events import TEXT_FORMAT, JsonFormatter
+from online_judge.queue.store import remove_unused
 from online_judge.sandbox import linux
 from online_judge.settings import Settings, bind_address, default_state_file
 
@@ -77,7 +78,9 @@ def main(argv: list[str] | None = None) -> int:
                 f"{host} can be reached from other machines: set {TOKEN_VARIABLE}, or use --host 127.0.0.1"
             )
         if port:  # one that is chosen anew at each start would not find its state again
-            os.environ.setdefault("JUDGE_STATE", str(default_state_file(port)))
+            state = default_state_file(port)
+            os.environ.setdefault("JUDGE_STATE", str(state))
+            remove_unused(state.parent, keep=state)
         if debug and port:
             http = PunctualProtocol
             uvicorn.run("online_judge:app", host=host, port=port, http=http, log_level=level, reload=True)

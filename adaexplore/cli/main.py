@@ -25,6 +25,7 @@ COMMANDS = {
     "show": "a run's tasks, a task's steps and best kernel, or one step with its differences",
     "eval": "judge a kernel against a problem, or two against each other",
     "profile": "where a kernel spends its time on the judge's GPU, and what its launches occupy",
+    "repair": "set aside what cannot be read in a damaged run, so that it can go on",
     "re-evaluate": "judge the best kernels of a run again",
     "lint": "find mistakes in kernels with which they cannot work; needs no judge and no GPU",
     "compile-check": "compile one kernel's launches without running them; needs no GPU",

@@ -61,7 +61,7 @@ class RunRecords:
         return content.read(path) if path.is_file() else None
 
     def write_environment(self, info: Mapping[str, Any]) -> None:
-        """Keep the seed, the versions and the git revision; what differed before stays under ``earlier``.
+        """Keep seed, versions and git revision; what differed before stays under ``earlier``, once.
 
         Raises:
             RecordError: the file that is there is damaged.
@@ -69,10 +69,9 @@ class RunRecords:
         earlier: list[dict[str, Any]] = []
         previous = self.environment()
         if previous:
-            earlier = list(previous.pop("earlier", []))
-            if previous != {"format": layout.FORMAT, **info}:
-                earlier.append(previous)
+            earlier = [*previous.pop("earlier", []), previous]
         data = {"format": layout.FORMAT, **info}
+        earlier = [each for i, each in enumerate(earlier) if each != data and each not in earlier[:i]]
         content.write_json(self.folder / layout.ENVIRONMENT, data | ({"earlier": earlier} if earlier else {}))
 
     def environment(self) -> dict[str, Any]:
