@@ -65,7 +65,7 @@ def _page(names: Sequence[str], verdicts: Sequence[Verdict], width: int | None) 
 
 
 def _json(names: Sequence[str], verdicts: Sequence[Verdict]) -> str:
-    """One verdict as it is; two as ``kernels`` with ``file``, and ``race``: first against second."""
+    """Write one verdict as it is; two as ``kernels`` with ``file``, and ``race``: first against second."""
     if len(verdicts) == 1:
         return json.dumps(_as_object(verdicts[0]), indent=2)
     kernels = [{"file": name, **_as_object(found)} for name, found in zip(names, verdicts, strict=True)]

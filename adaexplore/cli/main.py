@@ -17,6 +17,7 @@ from typing import NoReturn
 from adaexplore import __version__
 from adaexplore.cli.stopping import sigterm_interrupts
 from adaexplore.core.errors import AdaExploreError, StorageError
+from adaexplore.report.text import without_control
 
 COMMANDS = {
     "run": "search for faster kernels: one task, a file of your own, or a whole list",
@@ -60,7 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines = str(error).splitlines()
         if len(lines) > _MOST_MISTAKES:
             lines[_MOST_MISTAKES:] = [f"and {len(lines) - _MOST_MISTAKES} more mistakes"]
-        print(*(f"adaexplore: {line}" for line in lines), sep="\n", file=sys.stderr)  # noqa: T201
+        for line in lines:
+            print(f"adaexplore: {without_control(line)}", file=sys.stderr)  # noqa: T201
         return error.exit_code
     except KeyboardInterrupt:
         print("adaexplore: interrupted", file=sys.stderr)  # noqa: T201

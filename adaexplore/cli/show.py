@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from pathlib import Path
 
 from adaexplore.cli.output import columns
 from adaexplore.records.run_records import RunRecords
 from adaexplore.report.show import Section, find_task, show_run, show_step, show_task
-
-_CONTROL = re.compile(r"[^\n\t\x20-\x7e\xa0-\U0010ffff]")
-"""Characters with which a kernel could change what the terminal shows."""
+from adaexplore.report.text import without_control
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,13 +30,9 @@ def run(args: argparse.Namespace) -> int:
         task = find_task(records, keys[0] if args.task is None else args.task)
         sections = show_task(task, columns()) if args.step is None else show_step(task, args.step, columns())
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    sections = [Section(_CONTROL.sub(_escaped, each.text), each.language) for each in sections]
+    sections = [Section(without_control(each.text), each.language) for each in sections]
     print("\n\n".join(_coloured(each) if coloured else each.text for each in sections))  # noqa: T201
     return 0
-
-
-def _escaped(found: re.Match[str]) -> str:
-    return ascii(found[0])[1:-1]
 
 
 def _coloured(section: Section) -> str:

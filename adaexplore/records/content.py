@@ -60,7 +60,7 @@ def read_object(path: Path) -> dict[str, Any]:
     """
     try:
         data = json.loads(read(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise damaged(path, f"it is no JSON ({error})") from error
     if not isinstance(data, dict):
         raise damaged(path, "it holds no JSON object")

@@ -34,10 +34,8 @@ def repair(run: RunRecords) -> list[Path]:
         records = run.task(key)
         logs = [log for log in records.unreadable_logs() if log.is_file()]
         if logs or any(path.parent == records.folder for path in renamed):
-            bests = sorted(
-                records.folder.glob("global_best_metrics_[0-9]*.json")
-            )  # they say that the task is finished
-            renamed += [_set_aside(path) for path in (*logs, *bests)]
+            finished = sorted(records.folder.glob("global_best_metrics_[0-9]*.json"))
+            renamed += [_set_aside(path) for path in (*logs, *finished)]
     return renamed
 
 

@@ -38,14 +38,23 @@ class RunRecords:
         if layout.holds_task_files(path.name for path in folder.iterdir()):
             raise RecordError(f"{folder} is one task's folder; give the run directory {folder.parent}")
         run = cls(folder)
-        version = run.environment().get("format", layout.FORMAT)
-        if not isinstance(version, int) or version > layout.FORMAT:
-            raise RecordError(
-                f"{folder} has format {version}, this version reads up to {layout.FORMAT}; upgrade adaexplore"
-            )
+        run.refuse_newer_format()
         if not run.tasks() and not (folder / layout.CONFIG).is_file():
             raise RecordError(f"{folder} holds no task of a run; give a run's save_path")
         return run
+
+    def refuse_newer_format(self) -> None:
+        """Refuse a run that a newer version of this program wrote.
+
+        Raises:
+            RecordError: it is one, or its ``environment.json`` is damaged.
+        """
+        version = self.environment().get("format", layout.FORMAT)
+        if not isinstance(version, int) or version > layout.FORMAT:
+            raise RecordError(
+                f"{self.folder} has format {version}, this version reads up to {layout.FORMAT}; "
+                "upgrade adaexplore"
+            )
 
     def write_config(self, yaml: str) -> None:
         """Keep the resolved configuration."""

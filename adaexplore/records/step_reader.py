@@ -213,7 +213,7 @@ def _read_exchanges(files: layout.StepFiles, kind: StepKind) -> tuple[Exchange, 
     if files.exchanges.is_file():
         try:
             return tuple(Exchange(**exchange) for exchange in json.loads(content.read(files.exchanges)))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise content.damaged(files.exchanges, content.reason(error)) from error
     if kind is StepKind.DUMMY_ROOT or not files.prompt.is_file():
         return ()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
+
+_CONTROL = re.compile(r"[^\n\t\x20-\x7e\xa0-\U0010ffff]")
 
 NONE = "-"
 """Stands in a cell without a figure."""
@@ -37,7 +40,12 @@ def text_table(
 
 def wrapped(text: str, width: int | None) -> str:
     """Break lines longer than ``width`` between words; a word, such as a path, stays whole."""
-    return "\n".join(line for given in text.splitlines() for line in _wrapped(given, width))
+    return "\n".join(line for given in without_control(text).split("\n") for line in _wrapped(given, width))
+
+
+def without_control(text: str) -> str:
+    """Escape the characters with which a text could change what the terminal shows."""
+    return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def _wrapped(line: str, width: int | None) -> list[str]:

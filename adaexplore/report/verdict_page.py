@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from adaexplore.core.verdict import Verdict
-from adaexplore.report.text import wrapped
+from adaexplore.report.text import without_control, wrapped
 
 
 def verdict_page(verdict: Verdict, width: int | None = None) -> str:
@@ -15,7 +15,7 @@ def verdict_page(verdict: Verdict, width: int | None = None) -> str:
     if verdict.tier is not None:
         lines.append(f"precision: {verdict.tier}")
     lines += flag_lines(verdict)
-    return "\n".join([wrapped("\n".join(lines), width), verdict.feedback]).strip()
+    return "\n".join([wrapped("\n".join(lines), width), without_control(verdict.feedback)]).strip()
 
 
 def flag_lines(verdict: Verdict) -> list[str]:
