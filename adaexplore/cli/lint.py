@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from adaexplore.cli.output import show
 from adaexplore.core.errors import UsageError
 from adaexplore.core.inputs import input_bytes, input_text
 from adaexplore.preflight.findings import Finding, finding
@@ -59,9 +60,9 @@ def _show(told: Sequence[tuple[str, Sequence[Finding]]], *, as_json: bool) -> No
         return
     for file, found in told:
         for each in found:
-            print(f"{file}:{each.line}: {each.message} [{each.rule}]")  # noqa: T201
+            show(f"{file}:{each.line}: {each.message} [{each.rule}]")
         if not found:
-            print(f"{file}: nothing found")  # noqa: T201
+            show(f"{file}: nothing found")
 
 
 def _findings(file: Path, api: TritonApi, reference: str | None) -> tuple[Finding, ...]:

@@ -113,9 +113,11 @@ def test_a_run_on_a_disk_without_space_goes_on_to_the_same_bytes(
 def test_output_that_goes_nowhere_changes_no_exit_code(shell: str, code: int, tmp_path: Path) -> None:
     file = tmp_path / "kernel.py"
     file.write_text("x = 1\n")
+    variables = {"COMMAND": f"{sys.executable} -m adaexplore", "FILE": str(file), "PYTHONUNBUFFERED": ""}
     done = subprocess.run(
         ["bash", "-c", shell],
-        env=os.environ | {"COMMAND": f"{sys.executable} -m adaexplore", "FILE": str(file), "PYTHONUNBUFFERED": ""},
+        env=os.environ
+        | {"COMMAND": f"{sys.executable} -m adaexplore", "FILE": str(file), "PYTHONUNBUFFERED": ""},
         capture_output=True,
         text=True,
         timeout=60,
