@@ -108,7 +108,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> tuple[int,
 
 
 def too_long(line: str) -> bool:
-    """A line over 80 characters that would fit if it had no long word, such as a path."""
+    """Tell a line over 80 characters that is not long because of one word, such as a path."""
     words = [word for word in line.split() if len(word) < 40]
     return len(line) > 80 and len(" ".join(words)) > 40
 

@@ -21,7 +21,7 @@ STEPS = 6
 
 
 def command(folder: Path, *settings: str) -> list[str]:
-    """A run whose model takes a while for each reply."""
+    """Write the command of a run whose model takes a while for each reply."""
     reply = folder.parent / "reply.txt"
     reply.write_text(REPLY)
     model = f"sh -c 'cat > /dev/null; sleep 0.15; cat {reply}'"
@@ -31,7 +31,7 @@ def command(folder: Path, *settings: str) -> list[str]:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    """What a run decided, without how long it took."""
+    """Read what a run decided, without how long it took."""
     return {
         path.name: path.read_bytes()
         for path in (folder / "0_2_row_sum").iterdir()
@@ -116,8 +116,7 @@ def test_output_that_goes_nowhere_changes_no_exit_code(shell: str, code: int, tm
     variables = {"COMMAND": f"{sys.executable} -m adaexplore", "FILE": str(file), "PYTHONUNBUFFERED": ""}
     done = subprocess.run(
         ["bash", "-c", shell],
-        env=os.environ
-        | {"COMMAND": f"{sys.executable} -m adaexplore", "FILE": str(file), "PYTHONUNBUFFERED": ""},
+        env=os.environ | variables,
         capture_output=True,
         text=True,
         timeout=60,

@@ -12,7 +12,7 @@ PROBLEMS = Path(__file__).parents[2] / "datasets/quickstart/level1"
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run of one task with random verdicts; step 2 fails, step 3 is correct."""
+    """Record a run of one task with random verdicts; step 2 fails, step 3 is correct."""
     folder = tmp_path_factory.mktemp("recorded") / "run"
     settings = ["dummy=true", "server_type=offline", "total_steps=3", "p_large=0.4", f"save_path={folder}"]
     flags = [text for each in settings for text in ("--set", each)]
