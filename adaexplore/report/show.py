@@ -116,9 +116,9 @@ def find_task(run: RunRecords, key: str) -> TaskRecords:
 
 def _row(record: StepRecord, width: int | None) -> list[str]:
     plan = record.node.plan
-    room = _WHY_CHARS if width is None else max(width - _BEFORE_WHY, _LEAST_WHY_CHARS)
+    space = _WHY_CHARS if width is None else max(width - _BEFORE_WHY, _LEAST_WHY_CHARS)
     why = "" if record.verdict is None or record.verdict.correct else record.verdict.feedback
-    told = shorten(why, room, placeholder="...") or NONE
+    told = shorten(why, space, placeholder="...") or NONE
     return [str(plan.step), _KINDS.get(plan.kind, NONE), str(plan.parent_id or NONE), _outcome(record), told]
 
 
