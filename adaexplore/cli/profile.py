@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import tempfile
 import threading
 from dataclasses import asdict
 from pathlib import Path
 
 from adaexplore.cli.options import add_config, overrides
-from adaexplore.cli.output import columns
+from adaexplore.cli.output import columns, show
+from adaexplore.cli.sass import sass
+from adaexplore.core.errors import UsageError
+from adaexplore.core.files import write_text
 from adaexplore.core.inputs import input_text
 from adaexplore.core.profile import KernelProfile, Profile
+from adaexplore.core.task import Task
+from adaexplore.judge_client.http import HttpJudge
+from adaexplore.judge_client.protocol import Judge
 from adaexplore.prompts.profile import call_text
 from adaexplore.report.text import NONE, text_table, wrapped
 from adaexplore.run.build import open_judge
@@ -41,6 +48,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--task", type=Path, required=True, metavar="PROBLEM.py", help="the problem's file")
     add_config(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--asm",
+        choices=("ptx", "sass"),
+        default=None,
+        help="instead write the compiled code of each kernel; needs no GPU",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path(), metavar="DIR", help="folder for --asm (default: .)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,10 +69,28 @@ def run(args: argparse.Namespace) -> int:
         tempfile.TemporaryDirectory(prefix="adaexplore-profile-") as folder,
         open_judge(config, Path(folder) / "judge.log", threading.Event()) as access,
     ):
-        profile = access.of_worker(0).profile(task, source)
+        judge = access.of_worker(0)
+        if args.asm is not None:
+            return _write_code(judge, task, source, args)
+        profile = judge.profile(task, source)
     if profile is None:
         return NO_PROFILE
     print(json.dumps(asdict(profile), indent=2) if args.json else _page(profile, columns()))  # noqa: T201
+    return 0
+
+
+def _write_code(judge: Judge, task: Task, source: str, args: argparse.Namespace) -> int:
+    """Write a file for each kernel that a call launches; prints their paths."""
+    report = judge.compile_report(task, source, asm=True) if isinstance(judge, HttpJudge) else None
+    if report is None:
+        raise UsageError("this judge has no compile jobs; name another one with --judge, or set dummy=false")
+    if not report.asm:
+        show(f"{report.status}: {report.message or 'no code: the judge is older, or no kernel was launched'}")
+        return NO_PROFILE
+    for name, ptx in report.asm.items():
+        path = args.out / f"{args.kernel.stem}.{re.sub(r'[^A-Za-z0-9_-]', '_', name)}.{args.asm}"
+        write_text(path, ptx if args.asm == "ptx" else sass(ptx))
+        print(path)  # noqa: T201
     return 0
 
 

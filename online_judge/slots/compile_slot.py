@@ -31,7 +31,7 @@ from online_judge.verdict import compile_report
 
 log = logging.getLogger(__name__)
 
-_ANSWER_BYTES = 2**20
+_ANSWER_BYTES = 2**23  # PTX included
 _MAX_READY = 2
 
 
@@ -90,6 +90,7 @@ class CompileSlot:
             "source": request.custom_model_src,
             "dtype": request.dtype_str,
             "tf32": request.tf32,
+            "asm": request.asm,
         }
         end: dict[str, Any] | None = None
         timed_out = lost = False
@@ -113,7 +114,8 @@ class CompileSlot:
         if "reference_failed" in end and limits.whose == "reference":
             raise ProblemError(str(end["reference_failed"]))
         failed = Failure.from_claim(limits.stage, end["failed"]) if "failed" in end else None
-        return compile_report.compiled(failed, request.custom_model_src, str(process.folder))
+        asm = compile_report.asm_of(end.get("asm")) if request.asm else None
+        return compile_report.compiled(failed, request.custom_model_src, str(process.folder), asm)
 
 
 class _Compiler:
