@@ -79,8 +79,8 @@ def main(argv: list[str] | None = None) -> int:
             )
         if port:  # one that is chosen anew at each start would not find its state again
             state = default_state_file(port)
-            os.environ.setdefault("JUDGE_STATE", str(state))
-            remove_unused(state.parent, keep=state)
+            if os.environ.setdefault("JUDGE_STATE", str(state)) == str(state):
+                remove_unused(state.parent, keep=state)
         if debug and port:
             http = PunctualProtocol
             uvicorn.run("online_judge:app", host=host, port=port, http=http, log_level=level, reload=True)

@@ -21,7 +21,7 @@ from adaexplore.settings.environment import Environment, read_environment
 from adaexplore.settings.paths import locate
 from adaexplore.tasks.sources import KB_ROOT
 
-_AGENT_PACKAGES = ("openai", "anthropic", "pydantic", "httpx", "pyyaml", "tqdm")
+_AGENT_PACKAGES = ("openai", "anthropic", "argcomplete", "httpx", "pydantic", "pygments", "pyyaml", "tqdm")
 _JUDGE_PACKAGES = ("torch", "triton", "numpy", "fastapi", "prometheus_client", "uvicorn")
 
 
