@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import os
@@ -11,10 +12,12 @@ import sys
 
 import uvicorn
 
-from adaexplore.core.errors import AdaExploreError, ConfigError
+from adaexplore.core.errors import AdaExploreError, ConfigError, JudgeError
+from online_judge.api.app import app
 from online_judge.api.auth import TOKEN_VARIABLE, is_loopback
 from online_judge.api.connections import PunctualProtocol, allow_many_files
 from online_judge.common.events import TEXT_FORMAT, JsonFormatter
+from online_judge.queue.store import remove_unused
 from online_judge.sandbox import linux
 from online_judge.settings import Settings, bind_address, default_state_file
 
@@ -26,15 +29,20 @@ _GRACE_S = 2
 class _Server(uvicorn.Server):
     """A server that announces when it is ready and ends with its parent."""
 
-    def __init__(self, config: uvicorn.Config, port: int, announce: int | None, parent: int | None) -> None:
+    def __init__(
+        self, config: uvicorn.Config, host: str, port: int, announce: int | None, parent: int | None
+    ) -> None:
         super().__init__(config)
-        self._port, self._announce, self._parent = port, announce, parent
+        self._host, self._port, self._announce, self._parent = host, port, announce, parent
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started and self._announce is not None:
             with open(self._announce, "w", encoding="utf-8") as pipe:
                 json.dump({"port": self._port, "pid": os.getpid()}, pipe)
+        elif self.started:
+            host = f"[{self._host}]" if ":" in self._host else self._host
+            print(f"Judge: http://{host}:{self._port}", flush=True)  # noqa: T201
 
     async def on_tick(self, counter: int) -> bool:
         if self._parent is not None and os.getppid() != self._parent:
@@ -70,7 +78,9 @@ def main(argv: list[str] | None = None) -> int:
                 f"{host} can be reached from other machines: set {TOKEN_VARIABLE}, or use --host 127.0.0.1"
             )
         if port:  # one that is chosen anew at each start would not find its state again
-            os.environ.setdefault("JUDGE_STATE", str(default_state_file(port)))
+            state = default_state_file(port)
+            if os.environ.setdefault("JUDGE_STATE", str(state)) == str(state):
+                remove_unused(state.parent, keep=state)
         if debug and port:
             http = PunctualProtocol
             uvicorn.run("online_judge:app", host=host, port=port, http=http, log_level=level, reload=True)
@@ -91,12 +101,15 @@ def main(argv: list[str] | None = None) -> int:
                 timeout_graceful_shutdown=_GRACE_S,
             )
             followed = parent if options.die_with_parent else None
-            server = _Server(config, listener.getsockname()[1], options.announce, followed)
-            server.run(sockets=[listener])
-            return 0 if server.started else 3
+            server = _Server(config, host, listener.getsockname()[1], options.announce, followed)
+            with contextlib.suppress(SystemExit):  # uvicorn's own, where the start failed
+                server.run(sockets=[listener])
+            return 0 if server.started else getattr(app.state.failure, "exit_code", JudgeError.exit_code)
     except AdaExploreError as error:
         log.error("%s", error)
         return error.exit_code
+    except KeyboardInterrupt:  # uvicorn has stopped the judge in good order
+        return 130
 
 
 if __name__ == "__main__":

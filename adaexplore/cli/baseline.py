@@ -11,12 +11,13 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
+from adaexplore.cli.options import add_config, overrides
+from adaexplore.cli.output import progress, show
 from adaexplore.core.errors import ProblemError, UsageError
 from adaexplore.core.files import write_json
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
+from adaexplore.judge_client.protocol import Judge
 from adaexplore.run.build import open_judge
 from adaexplore.settings.environment import read_environment
 from adaexplore.settings.load import load_config
@@ -30,8 +31,7 @@ _KEPT = ("mean", "median", "std", "min", "max", "p10", "p90", "num_trials", "har
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--config", type=Path, default=None, help="YAML file that names tasks and judge")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key")
+    add_config(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("results/timing"), help="folder of records (default: results/timing)"
     )
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Have every reference judged as its own candidate; prints the path of the record."""
-    config = load_config(args.config, args.set).model_copy(update={"baseline": "eager"})
+    config = load_config(args.config, overrides(args)).model_copy(update={"baseline": "eager"})
     tasks = load_tasks(config, read_environment(os.environ))
     failed = 0
     with (
@@ -51,21 +51,27 @@ def run(args: argparse.Namespace) -> int:
         name = access.identity.hardware if config.gpu_name == "auto" else config.gpu_name
         path = args.out / name / FILE_NAME
         record = _read(path)
-        for task in tqdm(tasks, unit="problem", dynamic_ncols=True):
-            try:
-                verdict = access.of_worker(0).evaluate(task, _itself(task))
-            except ProblemError as problem:
-                logger.error("%s", problem)
-                failed += 1
-                continue
-            if not verdict.correct:
-                logger.error("%s: the reference does not pass itself: %s", task.path, verdict.status.value)
-                failed += 1
-                continue
-            record.setdefault(f"level{task.level}", {})[f"{task.name}.py"] = _times(verdict)
-            write_json(path, record)
-    print(f"Baselines: {path}")  # noqa: T201
+        with progress(len(tasks), "problem") as bar:
+            for task in tasks:
+                failed += not _recorded(task, access.of_worker(0), record)
+                write_json(path, record)
+                bar.update()
+    show(f"Baselines: {path}")
     return ProblemError.exit_code if failed else 0
+
+
+def _recorded(task: Task, judge: Judge, record: dict[str, Any]) -> bool:
+    """Time one reference into ``record``; returns whether that was possible."""
+    try:
+        verdict = judge.evaluate(task, _itself(task))
+    except ProblemError as problem:
+        logger.error("%s", problem)
+        return False
+    if not verdict.correct:
+        logger.error("%s: the reference does not pass itself: %s", task.path, verdict.status.value)
+        return False
+    record.setdefault(f"level{task.level}", {})[f"{task.name}.py"] = _times(verdict)
+    return True
 
 
 def _itself(task: Task) -> str:

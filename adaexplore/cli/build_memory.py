@@ -12,7 +12,10 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
+from adaexplore.cli.options import add_config, overrides
+from adaexplore.cli.output import columns
 from adaexplore.core.errors import JudgeError, UsageError
+from adaexplore.report.text import count_of, wrapped
 from adaexplore.run.build import open_model
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import read_environment
@@ -54,17 +57,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--verify", type=Path, default=None, metavar="FILE", help="compile every rule's proof; builds nothing"
     )
     parser.add_argument("--target", default=None, metavar="sm_90", help="architecture to compile for")
-    parser.add_argument("--config", type=Path, default=None, help="YAML file; without one, defaults")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one key (repeatable)"
-    )
+    add_config(parser)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Build or verify; prints the figures."""
-    overrides = [*args.set, *([] if args.target is None else [f"compile_target={args.target}"])]
-    config = load_config(args.config, overrides)
+    target = [] if args.target is None else [f"compile_target={args.target}"]
+    config = load_config(args.config, [*overrides(args), *target])
     if args.verify is not None:
         if args.runs or args.traces is not None or args.out is not None:
             raise UsageError("--verify builds nothing; leave out --runs, --traces and --out")
@@ -86,7 +86,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         collected = _located(collected, config, judge=not args.no_judge)
         built = build(collected, args.out, open_model(config, None, threading.Event()))
-    print(_told(built, proofs, as_json=args.json))  # noqa: T201
+    told = _told(built, proofs, as_json=args.json)
+    print(told if args.json else wrapped(told, columns()))  # noqa: T201
     return 0
 
 
@@ -119,7 +120,7 @@ def _verify(args: argparse.Namespace, config: RunConfig) -> int:
     read_rules(args.verify)  # what cannot be read is said before a judge is started
     with _compiler(config) as compiler:
         found = verify_file(args.verify, compiler)
-    print(json.dumps(asdict(found), indent=2) if args.json else _page(found))  # noqa: T201
+    print(json.dumps(asdict(found), indent=2) if args.json else wrapped(_page(found), columns()))  # noqa: T201
     return 0
 
 
@@ -128,9 +129,10 @@ def _told(built: Built, proofs: Proofs | None, *, as_json: bool) -> str:
     if as_json:
         return json.dumps(figures, indent=2)
     lines = [
-        f"{built.failures} failures of {built.signatures} kinds "
-        f"({built.infrastructure} more were infrastructure), {built.model_calls} model calls",
-        f"{built.rules} rules; {built.explained:.0%} of the failures have a rule that recurred",
+        f"{count_of(built.failures, 'failure')} of {count_of(built.signatures, 'kind')}, "
+        f"{count_of(built.infrastructure, 'failure')} of the judge or the machine left out, "
+        f"{count_of(built.model_calls, 'model call')}",
+        f"{count_of(built.rules, 'rule')}; {built.explained:.0%} of the failures have a rule that recurred",
     ]
     if proofs is not None:
         lines.append(

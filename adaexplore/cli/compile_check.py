@@ -8,6 +8,7 @@ import tempfile
 import threading
 from pathlib import Path
 
+from adaexplore.cli.options import add_judge, add_set, overrides
 from adaexplore.core.inputs import input_text
 from adaexplore.run.build import open_judge
 from adaexplore.settings.load import load_config
@@ -23,23 +24,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--target", default="sm_90", metavar="ARCH", help="GPU to compile for (default: sm_90)"
     )
-    parser.add_argument(
-        "--url",
-        default=None,
-        help="ask this running judge, which compiles for its own GPU (default: start one)",
-    )
     parser.add_argument("--timeout", metavar="S", help="seconds that the kernel may take (key timeout)")
+    add_set(parser)
+    add_judge(parser)
+    parser.add_argument("--url", dest="judge", help=argparse.SUPPRESS)  # its name in earlier versions
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what was found; 0 when nothing was, 1 when the kernel cannot work, 4 when the judge failed."""
     settings = ["preset=default", f"compile_target={args.target}", "judge_device=cpu", "num_processes=1"]
-    if args.url is not None:
-        settings += ["use_remote_eval=true", f"remote_eval_url={args.url}"]
-    if args.timeout is not None:
-        settings.append(f"timeout={args.timeout}")
-    config = load_config(None, settings)
+    timeout = [] if args.timeout is None else [f"timeout={args.timeout}"]
+    config = load_config(None, [*settings, *overrides(args), *timeout])
     task = task_from_file(args.task, config.dtype_str)
     source = input_text(args.kernel, "kernel file")
     with (

@@ -11,6 +11,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 
 from adaexplore import __version__
+from adaexplore.cli.output import show
 from adaexplore.core.errors import JudgeError
 from adaexplore.core.wire import LEGACY_TOLERANCE
 from adaexplore.judge_client.connection import open_client
@@ -20,7 +21,7 @@ from adaexplore.settings.environment import Environment, read_environment
 from adaexplore.settings.paths import locate
 from adaexplore.tasks.sources import KB_ROOT
 
-_AGENT_PACKAGES = ("openai", "anthropic", "pydantic", "httpx", "pyyaml", "tqdm")
+_AGENT_PACKAGES = ("openai", "anthropic", "argcomplete", "httpx", "pydantic", "pygments", "pyyaml", "tqdm")
 _JUDGE_PACKAGES = ("torch", "triton", "numpy", "fastapi", "prometheus_client", "uvicorn")
 
 
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         "what would run:",
         *_would_run(bool(gpus), judge_ready, environment),
     ]
-    print("\n".join(lines))  # noqa: T201
+    show("\n".join(lines))
     return 0
 
 

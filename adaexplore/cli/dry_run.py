@@ -10,6 +10,7 @@ from adaexplore.judge_client.protocol import JudgeIdentity
 from adaexplore.llm.pricing import PRICES_AS_OF
 from adaexplore.llm.replay_client import ReplayClient
 from adaexplore.records.run_records import RunRecords
+from adaexplore.report.text import count_of
 from adaexplore.run.build import judge_facts
 from adaexplore.run.estimate import FREE, REQUEST_S, Estimate, estimate
 from adaexplore.run.memory import open_memory
@@ -35,9 +36,10 @@ def dry_run(config: RunConfig, tasks: Sequence[Task], folder: Path, fork: Fork |
     memory = open_memory(config.model_copy(update={"memory_update": False}), ReplayClient({}))
     free = _free(config, tasks, RunRecords(folder), fork)
     found = estimate(config, tasks, judge_facts(config, nobody), memory.rules(), free)
-    steps = f"{found.steps} steps" + (f" (besides {found.free} that ask none)" if found.free else "")
+    steps = count_of(found.steps, "step") + (f" (besides {found.free} that ask none)" if found.free else "")
     lines = [
-        f"{len(tasks)} tasks, {steps}, about {found.requests} requests to {_server(config)}",
+        f"{count_of(len(tasks), 'task')}, {steps}, "
+        f"about {count_of(found.requests, 'request')} to {_server(config)}",
         f"tokens: {_thousands(found.input_tokens)} read, {_thousands(found.least_output_tokens)} written "
         f"without reasoning, at most {_thousands(found.most_output_tokens)}",
         f"cost: {_cost(config, found)}",

@@ -1,4 +1,4 @@
-"""``adaexplore eval``: judge one kernel against one problem."""
+"""``adaexplore eval``: judge kernels against one problem, two of them also against each other."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import argparse
 import json
 import tempfile
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from adaexplore.cli.options import add_config, overrides
+from adaexplore.cli.output import columns
+from adaexplore.core.errors import UsageError
 from adaexplore.core.inputs import input_text
 from adaexplore.core.verdict import Verdict
+from adaexplore.report.race import race, race_text
+from adaexplore.report.text import wrapped
 from adaexplore.report.verdict_page import verdict_page
 from adaexplore.run.build import open_judge
 from adaexplore.settings.load import load_config
@@ -21,27 +27,56 @@ INCORRECT = 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("kernel", type=Path, metavar="KERNEL.py", help="file that defines ModelNew")
+    parser.add_argument(
+        "kernels",
+        type=Path,
+        nargs="+",
+        metavar="KERNEL.py",
+        help="file that defines ModelNew; with two files also which one is faster",
+    )
     parser.add_argument("--task", type=Path, required=True, metavar="PROBLEM.py", help="the problem's file")
-    parser.add_argument("--config", type=Path, default=None, help="YAML file with the judge's settings")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key")
+    add_config(parser)
     parser.add_argument("--timeout", metavar="S", help="seconds that the kernel may take (key timeout)")
     parser.add_argument("--json", action="store_true", help="print the whole verdict as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the verdict; 0 when correct, 1 when not, 4 when the judge failed."""
+    """Print the verdicts; 0 when all are correct, 1 when not, 4 when the judge failed."""
+    if len(args.kernels) > 2:
+        raise UsageError("eval takes one kernel, or two to compare")
     preset = [] if args.config is not None else ["preset=default"]
     timeout = [] if args.timeout is None else [f"timeout={args.timeout}"]
-    config = load_config(args.config, [*preset, *args.set, *timeout])
+    config = load_config(args.config, [*preset, *overrides(args), *timeout])
     task = task_from_file(args.task, config.dtype_str)
-    source = input_text(args.kernel, "kernel file")
+    sources = [input_text(path, "kernel file") for path in args.kernels]
     with tempfile.TemporaryDirectory(prefix="adaexplore-eval-") as folder:
         log_path = Path(folder) / "judge.log"
         with open_judge(config, log_path, threading.Event(), force=True) as access:
-            verdict = access.of_worker(0).evaluate(task, source)
-    print(json.dumps(_as_object(verdict), indent=2) if args.json else verdict_page(verdict))  # noqa: T201
-    return 0 if verdict.correct else INCORRECT
+            verdicts = [access.of_worker(0).evaluate(task, source) for source in sources]
+    names = [str(path) for path in args.kernels]
+    print(_json(names, verdicts) if args.json else _page(names, verdicts, columns()))  # noqa: T201
+    return 0 if all(verdict.correct for verdict in verdicts) else INCORRECT
+
+
+def _page(names: Sequence[str], verdicts: Sequence[Verdict], width: int | None) -> str:
+    pages = [verdict_page(verdict, width) for verdict in verdicts]
+    if len(pages) == 1:
+        return pages[0]
+    told = wrapped(race_text(names[0], names[1], race(*verdicts)), width)
+    return "\n\n".join([*(f"{name}\n{page}" for name, page in zip(names, pages, strict=True)), told])
+
+
+def _json(names: Sequence[str], verdicts: Sequence[Verdict]) -> str:
+    """Write one verdict as it is; two as ``kernels`` with ``file``, and ``race``: first against second."""
+    if len(verdicts) == 1:
+        return json.dumps(_as_object(verdicts[0]), indent=2)
+    kernels = [{"file": name, **_as_object(found)} for name, found in zip(names, verdicts, strict=True)]
+    result = race(*verdicts)
+    told: dict[str, Any] | None = None
+    if result is not None:
+        low, high = result.interval or (None, None)
+        told = {"ratio": result.ratio, "ci_low": low, "ci_high": high}
+    return json.dumps({"kernels": kernels, "race": told}, indent=2)
 
 
 def _as_object(verdict: Verdict) -> dict[str, Any]:

@@ -7,12 +7,15 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from adaexplore.cli.output import show
 from adaexplore.core.cpu_limit import CpuLimitReached, cpu_limit
 from adaexplore.core.errors import UsageError
 from adaexplore.core.inputs import input_bytes, input_text
 from adaexplore.preflight.findings import Finding, finding
 from adaexplore.preflight.lints import lint
 from adaexplore.preflight.triton_api import TritonApi, triton_api
+
+FOUND = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="VERSION",
         help="the judge's Triton, as its /health tells (default: the one installed, else the newest known)",
     )
+    parser.add_argument("--strict", action="store_true", help="end with exit code 1 where there are findings")
     parser.add_argument(
         "--timeout", type=float, default=30.0, metavar="S", help="seconds of CPU time a file (default: 30)"
     )
@@ -32,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings of each file that can be read; 0 whatever they are.
+    """Print the findings of each file that can be read; 0 whatever they are, unless ``--strict``.
 
     Raises:
         UsageError: some cannot be read.
@@ -52,8 +56,8 @@ def run(args: argparse.Namespace) -> int:
             unread.append(str(error))
     _show(told, as_json=args.json)
     if unread:
-        raise UsageError("; ".join(unread))
-    return 0
+        raise UsageError("\n".join(unread))
+    return FOUND if args.strict and any(found for _, found in told) else 0
 
 
 def _show(told: Sequence[tuple[str, Sequence[Finding]]], *, as_json: bool) -> None:
@@ -63,9 +67,9 @@ def _show(told: Sequence[tuple[str, Sequence[Finding]]], *, as_json: bool) -> No
         return
     for file, found in told:
         for each in found:
-            print(f"{file}:{each.line}: {each.message} [{each.rule}]")  # noqa: T201
+            show(f"{file}:{each.line}: {each.message} [{each.rule}]")
         if not found:
-            print(f"{file}: nothing found")  # noqa: T201
+            show(f"{file}: nothing found")
 
 
 def _findings(file: Path, api: TritonApi, reference: str | None) -> tuple[Finding, ...]:

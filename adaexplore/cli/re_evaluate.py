@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqdm import tqdm
-
+from adaexplore.cli.options import add_judge, add_set, overrides
+from adaexplore.cli.output import columns, progress, show
 from adaexplore.core.errors import ProblemError, UsageError
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
@@ -20,8 +20,8 @@ from adaexplore.records.layout import CONFIG
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.report.closing import verdict_text
-from adaexplore.report.tables import text_table
 from adaexplore.report.task_result import task_result
+from adaexplore.report.text import text_table
 from adaexplore.report.verdict_page import flag_lines
 from adaexplore.run.build import open_judge
 from adaexplore.settings.config import RunConfig
@@ -46,9 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--step", type=int, default=None, metavar="N", help="the best within the first N steps"
     )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting"
-    )
+    add_set(parser)
+    add_judge(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -56,21 +55,23 @@ def run(args: argparse.Namespace) -> int:
     if args.step is not None and args.step < 1:
         raise UsageError(f"--step must be at least 1, not {args.step}")
     records = RunRecords.existing(args.run_dir)
-    config = _config(records, args.set)
+    config = _config(records, overrides(args))
     with (
         records.lock(),
         open_judge(config, args.run_dir / "judge.log", threading.Event(), force=True) as access,
     ):
-        judge = access.of_worker(0)
-        found = [
-            _judge_again(records.task(key), judge, config.dtype_str, args.step)
-            for key in tqdm(records.tasks(), unit="task", dynamic_ncols=True)
-        ]
-    print(_table(found))  # noqa: T201
+        keys, found = records.tasks(), []
+        with progress(len(keys), "task") as bar:
+            for key in keys:
+                found.append(
+                    _judge_again(records.task(key), access.of_worker(0), config.dtype_str, args.step)
+                )
+                bar.update()
+    show(_table(found, columns()))
     return 0 if all(item.now is not None for item in found if item.step) else ProblemError.exit_code
 
 
-def _table(found: Sequence[Again]) -> str:
+def _table(found: Sequence[Again], width: int | None) -> str:
     """A row a task; below it what speaks against a kernel."""
     rows = [
         [
@@ -82,15 +83,15 @@ def _table(found: Sequence[Again]) -> str:
         ]
         for item in found
     ]
-    table = text_table(["task", "step", "recorded", "re-evaluated", "precision"], rows)
+    table = text_table(["task", "step", "recorded", "re-evaluated", "precision"], rows, width)
     flags = [f"{item.key}: {line}" for item in found if item.now is not None for line in flag_lines(item.now)]
     return "\n".join([table, "", *flags] if flags else [table])
 
 
-def _config(records: RunRecords, overrides: list[str]) -> RunConfig:
+def _config(records: RunRecords, given: list[str]) -> RunConfig:
     """The run's own settings; a run of the release, whose file holds other keys, takes the defaults."""
     ours = bool(records.environment())
-    return load_config(records.folder / CONFIG if ours else None, overrides)
+    return load_config(records.folder / CONFIG if ours else None, given)
 
 
 def _judge_again(records: TaskRecords, judge: Judge, dtype: DtypeName, within: int | None) -> Again:

@@ -14,6 +14,8 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from adaexplore.cli.dry_run import dry_run
+from adaexplore.cli.options import add_config, overrides
+from adaexplore.cli.output import columns, progress, show
 from adaexplore.cli.stopping import stop_on_signals
 from adaexplore.core.errors import BudgetReached, Interrupted, ProblemError, UsageError
 from adaexplore.core.task import Task
@@ -38,10 +40,7 @@ _CHOOSING = ("test_list_path=", "level=", "problem_id=", "problem_root=", "test_
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--config", type=Path, default=None, help="YAML file; without one, defaults")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one key (repeatable)"
-    )
+    add_config(parser)
     parser.add_argument(
         "--task",
         type=Path,
@@ -71,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
     if (args.fork is None) != (args.at is None):
         raise UsageError("--fork RUN and --at STEP go together")
     fork = None if args.fork is None else Fork(args.fork, args.at)
-    config = load_config(args.config, args.set) if fork is None else _forked(fork, args.config, args.set)
+    given = overrides(args)
+    config = load_config(args.config, given) if fork is None else _forked(fork, args.config, given)
     if config.debug:
         logging.getLogger().setLevel(logging.DEBUG)
     if args.task is not None:
@@ -82,7 +82,7 @@ def run(args: argparse.Namespace) -> int:
         tasks = recorded_tasks(RunRecords.existing(fork.run), config.dtype_str)
         tasks = [task for task in tasks if task.reference]
     if args.dry_run:
-        print(dry_run(config, tasks, run_directory(config, datetime.now()), fork))  # noqa: T201
+        show(dry_run(config, tasks, run_directory(config, datetime.now()), fork))
         return 0
     return carry_out(config, tasks, fork=fork)
 
@@ -110,19 +110,19 @@ def carry_out(
         if config.save_path is not None:
             raise
         raise Interrupted(f"stopped; with --set save_path={folder} it goes on from here") from stopped
-    print(closing_report(folder, config.total_steps, [task.key for task in tasks]))  # noqa: T201
+    print(closing_report(folder, config.total_steps, [task.key for task in tasks], columns()))  # noqa: T201
     if spent is not None:
         raise spent
     return code
 
 
-def _forked(fork: Fork, path: Path | None, overrides: Sequence[str]) -> RunConfig:
+def _forked(fork: Fork, path: Path | None, given: Sequence[str]) -> RunConfig:
     """The settings of a fork: those of ``path`` or of the forked run, in a directory of their own."""
     if fork.at < 1:
         raise UsageError(f"--at must be at least 1, not {fork.at}")
     RunRecords.existing(fork.run)
     fresh = ["save_path=null", "resume_from=null"]
-    config = load_config(fork.run / CONFIG if path is None else path, [*fresh, *overrides])
+    config = load_config(fork.run / CONFIG if path is None else path, [*fresh, *given])
     if config.save_path is not None and Path(config.save_path).resolve() == fork.run.resolve():
         raise UsageError(f"--fork: {fork.run} cannot be forked into itself; choose another save_path")
     return config
@@ -133,7 +133,7 @@ def _follow(session: Session) -> int:
     failed = False
     total = len(session.tasks) * session.config.total_steps
     best: dict[str, float] = {}
-    with logging_redirect_tqdm(), tqdm(total=total, unit="step", dynamic_ncols=True) as bar:
+    with logging_redirect_tqdm(), progress(total, "step") as bar:
         for news in session.progress():
             if news.problem is not None:
                 failed = True

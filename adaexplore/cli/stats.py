@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from adaexplore.cli.output import columns
 from adaexplore.core.errors import UsageError
 from adaexplore.core.files import write_json
 from adaexplore.report.statistics import run_results, run_statistics
@@ -33,5 +34,5 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("--best-prefix takes one run at a time")
         write_json(args.best_prefix, best_prefix(run_results(args.runs[0], args.step)))
     found = [run_statistics(folder, args.step) for folder in args.runs]
-    print(render(found, TableFormat(args.format)))  # noqa: T201
+    print(render(found, TableFormat(args.format), columns()))  # noqa: T201
     return 0

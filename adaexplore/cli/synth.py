@@ -10,12 +10,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
+from adaexplore.cli.options import add_config, overrides
+from adaexplore.cli.output import progress, show
 from adaexplore.cli.stopping import stop_on_signals
 from adaexplore.core.errors import StorageError, UsageError
 from adaexplore.core.files import write_json
+from adaexplore.report.text import count_of
 from adaexplore.run.build import open_judge, open_model
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.load import load_config
@@ -34,8 +36,7 @@ logger = logging.getLogger(__name__)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
-    parser.add_argument("--config", type=Path, default=None, help="YAML file; without one, defaults")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key")
+    add_config(parser)
     parser.add_argument("--count", type=_positive, default=200, help="problems the folder is to hold")
     parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="folder of the set")
     parser.add_argument(
@@ -68,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make or check a set; prints the account, and fails where problems are missing or cannot be used."""
-    config = load_config(args.config, args.set)
+    config = load_config(args.config, overrides(args))
     catalogue = read_catalogue(args.catalogue)
     if args.check is not None:
         return _check(args, config, catalogue)
@@ -96,18 +97,16 @@ def _make(args: argparse.Namespace, config: RunConfig, catalogue: Catalogue) -> 
         before = synthesiser.account(order.count).written
         with (
             logging_redirect_tqdm(),
-            tqdm(
-                total=order.count, initial=min(before, order.count), unit="problem", dynamic_ncols=True
-            ) as bar,
+            progress(order.count, "problem", min(before, order.count)) as bar,
         ):
             account = synthesiser.fill(order, stop, lambda done: bar.update(done - bar.n))
     if args.json:
         print(json.dumps(asdict(account)))  # noqa: T201
     else:
-        print(f"{account.written} of {account.asked} problems in {args.out}")  # noqa: T201
-        print(f"operators: {account.operators}")  # noqa: T201
-        for reason, times in account.rejected.items():
-            print(f"rejected, {reason}: {times}")  # noqa: T201
+        lines = [f"{account.written} of {account.asked} problems in {args.out}"]
+        lines += [f"operators: {account.operators}"]
+        lines += [f"rejected, {reason}: {times}" for reason, times in account.rejected.items()]
+        show("\n".join(lines))
     return 0 if account.written >= account.asked else 1
 
 
@@ -116,7 +115,7 @@ def _check(args: argparse.Namespace, config: RunConfig, catalogue: Catalogue) ->
         stop_on_signals("nothing") as stop,
         tempfile.TemporaryDirectory(prefix="adaexplore-synth-") as folder,
         open_judge(config, Path(folder) / "judge.log", stop) as access,
-        tqdm(unit="problem", dynamic_ncols=True) as names,
+        progress(None, "problem") as names,
     ):
         report = check_set(
             args.check,
@@ -142,12 +141,11 @@ def _check(args: argparse.Namespace, config: RunConfig, catalogue: Catalogue) ->
     if args.json:
         print(json.dumps(facts))  # noqa: T201
     else:
-        print(  # noqa: T201
-            f"{report.valid} of {report.tasks} problems can be used on {identity.hardware}; "
-            f"{len(report.operators)} operators, {len(report.duplicates)} duplicates"
-        )
-        for name, reason in report.invalid.items():
-            print(f"{name}: {reason}")  # noqa: T201
+        lines = [
+            f"{report.valid} of {count_of(report.tasks, 'problem')} can be used on {identity.hardware}; "
+            f"{count_of(len(report.operators), 'operator')}, {count_of(len(report.duplicates), 'duplicate')}"
+        ]
+        show("\n".join([*lines, *(f"{name}: {reason}" for name, reason in report.invalid.items())]))
     return 0 if report.valid == report.tasks and not report.duplicates else 1
 
 

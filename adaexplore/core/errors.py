@@ -22,7 +22,7 @@ A bad kernel is never an error: it is a :class:`~adaexplore.core.verdict.Verdict
 
 
 class AdaExploreError(Exception):
-    """Base of all deliberate errors; ``str()`` is one line that says what to do next."""
+    """Base of all deliberate errors; ``str()`` says what to do next, in a line for each mistake."""
 
     exit_code = 1
 

@@ -62,7 +62,7 @@ class JsonLines:
             if line.strip():
                 try:
                     found.append(parse(json.loads(line)))
-                except (AttributeError, KeyError, TypeError, ValueError) as error:
+                except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
                     reason = str(error) or type(error).__name__
                     logger.warning("%s:%d: left out: %s", self.path, number, reason)
         return found

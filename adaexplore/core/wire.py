@@ -80,13 +80,16 @@ class EvaluationRequest(BaseModel):
         default=0.0, strict=True, ge=0, le=600
     )  # for a sweep of TUNABLES; 0 leaves them as declared
     best_so_far: Speedup | None = None  # of a search; the judge may stop timing what is clearly slower
+    asm: StrictBool = False  # of a job of kind ``compile``: return the PTX of the kernels
 
     @model_serializer(mode="wrap")
     def _leave_out_absent(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out an absent ``best_so_far``: judges of before know no such key."""
+        """Leave out absent ``best_so_far`` and ``asm``: judges of before know no such keys."""
         fields: dict[str, Any] = dump(self)
         if self.best_so_far is None:
             fields.pop("best_so_far", None)
+        if not self.asm:
+            fields.pop("asm", None)
         return fields
 
 
@@ -219,7 +222,7 @@ class CompileReport(BaseModel):
 
     ``ok``: the module imports, the model is constructed, and every launch that one call reaches compiles.
     ``kernel``, ``line``, ``message`` and ``error_name`` (its ``module.Class``) tell of the first failure;
-    ``line`` is one of the candidate's source.
+    ``line`` is one of the candidate's source. ``asm``: PTX by kernel, where it was asked for.
     """
 
     ok: bool
@@ -228,6 +231,14 @@ class CompileReport(BaseModel):
     line: int | None = None
     message: str = ""
     error_name: str = ""
+    asm: dict[str, str] | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_absent(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        fields: dict[str, Any] = dump(self)
+        if self.asm is None:
+            fields.pop("asm", None)
+        return fields
 
 
 class ProfileReport(BaseModel):

@@ -23,6 +23,7 @@ _NEEDED = ("fastapi", "numpy", "prometheus_client", "torch", "triton", "uvicorn"
 _START_LIMIT_S = 180.0
 _STOP_LIMIT_S = 20.0
 _GPU_SLOTS_PER_CORE = 0.75
+_LAST_WORDS = "Application startup failed. Exiting."
 _SECRETS = ("_API_KEY", "_TOKEN", "_SECRET")
 
 
@@ -138,8 +139,10 @@ def _port(announcement: TextIO, log: Path) -> int:
 
 
 def _last_line(log: Path) -> str:
+    """Return the log's last line but for the web server's own, which say nothing."""
     lines = log.read_text(errors="replace").strip().splitlines()
-    return f"{lines[-1][:300]} (see {log})" if lines else f"see {log}"
+    told = [line for line in lines if not line.endswith(_LAST_WORDS)]
+    return f"{told[-1].removeprefix('ERROR:').strip()[:300]} (see {log})" if told else f"see {log}"
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -183,16 +183,29 @@ class HttpJudge:
 
     def compile(self, task: Task, source: str) -> CompileFinding:
         """See :class:`Judge`; a judge without such jobs (the release's) checks nothing."""
+        try:
+            report = self.compile_report(task, source)
+        except RequestTooLargeError as refused:
+            return CompileFinding(Status.LOAD, message=_too_large(task, source, refused))
+        if report is None:
+            return CompileFinding(Status.NOT_CHECKED, message="this judge has no compile jobs")
+        return self._compiled(report)
+
+    def compile_report(self, task: Task, source: str, *, asm: bool = False) -> CompileReport | None:
+        """Have a candidate compiled, with its PTX where ``asm``; None from a judge without such jobs.
+
+        Raises:
+            ProblemError: the reference fails.
+            JudgeError: the judge failed in spite of retries.
+        """
+        asked = self._request(task, source).model_copy(update={"asm": asm})
         for _ in range(_FAILED_EVALUATIONS):
-            request = JobRequest(kind="compile", request=self._request(task, source))
-            try:
-                answer = run_job(self._connection, request) if self._takes_jobs else None
-            except RequestTooLargeError as refused:
-                return CompileFinding(Status.LOAD, message=_too_large(task, source, refused))
+            request = JobRequest(kind="compile", request=asked)
+            answer = run_job(self._connection, request) if self._takes_jobs else None
             if answer is None:
-                return CompileFinding(Status.NOT_CHECKED, message="this judge has no compile jobs")
+                return None
             if isinstance(answer.report, CompileReport):
-                return self._compiled(answer.report)
+                return answer.report
             error = answer.error or f"the job was {answer.state} without a reason"
             if error.startswith(REFERENCE_FAILED):
                 raise ProblemError(f"{task.path}: {error}")

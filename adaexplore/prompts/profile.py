@@ -12,7 +12,7 @@ _NAME_LIMIT = 60
 
 def profile_text(profile: Profile) -> str:
     """The call in one line, then its kernels by time, as many as fit into ``PROFILE_LIMIT`` bytes."""
-    lines = [_call(profile)]
+    lines = [call_text(profile)]
     size = len(lines[0].encode())
     for kernel in profile.kernels:
         line = _kernel(kernel)
@@ -23,7 +23,8 @@ def profile_text(profile: Profile) -> str:
     return "\n".join(lines)
 
 
-def _call(profile: Profile) -> str:
+def call_text(profile: Profile) -> str:
+    """Tell in one line what a call takes, what limits it and the least that it must do."""
     parts = [f"One call: {profile.gpu_us:.4g} us of GPU time, {profile.wall_us:.4g} us in all"]
     if profile.roofline is not None:
         parts.append(f"{profile.roofline:.0%} of what the GPU's peak allows")

@@ -44,7 +44,7 @@ def read(path: Path) -> str:
         return path.read_bytes().decode("utf-8")
     except FileNotFoundError as error:
         raise RecordError(
-            f"{path} is missing; restore it, or move its step's log away to repeat it"
+            f"{path} is missing; restore it, or have `adaexplore repair RUN` set its step aside"
         ) from error
     except OSError as error:
         raise RecordError(f"cannot read {path}: {error.strerror or error}") from error
@@ -60,7 +60,7 @@ def read_object(path: Path) -> dict[str, Any]:
     """
     try:
         data = json.loads(read(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise damaged(path, f"it is no JSON ({error})") from error
     if not isinstance(data, dict):
         raise damaged(path, "it holds no JSON object")
@@ -70,7 +70,7 @@ def read_object(path: Path) -> dict[str, Any]:
 def damaged(path: Path, reason: str) -> RecordError:
     """The error for a file whose content makes no sense."""
     return RecordError(
-        f"{path} is damaged: {reason}; restore it, or move the step's log away to repeat from that step"
+        f"{path} is damaged: {reason}; restore it, or have `adaexplore repair RUN` set it aside"
     )
 
 

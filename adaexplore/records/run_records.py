@@ -38,14 +38,23 @@ class RunRecords:
         if layout.holds_task_files(path.name for path in folder.iterdir()):
             raise RecordError(f"{folder} is one task's folder; give the run directory {folder.parent}")
         run = cls(folder)
-        version = run.environment().get("format", layout.FORMAT)
-        if not isinstance(version, int) or version > layout.FORMAT:
-            raise RecordError(
-                f"{folder} has format {version}, this version reads up to {layout.FORMAT}; upgrade adaexplore"
-            )
+        run.refuse_newer_format()
         if not run.tasks() and not (folder / layout.CONFIG).is_file():
             raise RecordError(f"{folder} holds no task of a run; give a run's save_path")
         return run
+
+    def refuse_newer_format(self) -> None:
+        """Refuse a run that a newer version of this program wrote.
+
+        Raises:
+            RecordError: it is one, or its ``environment.json`` is damaged.
+        """
+        version = self.environment().get("format", layout.FORMAT)
+        if not isinstance(version, int) or version > layout.FORMAT:
+            raise RecordError(
+                f"{self.folder} has format {version}, this version reads up to {layout.FORMAT}; "
+                "upgrade adaexplore"
+            )
 
     def write_config(self, yaml: str) -> None:
         """Keep the resolved configuration."""
@@ -61,7 +70,7 @@ class RunRecords:
         return content.read(path) if path.is_file() else None
 
     def write_environment(self, info: Mapping[str, Any]) -> None:
-        """Keep the seed, the versions and the git revision; what differed before stays under ``earlier``.
+        """Keep seed, versions and git revision; what differed before stays under ``earlier``, once.
 
         Raises:
             RecordError: the file that is there is damaged.
@@ -69,10 +78,9 @@ class RunRecords:
         earlier: list[dict[str, Any]] = []
         previous = self.environment()
         if previous:
-            earlier = list(previous.pop("earlier", []))
-            if previous != {"format": layout.FORMAT, **info}:
-                earlier.append(previous)
+            earlier = [*previous.pop("earlier", []), previous]
         data = {"format": layout.FORMAT, **info}
+        earlier = [each for i, each in enumerate(earlier) if each != data and each not in earlier[:i]]
         content.write_json(self.folder / layout.ENVIRONMENT, data | ({"earlier": earlier} if earlier else {}))
 
     def environment(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from adaexplore.core.draft import STOPPED, Draft, DraftOutcome, Exchange
+from adaexplore.core.errors import RecordError
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.usage import Usage
@@ -76,6 +77,17 @@ class StepReader:
         """All complete steps, those beyond a gap included, by number."""
         names = [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else []
         return [step for step in layout.step_numbers(names) if self._exists(step)]
+
+    def unreadable(self) -> list[int]:
+        """List the complete steps of which a file is missing or damaged."""
+        found = []
+        for step in self.complete():
+            try:
+                self._place(step)
+                self._record(step, None)
+            except RecordError:
+                found.append(step)
+        return found
 
     def records(self) -> list[StepRecord]:
         """These steps, whole.
@@ -201,7 +213,7 @@ def _read_exchanges(files: layout.StepFiles, kind: StepKind) -> tuple[Exchange, 
     if files.exchanges.is_file():
         try:
             return tuple(Exchange(**exchange) for exchange in json.loads(content.read(files.exchanges)))
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, RecursionError) as error:
             raise content.damaged(files.exchanges, content.reason(error)) from error
     if kind is StepKind.DUMMY_ROOT or not files.prompt.is_file():
         return ()

@@ -89,6 +89,12 @@ class TaskRecords:
         """
         return sum(step > 0 for step in self._reader.numbers())
 
+    def unreadable_logs(self) -> list[Path]:
+        """List the logs of complete steps of which a file is missing or damaged."""
+        return [
+            layout.step_files(self.folder, self.agent_type, step).log for step in self._reader.unreadable()
+        ]
+
     def summaries(self) -> list[StepSummary]:
         """The same steps as :meth:`steps`, without their prompts and sources.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,19 +13,24 @@ from adaexplore.core.verdict import Verdict
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.report.savings import Savings, counts, savings_line
-from adaexplore.report.tables import text_table
 from adaexplore.report.task_result import Best, TaskResult, task_result, total_usage
+from adaexplore.report.text import count_of, text_table, wrapped
 
 _FAILURE_CHARS = 60
+_SAID_CHARS = 200
+_MOST_NOTES = 10
 
 
-def closing_report(folder: Path, total_steps: int, keys: Sequence[str] | None = None) -> str:
-    """The closing table of the run in ``folder`` and the line that says where the best kernels are.
+def closing_report(
+    folder: Path, total_steps: int, keys: Sequence[str] | None = None, width: int | None = None
+) -> str:
+    """Write the closing table of a run, why tasks failed, where the best kernels are, and what to type next.
 
     Args:
         folder: the run.
         total_steps: how many steps each task was given.
         keys: the tasks to show, in this order; by default all that have a folder.
+        width: characters a line; None for no limit.
 
     Raises:
         RecordError: a record is damaged.
@@ -34,12 +40,21 @@ def closing_report(folder: Path, total_steps: int, keys: Sequence[str] | None = 
     records = [run.task(key) for key in shown]
     results = [task_result(task, total_steps) for task in records]
     notes = [note for result in results for note in flag_notes(result)]
-    savings = sum((result.savings for result in results), Savings())
-    closing = [*notes, savings_line(savings), _kernel_line(folder, total_steps, records, results)]
-    return closing_table(results) + "\n\n" + "\n".join(closing)
+    notes += _failure_notes(folder, results)
+    savings = savings_line(sum((result.savings for result in results), Savings()))
+    if run.environment().get("replay_of"):
+        savings = f"{savings} (of the recorded run; a replay asks no judge)"
+    closing = [
+        *notes,
+        f"Outcomes: {counts(_all_statuses(results))}",
+        savings,
+        _kernel_line(folder, total_steps, records, results),
+        f"Next: {_next_command(folder, results)}",
+    ]
+    return closing_table(results, width) + "\n\n" + wrapped("\n".join(closing), width)
 
 
-def closing_table(results: Sequence[TaskResult]) -> str:
+def closing_table(results: Sequence[TaskResult], width: int | None = None) -> str:
     """A row a task: best speedup, steps, how often each status came up, cost; the total of several."""
     rows = [
         [result.key, best_text(result), str(result.steps), _statuses(result), cost_text(result.usage)]
@@ -51,7 +66,8 @@ def closing_table(results: Sequence[TaskResult]) -> str:
         steps = sum(result.steps for result in results)
         share = f"{correct} of {len(results)} correct"
         rows.append(["total", share, str(steps), counts(_all_statuses(results)), cost_text(total)])
-    return text_table(["task", "best", "steps", "outcomes", "cost"], rows)
+    header = ["task", "best", "steps", "outcomes", "cost"]
+    return wrapped(text_table(header, rows, width, optional=("outcomes", "cost")), width)
 
 
 def flag_notes(result: TaskResult) -> list[str]:
@@ -67,6 +83,34 @@ def flag_notes(result: TaskResult) -> list[str]:
     if best.problem_flags:
         notes.append(f"{result.key}: the problem is flagged ({', '.join(best.problem_flags)})")
     return notes
+
+
+def _failure_notes(folder: Path, results: Sequence[TaskResult]) -> list[str]:
+    """Return a line for each task without a correct kernel: its most frequent failure, text and folder."""
+    failed = [result for result in results if not result.best.correct]
+    notes = []
+    for result in failed[:_MOST_NOTES]:
+        common = result.common_failure
+        if result.failure is not None:
+            notes.append(f"{result.key}: {result.failure.message}")
+        elif common is not None:
+            said = shorten(common.text, _SAID_CHARS, placeholder="...")
+            times = f"{common.times} of {count_of(result.steps, 'step')}"
+            notes.append(
+                f"{result.key}: no correct kernel; most often {common.status} ({times}), "
+                f"the last time in step {common.step}{said and ': '}{said}; see {folder / result.key}"
+            )
+    if len(failed) > _MOST_NOTES:
+        notes.append(f"{count_of(len(failed) - _MOST_NOTES, 'more task')} without a correct kernel")
+    return notes
+
+
+def _next_command(folder: Path, results: Sequence[TaskResult]) -> str:
+    """Show why a task failed, where none has a correct kernel; else the best kernel, or the figures."""
+    run = shlex.quote(str(folder))
+    if len(results) == 1 or not any(result.best.correct for result in results):
+        return f"adaexplore show {run} {shlex.quote(results[0].key)}" if results else f"adaexplore show {run}"
+    return f"adaexplore show {run}, or adaexplore stats {run}"
 
 
 def best_text(result: TaskResult) -> str:

@@ -120,6 +120,7 @@ class RunStatistics(BaseModel):
         fast_2: share of tasks with a speedup strictly above 2.
         pass_at_1: share of tasks whose first step of a model is correct; None where steps are not recorded.
         steps: the number of steps that the figures are within: the most that a task took of those asked for.
+        steps_taken: steps of all tasks together, as the closing report of a run counts them.
         tokens: what the models read and wrote in them.
         usd: what that cost; None when a part of it is unknown.
         per_task: the tasks, in natural order.
@@ -149,6 +150,7 @@ class RunStatistics(BaseModel):
     fast_2: float | None
     pass_at_1: float | None
     steps: int
+    steps_taken: int
     tokens: Tokens
     usd: float | None
     per_task: tuple[TaskStatistics, ...]
@@ -196,6 +198,7 @@ def statistics_of(run: str, results: Sequence[TaskResult], noted: Sequence[Usage
         **_figures(bests).model_dump(),
         pass_at_1=None if None in firsts else _mean([float(bool(first)) for first in firsts]),
         steps=max((result.steps for result in results), default=0),
+        steps_taken=sum(result.steps for result in results),
         tokens=_tokens(usage),
         usd=None if usage is None else usage.usd,
         per_task=tuple(_row(result) for result in results),

@@ -11,10 +11,14 @@ from typing import Any
 
 from adaexplore.report.statistics import RunStatistics
 from adaexplore.report.task_result import TaskResult
+from adaexplore.report.text import NONE, text_table, wrapped
 
 _SHARES = {"accuracy", "fast_1_2", "fast_2", "pass_at_1"}
 _CLEAN = "clean_"
-_NONE = "-"
+
+
+_Page = tuple[list[str], list[list[str]], Sequence[str]]
+"""Header and rows of a table, and the columns that it may leave out."""
 
 
 class TableFormat(StrEnum):
@@ -26,8 +30,10 @@ class TableFormat(StrEnum):
     MD = "md"
 
 
-def render(runs: Sequence[RunStatistics], table_format: TableFormat) -> str:
+def render(runs: Sequence[RunStatistics], table_format: TableFormat, width: int | None = None) -> str:
     """The statistics of one or several runs, without a line end at the end.
+
+    A table has at most ``width`` columns of text: see :func:`~adaexplore.report.text.text_table`.
 
     JSON is one object for one run and an array for several; CSV has one line a run, the header
     first; a table or Markdown page of one run lists its tasks too. Intervals, flags and the figures
@@ -35,17 +41,25 @@ def render(runs: Sequence[RunStatistics], table_format: TableFormat) -> str:
     """
     if table_format is TableFormat.JSON:
         objects = [run.model_dump(mode="json") for run in runs]
-        return json.dumps(objects[0] if len(objects) == 1 else objects, indent=2, ensure_ascii=False)
+        return json.dumps(objects[0] if len(objects) == 1 else objects, indent=2)
     if table_format is TableFormat.CSV:
         return _csv(runs)
-    table = text_table if table_format is TableFormat.TABLE else markdown_table
+    if table_format is TableFormat.MD:
+        return "\n\n".join(markdown_table(header, rows) for header, rows, _ in _pages(runs))
+    return "\n\n".join(
+        wrapped(text_table(header, rows, width, optional), width) for header, rows, optional in _pages(runs)
+    )
+
+
+def _pages(runs: Sequence[RunStatistics]) -> list[_Page]:
     if len(runs) == 1:
-        return table(*_tasks(runs[0])) + "\n\n" + table(*_run_figures(runs[0]))
+        return [(*_tasks(runs[0]), ("ci_low", "ci_high", "clean_step")), (*_run_figures(runs[0]), ())]
     summaries = [_summary(run) for run in runs]
     if any(run.flagged or run.problem_flagged for run in runs):
         summaries = [row | _flag_columns(run) for row, run in zip(summaries, runs, strict=True)]
     header = list(summaries[0]) if summaries else []
-    return table(header, [[_show(name, row[name]) for name in header] for row in summaries])
+    optional = [name for name in header if name.startswith(("paid_", "tokens_"))]
+    return [(header, [[_show(name, row[name]) for name in header] for row in summaries], optional)]
 
 
 def _tasks(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
@@ -95,21 +109,6 @@ def best_prefix(results: Sequence[TaskResult]) -> dict[str, list[dict[str, Any]]
     }
 
 
-def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns aligned by spaces: numbers to the right, words to the left."""
-    lines = [list(header), *[list(row) for row in rows]]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    right = [bool(rows) and all(_is_figure(row[column]) for row in rows) for column in range(len(header))]
-    lines.insert(1, ["-" * width for width in widths])
-    return "\n".join(
-        "  ".join(
-            cell.rjust(width) if to_right else cell.ljust(width)
-            for cell, width, to_right in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in lines
-    )
-
-
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
@@ -157,19 +156,13 @@ def _csv(runs: Sequence[RunStatistics]) -> str:
 
 def _show(name: str, value: object) -> str:
     if value is None:
-        return _NONE
+        return NONE
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
-        return " ".join(value) or _NONE
+        return " ".join(value) or NONE
     if not isinstance(value, float):
         return str(value)
     if name.removeprefix(_CLEAN) in _SHARES:
         return f"{100 * value:.1f}%"
     return f"{value:.4f}" if name.endswith("usd") else f"{value:.3f}"
-
-
-def _is_figure(cell: str) -> bool:
-    return (
-        cell in ("", _NONE) or cell.rstrip("%x").lstrip("$").replace(".", "", 1).replace(",", "").isdecimal()
-    )

@@ -62,6 +62,23 @@ class Best:
 
 
 @dataclass(frozen=True)
+class CommonFailure:
+    """The most frequent way in which steps of a task failed.
+
+    Attributes:
+        status: what the judge found, or why a reply left nothing to judge.
+        times: how many steps failed so.
+        step: the last of them.
+        text: what the judge said of that one, "" where it was not asked.
+    """
+
+    status: str
+    times: int
+    step: int
+    text: str
+
+
+@dataclass(frozen=True)
 class TaskResult:
     """A task within the first so many steps.
 
@@ -76,6 +93,7 @@ class TaskResult:
         statuses: how often the judge found what, and how often a reply left nothing to judge.
         usage: cost of these steps; None where it was not recorded.
         failure: why the task could not be run.
+        common_failure: of these steps; None where none failed or steps were not recorded.
     """
 
     key: str
@@ -88,6 +106,7 @@ class TaskResult:
     failure: TaskFailure | None
     clean: Best
     savings: Savings = field(default_factory=Savings)
+    common_failure: CommonFailure | None = None
 
 
 def measured_speedup(verdict: Verdict) -> float | None:
@@ -131,7 +150,18 @@ def task_result(records: TaskRecords, within: int | None) -> TaskResult:
         failure=records.failure(),
         clean=_best_clean((step.step, step.verdict) for step in steps),
         savings=count_savings(steps),
+        common_failure=_common_failure(steps),
     )
+
+
+def _common_failure(steps: Sequence[StepSummary]) -> CommonFailure | None:
+    failed = [step for step in steps if step.verdict is None or not step.verdict.correct]
+    if not failed:
+        return None
+    status, times = Counter(map(_status, reversed(failed))).most_common(1)[0]
+    last = next(step for step in reversed(failed) if _status(step) == status)
+    text = "" if last.verdict is None else " ".join(last.verdict.feedback.split())
+    return CommonFailure(status, times, last.step, text)
 
 
 def _best_clean(found: Iterable[tuple[int | None, Verdict | None]]) -> Best:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from adaexplore.core.verdict import Verdict
+from adaexplore.report.text import without_control, wrapped
 
 
-def verdict_page(verdict: Verdict) -> str:
-    """Status and speedup in the first line; then tier, flags with their evidence, and feedback."""
+def verdict_page(verdict: Verdict, width: int | None = None) -> str:
+    """Status and speedup in the first line; then tier, flags with their evidence, and feedback.
+
+    Lines have at most ``width`` characters, but those of the feedback, which quotes code.
+    """
     lines = [_headline(verdict)]
     if verdict.tier is not None:
         lines.append(f"precision: {verdict.tier}")
     lines += flag_lines(verdict)
-    return "\n".join([*lines, verdict.feedback]).strip()
+    return "\n".join([wrapped("\n".join(lines), width), without_control(verdict.feedback)]).strip()
 
 
 def flag_lines(verdict: Verdict) -> list[str]:

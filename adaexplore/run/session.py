@@ -186,6 +186,7 @@ def _opened(
     replayed: RunRecords | None,
 ) -> Iterator[Session]:
     """What may refuse to run comes first, what costs time or writes comes last."""
+    records.refuse_newer_format()
     refuse_to_mix(records, config, "choose another save_path")
     refuse_other_origin(records, fork, replayed)
     told = origin(records, fork, replayed)

@@ -302,7 +302,7 @@ class RunConfig(BaseModel):
     def _check_together(self) -> Self:
         problems = list(_contradictions(self))
         if problems:
-            raise ValueError("; ".join(problems))
+            raise ValueError("\n".join(problems))
         return self
 
 

@@ -47,7 +47,7 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
             all of them over the file.
 
     Raises:
-        ConfigError: one line that names every problem found.
+        ConfigError: a line for every problem found.
     """
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
@@ -99,7 +99,7 @@ def _validated(values: Mapping[str, Any], origins: Mapping[str, str], problems: 
     except ValidationError as error:
         problems = [*problems, *_describe_all(error.errors(include_url=False), origins)]
     if problems:
-        raise ConfigError("; ".join(problems))
+        raise ConfigError("\n".join(problems))
     return config
 
 

@@ -19,8 +19,8 @@ def module_problem(source: str) -> str | None:
             tree = parse(source)
     except SyntaxError as error:
         return f"line {error.lineno or 1}: not valid Python: {error.msg}"
-    except (ValueError, RecursionError) as error:
-        return f"not valid Python: {error}"
+    except (ValueError, RecursionError, MemoryError) as error:
+        return f"not valid Python: {error or 'nested too deeply'}"
     defined = set(_top_level_names(tree.body))
     missing = [name for name in REQUIRED_NAMES if name not in defined]
     if missing:

@@ -138,7 +138,7 @@ def _read_all(chosen: Mapping[tuple[int, int], Path], dtype: DtypeName) -> list[
         except TaskError as error:
             problems.append(str(error))
     if problems:
-        raise TaskError("; ".join(problems))
+        raise TaskError("\n".join(problems))
     if not tasks:
         raise TaskError("the selected levels hold no problems")
     return tasks

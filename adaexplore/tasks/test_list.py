@@ -60,7 +60,7 @@ def parse_test_list(text: str, name: str) -> list[Selection]:
         except ValueError as error:
             problems.append(f"{name}:{number}: {error}")
     if problems:
-        raise TaskError("; ".join(problems))
+        raise TaskError("\n".join(problems))
     if not selections:
         raise TaskError(f"test list {name} selects nothing; write lines such as '2' or '2 1-50,77'")
     return selections

@@ -24,7 +24,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
 
 def create_app() -> FastAPI:
     """Return the application; nothing runs before its lifespan starts."""
-    application = FastAPI(title=openapi.SERVICE, lifespan=lifespan)
+    application = FastAPI(title=openapi.SERVICE, lifespan=lifespan, docs_url=None, redoc_url=None)
     application.include_router(v1.router)
     application.include_router(jobs.router)
     errors.add_handlers(application)

@@ -77,6 +77,7 @@ class AccessControl:
         except BaseException as error:
             if failed is None:
                 raise
+            scope["app"].state.failure = error
             line = str(error) if isinstance(error, AdaExploreError) else failed["message"]
             await send({"type": failed["type"], "message": line})
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from fastapi import HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 
+from adaexplore.core.errors import ConfigError
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.processes.fork_client import ForkClient
 from online_judge.queue.board import JobBoard
@@ -104,7 +106,7 @@ async def running_judge(settings: Settings) -> AsyncIterator[Judge]:
         scheduler.start()
         try:
             if machine.devices:
-                await board.recover()
+                await _recover(board, settings)
             yield Judge(settings, fork_client, machine, workers, evaluations, scheduler, board, metrics)
         finally:
             await board.close()
@@ -114,3 +116,13 @@ async def running_judge(settings: Settings) -> AsyncIterator[Judge]:
             await asyncio.to_thread(worker.close)
         await asyncio.to_thread(fork_client.close)
         store.close()
+
+
+async def _recover(board: JobBoard, settings: Settings) -> None:
+    try:
+        await board.recover()
+    except sqlite3.Error as error:
+        raise ConfigError(
+            f"JUDGE_STATE {settings.state_file} cannot be used ({error}); "
+            "name another file or set it to nothing"
+        ) from error

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from online_judge.cpu import tensors, torch_cuda
+from online_judge.cpu.compile_gate import CompileGate
 from online_judge.cpu.dataless import DatalessDevices, DatalessTensors
 from online_judge.cpu.errors import IllegalAccessError, NotCheckedError
 from online_judge.cpu.launching import Launcher
@@ -16,14 +17,17 @@ __all__ = ["IllegalAccessError", "NotCheckedError", "simulated_cuda"]
 
 
 @contextmanager
-def simulated_cuda(compile_target: str, *, executes: bool = True) -> Iterator[DatalessTensors | None]:
+def simulated_cuda(
+    compile_target: str, *, executes: bool = True, gate: CompileGate | None = None
+) -> Iterator[DatalessTensors | None]:
     """Run a block as if one GPU of the target's architecture (``"sm_90"``) were there.
 
     Inside the block tensors report ``cuda:0``, ``torch.cuda`` answers for a plausible GPU, and every
     launch of a ``@triton.jit`` kernel is compiled by Triton's front end for the target and executed by
     Triton's interpreter on CPU memory. Without ``executes`` it is only compiled: tensors have no data and
-    may be of any size, and the block gets what is known of them. The block holds for the thread that
-    entered it; torch and Triton must have been imported without ``TRITON_INTERPRET``.
+    may be of any size, and the block gets what is known of them. ``gate``, of the same target, compiles the
+    launches where one is given. The block holds for the thread that entered it; torch and Triton must have
+    been imported without ``TRITON_INTERPRET``.
 
     Raises:
         ValueError: ``compile_target`` is not of the form ``sm_XX``.
@@ -39,6 +43,6 @@ def simulated_cuda(compile_target: str, *, executes: bool = True) -> Iterator[Da
         else:
             dataless = DatalessTensors()
             dataless.install(patches)
-            Launcher(model, dataless).install(patches)
+            Launcher(model, dataless, gate).install(patches)
             with dataless, DatalessDevices():
                 yield dataless

@@ -6,12 +6,15 @@ used here are those of versions 3.6 to 3.9.
 
 from __future__ import annotations
 
+import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from triton import knobs
 from triton._C.libtriton import ir
+from triton.backends.compiler import Language
 from triton.compiler.compiler import ASTSource, filter_traceback, make_backend
 from triton.runtime.jit import JITFunction, create_function_from_signature
 
@@ -68,6 +71,43 @@ class CompileGate:
             self._compiled[key] = (signature, parsed, ttir)
         signature, parsed, ttir = self._compiled[key]
         return CompiledLaunch(kernel, arguments, signature, parsed, ttir)
+
+    def ptx(self, most_chars: int) -> dict[str, str]:
+        """Return the PTX of what was compiled, by kernel; ``name-2`` is a second specialisation.
+
+        What would exceed ``most_chars`` in all is left out.
+
+        Raises:
+            RuntimeError: the compiler's passes reject a kernel.
+        """
+        found: dict[str, str] = {}
+        counts: Counter[str] = Counter()
+        for (kernel_id, _), (_, options, ttir) in self._compiled.items():
+            name = self._binders[kernel_id][0].__name__
+            counts[name] += 1
+            text = self._assemble(ttir, options)
+            most_chars -= len(text)
+            if most_chars < 0:
+                break
+            found[name if counts[name] == 1 else f"{name}-{counts[name]}"] = text
+        return found
+
+    def _assemble(self, ttir: str, options: Any) -> str:
+        """Run the backend's later stages on a kernel's Triton IR."""
+        context = ir.context()
+        ir.load_dialects(context)
+        self._backend.load_dialects(context)
+        with tempfile.NamedTemporaryFile("w", suffix=".ttir", encoding="utf-8") as file:
+            file.write(ttir)
+            file.flush()
+            module = ir.parse_mlir_module(file.name, context)
+        module.context = context
+        stages: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
+        self._backend.add_stages(stages, options, Language.TRITON)
+        metadata = {"target": self._target, **vars(options)}
+        for stage in ("ttgir", "llir", "ptx"):
+            module = stages[stage](module, metadata)
+        return str(module)
 
     def _lower(self, source: ASTSource, options: object) -> str:
         """Translate a kernel to Triton IR, verify it and run the backend's Triton IR passes."""

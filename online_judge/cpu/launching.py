@@ -30,9 +30,11 @@ _GRID_LIMITS = (2**31 - 1, 65535, 65535)
 class Launcher:
     """Compiles launches for one simulated GPU and executes them if tensors have data."""
 
-    def __init__(self, model: GpuModel, dataless: DatalessTensors | None = None) -> None:
+    def __init__(
+        self, model: GpuModel, dataless: DatalessTensors | None = None, gate: CompileGate | None = None
+    ) -> None:
         self._dataless = dataless
-        self._gate = CompileGate(model)
+        self._gate = gate or CompileGate(model)
         self._interpreter = Interpreter()
         self._model = model
 

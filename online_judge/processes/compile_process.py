@@ -1,8 +1,9 @@
 """The single-use process that compiles one candidate's launches; it sees shapes, never data.
 
-Over its socket it sends :class:`Ready`, gets one JSON object ``{"reference", "source", "dtype", "tf32"}``,
-and sends ``{"stage": ...}`` for each stage of the candidate that it enters and at last ``{"end": {}}``,
-``{"end": {"failed": {...}}}`` or ``{"end": {"reference_failed": reason}}``. The last can be trusted only
+Over its socket it sends :class:`Ready` and gets one JSON object ``{"reference", "source", "dtype", "tf32",
+"asm"}``. It sends ``{"stage": ...}`` for each stage of the candidate that it enters and at last
+``{"end": {}}``, with PTX by kernel under ``asm`` where it was asked for, ``{"end": {"failed": {...}}}`` or
+``{"end": {"reference_failed": reason}}``. The last can be trusted only
 before the first stage: from then on the candidate's code runs here.
 """
 
@@ -24,8 +25,10 @@ from adaexplore.core.wire import DtypeName
 from online_judge.candidate import classification
 from online_judge.common import modules
 from online_judge.cpu import simulated_cuda
+from online_judge.cpu.compile_gate import CompileGate
 from online_judge.cpu.dataless import DatalessTensors
 from online_judge.cpu.errors import NotCheckedError
+from online_judge.cpu.target import gpu_model
 from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.protocol.findings import Failure, Stage
@@ -33,6 +36,7 @@ from online_judge.protocol.messages import Ready
 from online_judge.sandbox import linux, process_spec
 from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec
 
+MAX_ASM_CHARS = 4 * 2**20
 _MODULE = "candidate"
 # imported when torch first works out a shape in Python, which takes over a second
 _USED_LATER = ("torch._dynamo", "torch.fx.experimental.symbolic_shapes", "triton.compiler.code_generator")
@@ -45,6 +49,7 @@ class CompileProcess:
     _channel: Channel
     _spec: ProcessSpec
     _dataless: DatalessTensors
+    _gate: CompileGate
     _stage: Stage = Stage.LOAD
 
     @property
@@ -65,13 +70,16 @@ class CompileProcess:
             self._channel.send_json({"end": {"reference_failed": str(error)}})
             return
         outcome: Failure | None
+        end: dict[str, object] = {}
         try:
             outcome = self._call(order["source"], order["dtype"], reference, inputs)
+            if outcome is None and order["asm"]:
+                end["asm"] = self._gate.ptx(MAX_ASM_CHARS)
         except ChannelClosed:
             raise
         except BaseException as error:  # noqa: BLE001 - sys.exit in a candidate is its failure too
             outcome = classification.describe(error, self._stage, self._file, cuda=False)
-        self._channel.send_json({"end": {} if outcome is None else {"failed": outcome.to_json()}})
+        self._channel.send_json({"end": end if outcome is None else {"failed": outcome.to_json()}})
 
     def _reference(self, source: str, dtype: DtypeName) -> tuple[Reference, list[object]]:
         """Load the reference and its inputs; one that asks for values gets them, and they are dropped."""
@@ -132,10 +140,11 @@ def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:
     """Serve ``sock`` in a fresh process, which ends here."""
     linux.set_process_name("judge-compiler")
     try:
-        with simulated_cuda(spec.compile_target, executes=False) as dataless:
+        gate = CompileGate(gpu_model(spec.compile_target))
+        with simulated_cuda(spec.compile_target, executes=False, gate=gate) as dataless:
             assert dataless is not None
             with contextlib.suppress(ChannelClosed):
-                CompileProcess(Channel(sock), spec, dataless).serve()
+                CompileProcess(Channel(sock), spec, dataless, gate).serve()
     finally:
         with contextlib.suppress(Exception):
             sys.stdout.flush()

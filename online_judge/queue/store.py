@@ -7,6 +7,7 @@ import contextlib
 import fcntl
 import os
 import sqlite3
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ Statement = tuple[str, *tuple[object, ...]]
 
 _LAYOUT = 2
 _BUSY_S = 1.0
+UNUSED_DAYS = 30
 _MAX_REASON = 300
 _JOBS = """
 CREATE TABLE jobs (
@@ -108,6 +110,20 @@ class Store:
         if self._lock >= 0:
             os.close(self._lock)
             self._lock = -1
+
+
+def remove_unused(folder: Path, keep: Path) -> None:
+    """Remove state files in ``folder`` that have not changed for :data:`UNUSED_DAYS`, and are not in use."""
+    with contextlib.suppress(OSError):
+        for path in set(folder.glob("*.sqlite")) - {keep}:
+            files = [path, *folder.glob(f"{path.name}-*")]
+            if time.time() - max(file.stat().st_mtime for file in files) < UNUSED_DAYS * 86400:
+                continue
+            with contextlib.suppress(ConfigError):  # another judge has it
+                lock = _claim(path)
+                for file in (*files, path.with_name(f"{path.name}.lock")):
+                    file.unlink(missing_ok=True)
+                os.close(lock)
 
 
 def _claim(path: Path) -> int:

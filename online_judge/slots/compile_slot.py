@@ -32,7 +32,7 @@ from online_judge.verdict import compile_report
 
 log = logging.getLogger(__name__)
 
-_ANSWER_BYTES = 2**20
+_ANSWER_BYTES = 2**23  # PTX included
 _MAX_READY = 2
 
 
@@ -86,11 +86,12 @@ class CompileSlot:
         limit_s = min(request.timeout or cap_s, cap_s)
         limits = TimeLimits(limit_s)
         self.stage_seconds = limits.stage_seconds
-        order = {
+        order: dict[str, str | bool] = {
             "reference": request.original_model_src,
             "source": request.custom_model_src,
             "dtype": request.dtype_str,
             "tf32": request.tf32,
+            "asm": request.asm,
         }
         end: dict[str, object] | None = None
         timed_out = lost = False
@@ -114,7 +115,8 @@ class CompileSlot:
         if "reference_failed" in end and limits.whose == "reference":
             raise ProblemError(str(end["reference_failed"]))
         failed = Failure.from_claim(limits.stage, end["failed"]) if "failed" in end else None
-        return compile_report.compiled(failed, request.custom_model_src, str(process.folder))
+        asm = compile_report.asm_of(end.get("asm")) if request.asm else None
+        return compile_report.compiled(failed, request.custom_model_src, str(process.folder), asm)
 
 
 class _Compiler:
@@ -125,7 +127,7 @@ class _Compiler:
     def __init__(self, process: ProcessHandle) -> None:
         self._channel = Channel(process.connection, _ANSWER_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
 
-    def order(self, order: dict[str, str], fds: Sequence[int]) -> None:
+    def order(self, order: dict[str, str | bool], fds: Sequence[int]) -> None:
         self._channel.send_json(order, fds)
 
     def hear(self, timeout_s: float) -> Clock | dict[str, Any] | None:

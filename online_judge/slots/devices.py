@@ -64,7 +64,9 @@ def find(fork_client: ForkClient, settings: Settings) -> Machine:
     outside = [index for index in wanted or () if index >= count]
     if outside:
         here = f"the devices here are 0..{count - 1}" if gpus else "the only device here is the CPU, number 0"
-        raise ConfigError(f"AVAILABLE_GPUS names device {outside[0]}, but {here}; correct or unset it")
+        raise ConfigError(
+            f"AVAILABLE_GPUS (gpu_ids of a run) names device {outside[0]}, but {here}; correct or unset it"
+        )
     if not gpus:
         cpu = Device(0, "cpu", "", f"CPU (Triton interpreter, {settings.compile_target})")
         return Machine(False, 0, (replace(cpu, slots=slots(cpu, settings, 1)),), settings.compile_target)

@@ -6,22 +6,36 @@ import re
 
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import CompileReport
-from online_judge.common import texts
+from online_judge.common import printable, texts
 from online_judge.protocol.findings import Failure, Stage
 
 _MAX_BYTES = 1500
+_MAX_KERNELS = 64
+_KERNEL = re.compile(r"[A-Za-z_]\w{0,119}(-\d{1,4})?")
 _PLACE = re.compile(r"\s*at (\d{1,6}):\d{1,6}:\n(.*?)^ *\^ *$", re.DOTALL | re.MULTILINE)
 _HEAD = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+([^\W\d]\w*)", re.MULTILINE)
 
 
-def compiled(failure: Failure | None, source: str, folder: str) -> CompileReport:
+def asm_of(claim: object) -> dict[str, str]:
+    """Read the PTX by kernel that a compile process sent; what cannot be one is left out."""
+    told = claim.items() if isinstance(claim, dict) else ()
+    return {
+        name: printable.text(text)
+        for name, text in list(told)[:_MAX_KERNELS]
+        if _KERNEL.fullmatch(name) and isinstance(text, str)
+    }
+
+
+def compiled(
+    failure: Failure | None, source: str, folder: str, asm: dict[str, str] | None = None
+) -> CompileReport:
     """Report on ``source`` whose process, in ``folder``, had this failure, or none.
 
     Triton's messages begin with a place relative to the kernel's ``def`` and the text up to it; where that
     is found in the source, the line is the place itself, else the line that led there.
     """
     if failure is None:
-        return CompileReport(ok=True, status=Status.PASSED.value)
+        return CompileReport(ok=True, status=Status.PASSED.value, asm=asm)
     message = failure.message
     line = failure.frames[-1].line if failure.frames else None
     kernel = None

@@ -49,7 +49,8 @@ def of_failure(failure: Failure, folder: str) -> dict[str, object]:
     """Explain a failure with the v1 keys and ``feedback``; paths in ``folder`` are shortened."""
     message = scrub(failure.message, folder).strip("\n")
     place = f" in line {failure.frames[-1].line}" if failure.frames else ""
-    head = f"{failure.status.value} during {failure.stage.value}{place}: {failure.name.rpartition('.')[2]}"
+    stage = "" if failure.stage.value == failure.status.value else f" during {failure.stage.value}"
+    head = f"{failure.status.value}{stage}{place}: {failure.name.rpartition('.')[2]}"
     lines = [clip(head, _HEAD_BYTES)]
     lines += [
         clip(f"  line {frame.line}, {frame.function[:60]}: {frame.code}", _FRAME_BYTES)

@@ -25,7 +25,7 @@ def checked(tmp_path: Path, report: dict[str, Any], *flags: str) -> int:
         return 200, {"id": "1", "kind": "compile", "state": "done", "report": report}, {}
 
     with JudgeServer(jobs=jobs) as server:
-        return main(["compile-check", str(kernel), "--task", str(PROBLEM), "--url", server.url, *flags])
+        return main(["compile-check", str(kernel), "--task", str(PROBLEM), "--judge", server.url, *flags])
 
 
 def test_a_kernel_that_compiles_is_exit_code_0(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

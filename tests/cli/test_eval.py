@@ -115,3 +115,24 @@ def test_tier_and_baseline_are_sent(tmp_path: Path) -> None:
         assert main(["eval", str(kernel), "--task", str(PROBLEM), *flags]) == 0
         ((_, body),) = server.requests
     assert (body["tier"], body["baseline"]) == ("strict", "compile")
+
+
+def test_two_kernels_are_raced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "a.py").write_text("class ModelNew: ...\n")
+    (tmp_path / "b.py").write_text("class ModelNew: pass\n")
+    speeds = {"class ModelNew: ...\n": 3.0, "class ModelNew: pass\n": 1.5}
+
+    def reply(_path: str, body: dict[str, Any]) -> Answer:
+        stats = {"fast_p": speeds[body["custom_model_src"]]}
+        return 200, {**PASSED, "runtime_stats": stats}, {}
+
+    with JudgeServer(reply) as server:
+        command = ["eval", str(tmp_path / "a.py"), str(tmp_path / "b.py"), "--task", str(PROBLEM)]
+        assert main([*command, "--judge", server.url]) == 0
+        told = capsys.readouterr().out
+        assert main([*command, "--judge", server.url, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+    assert told.splitlines()[-1] == f"{tmp_path}/a.py is 2.000x as fast as {tmp_path}/b.py"
+    assert [kernel["speedup"] for kernel in found["kernels"]] == [3.0, 1.5]
+    assert found["race"] == {"ratio": 2.0, "ci_low": None, "ci_high": None}
+    assert main(["eval", "a", "b", "c", "--task", str(PROBLEM)]) == 2

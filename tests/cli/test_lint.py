@@ -103,15 +103,15 @@ def test_a_file_that_cannot_be_read_does_not_hide_the_findings_in_others(
     assert missing in line
 
 
-def test_where_no_file_can_be_read_the_list_is_empty_and_one_line_names_all(
+def test_where_no_file_can_be_read_the_list_is_empty_and_each_has_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["lint", str(tmp_path / "a.py"), str(tmp_path / "b.py"), "--json"]) == 2
     printed = capsys.readouterr()
     assert json.loads(printed.out) == []
-    (line,) = printed.err.splitlines()
-    assert "a.py; no file" in line
-    assert "b.py" in line
+    first, second = printed.err.splitlines()
+    assert first.endswith("a.py")
+    assert second.endswith("b.py")
 
 
 @pytest.mark.parametrize("arguments", [["--triton", "1.0"], ["--task", "none.py"], ["--task", "."]])
@@ -131,3 +131,11 @@ def test_a_file_that_takes_too_long_is_named(tmp_path: Path, capsys: pytest.Capt
     source.write_text("x = 1\n" * 200_000)
     assert main(["lint", str(source), "--timeout", "0.2"]) == 2
     assert capsys.readouterr().err == f"adaexplore: {source}: no findings within 0.2 s; raise --timeout\n"
+
+
+def test_strict_ends_with_exit_code_1_where_there_are_findings(tmp_path: Path) -> None:
+    written(tmp_path, "bad.py", BAD)
+    written(tmp_path, "good.py", GOOD)
+    assert main(["lint", "--strict", str(tmp_path / "good.py")]) == 0
+    assert main(["lint", "--strict", str(tmp_path / "good.py"), str(tmp_path / "bad.py")]) == 1
+    assert main(["lint", str(tmp_path / "bad.py")]) == 0

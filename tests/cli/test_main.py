@@ -208,3 +208,43 @@ def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, buffered: str
         )
     assert ended.returncode == 5
     assert ended.stderr == "adaexplore: cannot write the output: no space is left\n"
+
+
+def _recorded_run(folder: Path, tasks: int = 1) -> Path:
+    for number in range(1, tasks + 1):
+        task = folder / f"1_{number}"
+        task.mkdir(parents=True)
+        found = {"compiled": True, "correctness": True, "metadata": {}, "runtime": 1.0}
+        found["runtime_stats"] = {"fast_p": 2.0}
+        (task / "global_best_metrics_2.json").write_text(json.dumps(found))
+        (task / "global_best_kernel_2.py").write_text("class ModelNew: ...")
+    return folder
+
+
+@pytest.mark.parametrize("form", ["table", "json", "csv", "md"])
+def test_a_name_that_stdout_cannot_encode_is_escaped(form: str, tmp_path: Path) -> None:
+    runs = [_recorded_run(tmp_path / name) for name in ("Übung-漢", os.fsdecode(b"not-utf-8-\xff"))]
+    done = subprocess.run(
+        [sys.executable, "-m", "adaexplore", "stats", *map(str, runs), "--format", form],
+        capture_output=True,
+        env=os.environ | {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"},
+    )
+    assert done.stderr == b""
+    assert done.returncode == 0
+    assert "\\u6f22" in done.stdout.decode("ascii")
+    if form == "json":
+        assert [Path(run["run"]) for run in json.loads(done.stdout)] == runs
+
+
+@pytest.mark.parametrize("options", [["stats", "RUN"], ["stats", "--help"]])
+def test_a_reader_that_goes_away_is_no_error(options: list[str], tmp_path: Path) -> None:
+    run = _recorded_run(tmp_path / "run", tasks=100)
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "adaexplore", *(str(run) if each == "RUN" else each for each in options)],
+        stdout=write,
+        stderr=subprocess.PIPE,
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (0, b"")

@@ -73,7 +73,7 @@ def test_check_reports_a_set(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["synth", *OFFLINE, "--check", str(folder)]) == 1
     said = capsys.readouterr().out
     assert "4 of 5 problems can be used" in said
-    assert "1 duplicates" in said
+    assert "1 duplicate" in said
     assert "5.py: no problem module" in said
 
 

@@ -31,6 +31,15 @@ def test_long_triton_message_keeps_its_caret_and_reason() -> None:
     assert "    ^\nno such thing" in metadata["feedback"]
 
 
+def test_a_status_and_a_stage_of_one_name_are_said_once() -> None:
+    failure = Failure(Status.CONSTRUCT, Stage.CONSTRUCT, "builtins.TypeError", "no such argument")
+    assert feedback.of_failure(failure, "/j")["feedback"].startswith("construct: TypeError\n")
+    failure = Failure(Status.COMPILE, Stage.FORWARD, "t.CompilationError", "no")
+    assert feedback.of_failure(failure, "/j")["feedback"].startswith(
+        "compile during forward: CompilationError"
+    )
+
+
 def test_what_differs_between_runs_is_scrubbed() -> None:
     text = "/tmp/judge-x/job-3/candidate.py at 0x7f00aa11bb22 in pid 4711: /a/lib/site-packages/torch/nn.py"
     assert texts.scrub(text, "/tmp/judge-x/job-3") == "candidate.py at 0x... in pid N: torch/nn.py"

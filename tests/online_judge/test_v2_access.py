@@ -53,7 +53,6 @@ def free_port() -> int:
         ("GET", "/health"),
         ("GET", "/metrics"),
         ("GET", "/openapi.json"),
-        ("GET", "/docs"),
         ("GET", "/nowhere"),
         ("POST", "/evaluate"),
         ("POST", "/v2/problem"),

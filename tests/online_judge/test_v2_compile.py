@@ -37,6 +37,14 @@ def test_candidate_that_compiles_is_ok_whatever_it_computes(judge: LiveJudge) ->
         assert report == {"ok": True, "status": "passed", "kernel": None, "line": None, "message": ""}
 
 
+def test_ptx_of_each_kernel_comes_where_it_is_asked_for(judge: LiveJudge) -> None:
+    answer = judged(judge, PASSING, kind="compile", request={"asm": True})
+    assert list(answer["report"]["asm"]) == ["relu_kernel"]
+    assert ".visible .entry relu_kernel(" in answer["report"]["asm"]["relu_kernel"]
+    failed = judged(judge, BAD["compile"], kind="compile", request={"asm": True})["report"]
+    assert (failed["ok"], failed.get("asm")) == (False, None)
+
+
 def test_kernel_is_not_executed(judge: LiveJudge) -> None:
     endless = PASSING.replace(
         "    x = tl.load", "    for _ in range(0, 1 << 30):\n        offsets += 0\n    x = tl.load"

@@ -64,6 +64,13 @@ def test_the_environment_carries_the_format_and_keeps_what_differed(tmp_path):
     }
 
 
+def test_what_alternates_between_starts_is_kept_once(tmp_path):
+    run = RunRecords(tmp_path)
+    for version in ("a", "b", "a", "b", "c", "a"):
+        run.write_environment({"torch": version})
+    assert [each["torch"] for each in run.environment()["earlier"]] == ["b", "c"]
+
+
 def test_a_run_of_a_newer_version_is_refused(tmp_path):
     (tmp_path / "2_1").mkdir()
     (tmp_path / "environment.json").write_text(json.dumps({"format": 2}))

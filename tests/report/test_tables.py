@@ -9,12 +9,13 @@ import json
 import pytest
 
 from adaexplore.report.statistics import run_results, run_statistics
-from adaexplore.report.tables import TableFormat, best_prefix, render, text_table
+from adaexplore.report.tables import TableFormat, best_prefix, render
+from adaexplore.report.text import count_of, text_table, wrapped
 
 KEYS = [
     "run", "tasks", "correct", "accuracy", "mean_speedup_all", "mean_speedup_correct", "mean_unclamped",
-    "gm10_all", "gm10_correct", "fast_1_2", "fast_2", "pass_at_1", "steps", "tokens", "usd", "per_task",
-    "flagged", "flags", "problem_flagged", "problem_flags", "clean", "savings", "paid",
+    "gm10_all", "gm10_correct", "fast_1_2", "fast_2", "pass_at_1", "steps", "steps_taken", "tokens", "usd",
+    "per_task", "flagged", "flags", "problem_flagged", "problem_flags", "clean", "savings", "paid",
 ]  # fmt: skip
 
 
@@ -91,6 +92,29 @@ def test_several_runs_show_clean_figures_where_one_is_flagged(run, flagged_run):
     assert rows[1]["problem_flags"] == "constant_inputs degenerate_problem"
     assert float(rows[1]["clean_correct"]) == 3
     assert rows[0]["clean_gm10_all"] == rows[0]["gm10_all"]
+
+
+def test_a_table_that_is_too_wide_drops_columns_then_has_blocks(run, tmp_path):
+    figures = [run_statistics(run).model_copy(update={"run": f"run {number}"}) for number in range(3)]
+    lines = render(figures, TableFormat.TABLE, 80).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if line.startswith("run")] == ["run: run 0", "run: run 1", "run: run 2"]
+    assert ["accuracy", "60.0%"] in [line.split() for line in lines]
+    wide = render(figures, TableFormat.TABLE, 210).splitlines()
+    assert len(wide) == 5
+    assert max(map(len, wide)) <= 210
+    assert "tokens_input" not in wide[0]
+
+
+def test_lines_are_wrapped_between_words():
+    path = "/a/long/path" * 9
+    assert wrapped(f"  one two three {path}", 12) == f"  one two\n    three\n    {path}"
+    assert wrapped("short\n\nlines", 12) == "short\n\nlines"
+
+
+@pytest.mark.parametrize(("number", "text"), [(0, "0 tasks"), (1, "1 task"), (2, "2 tasks")])
+def test_one_thing_is_not_several(number, text):
+    assert count_of(number, "task") == text
 
 
 def test_a_table_without_rows_is_its_header():

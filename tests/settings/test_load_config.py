@@ -31,7 +31,7 @@ def complaint(path: Path | None, *overrides: str) -> str:
     with pytest.raises(ConfigError) as caught:
         load_config(path, overrides)
     message = str(caught.value)
-    assert "\n" not in message
+    assert "" not in message.splitlines()
     assert caught.value.exit_code == 2
     return message
 
@@ -104,6 +104,7 @@ def test_an_override_without_a_value_is_refused() -> None:
 def test_every_problem_is_reported_where_it_stands(write) -> None:
     path = write("level: two\n\nspeed: 3\n")
     message = complaint(path, "total_steps", "p_large=2", "server_type=[")
+    assert len(message.splitlines()) == 5
     assert f"{path}:1: level: expected an integer" in message
     assert f"{path}:3: unknown key" in message
     assert "--set total_steps: expected key=value" in message

@@ -46,7 +46,7 @@ def refusal(config: RunConfig, environment: Environment = NOTHING_SET) -> str:
     with pytest.raises(TaskError) as caught:
         load_tasks(config, environment)
     message = str(caught.value)
-    assert "\n" not in message
+    assert "" not in message.splitlines()
     return message
 
 

@@ -37,6 +37,17 @@ def test_integers_are_specialised_as_triton_does() -> None:
     assert types == ["constexpr", "i32", "i64"]
 
 
+def test_each_specialisation_has_its_ptx() -> None:
+    x = torch.empty(64, device="meta")
+    gate = _gate()
+    for block in (64, 128, 64):
+        gate.compile(copy, (x, x, 64), {"BLOCK": block})
+    found = gate.ptx(10**6)
+    assert list(found) == ["copy", "copy-2"]
+    assert all(".target sm_90" in text and ".entry copy(" in text for text in found.values())
+    assert list(gate.ptx(len(found["copy"]))) == ["copy"]
+
+
 def test_block_that_is_no_power_of_two_fails() -> None:
     x = torch.empty(64, device="meta")
     with pytest.raises(CompilationError, match="power of 2"):

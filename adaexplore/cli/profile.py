@@ -1,0 +1,114 @@
+"""``adaexplore profile``: where one kernel spends its time on the judge's GPU."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import tempfile
+import threading
+from dataclasses import asdict
+from pathlib import Path
+
+from adaexplore.cli.options import add_config, overrides
+from adaexplore.cli.output import columns, show
+from adaexplore.cli.sass import sass
+from adaexplore.core.errors import UsageError
+from adaexplore.core.files import write_text
+from adaexplore.core.inputs import input_text
+from adaexplore.core.profile import KernelProfile, Profile
+from adaexplore.core.task import Task
+from adaexplore.judge_client.http import HttpJudge
+from adaexplore.judge_client.protocol import Judge
+from adaexplore.prompts.profile import call_text
+from adaexplore.report.text import NONE, text_table, wrapped
+from adaexplore.run.build import open_judge
+from adaexplore.settings.load import load_config
+from adaexplore.tasks.sources import task_from_file
+
+NO_PROFILE = 1
+_HEADER = (
+    "kernel",
+    "calls",
+    "us",
+    "share",
+    "registers",
+    "spills",
+    "occupancy",
+    "shared B",
+    "warps",
+    "programs",
+)
+_OPTIONAL = ("programs", "warps", "shared B")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("kernel", type=Path, metavar="KERNEL.py", help="file that defines ModelNew")
+    parser.add_argument("--task", type=Path, required=True, metavar="PROBLEM.py", help="the problem's file")
+    add_config(parser)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--asm",
+        choices=("ptx", "sass"),
+        default=None,
+        help="instead write the compiled code of each kernel; needs no GPU",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=Path(), metavar="DIR", help="folder for --asm (default: .)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the profile; 0, or 1 where the judge has none, which is logged with the reason."""
+    preset = [] if args.config is not None else ["preset=default"]
+    config = load_config(args.config, [*preset, *overrides(args)])
+    task = task_from_file(args.task, config.dtype_str)
+    source = input_text(args.kernel, "kernel file")
+    with (
+        tempfile.TemporaryDirectory(prefix="adaexplore-profile-") as folder,
+        open_judge(config, Path(folder) / "judge.log", threading.Event()) as access,
+    ):
+        judge = access.of_worker(0)
+        if args.asm is not None:
+            return _write_code(judge, task, source, args)
+        profile = judge.profile(task, source)
+    if profile is None:
+        return NO_PROFILE
+    print(json.dumps(asdict(profile), indent=2) if args.json else _page(profile, columns()))  # noqa: T201
+    return 0
+
+
+def _write_code(judge: Judge, task: Task, source: str, args: argparse.Namespace) -> int:
+    """Write a file for each kernel that a call launches; prints their paths."""
+    report = judge.compile_report(task, source, asm=True) if isinstance(judge, HttpJudge) else None
+    if report is None:
+        raise UsageError("this judge has no compile jobs; name another one with --judge, or set dummy=false")
+    if not report.asm:
+        show(f"{report.status}: {report.message or 'no code: the judge is older, or no kernel was launched'}")
+        return NO_PROFILE
+    for name, ptx in report.asm.items():
+        path = args.out / f"{args.kernel.stem}.{re.sub(r'[^A-Za-z0-9_-]', '_', name)}.{args.asm}"
+        write_text(path, ptx if args.asm == "ptx" else sass(ptx))
+        print(path)  # noqa: T201
+    return 0
+
+
+def _page(profile: Profile, width: int | None) -> str:
+    """Write the call in a line, and a table of its kernels by time."""
+    rows = [_row(kernel) for kernel in profile.kernels]
+    table = text_table(_HEADER, rows, width, _OPTIONAL)
+    return wrapped(f"{profile.hardware}. {call_text(profile)}\n\n{table}", width)
+
+
+def _row(kernel: KernelProfile) -> list[str]:
+    numbers = (kernel.shared_bytes, kernel.warps, kernel.programs)
+    return [
+        " ".join(kernel.name.split()) + ("" if kernel.own else " (library)"),
+        str(kernel.calls),
+        f"{kernel.us:.4g}",
+        f"{kernel.share:.0%}",
+        *(NONE if value is None else str(value) for value in (kernel.registers, kernel.spills)),
+        NONE if kernel.occupancy is None else f"{kernel.occupancy:.0%}",
+        *(NONE if value is None else str(value) for value in numbers),
+    ]

@@ -1,0 +1,141 @@
+"""A run, a task or a step for the terminal: results, why steps failed, lineage, differences, source."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from textwrap import shorten
+from typing import Literal
+
+from adaexplore.core.differences import differences_between
+from adaexplore.core.errors import UsageError
+from adaexplore.core.plan import StepKind
+from adaexplore.core.step import StepRecord
+from adaexplore.records.run_records import RunRecords
+from adaexplore.records.task_records import TaskRecords
+from adaexplore.report.closing import best_text, closing_table, flag_notes, verdict_text
+from adaexplore.report.task_result import task_result
+from adaexplore.report.text import NONE, text_table, wrapped
+from adaexplore.report.verdict_page import verdict_page
+
+_KINDS = {StepKind.LARGE: "large", StepKind.SMALL: "small"}
+_WHY_CHARS = 100
+_LEAST_WHY_CHARS = 30
+_BEFORE_WHY = 50
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page; ``language`` is what it is written in."""
+
+    text: str
+    language: Literal["text", "python", "diff"] = "text"
+
+
+def show_run(run: RunRecords, width: int | None) -> list[Section]:
+    """Show a row a task, and what makes best kernels suspect.
+
+    Raises:
+        RecordError: a record is damaged.
+    """
+    results = [task_result(run.task(key), None) for key in run.tasks()]
+    notes = [note for result in results for note in flag_notes(result)]
+    table = closing_table(results, width)
+    return [Section("\n".join([table, *(["", wrapped("\n".join(notes), width)] if notes else [])]))]
+
+
+def show_task(records: TaskRecords, width: int | None) -> list[Section]:
+    """Show the steps of a task, why they failed, the lineage of the best kernel and its source.
+
+    Raises:
+        RecordError: a record is damaged.
+    """
+    steps = {record.node.plan.step: record for record in records.steps()}
+    result = task_result(records, None)
+    best = None if result.best.step is None else steps[result.best.step]
+    lines = [f"{result.key}: {best_text(result)}"]
+    if best is not None:
+        lines += [f"best kernel: {records.kernel_path(best.node.plan.step)}"]
+        lines += [f"lineage: {_lineage(steps, best)}"]
+    if result.failure is not None:
+        lines += [result.failure.message]
+    sections = [Section(wrapped("\n".join([*lines, *flag_notes(result)]), width))]
+    rows = [_row(record, width) for step, record in steps.items() if step > 0]
+    if rows:
+        header = ["step", "kind", "parent", "result", "why"]
+        sections.append(Section(wrapped(text_table(header, rows, width), width)))
+    if best is not None:
+        sections.append(Section(best.draft.source.strip("\n"), "python"))
+    return sections
+
+
+def show_step(records: TaskRecords, step: int, width: int | None) -> list[Section]:
+    """Show a step: its verdict, its lineage, the differences from its parent, and its source.
+
+    Raises:
+        UsageError: there is no such step.
+        RecordError: a record is damaged.
+    """
+    steps = {record.node.plan.step: record for record in records.steps()}
+    record = steps.get(step)
+    if record is None or step < 1:
+        last = max(steps, default=0)
+        there = f"its steps are 1 to {last}" if last else "it has no steps"
+        raise UsageError(f"{records.folder} has no step {step}; {there}")
+    plan = record.node.plan
+    origin = f"{_KINDS.get(plan.kind, plan.kind.value)} step, {_outcome(record)}"
+    shown = ", ".join(map(str, (*plan.elite_ids, *plan.context_ids))) or "none"
+    lines = [f"step {step}: {origin}", f"kernels shown to the model: {shown}"]
+    lines += [f"lineage: {_lineage(steps, record)}", f"file: {records.kernel_path(step)}"]
+    sections = [Section(wrapped("\n".join(lines), width))]
+    if record.verdict is not None:
+        sections.append(Section(verdict_page(record.verdict, width)))
+    parent = steps.get(plan.parent_id)
+    if parent is not None and parent.draft.source and plan.parent_id != step:
+        changed = differences_between(parent.draft.source, record.draft.source)
+        sections.append(Section(f"Differences from step {plan.parent_id}:" + ("" if changed else " none")))
+        sections.append(Section(changed, "diff"))
+    sections.append(Section(record.draft.source.strip("\n"), "python"))
+    return [section for section in sections if section.text]
+
+
+def find_task(run: RunRecords, key: str) -> TaskRecords:
+    """Return the records of a task.
+
+    Raises:
+        UsageError: the run has no such task.
+    """
+    known = run.tasks()
+    if key not in known:
+        near = difflib.get_close_matches(key, known, n=1)
+        there = f"did you mean {near[0]}?" if near else f"it has {', '.join(known[:10]) or 'none'}"
+        raise UsageError(f"{run.folder} has no task {key!r}; {there}")
+    return run.task(key)
+
+
+def _row(record: StepRecord, width: int | None) -> list[str]:
+    plan = record.node.plan
+    space = _WHY_CHARS if width is None else max(width - _BEFORE_WHY, _LEAST_WHY_CHARS)
+    why = "" if record.verdict is None or record.verdict.correct else record.verdict.feedback
+    told = shorten(why, space, placeholder="...") or NONE
+    return [str(plan.step), _KINDS.get(plan.kind, NONE), str(plan.parent_id or NONE), _outcome(record), told]
+
+
+def _outcome(record: StepRecord) -> str:
+    """Name what the judge found, or why there was nothing to judge."""
+    return record.draft.outcome.value if record.verdict is None else verdict_text(record.verdict)
+
+
+def _lineage(steps: Mapping[int, StepRecord], record: StepRecord) -> str:
+    """Write the way from a large step to ``record``, such as ``1 (compile) > 4 (1.53x)``."""
+    chain: list[StepRecord] = []
+    node: StepRecord | None = record
+    while node is not None and node.node.plan.step > 0 and node not in chain:
+        chain.append(node)
+        node = steps.get(node.node.plan.parent_id)
+    return _joined(chain[::-1])
+
+
+def _joined(chain: Sequence[StepRecord]) -> str:
+    return " > ".join(f"{record.node.plan.step} ({_outcome(record)})" for record in chain)

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from adaexplore.cli.main import main
+from adaexplore.records.run_records import RunRecords
+
+PROBLEM = Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py"
+
+
+@pytest.fixture
+def command(tmp_path: Path) -> list[str]:
+    settings = ["dummy=true", "server_type=offline", "total_steps=4", f"save_path={tmp_path / 'run'}"]
+    flags = [text for each in settings for text in ("--set", each)]
+    return ["run", "--task", str(PROBLEM), *flags]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    told = ("judge.log", ".run.lock", "environment.json", "usage.jsonl")
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and path.name not in told and "damaged" not in path.name
+    }
+
+
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "step_2_metrics.json": lambda path: path.write_bytes(path.read_bytes()[:40]),
+    "step_3_log.json": lambda path: path.write_text('{"node_id": 7}'),
+    "step_2_log.json": lambda path: path.write_bytes(b"\0" * 100),
+    "step_4.py": lambda path: path.unlink(),
+    "step_4_usage.json": lambda path: path.write_text("{"),
+    "rules.json": lambda path: path.write_text("["),
+    "../environment.json": lambda path: path.write_text(""),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_a_repaired_run_ends_as_if_nothing_had_happened(
+    name: str, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(command) == 0
+    folder = tmp_path / "run"
+    before = contents(folder)
+    DAMAGES[name](folder / "0_2_row_sum" / name)
+    assert main(["repair", str(folder)]) == 0
+    assert "set aside" in capsys.readouterr().out
+    assert main(["stats", str(folder)]) == 0
+    assert main(command) == 0
+    if name in ("rules.json", "step_4_usage.json"):  # a step can be read without it, and is not done again
+        del before[f"0_2_row_sum/{name}"]
+    after = contents(folder)
+    assert {path: text for path, text in after.items() if "superseded" not in path} == before
+    assert main(["repair", str(folder)]) == 0
+    assert "is damaged" in capsys.readouterr().out.splitlines()[-1]
+
+
+def test_damage_is_named_with_the_command_that_repairs_it(
+    command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(command)
+    (tmp_path / "run" / "0_2_row_sum" / "step_2_metrics.json").write_text("{")
+    assert main(["stats", str(tmp_path / "run")]) == 2
+    assert "`adaexplore repair RUN`" in capsys.readouterr().err
+
+
+def test_a_run_in_use_and_what_is_none_stay_as_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "run" / "1_1").mkdir(parents=True)
+    damaged = tmp_path / "run" / "1_1" / "task_failure.json"
+    damaged.write_text("{")
+    with RunRecords(tmp_path / "run").lock():
+        assert main(["repair", str(tmp_path / "run")]) == 2
+    assert damaged.read_text() == "{"
+    assert main(["repair", str(tmp_path / "none")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 2

@@ -1,0 +1,78 @@
+"""What a person who starts the judge by hand gets to see."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from adaexplore.core.errors import JudgeUnavailableError
+from adaexplore.judge_client.embedded import embedded_judge
+
+from .live import judge_environment
+
+COMMAND = [sys.executable, "-m", "adaexplore", "judge", "--port", "0"]
+
+
+@pytest.mark.slow
+def test_it_prints_its_address_and_ends_quietly(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("w") as errors:
+        judge = subprocess.Popen(
+            COMMAND,
+            env=judge_environment(),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+    assert judge.stdout is not None
+    with judge.stdout:
+        url = judge.stdout.readline().removeprefix("Judge: ").strip()
+        assert httpx.get(f"{url}/livez", trust_env=False).json() == {"status": "alive"}
+        assert httpx.get(f"{url}/docs", trust_env=False).status_code == 404
+        os.killpg(judge.pid, signal.SIGINT)
+        assert judge.wait(60) == 130
+    assert "Traceback" not in log.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("content", [b"no database", None])
+def test_unusable_state_is_one_error_and_exit_code_2(content: bytes | None, tmp_path: Path) -> None:
+    state = tmp_path / "state.sqlite"
+    if content is None:  # tables are missing
+        with sqlite3.connect(state) as connection:
+            connection.execute("PRAGMA user_version = 2")
+    else:
+        state.write_bytes(content * 100)
+    done = subprocess.run(
+        COMMAND,
+        env=judge_environment(JUDGE_STATE=str(state)),
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 2
+    assert f"JUDGE_STATE {state} cannot be used" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+def test_a_gpu_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with (
+        pytest.raises(JudgeUnavailableError, match=r"\(gpu_ids of a run\) names device 7"),
+        embedded_judge(
+            device="cpu",
+            compile_target="sm_90",
+            gpu_ids=(7,),
+            workers=1,
+            seed=1,
+            log_path=tmp_path / "judge.log",
+            token="token",
+        ),
+    ):
+        pass
