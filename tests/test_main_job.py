@@ -14,9 +14,9 @@ import pytest
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
-TASKS = "1 1,3\n2 1\n"
+TASKS = "1 1\n2 1\n"
 STEPS = 4
-KEYS = ["1_1", "1_3", "2_1"]
+KEYS = ["1_1", "2_1"]
 
 
 @pytest.fixture(scope="module")
@@ -117,10 +117,10 @@ def test_statistics_claim_no_speedup_without_a_gpu(whole: Path) -> None:
         check=True,
     )
     figures = json.loads(answer.stdout)
-    assert (figures["tasks"], figures["correct"], figures["accuracy"]) == (3, 3, 1.0)
+    assert (figures["tasks"], figures["correct"], figures["accuracy"]) == (2, 2, 1.0)
     assert figures["mean_speedup_all"] is None
     assert figures["fast_1_2"] is None
-    assert [row["speedup"] for row in figures["per_task"]] == [None] * 3
+    assert [row["speedup"] for row in figures["per_task"]] == [None] * len(KEYS)
     assert figures["tokens"]["output"] > 0
 
 
@@ -136,7 +136,7 @@ def test_stopped_half_way_and_resumed_ends_in_the_same_bytes(
     run, temporary = tmp_path / "run", tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    process = begun(run, task_list, 5)
+    process = begun(run, task_list, 3)
     process.send_signal(number)
     code = process.wait(60)
     assert code == (130 if number is signal.SIGINT else -signal.SIGKILL)
@@ -196,9 +196,9 @@ def test_four_steps_in_flight_are_killed_and_gone_on_with(tmp_path: Path, task_l
     assert ended.returncode == 0, ended.stderr
     assert {path: path.read_text() for path in kept} == kept
     figures = json.loads(adaexplore("stats", str(run), "--format", "json").stdout)
-    assert (figures["correct"], figures["steps"]) == (3, 5)
+    assert (figures["correct"], figures["steps"]) == (2, 5)
     savings = figures["savings"]
-    assert sum(savings["outcomes"].values()) == 15
+    assert sum(savings["outcomes"].values()) == 10
     judged = [
         path.read_text() for path in run.glob("*/step_*_log.json") if '"evaluated": true' in path.read_text()
     ]
