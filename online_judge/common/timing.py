@@ -24,6 +24,7 @@ _QUIET_S = 1.0
 _QUIET_TIMES = 2
 _QUIET_FLUSHES = 60
 _QUIET_RATIO = 1.25
+_MOST_MS = 1e9  # of a claim
 _RESOLUTION_MS = 0.0005  # of events, by the CUDA documentation
 _FALLBACK_L2_BYTES = 64 * 2**20
 _LAUNCH_COVER_MS = 0.1
@@ -65,7 +66,7 @@ class Block:
         if not (isinstance(starts, list) and isinstance(ends, list) and len(starts) == len(ends) == calls):
             raise ValueError(f"{calls} calls need as many times")
         times = [*starts, *ends, tail]
-        if not all(isinstance(ms, float) and math.isfinite(ms) and ms >= 0 for ms in times):
+        if not all(isinstance(ms, float) and 0 <= ms < _MOST_MS for ms in times):
             raise ValueError("times that cannot be")
         block = cls(tuple(starts), tuple(ends), float(times[-1]))
         longer = all(end >= start for start, end in zip(starts, ends, strict=True))

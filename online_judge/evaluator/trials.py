@@ -292,7 +292,7 @@ def _strides(claim: object, want: torch.Tensor) -> tuple[int, ...]:
     usual = tuple(torch.empty(want.shape, device="meta").stride())
     if not isinstance(claim, list) or len(claim) != want.dim():
         return usual
-    if not all(type(stride) is int and stride >= 0 for stride in claim):
+    if not all(type(stride) is int and 0 <= stride < 2**62 for stride in claim):
         return usual
     last = sum((size - 1) * stride for size, stride in zip(want.shape, claim, strict=True))
     return tuple(claim) if last <= _PADDING * want.numel() else usual

@@ -111,9 +111,9 @@ class ForkClient:
 
     @property
     def generation(self) -> int:
-        """Return a number that grows when the fork server dies, and with it all processes below it."""
+        """Return the number of the fork server, present or next; it grows when one dies."""
         process = self._process
-        return self._starts + (process is not None and process.poll() is not None)
+        return self._starts + (process is None or process.poll() is not None)
 
     def gpus(self) -> list[tuple[str, str]]:
         """Ask a child that may touch CUDA for name and architecture (``sm_NN``) of the CUDA devices."""

@@ -40,6 +40,8 @@ _CORES_OF_A_SWEEP: Final = 8
 _compiling = threading.Semaphore(max((os.cpu_count() or 1) // _CORES_OF_A_SWEEP, 1))
 """Sweeps that compile, of all devices: they share the machine's cores."""
 _MOST_TAKEN: Final = 8
+_MOST_WAITING: Final = 64  # messages of an evaluator that are not obeyed yet; one that is honest waits itself
+_RETURN_S: Final = 5.0
 _ONCE: Final = ("timing_memory", "compiling", "stoppable", "stopped")
 """Modes that an evaluator may hold only once: a second lease would wait for the first, or end it early."""
 _SECONDS: Final = struct.Struct("d")
@@ -154,7 +156,9 @@ class GpuLeases:
             elif mode == "stoppable":
                 entry = os.path.join(self._registry, str(root))
                 with nullcontext() if held else self._locked(exclusive=False):  # not while something is timed
-                    _open(entry).close()
+                    file = lease.enter_context(_open(entry))
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                lease.callback(fcntl.flock, file, fcntl.LOCK_UN)
                 lease.callback(Path(entry).unlink, missing_ok=True)
             elif held is None:
                 lease.enter_context(self._locked(exclusive=mode == "exclusive"))
@@ -188,30 +192,51 @@ class GpuLeases:
 
     @contextmanager
     def _others_stopped(self) -> Iterator[None]:
-        stopped = linux.stop_below([int(name) for name in os.listdir(self._registry) if name.isdigit()])
+        stopped = linux.stop_below(self._stoppable())
         begin = time.monotonic()
         try:
             yield
         finally:
-            linux.go_on(stopped)
             total = self.stopped_s() + time.monotonic() - begin
             with open(self._account, "r+b") as file:
                 file.write(_SECONDS.pack(total))
+            linux.go_on(stopped)  # whoever goes on may say so at once, and then the account must be right
+
+    def _stoppable(self) -> list[int]:
+        """Return the process ids of the registry; remove those that a dead judge has left there."""
+        found = []
+        for name in os.listdir(self._registry):
+            entry = os.path.join(self._registry, name)
+            with contextlib.suppress(OSError), _open(entry) as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    found.append(int(name))
+                else:
+                    os.unlink(entry)
+        return found
 
 
 class LeaseServer:
     """The gateway's side of one evaluator's leases: takes and returns them as its messages ask, in a thread.
 
     What is no :class:`Lease` ends all leases of this evaluator, and so does a second lease of a mode in
-    ``_ONCE``.
+    ``_ONCE``, and one that stops processes where there is no candidate.
+
+    Attributes:
+        supervisor: process id of the candidate's supervisor, 0 without a candidate; processes below it are
+            stopped.
+        failed: whether all leases have ended; the evaluator must end too.
     """
 
     def __init__(self, device: GpuLeases, answer: Callable[[dict[str, object]], None]) -> None:
         """Take nothing yet; ``answer`` sends a message to the evaluator."""
-        self.supervisor = 0  # process id of the candidate's supervisor; processes below it are stopped
+        self.supervisor = 0
+        self.failed = False
         self._device = device
         self._answer = answer
-        self._asked: queue.SimpleQueue[Mapping[str, Any] | None] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[Mapping[str, Any] | threading.Event | None] = queue.SimpleQueue()
+        self._lock = threading.Lock()  # of the seconds waited
         self._taken: list[tuple[Mode, ExitStack]] = []
         self._closed = False
         self.waits: dict[str, float] = {}  # seconds for which the evaluator waited, by mode
@@ -220,16 +245,30 @@ class LeaseServer:
         threading.Thread(target=self._work, name="leases", daemon=True).start()
 
     def obey(self, message: Mapping[str, Any]) -> None:
-        """Queue one message of the evaluator; return at once."""
-        if message["lease"] == "take":
-            self._waiting_for = next((mode for mode in get_args(Mode) if mode == message.get("kind")), "")
-            self._waiting_since = time.monotonic()
+        """Queue one message of the evaluator; return at once.
+
+        Raises:
+            ChannelClosed: it sent more than it can have to ask for.
+        """
+        if self._asked.qsize() >= _MOST_WAITING:
+            raise ChannelClosed("it asks for leases without end")
+        with self._lock:
+            if message["lease"] == "take" and not self.failed:
+                self._waiting_for = next((mode for mode in get_args(Mode) if mode == message.get("kind")), "")
+                self._waiting_since = time.monotonic()
         self._asked.put(message)
+
+    def are_returned(self) -> bool:
+        """Whether the evaluator holds none and waits for none, once its messages so far are obeyed."""
+        obeyed = threading.Event()
+        self._asked.put(obeyed)
+        return not self.failed and obeyed.wait(_RETURN_S) and not self._taken and not self.failed
 
     def waited_s(self) -> float:
         """Return the total seconds for which the evaluator has waited for leases."""
-        since = self._waiting_since
-        return sum(self.waits.values()) + (time.monotonic() - since if since is not None else 0.0)
+        with self._lock:
+            since = self._waiting_since
+            return sum(self.waits.values()) + (time.monotonic() - since if since is not None else 0.0)
 
     def close(self) -> None:
         """Return all leases, a pending one once it is granted; the evaluator must be gone."""
@@ -240,10 +279,14 @@ class LeaseServer:
         try:
             with ExitStack() as all_taken:
                 while (message := self._asked.get()) is not None and not self._closed:
-                    self._obey(message, all_taken)
+                    if isinstance(message, threading.Event):
+                        message.set()
+                    else:
+                        self._obey(message, all_taken)
         except (ChannelClosed, OSError, ValueError, RuntimeError) as error:
             log.warning("an evaluator gets no more leases: %s", error)
         finally:
+            self.failed = True
             self._end_wait()
 
     def _obey(self, message: Mapping[str, Any], all_taken: ExitStack) -> None:
@@ -251,6 +294,8 @@ class LeaseServer:
             case Lease(lease="take", kind=kind) if kind is not None and len(self._taken) < _MOST_TAKEN:
                 if kind in _ONCE and kind in (mode for mode, _ in self._taken):
                     raise ValueError(f"it asked twice for {kind}")
+                if kind in ("stoppable", "stopped") and not self.supervisor:
+                    raise ValueError(f"it asked for {kind} without a candidate")
                 lease = all_taken.enter_context(ExitStack())
                 held = next((mode for mode, _ in self._taken if mode in ("shared", "exclusive")), None)
                 lease.enter_context(self._device.take(kind, self.supervisor, held))
@@ -266,11 +311,13 @@ class LeaseServer:
                 raise ValueError(f"it asked for {str(message)[:100]}")
 
     def _end_wait(self) -> float:
-        since, self._waiting_since = self._waiting_since, None
-        waited_s = 0.0 if since is None else time.monotonic() - since
-        if since is not None and self._waiting_for:
-            self.waits = self.waits | {self._waiting_for: self.waits.get(self._waiting_for, 0.0) + waited_s}
-        return waited_s
+        with self._lock:
+            since, self._waiting_since = self._waiting_since, None
+            waited_s = 0.0 if since is None else time.monotonic() - since
+            if since is not None and self._waiting_for:
+                before_s = self.waits.get(self._waiting_for, 0.0)
+                self.waits = self.waits | {self._waiting_for: before_s + waited_s}
+            return waited_s
 
 
 def _open(path: str) -> FileIO:

@@ -55,7 +55,7 @@ class Pool:
     @property
     def ready(self) -> int:
         with self._changed:
-            return sum(each.alive for each in self._ready)
+            return sum(self.lives(each) for each in self._ready)
 
     def fill(self) -> None:
         """Start the missing processes, without waiting for them."""
@@ -92,6 +92,10 @@ class Pool:
                 self._takers -= 1
                 self._refill()
 
+    def lives(self, process: ProcessHandle) -> bool:
+        """Return whether a process lives; one of a dead fork server counts as dead before it ends."""
+        return process.alive and process.generation == self._forks.generation
+
     def close(self) -> None:
         """End all waiting processes; those that are starting end as soon as they are ready."""
         with self._changed:
@@ -109,7 +113,7 @@ class Pool:
         """Return the first ready process that lives; end the dead ones before it."""
         while self._ready:
             process = self._ready.popleft()
-            if process.alive:
+            if self.lives(process):
                 return process
             log.warning("a process died while it waited for a candidate")
             process.end()
@@ -150,6 +154,7 @@ class Pool:
 
     def _start(self, build_dir: str | None) -> ProcessHandle:
         spec = replace(self._spec, folder=self._forks.make_folder(), build_dir=build_dir)
+        generation = self._forks.generation
         connection, process_end = channel.pair()
         lifeline, supervisors_end = channel.pair()
         with contextlib.ExitStack() as while_it_starts:
@@ -164,7 +169,7 @@ class Pool:
                 lifeline.close()
                 shutil.rmtree(spec.folder, ignore_errors=True)
                 raise
-            process = ProcessHandle(connection, lifeline, pid, Path(spec.folder))
+            process = ProcessHandle(connection, lifeline, pid, Path(spec.folder), generation)
             try:
                 # this message comes first; the supervisor's next one reports the process's end
                 sandbox = process.sandbox(_START_S)

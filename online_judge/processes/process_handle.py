@@ -40,6 +40,7 @@ class ProcessHandle:
     lifeline: socket.socket  # readable when its supervisor has reported its end
     supervisor: int  # process id of its supervisor
     folder: Path  # its private folder
+    generation: int = 0  # of the fork server, see :attr:`ForkClient.generation`
     _sandbox: dict[str, object] | None = field(default=None, init=False)
     _end_report: dict[str, Any] | None = field(default=None, init=False)
     _lost: bool = field(default=False, init=False)

@@ -45,23 +45,27 @@ def evaluate_tuned(
     begin = time.monotonic()
     outcome = _sweep(slot, request, cancelled, screened=True)
     seconds = time.monotonic() - begin
+    declared: Verdict | None = None
     if outcome.wrong:
-        verdict = slot.evaluate(request, recorded_ms, cancelled)
-        if not verdict.correct:
-            outcome.failed[DECLARED] = verdict.status.value
-            return tuning.with_sweep(verdict, tunables, DECLARED, outcome, seconds)
+        declared = slot.evaluate(request, recorded_ms, cancelled)
+        if not declared.correct:
+            outcome.failed[DECLARED] = declared.status.value
+            return tuning.with_sweep(declared, tunables, DECLARED, outcome, seconds)
         begin = time.monotonic()
         outcome = _sweep(slot, request, cancelled, screened=False, parts_s=outcome.parts_s)
         seconds += time.monotonic() - begin
     best = outcome.ranking[0] if outcome.ranking else DECLARED
-    chosen = request.model_copy(update={"custom_model_src": with_values(source, combination(tunables, best))})
-    verdict = slot.evaluate(chosen, recorded_ms, cancelled)
-    if not verdict.correct:
+    if best != DECLARED:
+        text = with_values(source, combination(tunables, best))
+        chosen = request.model_copy(update={"custom_model_src": text})
+        verdict = slot.evaluate(chosen, recorded_ms, cancelled)
+        if verdict.correct:
+            return tuning.with_sweep(verdict, tunables, best, outcome, seconds)
         outcome.failed.setdefault(best, verdict.status.value)
-        if best != DECLARED:
-            best = DECLARED
-            verdict = slot.evaluate(request, recorded_ms, cancelled)
-    return tuning.with_sweep(verdict, tunables, best, outcome, seconds)
+    declared = declared or slot.evaluate(request, recorded_ms, cancelled)
+    if not declared.correct:
+        outcome.failed.setdefault(DECLARED, declared.status.value)
+    return tuning.with_sweep(declared, tunables, DECLARED, outcome, seconds)
 
 
 def _sweep(
@@ -80,7 +84,7 @@ def _sweep(
     careful = False
     for _ in range(_PROCESSES):
         budget_s = request.tune_s - total.spent_s
-        if budget_s < _LEAST_S:
+        if not budget_s >= _LEAST_S:  # an evaluator may claim NaN
             break
         terms = SweepTerms(budget_s, tuple(total.failed), careful, screened and not total.ready)
         swept = slot.sweep(request, terms, cancelled)
@@ -99,5 +103,8 @@ def _sweep(
         if len(swept.suspects) == 1:
             total.failed[swept.suspects[0]] = tuning.BREAKS_PROCESS
         careful = True
-    total.ranking = [number for number in total.ranking if number not in total.failed]
+    ranking = total.ranking or sorted(
+        total.ms, key=lambda number: total.ms[number]
+    )  # it ended before its final
+    total.ranking = [number for number in ranking if number not in total.failed]
     return total

@@ -62,6 +62,7 @@ class TimeLimits:
         reference_s = max(limit_s, _LEAST_REFERENCE_S)
         self._limits: dict[Whose, float] = {"candidate": limit_s, "tuning": limit_s, "reference": reference_s}
         self._spent = dict.fromkeys(self._limits, 0.0)
+        self._spent_before = 0.0  # this clock began to run
         self._since = time.monotonic()
 
     def switch(self, whose: Whose, stage: str) -> None:
@@ -69,6 +70,7 @@ class TimeLimits:
         self._advance()
         self.whose = whose
         self.stage = Stage(stage) if stage else self.stage
+        self._spent_before = self._spent.get(whose, 0.0)
 
     def forgive(self, seconds: float) -> None:
         """Charge the last ``seconds`` to nobody: this process was stopped."""
@@ -96,7 +98,10 @@ class TimeLimits:
             charged, free_s = "reference", waited_s - self._waited_before
         elif self.whose != "reference":
             free_s = stopped_s - self._stopped_before
-        self._spent[charged] += max(passed_s - free_s, 0.0)
+        if self.whose in ("candidate", "tuning"):  # a stop is known at its end, after most of it was charged
+            self._spent[charged] = max(self._spent[charged] + passed_s - free_s, self._spent_before)
+        else:
+            self._spent[charged] += max(passed_s - free_s, 0.0)
         name = {"none": "lock", "tuning": "tuning"}.get(self.whose, self.stage.value)
         self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + passed_s
         self._since, self._stopped_before, self._waited_before = now, stopped_s, waited_s

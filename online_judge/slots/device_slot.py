@@ -201,6 +201,9 @@ class DeviceSlot:
         except Cancelled:
             evaluator.end()  # the reference runs in it and cannot be interrupted
             raise
+        except CandidateTimeout as error:  # there is no candidate
+            evaluator.end()
+            raise ProcessLost("reference", error.stage) from error
         evaluator.rest()
         found = self._finding(answer, evaluator)
         assert isinstance(found, messages.ProblemRuns)
@@ -228,7 +231,11 @@ class DeviceSlot:
         assert isinstance(request, EvaluationRequest)
         evaluator = self._evaluators.of(request.original_model_src, query.cancelled)
         build_dir = build_folders.made(request.build_dir, self._settings.build_dir)
-        candidate = self._candidates.take(query.cancelled, build_dir)
+        try:
+            candidate = self._candidates.take(query.cancelled, build_dir)
+        except BaseException:
+            evaluator.rest()
+            raise
         sandbox = self._forks.around(candidate.sandbox())
         clean = CleanTimes.key(request)
         job = self._job(query, alone=alone, build_dir=build_dir, clean_ms=self._known.get(clean))
@@ -244,9 +251,14 @@ class DeviceSlot:
             report = candidate.end(seems_dead=gone)
             if answer is None:
                 late = evaluator.settle()
+            evaluator.leases.supervisor = 0
             evaluator.rest()
         if timed_out is not None and late is None:  # the evaluator hangs
             raise ProcessLost("candidate", timed_out)
+        if late is not None and isinstance(late.result, messages.JudgeFailed):
+            evaluator.end()
+        if late is not None and isinstance(late.result, EvaluationResult) and late.result.timing is not None:
+            answer, timed_out = late, None  # all that was left is the call without kernels, which may fail
         found = None if answer is None else self._finding(answer, evaluator)
         if isinstance(found, EvaluationResult):
             self._known.note(clean, found.clean_ms)

@@ -34,7 +34,7 @@ class EvaluatorHandle:
 
     def __init__(self, process: ProcessHandle, leases: GpuLeases) -> None:
         """Take over a process that is ready; the leases that it asks for are taken from ``leases``."""
-        self._process = process
+        self.process = process
         self._channel = Channel(process.connection, _MAX_MESSAGE_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
         self.leases = LeaseServer(leases, self._channel.send_json)
         self._op = ""  # of the latest order
@@ -44,11 +44,11 @@ class EvaluatorHandle:
     def wake(self) -> bool:
         """Resume it; return whether it can take an order: it lives and has sent nothing unasked."""
         linux.go_on(self._frozen)
-        return not self.ended and not is_readable(0, self._process.lifeline, self._channel)
+        return not self.ended and not is_readable(0, self.process.lifeline, self._channel)
 
     @property
     def stopped(self) -> bool:
-        return self._process.stopped
+        return self.process.stopped
 
     def order(self, order: messages.Job, fds: Sequence[int]) -> None:
         """Send a job; raises ChannelClosed if it is gone."""
@@ -60,8 +60,8 @@ class EvaluatorHandle:
 
         Raises EvaluatorFailed if its answer cannot be read, which ends it.
         """
-        if self.ended:
-            raise ChannelClosed("it was ended")
+        if self.ended or self.leases.failed:
+            raise ChannelClosed("it was ended, or asked for leases in a way that cannot be")
         if not is_readable(timeout_s, self._channel):
             return None
         try:
@@ -80,7 +80,10 @@ class EvaluatorHandle:
             raise EvaluatorFailed("the evaluator's result cannot be read") from error
 
     def rest(self) -> None:
-        """Have it free the memory shared with a candidate, and stop all its threads until the next order."""
+        """Have it free the memory shared with a candidate, and stop all its threads until the next order.
+
+        One that keeps a lease is ended.
+        """
         if self.ended:
             return
         try:
@@ -89,14 +92,18 @@ class EvaluatorHandle:
         except ChannelClosed:
             self.end()
             return
-        if self.settle() is not None:
-            self._frozen = linux.stop_below([self._process.supervisor])
+        if self.settle() is None:
+            return
+        if self.leases.are_returned():
+            self._frozen = linux.stop_below([self.process.supervisor])
+        else:
+            self.end()
 
     def end(self) -> None:
         """Kill it, and return its leases when all its processes are gone."""
         if not self.ended:
             self.ended = True
-            self._process.end()
+            self.process.end()
             self.leases.close()
 
     def settle(self) -> messages.Answer | None:
@@ -134,7 +141,7 @@ class Evaluators:
         known = self._of.pop(key, None)
         if known is None:
             known, self._unused = self._unused, None
-        if known is not None and not known.wake():
+        if known is not None and not (self._pool.lives(known.process) and known.wake()):
             known.end()
             known = None
         self._of[key] = known = known or self._take(cancelled)

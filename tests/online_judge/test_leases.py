@@ -19,6 +19,8 @@ from online_judge.protocol.channel import Channel
 from .live import wait_until
 
 PATIENCE_S = 20.0
+NOBODY = 2**22 + 1
+"""No process has this id."""
 
 
 class Evaluator:
@@ -178,6 +180,7 @@ def test_sweeps_of_all_devices_share_the_cores(
     elsewhere.control.send_json({"lease": "take", "kind": "compiling"})
     assert "granted" in elsewhere.control.receive_json()[0]
     got: list[float] = []
+    evaluator.desk.supervisor = NOBODY
 
     def compile_kernels() -> None:
         with evaluator.leases.compiling() as waited_s, evaluator.leases.stoppable():
@@ -229,6 +232,7 @@ def test_inner_use_is_nothing_new(evaluator: Evaluator) -> None:
 
 def test_evaluator_that_asks_twice_waits_for_nothing(leases: GpuLeases, evaluator: Evaluator) -> None:
     greedy = Evaluator(leases)
+    greedy.desk.supervisor = NOBODY
     for kind in ("exclusive", "exclusive", "shared", "stoppable"):
         greedy.control.send_json({"lease": "take", "kind": kind})
         assert "granted" in greedy.control.receive_json()[0]
@@ -276,6 +280,8 @@ def test_candidate_of_ones_own_is_stopped_at_will(evaluator: Evaluator) -> None:
 @pytest.mark.parametrize(
     "message",
     [
+        {"lease": "take", "kind": "stopped"},  # there is no candidate: it would be everything that runs
+        {"lease": "take", "kind": "stoppable"},
         {"lease": "take", "kind": "everything"},
         {"lease": "take"},
         {"lease": "return"},
@@ -296,8 +302,45 @@ def test_nonsense_ends_all_leases(
     broken.control.send_json(message)
     with evaluator.leases.hold(exclusive=True) as hold:
         assert hold.waited_s < 5
+    assert broken.desk.failed
+    broken.control.send_json({"lease": "take", "kind": "shared"})  # nobody hears it, and nobody waits for it
+    time.sleep(0.1)
     assert broken.desk.waited_s() < 5
+    assert not broken.desk.are_returned()
     broken.die()
+
+
+def test_lease_that_is_kept_is_known(leases: GpuLeases, evaluator: Evaluator) -> None:
+    assert evaluator.desk.are_returned()
+    with evaluator.leases.hold(exclusive=False):
+        assert not evaluator.desk.are_returned()
+    wait_until(evaluator.desk.are_returned)
+
+
+def flood(desk: LeaseServer) -> None:
+    for _ in range(1000):
+        desk.obey({"lease": "stopped_s"})
+
+
+def test_messages_without_end_are_no_memory_of_the_judge(leases: GpuLeases, evaluator: Evaluator) -> None:
+    flooding = Evaluator(leases)
+    with evaluator.leases.hold(exclusive=True):
+        flooding.desk.obey({"lease": "take", "kind": "exclusive"})
+        with pytest.raises(channel.ChannelClosed):
+            flood(flooding.desk)
+    flooding.die()
+
+
+def test_what_a_dead_judge_left_stops_nobody(tmp_path: Path) -> None:
+    with child() as pid:
+        left = tmp_path / "gpu.lock.stoppable" / str(os.getpid())
+        left.parent.mkdir()
+        left.touch()
+        evaluator = Evaluator(GpuLeases(tmp_path / "gpu.lock"))
+        with evaluator.leases.hold(exclusive=True):
+            assert not left.exists()
+            assert state_of_child(pid) == "S"
+        evaluator.die()
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")

@@ -45,6 +45,7 @@ class FakeForkClient:
     def __init__(self, home: Path) -> None:
         self._home = home
         self._numbers = itertools.count()
+        self.generation = 0
         self.lost = 0  # so many of the next forks fail
         self.stillborn = 0  # so many of the next processes die before they are armed
         self.may_arm = threading.Event()
@@ -135,6 +136,20 @@ def test_nothing_starts_before_somebody_asks(make: Callable[..., Pool], fork_cli
     assert fork_client.started == []
     pool.fill()
     wait_until(lambda: pool.ready == 2)
+
+
+def test_process_of_a_dead_fork_server_is_not_given_out(
+    make: Callable[..., Pool], fork_client: FakeForkClient
+) -> None:
+    pool = make(2)
+    pool.fill()
+    wait_until(lambda: pool.ready == 2)
+    fork_client.generation += 1  # it has died; what it started has not noticed yet
+    assert pool.ready == 0
+    taken = pool.take(NEVER)
+    assert taken.generation == 1
+    assert str(taken.folder) not in fork_client.started[:2]
+    taken.end()
 
 
 def test_taken_candidate_process_is_replaced_by_a_thread(

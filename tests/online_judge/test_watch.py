@@ -127,3 +127,26 @@ def test_stages_are_told_with_their_seconds(clock: Clock) -> None:
         clock.now = now
         watch.switch(whose, stage)
     assert watch.stage_seconds == {"load": 3, "lock": 4, "tuning": 5, "forward": 1}
+
+
+def test_stop_that_is_told_at_its_end_takes_none_of_the_candidates_time(clock: Clock) -> None:
+    stopped = [0.0]
+    watch = TimeLimits(30, stopped_s=lambda: stopped[0])
+    clock.now = 5
+    watch.switch("candidate", "forward")
+    while clock.now < 25:  # it is stopped all the time
+        clock.now += 0.25
+        watch.remaining_s()
+    stopped[0] = 20.0
+    assert watch.remaining_s() == 30
+
+
+def test_stop_before_its_time_gives_a_candidate_no_more(clock: Clock) -> None:
+    stopped = [0.0]
+    watch = TimeLimits(30, stopped_s=lambda: stopped[0])
+    clock.now = 20
+    watch.switch("candidate", "forward")
+    clock.now, stopped[0] = 21, 20.0
+    assert watch.remaining_s() == 30
+    clock.now = 22
+    assert watch.remaining_s() == 29

@@ -43,6 +43,7 @@ _EARLY_ROUNDS = 2
 _CLEARLY = 1.1
 """What the upper end of a speedup's interval is multiplied by before it counts as below another speedup."""
 _PLAIN_ROUNDS = 2
+_POSSIBLE_MS = (1e-4, 1e9)  # what a call can take
 _GRAPH_ROUNDS = 3
 
 
@@ -232,7 +233,8 @@ class InterleavedTiming:
         took_ms = (time.perf_counter() - begin) * 1e3
         self._dialogue.clock("reference", Stage.TIMING.value)
         calls, best = answer.get("calls"), answer.get("best_ms")
-        if not isinstance(best, float) or not isinstance(calls, int) or not 0 < best < 1e9 or calls < 1:
+        possible = isinstance(best, float) and _POSSIBLE_MS[0] < best < _POSSIBLE_MS[1]
+        if not possible or not isinstance(calls, int) or calls < 1:
             raise CandidateGone(Stage.TIMING, "it answered with times that cannot be")
         return min(calls, int(took_ms / best) + 1), best
 
