@@ -15,7 +15,7 @@ from adaexplore.run.estimate import FREE, REQUEST_S, Estimate, estimate
 from adaexplore.run.memory import open_memory
 from adaexplore.run.origin import Fork, to_take
 from adaexplore.run.seeds import load_seeds
-from adaexplore.settings.config import RunConfig
+from adaexplore.settings.config import UNPRICED, RunConfig
 from adaexplore.settings.paths import locate
 
 
@@ -71,7 +71,7 @@ def _free(
 
 
 def _server(config: RunConfig) -> str:
-    if config.server_type in FREE or config.server_type == "command":
+    if config.server_type in (*FREE, *UNPRICED):
         return config.server_type
     return f"{config.model_name} ({config.server_type})"
 
@@ -79,7 +79,7 @@ def _server(config: RunConfig) -> str:
 def _cost(config: RunConfig, found: Estimate) -> str:
     if config.server_type in FREE:
         return "nothing"
-    if config.server_type == "command":
+    if config.server_type in UNPRICED:
         return "unknown, and so are its tokens; max_wall_s limits a run all the same"
     prices = found.usd(config.model_name)
     if prices is None:

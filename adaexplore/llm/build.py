@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 from typing import assert_never
 
 from adaexplore.core.errors import ConfigError
 from adaexplore.llm.command_client import COMMAND_RETRIES, CommandClient
+from adaexplore.llm.mailbox_client import MailboxClient
 from adaexplore.llm.protocol import ModelClient
 from adaexplore.llm.replay_client import RecordedReply, ReplayClient
 from adaexplore.llm.retry import Retry, RetryPolicy
@@ -22,6 +24,8 @@ def build_client(
     *,
     base_url: str | None = None,
     command: str | None = None,
+    mailbox: Path | None = None,
+    mailbox_wait_s: float = 0.0,
     replies: Mapping[str, RecordedReply] | None = None,
     temperature: float | None = None,
     reasoning_effort: str | None = None,
@@ -39,6 +43,8 @@ def build_client(
         model_name: the model, or on Azure the deployment.
         base_url: another server of the same dialect; the endpoint on Azure.
         command: the command line for ``command``.
+        mailbox: the folder for ``mailbox``.
+        mailbox_wait_s: seconds without an answer after which that gives up.
         replies: recorded replies by request key, for ``replay``.
         temperature: sampling temperature; None leaves it to the service.
         reasoning_effort: how much a reasoning model may think; None leaves it to the service.
@@ -101,6 +107,10 @@ def build_client(
                 retry=Retry(retry_policy or COMMAND_RETRIES, stop=stop),
                 stop=stop,
             )
+        case "mailbox":
+            if mailbox is None:
+                raise ConfigError("server_type mailbox needs mailbox_path: a folder for prompts and answers")
+            return MailboxClient(mailbox, wait_s=mailbox_wait_s, stop=stop)
         case "replay":
             if replies is None:
                 raise ConfigError("server_type replay needs replay_path: the directory of a recorded run")

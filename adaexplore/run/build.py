@@ -29,6 +29,7 @@ from adaexplore.llm.replay_client import RecordedReply
 from adaexplore.preflight.lints import lint
 from adaexplore.preflight.triton_api import triton_api
 from adaexplore.prompts.blocks import JudgeFacts
+from adaexplore.records import layout
 from adaexplore.records.run_records import RunRecords
 from adaexplore.run.hardware import contradiction, prompt_hardware
 from adaexplore.run.solve import Solver
@@ -38,6 +39,7 @@ from adaexplore.search.build import build_policy
 from adaexplore.search.knobs import SearchKnobs
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import read_environment
+from adaexplore.settings.paths import expanded
 
 logger = logging.getLogger(__name__)
 
@@ -148,11 +150,16 @@ def open_model(
     Raises:
         ModelError: a key or a package is missing.
     """
+    mailbox = None if records is None else records.folder / layout.MAILBOX
+    if config.mailbox_path is not None:
+        mailbox = expanded(config.mailbox_path)
     client: ModelClient = build_client(
         config.server_type,
         config.model_name,
         base_url=config.base_url,
         command=config.command,
+        mailbox=mailbox,
+        mailbox_wait_s=config.mailbox_wait_s,
         replies=replies,
         temperature=config.temperature,
         reasoning_effort=config.reasoning_effort,

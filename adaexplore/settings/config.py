@@ -16,8 +16,11 @@ Preset = Literal["paper", "default"]
 AgentType = Literal["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"]
 TestSource = Literal["KB", "SYN", "FIT", "MLSYS", "TBG", "TBT"]
 JudgeDevice = Literal["auto", DeviceKind]
-ServerType = Literal["openai", "azure", "claude", "anthropic", "command", "replay", "offline"]
+ServerType = Literal["openai", "azure", "claude", "anthropic", "command", "mailbox", "replay", "offline"]
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+
+UNPRICED: tuple[ServerType, ...] = ("command", "mailbox")
+"""Servers whose tokens and dollars are unknown."""
 
 SUPPORTED_SOURCES: tuple[TestSource, ...] = ("KB", "SYN")
 BUNDLED_MEMORY = "results/memory/general_memory_v1_200.txt"
@@ -143,6 +146,13 @@ class RunConfig(BaseModel):
     command: Text | None = Field(
         default=None,
         description="program for `server_type: command`: prompt on its stdin, reply on its stdout",
+    )
+    mailbox_path: Text | None = Field(
+        default=None,
+        description="folder for `server_type: mailbox`; null means `mailbox/` in the run directory",
+    )
+    mailbox_wait_s: Annotated[float, Field(ge=0)] = Field(
+        default=0.0, description="seconds without a new answer after which a run with a mailbox stops"
     )
     replay_path: Text | None = Field(default=None, description="recorded replies for `server_type: replay`")
     temperature: Annotated[float, Field(ge=0)] | None = Field(
@@ -305,9 +315,9 @@ def _contradictions(config: RunConfig) -> list[str]:
             problems.append(f"num_processes: {config.num_processes} is not a multiple of the {given}")
     if config.server_type == "command" and config.command is None:
         problems.append("command: missing, server_type 'command' needs the program to run")
-    if config.server_type == "command":
+    if config.server_type in UNPRICED:
         problems += [
-            f"{key}: a command tells neither tokens nor dollars, limit max_wall_s instead"
+            f"{key}: a {config.server_type} tells neither tokens nor dollars, limit max_wall_s instead"
             for key in ("max_cost_usd", "max_total_tokens")
             if getattr(config, key) is not None
         ]
