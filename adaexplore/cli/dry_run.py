@@ -7,7 +7,7 @@ from pathlib import Path
 
 from adaexplore.core.task import Task
 from adaexplore.judge_client.protocol import JudgeIdentity
-from adaexplore.llm.pricing import PRICES_AS_OF
+from adaexplore.llm.pricing import model_table
 from adaexplore.llm.replay_client import ReplayClient
 from adaexplore.records.run_records import RunRecords
 from adaexplore.run.build import judge_facts
@@ -81,13 +81,13 @@ def _cost(config: RunConfig, found: Estimate) -> str:
         return "nothing"
     if config.server_type in UNPRICED:
         return "unknown, and so are its tokens; max_wall_s limits a run all the same"
-    prices = found.usd(config.model_name)
+    prices = found.usd(config.model_name, config.service_tier)
     if prices is None:
         return "unknown, no list price is known; max_total_tokens limits a run all the same"
     least, most = prices
     return (
         f"${least:,.2f} without reasoning, at most ${most:,.2f} "
-        f"(list prices of {PRICES_AS_OF}, no prompt cached, repairs left out)"
+        f"(list prices of {model_table().as_of}, no prompt cached, repairs left out)"
     )
 
 

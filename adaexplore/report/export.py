@@ -94,7 +94,7 @@ def export(run: RunRecords, kind: ExportFormat, min_gain: float | None = None) -
 
 
 def _told(run: RunRecords, key: str) -> Iterator[Told]:
-    """Steps with replies whose kernel the judge saw; equal programs once."""
+    """Yield the steps with replies whose kernel the judge saw; equal programs once."""
     records = run.task(key)
     reference = records.reference() if records.has_reference() else ""
     seen = set()
@@ -127,7 +127,7 @@ def _worse(verdict: Verdict, than: Verdict) -> bool:
 
 
 def _pairs(good: Sequence[Told], told: Sequence[Told]) -> Iterator[Row]:
-    """Each good answer with each worse one to a sibling's prompt; both came without a repair."""
+    """Yield each good answer with each worse one to a sibling's prompt; both came without a repair."""
     for chosen in good:
         for other in told:
             alone = len(chosen.conversation) == len(other.conversation) == 1
@@ -143,7 +143,7 @@ def _pairs(good: Sequence[Told], told: Sequence[Told]) -> Iterator[Row]:
 
 
 def _verl(good: Sequence[Told]) -> Iterator[Row]:
-    """Each opening prompt once, with the fastest good kernel that answered it."""
+    """Yield each opening prompt once, with the fastest good kernel that answered it."""
     best: dict[str, Told] = {}
     for each in good:
         prompt = each.conversation[0].prompt

@@ -24,6 +24,7 @@ from adaexplore.llm.budget import Budget
 from adaexplore.llm.build import build_client
 from adaexplore.llm.limits import LimitedClient, RateLimits
 from adaexplore.llm.meter import MeteredClient
+from adaexplore.llm.pricing import price_of
 from adaexplore.llm.protocol import ModelClient
 from adaexplore.llm.replay_client import RecordedReply
 from adaexplore.preflight.lints import lint
@@ -163,6 +164,8 @@ def open_model(
         replies=replies,
         temperature=config.temperature,
         reasoning_effort=config.reasoning_effort,
+        service_tier=config.service_tier,
+        openai_api=config.openai_api,
         max_completion_tokens=config.max_completion_tokens,
         seed=config.seed,
         stop=stop,
@@ -202,10 +205,18 @@ def agent_options(config: RunConfig) -> AgentOptions:
         force_review=config.force_reviser,
         worked_example=config.test_source == "KB",
         layout="paper" if paper else "shared",
-        max_prompt_tokens=config.max_prompt_tokens or 0,
+        max_prompt_tokens=config.max_prompt_tokens or (0 if paper else _space(config)),
         repair_attempts=config.repair_attempts,
         repaired=_repaired(config),
     )
+
+
+def _space(config: RunConfig) -> int:
+    """Return the tokens that the model's context leaves for a prompt; 0 where that is unknown."""
+    model = price_of(config.model_name) if config.server_type in ("openai", "claude", "anthropic") else None
+    if model is None or model.context is None:
+        return 0
+    return max(model.context - config.max_completion_tokens, 1)
 
 
 def _repaired(config: RunConfig) -> frozenset[RepairReason]:

@@ -17,7 +17,9 @@ AgentType = Literal["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"]
 TestSource = Literal["KB", "SYN", "FIT", "MLSYS", "TBG", "TBT"]
 JudgeDevice = Literal["auto", DeviceKind]
 ServerType = Literal["openai", "azure", "claude", "anthropic", "command", "mailbox", "replay", "offline"]
-ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+ServiceTier = Literal["default", "flex", "priority"]
+OpenaiApi = Literal["auto", "chat", "responses"]
 
 UNPRICED: tuple[ServerType, ...] = ("command", "mailbox")
 """Servers whose tokens and dollars are unknown."""
@@ -160,6 +162,14 @@ class RunConfig(BaseModel):
     )
     reasoning_effort: ReasoningEffort | None = Field(
         default=None, description="reasoning effort to ask for; null does not send one"
+    )
+    service_tier: ServiceTier | None = Field(
+        default=None, description="OpenAI's service tier; `flex` is slower at half the price; null sends none"
+    )
+    openai_api: OpenaiApi = Field(
+        default="auto",
+        description="API for `server_type: openai`: `chat` completions or `responses`; `auto` takes these at "
+        "OpenAI itself, chat at a `base_url`",
     )
     max_completion_tokens: Count = Field(
         default=16384, description="longest reply, reasoning included, in tokens"
@@ -321,6 +331,8 @@ def _contradictions(config: RunConfig) -> list[str]:
             for key in ("max_cost_usd", "max_total_tokens")
             if getattr(config, key) is not None
         ]
+    if config.service_tier is not None and config.server_type not in ("openai", "azure", "replay"):
+        problems.append(f"service_tier: server_type '{config.server_type}' has none, leave it out")
     if config.server_type == "replay" and config.replay_path is None:
         problems.append("replay_path: missing, server_type 'replay' needs the recorded replies")
     if config.server_type == "replay" and config.memory_update:
