@@ -78,8 +78,9 @@ class MailboxClient:
 
     def _pending(self) -> AnswersPending:
         waiting = sum(not _text(self._answers / path.name).strip() for path in self._prompts.glob("*.md"))
+        told = "1 prompt waits" if waiting == 1 else f"{waiting} prompts wait"
         return AnswersPending(
-            f"{waiting} prompts wait in {self._prompts}; write the answers to {self._answers}, "
+            f"{told} in {self._prompts}; write the answers to {self._answers}, "
             "each under the name of its prompt",
             waiting,
         )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from adaexplore.agent.agent import Agent, AgentOptions
 from adaexplore.agent.checks import Check, gate_check, lint_check
+from adaexplore.core.directions import Directions
 from adaexplore.core.draft import RepairReason
 from adaexplore.core.task import Task
 from adaexplore.judge_client.connection import open_client
@@ -30,6 +31,7 @@ from adaexplore.llm.replay_client import RecordedReply
 from adaexplore.preflight.lints import lint
 from adaexplore.preflight.triton_api import triton_api
 from adaexplore.prompts.blocks import JudgeFacts
+from adaexplore.prompts.directions import offered_directions
 from adaexplore.records import layout
 from adaexplore.records.run_records import RunRecords
 from adaexplore.run.hardware import contradiction, prompt_hardware
@@ -287,6 +289,7 @@ def build_solver(
         total_steps=config.total_steps,
         parallel_steps=config.parallel_steps,
         seeds=seeds,
+        directions=offered_directions(task.reference) if config.directions else Directions(),
         profiles=profiles,
         budget=budget,
     )

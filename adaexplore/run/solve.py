@@ -7,10 +7,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 
 from adaexplore.agent.agent import Agent
+from adaexplore.core.directions import Directions
 from adaexplore.core.draft import STOPPED, Draft, DraftOutcome
 from adaexplore.core.errors import AdaExploreError, AnswersPending, BudgetReached, Interrupted
 from adaexplore.core.plan import Plan, StepKind
@@ -23,6 +24,7 @@ from adaexplore.run.attempt import AS_BEFORE, Attempt, carry_out, judge_seed, sc
 from adaexplore.run.history import History
 from adaexplore.run.in_flight import InFlight
 from adaexplore.run.verdicts import Verdicts, recorded_findings
+from adaexplore.search.directions import directed
 from adaexplore.search.policy import Policy
 
 logger = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ class Solver:
         total_steps: how many steps there are to be, those of ``seeds`` included.
         parallel_steps: how many may be worked on at a time.
         seeds: kernels to begin with; each makes a step without a model.
+        directions: what siblings may be told to try.
         profiles: whether a kernel is profiled before a step builds on it.
         budget: admits steps, those of the run's other tasks too; None where nothing is limited.
     """
@@ -56,6 +59,7 @@ class Solver:
     total_steps: int
     parallel_steps: int = 1
     seeds: tuple[str, ...] = ()
+    directions: Directions = field(default_factory=Directions)
     profiles: bool = False
     budget: Budget | None = None
 
@@ -188,7 +192,11 @@ class _Search:
             self.in_flight.start(Plan(step, StepKind.LARGE, 0), work)
             return
         rng = stream(solver.seed, self._task.key, "search", step)
-        plan = self._begun.get(step) or solver.policy.plan(step, rng, (*self.in_flight.plans, *self._parked))
+        beside = (*self.in_flight.plans, *self._parked)
+        plan = self._begun.get(step)
+        if plan is None:
+            plan = solver.policy.plan(step, rng, beside)
+            plan = directed(plan, solver.policy.tree, beside, solver.directions)
         if solver.parallel_steps > 1 and step not in self._begun:
             self._begun[step] = plan
             solver.records.write_plans(list(self._begun.values()))

@@ -35,6 +35,7 @@ DEFAULT_PRESET: Mapping[str, Any] = {
     "pool_size_extra_max": 0,
     "geometric_p": 0.6,
     "selection": "lineages",
+    "directions": True,
     "tf32": "off",
     "tier": "auto",
     "repair_attempts": 2,
@@ -270,6 +271,11 @@ class RunConfig(BaseModel):
         description="`lineages`: how far behind the best a lineage may be and still be refined, "
         "in units of the gain so far",
     )
+    directions: bool = Field(
+        default=False,
+        description="tell steps that see the same kernels to try different things (search.md); "
+        "not in preset `paper`",
+    )
     disable_reviewer: bool = Field(default=False, description="small steps without a review")
     force_reviser: bool = Field(default=False, description="review even where all shown kernels are wrong")
 
@@ -331,6 +337,8 @@ def _contradictions(config: RunConfig) -> list[str]:
             for key in ("max_cost_usd", "max_total_tokens")
             if getattr(config, key) is not None
         ]
+    if config.directions and config.preset == "paper":
+        problems.append("directions: prompts of preset paper have none, set preset to default")
     if config.service_tier is not None and config.server_type not in ("openai", "azure", "replay"):
         problems.append(f"service_tier: server_type '{config.server_type}' has none, leave it out")
     if config.server_type == "replay" and config.replay_path is None:

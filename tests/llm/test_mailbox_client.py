@@ -29,7 +29,7 @@ def request(text: str, key: str = "1_1/2/large") -> ModelRequest:
 
 def test_a_prompt_waits_until_its_answer_is_there(tmp_path: Path) -> None:
     client = MailboxClient(tmp_path, wait_s=0)
-    with pytest.raises(AnswersPending, match=r"^1 prompts wait in .*prompts; write the answers to"):
+    with pytest.raises(AnswersPending, match=r"^1 prompt waits in .*prompts; write the answers to"):
         client.complete(request("a prompt\nwith ünïcode"))
     (prompt,) = prompts(tmp_path)
     assert prompt.name.startswith("1_1.2.large.")
