@@ -12,6 +12,7 @@ from typing import assert_never
 from adaexplore.core.errors import ConfigError
 from adaexplore.llm.command_client import COMMAND_RETRIES, CommandClient
 from adaexplore.llm.mailbox_client import MailboxClient
+from adaexplore.llm.pricing import takes_breakpoints
 from adaexplore.llm.protocol import ModelClient
 from adaexplore.llm.replay_client import RecordedReply, ReplayClient
 from adaexplore.llm.retry import Retry, RetryPolicy
@@ -67,7 +68,7 @@ def build_client(
     environment = os.environ if environment is None else environment
     match server_type:
         case "openai" | "azure":
-            from adaexplore.llm.openai_client import CACHE_KEY, open_azure, open_openai
+            from adaexplore.llm.openai_client import CACHE_KEY, CACHE_OPTIONS, open_azure, open_openai
 
             if openai_api == "auto":
                 elsewhere = base_url or environment.get("OPENAI_BASE_URL")
@@ -76,6 +77,7 @@ def build_client(
             effort = None if reasoning_effort is None else {"effort": reasoning_effort}
             body: dict[str, object] = {
                 CACHE_KEY: "one a task" if server_type == "openai" else None,
+                CACHE_OPTIONS: {"mode": "explicit"} if responses and takes_breakpoints(model_name) else None,
                 "temperature": temperature,
                 "service_tier": service_tier,
                 "reasoning" if responses else "reasoning_effort": effort if responses else reasoning_effort,

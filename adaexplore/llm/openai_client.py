@@ -11,7 +11,6 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from adaexplore.core.errors import ModelRequestError
-from adaexplore.llm.pricing import takes_breakpoints
 from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from adaexplore.llm.rejection import public_url, read_rejection, status_inside
 from adaexplore.llm.retry import Retry, ServiceTrouble
@@ -24,6 +23,8 @@ if TYPE_CHECKING:
 AZURE_API_VERSION = "2024-12-01-preview"
 CACHE_KEY = "prompt_cache_key"
 """The parameter that brings requests with a common beginning to the same cache."""
+CACHE_OPTIONS = "prompt_cache_options"
+"""The parameter with which parts of a prompt may end in a cache breakpoint."""
 
 _FINISHES = {"length": Finish.CUT, "content_filter": Finish.REFUSED}
 
@@ -43,7 +44,9 @@ class OpenAIService:
 
         body = {name: value for name, value in parameters.items() if name != CACHE_KEY}
         opening = request.earlier[0] if request.earlier else request
-        if CACHE_KEY in parameters and opening.cuts:
+        if not opening.cuts:
+            body.pop(CACHE_OPTIONS, None)
+        elif CACHE_KEY in parameters:
             task = request.key.partition("/")[0]
             body[CACHE_KEY] = _digest(f"{task}/{opening.prompt[: opening.cuts[0]]}")
         try:
@@ -101,23 +104,21 @@ class OpenAIService:
 
 
 class ResponsesService(OpenAIService):
-    """Sends responses, of which OpenAI keeps none; models that take them get cache breakpoints."""
+    """Sends responses, of which OpenAI keeps none; with ``CACHE_OPTIONS`` prompts have cache breakpoints."""
 
     def _post(self, request: ModelRequest, body: Mapping[str, object]) -> str:
-        marked = takes_breakpoints(self._model_name)
+        marked = CACHE_OPTIONS in body
         turns: list[dict[str, object]] = []
         for turn in request.earlier:
             turns.append({"role": "user", "content": _parts(turn, marked=marked)})
             turns.append({"role": "assistant", "content": turn.reply})
         turns.append({"role": "user", "content": _parts(request, marked=marked and not request.earlier)})
-        opening = request.earlier[0] if request.earlier else request
-        options = {"prompt_cache_options": {"mode": "explicit"}} if marked and opening.cuts else {}
         responses = self._sdk.responses.with_raw_response
         return responses.create(
             model=self._model_name,
             input=cast("openai.types.responses.ResponseInputParam", turns),
             store=False,
-            extra_body={**body, **options},
+            extra_body=body,
         ).http_response.text
 
     def _read(self, data: dict[str, Any]) -> Answer:

@@ -14,6 +14,7 @@ logger = logging.getLogger(__name__)
 _RENAMES = {"max_completion_tokens": "max_tokens"}
 _ALIASES = {
     "output_config": ("output_config", "output_config.effort", "effort"),
+    "prompt_cache_options": ("prompt_cache_options", "prompt_cache_options.mode", "prompt_cache_breakpoint"),
     "reasoning": ("reasoning", "reasoning.effort", "effort"),
 }
 _UNSUPPORTED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})

@@ -130,6 +130,18 @@ def test_new_models_get_breakpoints_where_prefixes_end(server: ModelServer, conn
     assert len(body["input"][0]["content"]) == 1
 
 
+def test_a_model_that_takes_no_breakpoints_gets_none(
+    server: ModelServer, connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    message = "Unknown parameter: 'input[0].content[0].prompt_cache_breakpoint'."
+    server.script(Fail(400, message, "input[0].content[0].prompt_cache_breakpoint", "unknown_parameter"))
+    request = ModelRequest("aabb", Purpose.LARGE, "1_1/1/large", cuts=(2,))
+    with caplog.at_level(logging.WARNING, "adaexplore"):
+        assert connect("gpt-6-other").complete(request).text == "ok"
+    assert ["prompt_cache_options" in sent.body for sent in server.requests] == [True, False]
+    assert [len(sent.body["input"][0]["content"]) for sent in server.requests] == [2, 1]
+
+
 def test_a_repair_follows_its_conversation(server: ModelServer, connect: Connect) -> None:
     turn = Turn("aabb", Purpose.LARGE, "the reply", cuts=(2,))
     connect("gpt-5.6-sol").complete(ModelRequest("again", Purpose.REPAIR, "1_1/1/repair", earlier=(turn,)))
