@@ -81,11 +81,16 @@ class Received:
 
     @property
     def prompt(self) -> str:
-        return text_of(self.body["messages"][0])
+        return text_of(self.messages[0])
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.body.get("messages") or self.body["input"]
+        return found
 
     @property
     def length(self) -> int:
-        return sum(len(text_of(message)) for message in self.body["messages"])
+        return sum(len(text_of(message)) for message in self.messages)
 
 
 class ModelServer:
@@ -190,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): value for name, value in self.headers.items()}
         received = Received(self.path, headers, body)
         path = self.path.partition("?")[0]
-        openai = path.endswith("/chat/completions")
+        openai = path.endswith(("/chat/completions", "/responses"))
         if not openai and not path.endswith("/v1/messages"):
             self._send(404, json.dumps({"detail": "Not Found"}))
             return
@@ -205,7 +210,9 @@ class _Handler(BaseHTTPRequestHandler):
             case Answer():
                 if behaviour.hold is not None:
                     behaviour.hold.wait(30)
-                if openai:
+                if path.endswith("/responses"):
+                    self._send(200, json.dumps(_response(behaviour, received)))
+                elif openai:
                     self._send(200, json.dumps(_completion(behaviour, received, cached)))
                 elif received.body.get("stream") and behaviour.streamed:
                     events = "".join(
@@ -267,6 +274,39 @@ def _completion(answer: Answer, received: Received, cached: Hit) -> dict[str, An
             }
         ],
         "usage": usage if answer.usage is None else dict(answer.usage),
+    }
+
+
+def _response(answer: Answer, received: Received) -> dict[str, Any]:
+    """Return a response as OpenAI sends it: reasoning first, then the message."""
+    prompt, output = tokens(received.length), tokens(len(answer.text or ""))
+    part: dict[str, Any] = {"type": "output_text", "text": answer.text, "annotations": [], "logprobs": []}
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [part],
+    }
+    usage = {
+        "input_tokens": prompt,
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+        "output_tokens": output,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": prompt + output,
+    }
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "status": "completed",
+        "error": None,
+        "incomplete_details": None,
+        "model": answer.model or received.body["model"],
+        "output": [{"id": "rs_1", "type": "reasoning", "summary": []}, message],
+        "service_tier": received.body.get("service_tier", "default"),
+        "usage": usage if answer.usage is None else dict(answer.usage),
+        **answer.message,
     }
 
 

@@ -156,7 +156,7 @@ def _settings(folder: Path) -> dict[str, Any]:
     """The keys of ``CONFIG_KEYS``; the model's name only where a model was asked."""
     config = load_config(folder / layout.CONFIG).model_dump(mode="json")
     shown = {key: config[key] for key in CONFIG_KEYS}
-    if shown["server_type"] in ("offline", "replay", "command"):
+    if shown["server_type"] in ("offline", "replay", "command", "mailbox"):
         del shown["model_name"]
     return shown
 

@@ -93,11 +93,12 @@ class Agent:
         )
         if plan.kind is StepKind.SMALL:
             parent = recent[-1].source
-            prompt = prompts.small(recent, self._guidance(conversation, prompts, recent))
+            guidance = self._guidance(conversation, prompts, recent)
+            prompt = prompts.small(recent, guidance, plan.direction)
             reply = conversation.ask(Purpose.SMALL, prompt)
         else:
             parent = None
-            reply = conversation.ask(Purpose.LARGE, prompts.large(recent, elite))
+            reply = conversation.ask(Purpose.LARGE, prompts.large(recent, elite, plan.direction))
         return self._settled(conversation, reply, parent, known)
 
     def _settled(

@@ -67,7 +67,7 @@ def _would_run(gpu: bool, judge_ready: bool, environment: Environment) -> list[s
         lines.append(
             "- judge_device auto takes the CPU: kernels are compiled, interpreted and checked, not timed"
         )
-    lines.append("- server_type offline, command and replay need no key")
+    lines.append("- server_type offline, command, mailbox and replay need no key")
     if environment.openai_api_key:
         lines.append(f"- server_type openai with model_name {RunConfig().model_name}")
     if environment.azure_api_key:

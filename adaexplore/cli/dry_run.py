@@ -7,7 +7,7 @@ from pathlib import Path
 
 from adaexplore.core.task import Task
 from adaexplore.judge_client.protocol import JudgeIdentity
-from adaexplore.llm.pricing import PRICES_AS_OF
+from adaexplore.llm.pricing import model_table
 from adaexplore.llm.replay_client import ReplayClient
 from adaexplore.records.run_records import RunRecords
 from adaexplore.report.text import count_of
@@ -16,7 +16,7 @@ from adaexplore.run.estimate import FREE, REQUEST_S, Estimate, estimate
 from adaexplore.run.memory import open_memory
 from adaexplore.run.origin import Fork, to_take
 from adaexplore.run.seeds import load_seeds
-from adaexplore.settings.config import RunConfig
+from adaexplore.settings.config import UNPRICED, RunConfig
 from adaexplore.settings.paths import locate
 
 
@@ -73,7 +73,7 @@ def _free(
 
 
 def _server(config: RunConfig) -> str:
-    if config.server_type in FREE or config.server_type == "command":
+    if config.server_type in (*FREE, *UNPRICED):
         return config.server_type
     return f"{config.model_name} ({config.server_type})"
 
@@ -81,15 +81,15 @@ def _server(config: RunConfig) -> str:
 def _cost(config: RunConfig, found: Estimate) -> str:
     if config.server_type in FREE:
         return "nothing"
-    if config.server_type == "command":
+    if config.server_type in UNPRICED:
         return "unknown, and so are its tokens; max_wall_s limits a run all the same"
-    prices = found.usd(config.model_name)
+    prices = found.usd(config.model_name, config.service_tier)
     if prices is None:
         return "unknown, no list price is known; max_total_tokens limits a run all the same"
     least, most = prices
     return (
         f"${least:,.2f} without reasoning, at most ${most:,.2f} "
-        f"(list prices of {PRICES_AS_OF}, no prompt cached, repairs left out)"
+        f"(list prices of {model_table().as_of}, no prompt cached, repairs left out)"
     )
 
 

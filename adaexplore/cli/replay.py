@@ -44,6 +44,8 @@ def run(args: argparse.Namespace) -> int:
         "memory_update": False,
         **dict.fromkeys(_LIMITS),
     }
+    if "\ndirections: " not in (recorded.config() or ""):  # made before there were any
+        settings["directions"] = False
     config = load_config(
         args.run_dir / CONFIG, [f"{key}={json.dumps(value)}" for key, value in settings.items()]
     )

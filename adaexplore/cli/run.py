@@ -17,7 +17,7 @@ from adaexplore.cli.dry_run import dry_run
 from adaexplore.cli.options import add_config, overrides
 from adaexplore.cli.output import columns, progress, show
 from adaexplore.cli.stopping import stop_on_signals
-from adaexplore.core.errors import BudgetReached, Interrupted, ProblemError, UsageError
+from adaexplore.core.errors import AnswersPending, BudgetReached, Interrupted, ProblemError, UsageError
 from adaexplore.core.task import Task
 from adaexplore.records.layout import CONFIG
 from adaexplore.records.run_records import RunRecords
@@ -106,6 +106,9 @@ def carry_out(
             code = _follow(session)
     except BudgetReached as reached:
         spent = BudgetReached(f"{reached}; with a higher limit and save_path={folder} it goes on from here")
+    except AnswersPending as pending:
+        goes_on = "the same command goes on" if config.save_path else f"--set save_path={folder} goes on"
+        raise AnswersPending(f"{pending}; then {goes_on}", pending.prompts) from pending
     except Interrupted as stopped:
         if config.save_path is not None:
             raise

@@ -15,6 +15,7 @@
     |   `-- ProblemError           4   the reference module of the problem itself fails
     |-- StorageError               5   a file could not be written (disk full, no permission)
     |-- BudgetReached              6   the run may spend no more; what was finished is on disk
+    |-- AnswersPending             7   prompts wait in a mailbox; the same command goes on
     `-- Interrupted              130   SIGINT or SIGTERM: what was finished is on disk
 
 A bad kernel is never an error: it is a :class:`~adaexplore.core.verdict.Verdict`.
@@ -91,6 +92,21 @@ class BudgetReached(AdaExploreError):
     """A limit of the run's cost or time; finished steps are on disk."""
 
     exit_code = 6
+
+
+class AnswersPending(AdaExploreError):
+    """Prompts wait in a mailbox; finished steps are on disk.
+
+    Args:
+        message: where they wait, for a person.
+        prompts: how many.
+    """
+
+    exit_code = 7
+
+    def __init__(self, message: str, prompts: int) -> None:
+        super().__init__(message)
+        self.prompts = prompts
 
 
 class Interrupted(AdaExploreError):

@@ -1,4 +1,4 @@
-"""OpenAI's chat completions, at OpenAI, on Azure, and at any server that speaks the same dialect."""
+"""OpenAI's responses, and its chat completions, which Azure and many other servers speak too."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping
+from itertools import pairwise
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from adaexplore.core.errors import ModelRequestError
-from adaexplore.llm.protocol import Finish, ModelRequest
+from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from adaexplore.llm.rejection import public_url, read_rejection, status_inside
 from adaexplore.llm.retry import Retry, ServiceTrouble
 from adaexplore.llm.sampling import SamplingParameters
@@ -26,11 +27,14 @@ from adaexplore.llm.service import (
 )
 
 if TYPE_CHECKING:
+    import httpx2
     import openai
 
 AZURE_API_VERSION = "2024-12-01-preview"
 CACHE_KEY = "prompt_cache_key"
 """The parameter that brings requests with a common beginning to the same cache."""
+CACHE_OPTIONS = "prompt_cache_options"
+"""The parameter with which parts of a prompt may end in a cache breakpoint."""
 
 _FINISHES = {"length": Finish.CUT, "content_filter": Finish.REFUSED}
 
@@ -50,15 +54,13 @@ class OpenAIService:
 
         body = {name: value for name, value in parameters.items() if name != CACHE_KEY}
         opening = request.earlier[0] if request.earlier else request
-        if CACHE_KEY in parameters and opening.cuts:
+        if not opening.cuts:
+            body.pop(CACHE_OPTIONS, None)
+        elif CACHE_KEY in parameters:
             task = request.key.partition("/")[0]
             body[CACHE_KEY] = _digest(f"{task}/{opening.prompt[: opening.cuts[0]]}")
         try:
-            response = self._sdk.chat.completions.with_raw_response.create(
-                model=self._model_name,
-                messages=_messages(request),
-                extra_body=body,
-            ).http_response
+            answered = self._post(request, body)
         except openai.APITimeoutError:
             raise ServiceTrouble(f"no answer from {self.address} in time") from None
         except openai.APIConnectionError as error:
@@ -68,16 +70,22 @@ class OpenAIService:
             raise read_rejection(
                 error.status_code, error.body, headers=error.response.headers, secret=self._sdk.api_key
             ) from None
-        refuse_page(response.headers, response.status_code)
-        return self._read(response.text)
-
-    def _read(self, body: str) -> Answer:
+        refuse_page(answered.headers, answered.status_code)
         try:
-            data = json.loads(body)
+            data = json.loads(answered.text)
         except ValueError:
             raise ServiceTrouble(f"{self.address} answered with something that is not JSON") from None
         if not isinstance(data, dict):
             raise ServiceTrouble(f"{self.address} answered with JSON that is not a completion")
+        return self._read(data)
+
+    def _post(self, request: ModelRequest, body: Mapping[str, object]) -> httpx2.Response:
+        completions = self._sdk.chat.completions.with_raw_response
+        return completions.create(
+            model=self._model_name, messages=_messages(request), extra_body=body
+        ).http_response
+
+    def _read(self, data: dict[str, Any]) -> Answer:
         choices = data.get("choices")
         if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
             if data.get("error"):
@@ -93,13 +101,53 @@ class OpenAIService:
         finish = (
             Finish.REFUSED if refusal else _FINISHES.get(str(choice.get("finish_reason")), Finish.COMPLETE)
         )
-        model = data.get("model")
+        return self._answer(text or refusal, finish, data)
+
+    def _answer(self, text: str, finish: Finish, data: Mapping[str, Any]) -> Answer:
+        model, tier = data.get("model"), data.get("service_tier")
         return Answer(
-            text=text or refusal,
+            text=text,
             finish=finish,
             model=model if isinstance(model, str) and model else self._model_name,
             tokens=_tokens(data.get("usage")),
+            tier=tier if isinstance(tier, str) else None,
         )
+
+
+class ResponsesService(OpenAIService):
+    """Sends responses, of which OpenAI keeps none; with ``CACHE_OPTIONS`` prompts have cache breakpoints."""
+
+    def _post(self, request: ModelRequest, body: Mapping[str, object]) -> httpx2.Response:
+        marked = CACHE_OPTIONS in body
+        turns: list[dict[str, object]] = []
+        for turn in request.earlier:
+            turns.append({"role": "user", "content": _parts(turn, marked=marked)})
+            turns.append({"role": "assistant", "content": turn.reply})
+        turns.append({"role": "user", "content": _parts(request, marked=marked and not request.earlier)})
+        responses = self._sdk.responses.with_raw_response
+        return responses.create(
+            model=self._model_name,
+            input=cast("openai.types.responses.ResponseInputParam", turns),
+            store=False,
+            extra_body=body,
+        ).http_response
+
+    def _read(self, data: dict[str, Any]) -> Answer:
+        if data.get("error"):
+            raise read_rejection(status_inside(data["error"]), data, secret=self._sdk.api_key)
+        output = data.get("output")
+        if not isinstance(output, list) or data.get("status") not in ("completed", "incomplete"):
+            raise ServiceTrouble(f"{self.address} answered without an output")
+        messages = [item for item in output if isinstance(item, dict) and item.get("type") == "message"]
+        contents = [item["content"] for item in messages if isinstance(item.get("content"), list)]
+        parts = [part for content in contents for part in content if isinstance(part, dict)]
+        text, refusal = ("".join(_text(part.get(kind)) for part in parts) for kind in ("text", "refusal"))
+        details = data.get("incomplete_details")
+        reason = details.get("reason") if isinstance(details, dict) else None
+        finish = Finish.REFUSED if refusal else Finish.COMPLETE
+        if data["status"] == "incomplete":
+            finish = Finish.REFUSED if reason == "content_filter" else Finish.CUT
+        return self._answer(text or refusal, finish, data)
 
 
 def open_openai(
@@ -110,6 +158,7 @@ def open_openai(
     retry: Retry,
     timeout_s: float,
     environment: Mapping[str, str] = os.environ,
+    responses: bool = False,
 ) -> ServiceClient:
     """A client for OpenAI or, with ``base_url``, for any server that speaks its dialect.
 
@@ -133,7 +182,8 @@ def open_openai(
         api_key=key or PLACEHOLDER_KEY,
         base_url=base_url,
     )
-    return ServiceClient(OpenAIService(client, model_name, "OPENAI_API_KEY"), model_name, sampling, retry)
+    service = (ResponsesService if responses else OpenAIService)(client, model_name, "OPENAI_API_KEY")
+    return ServiceClient(service, model_name, sampling, retry)
 
 
 def open_azure(
@@ -190,6 +240,21 @@ def _messages(request: ModelRequest) -> list[openai.types.chat.ChatCompletionMes
     return messages
 
 
+def _parts(message: ModelRequest | Turn, *, marked: bool) -> list[dict[str, object]]:
+    """Return the text as parts that end where later requests may begin alike, each with a breakpoint.
+
+    A request may have four: the first two and the last two cuts.
+    """
+    cuts = message.cuts if marked else ()
+    ends = sorted({*cuts[:2], *cuts[-2:]})
+    parts: list[dict[str, object]] = []
+    for start, end in pairwise((0, *ends, len(message.prompt))):
+        if start < end:
+            mark = {"prompt_cache_breakpoint": {"mode": "explicit"}} if end in ends else {}
+            parts.append({"type": "input_text", "text": message.prompt[start:end], **mark})
+    return parts
+
+
 def _digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
@@ -204,9 +269,9 @@ def _text(content: object) -> str:
 def _tokens(usage: object) -> Tokens | None:
     if not isinstance(usage, dict) or not usage:
         return None
-    details = usage.get("prompt_tokens_details")
-    prompt = count(usage.get("prompt_tokens"))
+    details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
+    prompt = count(usage.get("prompt_tokens", usage.get("input_tokens")))
     details = details if isinstance(details, dict) else {}
     cached = min(count(details.get("cached_tokens")), prompt)
     written = min(count(details.get("cache_write_tokens")), prompt - cached)
-    return Tokens(prompt, cached, count(usage.get("completion_tokens")), written)
+    return Tokens(prompt, cached, count(usage.get("completion_tokens", usage.get("output_tokens"))), written)

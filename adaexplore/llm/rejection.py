@@ -16,7 +16,15 @@ _PASSING = frozenset({408, 409, 429})
 _NO_CREDIT = frozenset(
     {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "billing_error"}
 )
-_FILTER_CODES = frozenset({"content_filter", "content_policy_violation", "invalid_prompt"})
+_FILTER_CODES = frozenset(
+    {
+        "content_filter",
+        "content_policy_violation",
+        "invalid_prompt",
+        "bio_policy",
+        "misalignment_policy_violation",
+    }
+)
 _STATUS_OF_TYPE = {
     "invalid_request_error": 400,
     "authentication_error": 401,

@@ -12,7 +12,11 @@ from adaexplore.llm.rejection import Rejection
 logger = logging.getLogger(__name__)
 
 _RENAMES = {"max_completion_tokens": "max_tokens"}
-_ALIASES = {"output_config": ("output_config", "output_config.effort", "effort")}
+_ALIASES = {
+    "output_config": ("output_config", "output_config.effort", "effort"),
+    "prompt_cache_options": ("prompt_cache_options", "prompt_cache_options.mode", "prompt_cache_breakpoint"),
+    "reasoning": ("reasoning", "reasoning.effort", "effort"),
+}
 _UNSUPPORTED_CODES = frozenset({"unsupported_parameter", "unsupported_value", "unknown_parameter"})
 _UNSUPPORTED_WORDS = re.compile(
     r"unsupported|not (be )?(supported|permitted|allowed|accepted|compatible)|n[o']t support|unrecognized"

@@ -35,12 +35,16 @@ class Tokens:
 
 @dataclass(frozen=True)
 class Answer:
-    """One answer of a service; ``tokens`` is None where it did not count them."""
+    """One answer of a service; ``tokens`` is None where it did not count them.
+
+    ``tier`` is the service tier that answered, where it says so.
+    """
 
     text: str
     finish: Finish
     model: str
     tokens: Tokens | None
+    tier: str | None = None
 
 
 class Service(Protocol):
@@ -134,9 +138,9 @@ class ServiceClient:
             "output_tokens": answer.tokens.output,
             "cache_write_tokens": answer.tokens.written,
         }
-        price = usd(answer.model, **counts)
+        price = usd(answer.model, **counts, tier=answer.tier)
         if price is None:
-            price = usd(self._model_name, **counts)
+            price = usd(self._model_name, **counts, tier=answer.tier)
         return Usage(**counts, seconds=seconds, usd=price)
 
 

@@ -31,11 +31,11 @@ MOST_CHANGED = 1 / 3
 """Length of the differences between two kernels, as a share of the whole file, up to which they are shown."""
 
 
-def large_prompt(task: Task, facts: JudgeFacts, view: View) -> Prompt:
+def large_prompt(task: Task, facts: JudgeFacts, view: View, direction: str = "") -> Prompt:
     """Ask for a new kernel that differs in structure from those shown."""
     best = max(range(len(view.kernels)), key=lambda index: _speedup(view.kernels[index]), default=None)
     aim = render("aim_first" if best is None else "aim_other")
-    return _prompt(task, facts, view, _kernels(view, facts, best), render("now_large", aim=aim))
+    return _prompt(task, facts, view, _kernels(view, facts, best), render("now_large", aim=aim) + direction)
 
 
 def small_prompt(task: Task, facts: JudgeFacts, view: View, guidance: str) -> Prompt:

@@ -10,6 +10,7 @@ from adaexplore.core.task import Task
 from adaexplore.core.tokens import estimate_tokens
 from adaexplore.prompts import paper, shared
 from adaexplore.prompts.blocks import JudgeFacts, ShownKernel
+from adaexplore.prompts.directions import direction_text
 from adaexplore.prompts.prompt import Prompt
 from adaexplore.prompts.render import render
 from adaexplore.prompts.view import View, smaller
@@ -38,20 +39,25 @@ class StepPrompts:
     layout: Layout = "paper"
     max_tokens: int = 0
 
-    def large(self, recent: Sequence[ShownKernel], elite: Sequence[ShownKernel] = ()) -> Prompt:
-        """Ask for a new kernel that differs in structure from those shown."""
-        write = paper.large_prompt if self.layout == "paper" else shared.large_prompt
+    def large(
+        self, recent: Sequence[ShownKernel], elite: Sequence[ShownKernel] = (), direction: str = ""
+    ) -> Prompt:
+        """Ask for a new kernel that differs in structure from those shown; ``direction`` names how."""
         view = View(self.rules, tuple(elite), tuple(recent), self.example)
-        return self._fitted(view, lambda view: write(self.task, self.facts, view))
+        if self.layout == "paper":
+            return self._fitted(view, lambda view: paper.large_prompt(self.task, self.facts, view))
+        told = direction_text(direction)
+        return self._fitted(view, lambda view: shared.large_prompt(self.task, self.facts, view, told))
 
     def review(self, chain: Sequence[ShownKernel]) -> Prompt:
         """Ask, in layout ``paper``, for the most important changes to the last kernel of ``chain``."""
         return self._fitted(self._chain(chain), lambda view: paper.review_prompt(self.task, self.facts, view))
 
-    def small(self, chain: Sequence[ShownKernel], guidance: str = "") -> Prompt:
+    def small(self, chain: Sequence[ShownKernel], guidance: str = "", direction: str = "") -> Prompt:
         """Ask for edits of the last kernel of ``chain`` that follow ``guidance``, or the standing one."""
         write = paper.small_prompt if self.layout == "paper" else shared.small_prompt
         said = guidance.strip() or render("guidance_default")
+        said += direction_text(direction) if self.layout == "shared" else ""
         return self._fitted(self._chain(chain), lambda view: write(self.task, self.facts, view, said))
 
     def _chain(self, chain: Sequence[ShownKernel]) -> View:

@@ -15,8 +15,8 @@ from adaexplore.core.verdict import NO_SCORE, Score, Verdict
 def tree_log(record: StepRecord) -> dict[str, Any]:
     """The log of a tree search: the release's keys in its order, then ``outcome`` and ``evaluated``.
 
-    The root's ``parent_node_id`` is null. ``elite_node_ids``, ``repairs`` (a count by reason) and
-    ``tuned`` are there only where they say something.
+    The root's ``parent_node_id`` is null. ``elite_node_ids``, ``direction``, ``repairs`` (a count by reason)
+    and ``tuned`` are there only where they say something.
     """
     node = record.node
     plan = node.plan
@@ -39,6 +39,8 @@ def tree_log(record: StepRecord) -> dict[str, Any]:
     }
     if plan.elite_ids:
         log["elite_node_ids"] = list(plan.elite_ids)
+    if plan.direction:
+        log["direction"] = plan.direction
     repairs = Counter(exchange.reason for exchange in record.draft.exchanges if exchange.reason)
     if repairs:
         log["repairs"] = dict(sorted(repairs.items()))
@@ -119,6 +121,7 @@ def read_node(
             parent_id=int(log["parent_node_id"] or 0),
             context_ids=tuple(int(node) for node in log["context_node_ids"]),
             elite_ids=tuple(int(node) for node in elite),
+            direction=str(log.get("direction", "")),
         ),
         depth=int(log["depth"]),
         visits=int(log["visits"]),

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from adaexplore.core.errors import AdaExploreError
-from adaexplore.core.plan import StepKind
+from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.profile import Profile
 from adaexplore.core.step import StepRecord
 from adaexplore.core.verdict import Verdict
@@ -19,6 +19,7 @@ from adaexplore.records.step_reader import StepReader, StepSummary
 from adaexplore.records.step_writer import StepWriter
 
 _PROFILE: TypeAdapter[Profile | None] = TypeAdapter(Profile | None)
+_PLANS: TypeAdapter[tuple[Plan, ...]] = TypeAdapter(tuple[Plan, ...])
 _RULES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
 
 
@@ -260,6 +261,24 @@ class TaskRecords:
             return None
         try:
             return _RULES.validate_json(content.read(path))
+        except ValueError as error:
+            raise content.damaged(path, content.reason(error)) from error
+
+    def write_plans(self, plans: Sequence[Plan]) -> None:
+        """Keep the plans in flight, so that a resumed search carries out the same ones."""
+        content.write_json(self.folder / layout.PLANS, _PLANS.dump_python(tuple(plans), mode="json"))
+
+    def plans(self) -> tuple[Plan, ...]:
+        """Return what :meth:`write_plans` kept last.
+
+        Raises:
+            RecordError: the record is damaged.
+        """
+        path = self.folder / layout.PLANS
+        if not path.is_file():
+            return ()
+        try:
+            return _PLANS.validate_json(content.read(path))
         except ValueError as error:
             raise content.damaged(path, content.reason(error)) from error
 

@@ -11,11 +11,11 @@ from adaexplore.agent.agent import Agent
 from adaexplore.core.draft import Draft, DraftOutcome
 from adaexplore.core.errors import Interrupted
 from adaexplore.core.plan import Plan, StepKind
-from adaexplore.core.profile import Profile
 from adaexplore.core.tunables import TunablesError, with_values
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import NO_SCORE, Score, Verdict
 from adaexplore.prompts.blocks import ShownKernel
+from adaexplore.records.task_records import TaskRecords
 from adaexplore.run.verdicts import Verdicts
 
 logger = logging.getLogger(__name__)
@@ -27,17 +27,12 @@ AS_BEFORE = (DraftOutcome.UNCHANGED, DraftOutcome.EDIT_FAILED)
 
 @dataclass(frozen=True)
 class Attempt:
-    """All of a step but its place in the tree; see :class:`~adaexplore.core.step.StepRecord`.
-
-    ``profiled`` is the node whose ``profile`` was asked for on the way, None where none was.
-    """
+    """All of a step but its place in the tree; see :class:`~adaexplore.core.step.StepRecord`."""
 
     draft: Draft
     verdict: Verdict | None = None
     evaluated: bool = False
     written: str | None = None
-    profiled: int | None = None
-    profile: Profile | None = None
 
     @property
     def score(self) -> Score:
@@ -57,6 +52,7 @@ def carry_out(
     *,
     agent: Agent,
     verdicts: Verdicts,
+    records: TaskRecords,
     profiles: bool,
     stop: threading.Event,
 ) -> Attempt:
@@ -68,6 +64,7 @@ def carry_out(
         elite: those that are shown in a block of their own.
         agent: writes the draft.
         verdicts: the judge, and what it said so far.
+        records: keeps the profile before a prompt shows it, so that a resumed step shows the same one.
         profiles: whether the kernel that the step builds on is profiled before.
         stop: set from outside, keeps the draft from being judged.
 
@@ -77,20 +74,17 @@ def carry_out(
     """
     shown = [*elite, *recent]
     base = _base(plan, shown) if profiles else None
-    profile, asked = None, False
     if base is not None:
         profile, asked = verdicts.profile(shown[base].source)
+        if asked:
+            records.write_profile((*plan.elite_ids, *plan.context_ids)[base], profile)
         shown[base] = replace(shown[base], profile=profile)
     draft = agent.draft(plan, shown[len(elite) :], shown[: len(elite)], verdicts.known)
     if stop.is_set():
         raise Interrupted("stopped")
     if draft.outcome in AS_BEFORE and recent[-1].verdict is not None:  # the judge's, or that of a lint
-        attempt = Attempt(draft, recent[-1].verdict)
-    else:
-        attempt = judge_draft(draft, verdicts)
-    if base is None or not asked:
-        return attempt
-    return replace(attempt, profiled=(*plan.elite_ids, *plan.context_ids)[base], profile=profile)
+        return Attempt(draft, recent[-1].verdict)
+    return judge_draft(draft, verdicts)
 
 
 def judge_seed(source: str, verdicts: Verdicts) -> Attempt:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from adaexplore.core.errors import BudgetReached, Interrupted, ProblemError
+from adaexplore.core.errors import AnswersPending, BudgetReached, Interrupted, ProblemError
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
 
@@ -36,7 +36,8 @@ def run_batch(
 ) -> Iterator[Progress]:
     """Run ``work(task, worker index)`` over all tasks and yield what happens as it happens.
 
-    A task whose problem cannot be judged ends alone, and where the budget is reached every task ends its
+    A task whose problem cannot be judged ends alone, one whose prompts wait in a mailbox is followed by the
+    next, and where the budget is reached every task ends its
     steps in flight and begins no more; any other error stops the whole batch. After
     ``stop`` the steps in flight get ``DROP_AFTER_S`` seconds to end, then they are dropped; what is
     on disk is whole at any time. Steps that are still in flight ``GRACE_S`` after ``wall_s`` seconds are
@@ -44,6 +45,7 @@ def run_batch(
 
     Raises:
         Interrupted: ``stop`` was set from outside.
+        AnswersPending: prompts of at least one task wait.
         BudgetReached: at least one task could not go on, or steps were stopped after ``wall_s``.
         Exception: the first error of a worker.
     """
@@ -64,6 +66,8 @@ def run_batch(
                         news.put(Progress(task, record))
                 except ProblemError as problem:
                     news.put(Progress(task, problem=problem))
+                except AnswersPending as missing:
+                    news.put(missing)
                 else:
                     news.put(Progress(task))
         except BudgetReached as reached:
@@ -78,6 +82,7 @@ def run_batch(
         threading.Thread(target=worker, args=(index,), name=f"task-worker-{index}", daemon=True).start()
     first_error: Exception | None = None
     spent: BudgetReached | None = None
+    pending: list[AnswersPending] = []
     deadline: float | None = None
     last = None if wall_s is None else time.monotonic() + wall_s + GRACE_S
     too_late: BudgetReached | None = None
@@ -101,6 +106,8 @@ def run_batch(
             yield item
         elif isinstance(item, BudgetReached):
             spent = item
+        elif isinstance(item, AnswersPending):
+            pending.append(item)
         elif first_error is None and not isinstance(item, Interrupted):
             first_error = item
             stop.set()
@@ -110,5 +117,7 @@ def run_batch(
         raise too_late
     if stop.is_set():
         raise Interrupted("stopped; the same command goes on from here")
+    if pending:
+        raise max(pending, key=lambda each: each.prompts)
     if spent is not None:
         raise spent

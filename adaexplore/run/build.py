@@ -13,6 +13,7 @@ from pathlib import Path
 
 from adaexplore.agent.agent import Agent, AgentOptions
 from adaexplore.agent.checks import Check, gate_check, lint_check
+from adaexplore.core.directions import Directions
 from adaexplore.core.draft import RepairReason
 from adaexplore.core.task import Task
 from adaexplore.judge_client.connection import open_client
@@ -24,11 +25,14 @@ from adaexplore.llm.budget import Budget
 from adaexplore.llm.build import build_client
 from adaexplore.llm.limits import LimitedClient, RateLimits
 from adaexplore.llm.meter import MeteredClient
+from adaexplore.llm.pricing import price_of
 from adaexplore.llm.protocol import ModelClient
 from adaexplore.llm.replay_client import RecordedReply
 from adaexplore.preflight.lints import lint
 from adaexplore.preflight.triton_api import triton_api
 from adaexplore.prompts.blocks import JudgeFacts
+from adaexplore.prompts.directions import offered_directions
+from adaexplore.records import layout
 from adaexplore.records.run_records import RunRecords
 from adaexplore.run.hardware import contradiction, prompt_hardware
 from adaexplore.run.solve import Solver
@@ -38,6 +42,7 @@ from adaexplore.search.build import build_policy
 from adaexplore.search.knobs import SearchKnobs
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import read_environment
+from adaexplore.settings.paths import expanded
 
 logger = logging.getLogger(__name__)
 
@@ -150,14 +155,21 @@ def open_model(
     Raises:
         ModelError: a key or a package is missing.
     """
+    mailbox = None if records is None else records.folder / layout.MAILBOX
+    if config.mailbox_path is not None:
+        mailbox = expanded(config.mailbox_path)
     client: ModelClient = build_client(
         config.server_type,
         config.model_name,
         base_url=config.base_url,
         command=config.command,
+        mailbox=mailbox,
+        mailbox_wait_s=config.mailbox_wait_s,
         replies=replies,
         temperature=config.temperature,
         reasoning_effort=config.reasoning_effort,
+        service_tier=config.service_tier,
+        openai_api=config.openai_api,
         max_completion_tokens=config.max_completion_tokens,
         seed=config.seed,
         stop=stop,
@@ -197,10 +209,18 @@ def agent_options(config: RunConfig) -> AgentOptions:
         force_review=config.force_reviser,
         worked_example=config.test_source == "KB",
         layout="paper" if paper else "shared",
-        max_prompt_tokens=config.max_prompt_tokens or 0,
+        max_prompt_tokens=config.max_prompt_tokens or (0 if paper else _space(config)),
         repair_attempts=config.repair_attempts,
         repaired=_repaired(config),
     )
+
+
+def _space(config: RunConfig) -> int:
+    """Return the tokens that the model's context leaves for a prompt; 0 where that is unknown."""
+    model = price_of(config.model_name) if config.server_type in ("openai", "claude", "anthropic") else None
+    if model is None or model.context is None:
+        return 0
+    return max(model.context - config.max_completion_tokens, 1)
 
 
 def _repaired(config: RunConfig) -> frozenset[RepairReason]:
@@ -271,6 +291,7 @@ def build_solver(
         total_steps=config.total_steps,
         parallel_steps=config.parallel_steps,
         seeds=seeds,
+        directions=offered_directions(task.reference) if config.directions else Directions(),
         profiles=profiles,
         budget=budget,
     )

@@ -53,19 +53,21 @@ class Estimate:
     least_output_tokens: int
     most_output_tokens: int
 
-    def usd(self, model: str) -> tuple[float, float] | None:
-        """The least and the most at list prices; None for a model without a known price."""
+    def usd(self, model: str, tier: str | None = None) -> tuple[float, float] | None:
+        """The least and the most at list prices; None for a model or a tier without a known price."""
         found = [
-            usd(model, input_tokens=self.input_tokens, cached_input_tokens=0, output_tokens=written)
+            usd(
+                model, input_tokens=self.input_tokens, cached_input_tokens=0, output_tokens=written, tier=tier
+            )
             for written in (self.least_output_tokens, self.most_output_tokens)
         ]
         least, most = found
         return None if least is None or most is None else (least, most)
 
-    def dearest_step(self, model: str) -> Usage:
+    def dearest_step(self, model: str, tier: str | None = None) -> Usage:
         """The most that one step may cost, by the mean of its requests."""
         steps = max(self.steps, 1)
-        prices = self.usd(model)
+        prices = self.usd(model, tier)
         return Usage(
             input_tokens=self.input_tokens // steps,
             output_tokens=self.most_output_tokens // steps,

@@ -33,6 +33,10 @@ class History:
         """The numbers of the steps that are not there yet: the lowest that make ``steps`` in all."""
         return islice((number for number in count(1) if number not in self._shown), max(steps - len(self), 0))
 
+    def has(self, *node_ids: int) -> bool:
+        """Return whether all of ``node_ids`` are there."""
+        return all(node_id in self._shown for node_id in node_ids)
+
     def add(self, record: StepRecord) -> None:
         """Take in a finished step."""
         repeated = record.verdict is not None and not record.evaluated and record.draft.verdict is None

@@ -244,7 +244,7 @@ def _budget(
     before, steps = spent(records)
     expected = Usage()
     if config.server_type not in FREE:
-        expected = estimate(config, tasks, facts, rules).dearest_step(config.model_name)
+        expected = estimate(config, tasks, facts, rules).dearest_step(config.model_name, config.service_tier)
     return Budget(
         limits,
         lambda: client.total().usage,

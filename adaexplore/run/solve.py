@@ -7,12 +7,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 
 from adaexplore.agent.agent import Agent
+from adaexplore.core.directions import Directions
 from adaexplore.core.draft import STOPPED, Draft, DraftOutcome
-from adaexplore.core.errors import AdaExploreError, BudgetReached, Interrupted
+from adaexplore.core.errors import AdaExploreError, AnswersPending, BudgetReached, Interrupted
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.streams import stream
@@ -23,6 +24,7 @@ from adaexplore.run.attempt import AS_BEFORE, Attempt, carry_out, judge_seed, sc
 from adaexplore.run.history import History
 from adaexplore.run.in_flight import InFlight
 from adaexplore.run.verdicts import Verdicts, recorded_findings
+from adaexplore.search.directions import directed
 from adaexplore.search.policy import Policy
 
 logger = logging.getLogger(__name__)
@@ -44,6 +46,7 @@ class Solver:
         total_steps: how many steps there are to be, those of ``seeds`` included.
         parallel_steps: how many may be worked on at a time.
         seeds: kernels to begin with; each makes a step without a model.
+        directions: what siblings may be told to try.
         profiles: whether a kernel is profiled before a step builds on it.
         budget: admits steps, those of the run's other tasks too; None where nothing is limited.
     """
@@ -56,6 +59,7 @@ class Solver:
     total_steps: int
     parallel_steps: int = 1
     seeds: tuple[str, ...] = ()
+    directions: Directions = field(default_factory=Directions)
     profiles: bool = False
     budget: Budget | None = None
 
@@ -65,10 +69,12 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
 
     Every record is yielded once it is on disk, the recorded ones first, in the order in which the policy
     observed them. A step draws its random numbers from a stream of its own, so a resumed search goes on as
-    if it had never stopped; of several steps in flight those that were not recorded are done again.
+    if it had never stopped; of several steps in flight those that were not recorded are done again, with the
+    same plans.
 
     Raises:
         Interrupted: ``stop`` was set; what was being written then is dropped, what was being judged is kept.
+        AnswersPending: as many steps as may be in flight wait for answers.
         BudgetReached: no further step may begin; those in flight are kept.
         ModelError, JudgeError, StorageError: nothing of the failing step is kept; others in flight are.
     """
@@ -76,6 +82,7 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
     yield from search.resume()
     search.begin()
     failure: AdaExploreError | None = None
+    pending: AnswersPending | None = None
     while True:
         while failure is None and not stop.is_set() and search.has_room():
             try:
@@ -92,6 +99,10 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
         plan, ended = search.in_flight.take()
         try:
             attempt = ended.result()
+        except AnswersPending as missing:
+            search.park(plan)
+            pending = missing
+            continue
         except AdaExploreError as error:
             search.drop(plan)
             failure = failure or error
@@ -101,6 +112,8 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
         yield search.keep(plan, attempt)
     if failure is not None:
         raise failure
+    if pending is not None:
+        raise pending
     if search.waiting:
         raise Interrupted("stopped")
     search.finish()
@@ -120,6 +133,8 @@ class _Search:
         self.in_flight = InFlight[Attempt]()
         self.waiting: deque[int] = deque()
         self._since: dict[int, float] = {}
+        self._parked: list[Plan] = []
+        self._begun: dict[int, Plan] = {}
 
     def resume(self) -> Iterator[StepRecord]:
         """Take in and yield what is recorded."""
@@ -134,6 +149,11 @@ class _Search:
                 self._verdicts.learn_profile(record.draft.source, profiles[record.node.plan.step])
             yield record
         self.waiting.extend(self._history.free_numbers(self._solver.total_steps))
+        for plan in self._solver.records.plans():
+            if plan.step in self.waiting and self._history.has(
+                plan.parent_id, *plan.context_ids, *plan.elite_ids
+            ):
+                self._begun[plan.step] = plan
 
     def begin(self) -> None:
         """Make ready for more steps; where there is none yet, have the problem tried and write the root."""
@@ -150,7 +170,7 @@ class _Search:
 
     def has_room(self) -> bool:
         """Whether another step is to be started now; the first one that is planned sees all seeds."""
-        if not self.waiting or len(self.in_flight) >= self._solver.parallel_steps:
+        if not self.waiting or len(self.in_flight) + len(self._parked) >= self._solver.parallel_steps:
             return False
         return self._is_seed(self.waiting[0]) or not any(
             self._is_seed(plan.step) for plan in self.in_flight.plans
@@ -172,7 +192,14 @@ class _Search:
             self.in_flight.start(Plan(step, StepKind.LARGE, 0), work)
             return
         rng = stream(solver.seed, self._task.key, "search", step)
-        plan = solver.policy.plan(step, rng, self.in_flight.plans)
+        beside = (*self.in_flight.plans, *self._parked)
+        plan = self._begun.get(step)
+        if plan is None:
+            plan = solver.policy.plan(step, rng, beside)
+            plan = directed(plan, solver.policy.tree, beside, solver.directions)
+        if solver.parallel_steps > 1 and step not in self._begun:
+            self._begun[step] = plan
+            solver.records.write_plans(list(self._begun.values()))
         self.in_flight.start(
             plan,
             partial(
@@ -182,6 +209,7 @@ class _Search:
                 self._history.shown(plan.elite_ids),
                 agent=solver.agent,
                 verdicts=self._verdicts,
+                records=solver.records,
                 profiles=solver.profiles,
                 stop=self._stop,
             ),
@@ -195,15 +223,19 @@ class _Search:
             self._solver.budget.settle(time.monotonic() - since)
         node = self._solver.policy.observe(plan, draft.source, attempt.score)
         record = StepRecord(node, draft, attempt.verdict, attempt.evaluated, written=attempt.written)
-        if attempt.profiled is not None:
-            self._solver.records.write_profile(attempt.profiled, attempt.profile)
         findings = self._verdicts.findings()
         if len(findings) > self._kept_findings:
             self._solver.records.write_findings({name: asdict(found) for name, found in findings.items()})
             self._kept_findings = len(findings)
         self._solver.records.write_step(record)
+        self._begun.pop(plan.step, None)
         self._remember(record)
         return record
+
+    def park(self, plan: Plan) -> None:
+        """Leave ``plan`` as it is: its prompt waits in a mailbox, and other plans count with it."""
+        self.drop(plan)
+        self._parked.append(plan)
 
     def drop(self, plan: Plan) -> None:
         """Take note that nothing came of ``plan``."""

@@ -16,8 +16,13 @@ Preset = Literal["paper", "default"]
 AgentType = Literal["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"]
 TestSource = Literal["KB", "SYN", "FIT", "MLSYS", "TBG", "TBT"]
 JudgeDevice = Literal["auto", DeviceKind]
-ServerType = Literal["openai", "azure", "claude", "anthropic", "command", "replay", "offline"]
-ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
+ServerType = Literal["openai", "azure", "claude", "anthropic", "command", "mailbox", "replay", "offline"]
+ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
+ServiceTier = Literal["default", "flex", "priority"]
+OpenaiApi = Literal["auto", "chat", "responses"]
+
+UNPRICED: tuple[ServerType, ...] = ("command", "mailbox")
+"""Servers whose tokens and dollars are unknown."""
 
 SUPPORTED_SOURCES: tuple[TestSource, ...] = ("KB", "SYN")
 BUNDLED_MEMORY = "results/memory/general_memory_v1_200.txt"
@@ -31,6 +36,7 @@ DEFAULT_PRESET: Mapping[str, Any] = {
     "pool_size_extra_max": 0,
     "geometric_p": 0.6,
     "selection": "lineages",
+    "directions": True,
     "tf32": "off",
     "tier": "auto",
     "repair_attempts": 2,
@@ -157,12 +163,27 @@ class RunConfig(BaseModel):
         default=None,
         description="program for `server_type: command`: prompt on its stdin, reply on its stdout",
     )
+    mailbox_path: Text | None = Field(
+        default=None,
+        description="folder for `server_type: mailbox`; null means `mailbox/` in the run directory",
+    )
+    mailbox_wait_s: Annotated[float, Field(ge=0)] = Field(
+        default=0.0, description="seconds without a new answer after which a run with a mailbox stops"
+    )
     replay_path: Text | None = Field(default=None, description="recorded replies for `server_type: replay`")
     temperature: Annotated[float, Field(ge=0)] | None = Field(
         default=1.0, description="sampling temperature; null does not send one"
     )
     reasoning_effort: ReasoningEffort | None = Field(
         default=None, description="reasoning effort to ask for; null does not send one"
+    )
+    service_tier: ServiceTier | None = Field(
+        default=None, description="OpenAI's service tier; `flex` is slower at half the price; null sends none"
+    )
+    openai_api: OpenaiApi = Field(
+        default="auto",
+        description="API for `server_type: openai`: `chat` completions or `responses`; `auto` takes these at "
+        "OpenAI itself, chat at a `base_url`",
     )
     max_completion_tokens: Count = Field(
         default=16384, description="longest reply, reasoning included, in tokens"
@@ -265,6 +286,11 @@ class RunConfig(BaseModel):
         description="`lineages`: how far behind the best a lineage may be and still be refined, "
         "in units of the gain so far",
     )
+    directions: bool = Field(
+        default=False,
+        description="tell steps that see the same kernels to try different things (search.md); "
+        "not in preset `paper`",
+    )
     disable_reviewer: bool = Field(default=False, description="small steps without a review")
     force_reviser: bool = Field(default=False, description="review even where all shown kernels are wrong")
 
@@ -320,14 +346,18 @@ def _contradictions(config: RunConfig) -> list[str]:
             problems.append(f"num_processes: {config.num_processes} is not a multiple of the {given}")
     if config.server_type == "command" and config.command is None:
         problems.append("command: missing, server_type 'command' needs the program to run")
-    if config.server_type == "command":
+    if config.server_type in UNPRICED:
         problems += [
-            f"{key}: a command tells neither tokens nor dollars, limit max_wall_s instead"
+            f"{key}: a {config.server_type} tells neither tokens nor dollars, limit max_wall_s instead"
             for key in ("max_cost_usd", "max_total_tokens")
             if getattr(config, key) is not None
         ]
     if config.command is not None and "server_type" not in config.model_fields_set:
         problems.append("command: is not used without server_type: command, add it")
+    if config.directions and config.preset == "paper":
+        problems.append("directions: prompts of preset paper have none, set preset to default")
+    if config.service_tier is not None and config.server_type not in ("openai", "azure", "replay"):
+        problems.append(f"service_tier: server_type '{config.server_type}' has none, leave it out")
     if config.server_type == "replay" and config.replay_path is None:
         problems.append("replay_path: missing, server_type 'replay' needs the recorded replies")
     if config.server_type == "replay" and config.memory_update:

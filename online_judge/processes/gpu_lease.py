@@ -200,7 +200,7 @@ class GpuLeases:
             total = self.stopped_s() + time.monotonic() - begin
             with open(self._account, "r+b") as file:
                 file.write(_SECONDS.pack(total))
-            linux.go_on(stopped)  # whoever goes on may say so at once, and then the account must be right
+            linux.go_on(stopped)  # after the account: a process that goes on may say so at once
 
     def _stoppable(self) -> list[int]:
         """Return the process ids of the registry; remove those that a dead judge has left there."""

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from adaexplore.llm.pricing import PRICES, price_of, usd
+from adaexplore.core.errors import ConfigError
+from adaexplore.llm.pricing import model_table, price_of, usd
 
 
 def test_million_tokens_cost_the_list_price() -> None:
@@ -21,7 +24,7 @@ def test_million_tokens_cost_the_list_price() -> None:
     ],
 )
 def test_snapshot_costs_what_its_model_costs(snapshot: str, model: str) -> None:
-    assert price_of(snapshot) == PRICES[model]
+    assert price_of(snapshot) == model_table().models[model]
 
 
 def test_snapshot_with_a_price_of_its_own() -> None:
@@ -37,11 +40,42 @@ def test_unknown_name_has_no_price(name: str) -> None:
 
 
 def test_cached_input_never_costs_more_than_fresh_input() -> None:
-    assert all(0 < price.cached <= price.input < price.output for price in PRICES.values())
+    assert all(0 < price.cached <= price.input < price.output for price in model_table().models.values())
+
+
+def test_a_flex_token_costs_half_and_an_unknown_tier_is_unknown() -> None:
+    counts = {"input_tokens": 1_000_000, "cached_input_tokens": 0, "output_tokens": 0}
+    assert usd("gpt-5", **counts, tier="flex") == pytest.approx(1.25 / 2)
+    assert usd("gpt-5", **counts, tier="default") == pytest.approx(1.25)
+    assert usd("gpt-5", **counts, tier="priority") is None
+
+
+def test_users_edit_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("adaexplore.llm.pricing.MODELS", str(tmp_path / "models.yaml"))
+    for text, message in (
+        ("models: {mine: {input: 1, cached: 1}}", r"models\.mine\.output: Field required; correct the file"),
+        ("model: {}", "model: Extra inputs are not permitted"),
+        ("models: [", "models.yaml: .*; correct the file or restore it"),
+    ):
+        (tmp_path / "models.yaml").write_text(text)
+        model_table.cache_clear()
+        with pytest.raises(ConfigError, match=message):
+            price_of("mine")
+    (tmp_path / "models.yaml").write_text("models: {mine: {input: 1, cached: 0, output: 2, context: 9}}")
+    model_table.cache_clear()
+    found = price_of("mine")
+    (tmp_path / "models.yaml").unlink()
+    model_table.cache_clear()
+    unknown = price_of("gpt-5")
+    model_table.cache_clear()
+    assert found is not None
+    assert (found.output, found.context) == (2.0, 9)
+    assert unknown is None
 
 
 @pytest.mark.parametrize(("model", "extra"), [("claude-sonnet-4-6", 0.25 * 3.0), ("gpt-5-mini", 0.0)])
-def test_only_anthropic_charges_for_what_is_written_to_the_cache(model: str, extra: float) -> None:
+def test_some_models_charge_for_what_is_written_to_the_cache(model: str, extra: float) -> None:
     counts = {"input_tokens": 2_000_000, "cached_input_tokens": 0, "output_tokens": 0}
     plain = usd(model, **counts)
     written = usd(model, **counts, cache_write_tokens=1_000_000)

@@ -25,6 +25,7 @@ from adaexplore.prompts.blocks import (
     finding,
     flags_line,
 )
+from adaexplore.prompts.directions import direction_text
 from adaexplore.prompts.profile import PROFILE_LIMIT, profile_text
 from adaexplore.prompts.prompt import Prompt
 from adaexplore.prompts.render import render
@@ -353,3 +354,14 @@ def test_a_reference_that_holds_a_fence_stays_in_one_block() -> None:
         prompts = StepPrompts(task, FACTS, layout=layout)
         for prompt in (prompts.large(()), prompts.review((FAST,)), prompts.small((FAST,), "")):
             assert block in prompt.text
+
+
+def test_a_direction_stands_last_and_changes_nothing_before_it() -> None:
+    for write in (
+        lambda name: SHARED.large((FAST,), (), name),
+        lambda name: SHARED.small((FAST,), "x", name),
+    ):
+        free, told = write(""), write("algebra")
+        assert told.text == free.text + direction_text("algebra")
+        assert told.cuts == free.cuts
+    assert PAPER.large((FAST,), (), "algebra") == PAPER.large((FAST,))

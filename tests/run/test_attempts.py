@@ -12,6 +12,7 @@ import pytest
 
 from adaexplore.agent.agent import Agent
 from adaexplore.core.draft import Draft
+from adaexplore.core.errors import ModelUnavailableError
 from adaexplore.core.plan import Plan
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
@@ -105,6 +106,25 @@ def test_a_small_step_has_the_kernel_profiled_that_it_edits(tmp_path: Path) -> N
     edited = [sources[record.node.plan.context_ids[-1]] for record in records[1:]]
     correct = [r.draft.source for r in edited if r.verdict is not None and r.verdict.correct]
     assert judge.profiled == list(dict.fromkeys(correct))
+
+
+def test_a_profile_is_kept_before_a_prompt_shows_it(tmp_path: Path) -> None:
+    first, second = StubJudge(), StubJudge()
+    prompts: list[str] = []
+
+    def fail_once_profiled(request: ModelRequest) -> str | None:
+        if first.profiled and not prompts:
+            prompts.append(request.prompt)
+            raise ModelUnavailableError("gone")
+        return None
+
+    with pytest.raises(ModelUnavailableError):
+        run_all(tmp_path, judge=first, model=StubModel(fail_once_profiled), profiles=True)
+    model = StubModel()
+    run_all(tmp_path, judge=second, model=model, profiles=True)
+    assert first.profiled
+    assert set(first.profiled).isdisjoint(second.profiled)
+    assert model.requests[0].prompt == prompts[0]
 
 
 @pytest.mark.parametrize("stopped_after", [2, 5, STEPS - 1])

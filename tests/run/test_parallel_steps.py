@@ -215,4 +215,6 @@ def test_width_changes_nothing_where_steps_end_in_their_order(tmp_path: Path) ->
 
     assert observed(steps()) == list(range(1, STEPS + 1))
     run_all(tmp_path / "one", "PS")
-    assert contents(tmp_path / "four") == contents(tmp_path / "one")
+    four = contents(tmp_path / "four")
+    del four["plans.json"]
+    assert four == contents(tmp_path / "one")

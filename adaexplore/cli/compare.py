@@ -1,0 +1,75 @@
+"""``adaexplore compare``: the same tasks and seeds under several configurations."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+
+from adaexplore.cli.output import columns
+from adaexplore.cli.run import carry_out
+from adaexplore.core.errors import UsageError
+from adaexplore.report.comparison import compare, comparison_table
+from adaexplore.settings.environment import read_environment
+from adaexplore.settings.load import load_config
+from adaexplore.tasks.sources import load_tasks
+
+logger = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument(
+        "--config",
+        type=Path,
+        nargs="+",
+        required=True,
+        metavar="FILE",
+        help="two or more; the others are compared with the first",
+    )
+    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="runs a configuration (default: 3)")
+    parser.add_argument("--tasks", type=Path, default=None, metavar="LIST", help="test list for all of them")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one key in all of them"
+    )
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="holds NAME/seed-N of each run"
+    )
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do all runs that are not finished yet, seed by seed, and print the comparison."""
+    names = [path.stem for path in args.config]
+    if len(set(names)) < 2 or len(set(names)) < len(names):
+        raise UsageError("--config takes two or more files, each with a name of its own")
+    if args.seeds < 1:
+        raise UsageError(f"--seeds must be at least 1, not {args.seeds}")
+    chosen = [*args.set, *([] if args.tasks is None else [f"test_list_path={json.dumps(str(args.tasks))}"])]
+    runs = {name: [args.out / name / f"seed-{seed}" for seed in range(args.seeds)] for name in names}
+    planned = []
+    for seed in range(args.seeds):
+        for path in args.config:
+            folder = runs[path.stem][seed]
+            ours = [f"seed={seed}", f"save_path={json.dumps(str(folder))}"]
+            config = load_config(path, [*chosen, *ours])
+            planned.append((config, load_tasks(config, read_environment(os.environ))))
+    if len({tuple(task.key for task in tasks) for _, tasks in planned}) > 1:
+        raise UsageError("the configurations name different tasks; give one list with --tasks")
+    if any(config.memory_update for config, _ in planned):
+        raise UsageError("memory_update lets one run learn from another; set it to false in all of them")
+    if len({(config.tier, config.baseline, config.total_steps) for config, _ in planned}) > 1:
+        logger.warning("tier, baseline or total_steps differ between the configurations")
+    for config, tasks in planned:
+        with redirect_stdout(sys.stderr):
+            carry_out(config, tasks)
+    compared = compare(runs)
+    if args.json:
+        print(json.dumps([each.model_dump() for each in compared], indent=2))  # noqa: T201
+    else:
+        print(comparison_table(compared, columns()))  # noqa: T201
+    return 0

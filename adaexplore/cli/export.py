@@ -1,0 +1,47 @@
+"""``adaexplore export``: recorded runs as training data."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+from pathlib import Path
+
+from adaexplore.core.files import write_text
+from adaexplore.records.run_records import RunRecords
+from adaexplore.report.export import ExportFormat, export
+
+logger = logging.getLogger(__name__)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directory")
+    formats = [known.value for known in ExportFormat]
+    parser.add_argument("--format", choices=formats, required=True, help="what a row holds")
+    parser.add_argument(
+        "--min-gain",
+        type=float,
+        default=None,
+        metavar="X",
+        help="only kernels whose whole interval of the speedup is at least X; untimed ones have none",
+    )
+    parser.add_argument(
+        "--out", type=Path, default=None, metavar="FILE", help="write there, not to standard output"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write one JSON object a line; 1 where there is none. Runs are only read."""
+    runs = [RunRecords.existing(folder) for folder in args.runs]
+    rows = [row for each in runs for row in export(each, ExportFormat(args.format), args.min_gain)]
+    lines = [json.dumps(row, ensure_ascii=False) for row in rows]
+    logger.info("%d rows", len(lines))
+    if not lines:
+        logger.warning("no step passes the filter: judged, correct, not suspect, with its replies recorded")
+        return 1
+    if args.out is None:
+        print("\n".join(lines))  # noqa: T201
+    else:
+        write_text(args.out, "\n".join(lines) + "\n")
+    return 0

@@ -1,0 +1,140 @@
+"""Runs of several configurations on the same tasks and seeds, compared in pairs."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import fmean
+
+from pydantic import BaseModel, ConfigDict
+
+from adaexplore.core.flags import DEGENERATE
+from adaexplore.records.run_records import RunRecords
+from adaexplore.report.statistics import FAILED_IN_GM, SPEEDUP_CAP
+from adaexplore.report.task_result import TaskResult, task_result, total_usage
+from adaexplore.report.text import text_table, wrapped
+
+RESAMPLES = 5000
+
+Logs = dict[tuple[str, int], float]
+"""Logarithm of the speedup by task and by the place of the run, as GM(10) counts it."""
+
+
+class Compared(BaseModel):
+    """One configuration.
+
+    Attributes:
+        name: the configuration's.
+        runs: how many.
+        tasks: of all runs together.
+        correct: those with a correct kernel without suspect flags.
+        gm10: geometric mean of their speedups, at most 10 each, a failed task counting as 0.1.
+        usd: what the steps cost; None when a part of it is unknown.
+        pairs: tasks of one seed that the first configuration has a figure for as well.
+        ratio: geometric mean of speedup / the first configuration's; None for that and without pairs.
+        ci_low: lower bound of the 95 % interval of ``ratio``, by resampling tasks.
+        ci_high: upper bound.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    runs: int
+    tasks: int
+    correct: int
+    gm10: float | None
+    usd: float | None
+    pairs: int
+    ratio: float | None
+    ci_low: float | None
+    ci_high: float | None
+
+
+def compare(runs: Mapping[str, Sequence[Path]], steps: int | None = None) -> list[Compared]:
+    """Compare each configuration's runs with those of the first, seed by seed and task by task.
+
+    Args:
+        runs: run directories by configuration, those of one seed at the same place.
+        steps: count the first steps only.
+
+    Raises:
+        RecordError: a record cannot be read.
+    """
+    found = {name: [_results(folder, steps) for folder in folders] for name, folders in runs.items()}
+    logs = {name: _logs(results) for name, results in found.items()}
+    first = next(iter(logs.values()))
+    return [
+        _compared(name, results, logs[name], None if logs[name] is first else first)
+        for name, results in found.items()
+    ]
+
+
+def comparison_table(compared: Sequence[Compared], width: int | None = None) -> str:
+    """Return a row a configuration, or a block where ``width`` characters do not suffice."""
+    rows = []
+    for each in compared:
+        against = "-"
+        if each.ratio is not None:
+            against = f"{each.ratio:.3f}x ({each.ci_low:.3f} to {each.ci_high:.3f}, {each.pairs} pairs)"
+        gm10 = "-" if each.gm10 is None else f"{each.gm10:.3f}"
+        usd = "unknown" if each.usd is None else f"${each.usd:.2f}"
+        rows.append([each.name, str(each.runs), f"{each.correct} of {each.tasks}", gm10, usd, against])
+    header = ["configuration", "runs", "correct", "GM(10)", "cost", f"against {compared[0].name} (95 %)"]
+    return wrapped(text_table(header, rows, width), width)
+
+
+def _results(folder: Path, steps: int | None) -> list[TaskResult]:
+    run = RunRecords.existing(folder)
+    return [task_result(run.task(key), steps) for key in run.tasks()]
+
+
+def _logs(runs: Sequence[Sequence[TaskResult]]) -> Logs:
+    """Figures that are known: kernels that were not timed and degenerate problems have none."""
+    logs = {}
+    for place, results in enumerate(runs):
+        for result in results:
+            if DEGENERATE in result.clean.problem_flags or (
+                result.clean.correct and result.clean.speedup is None
+            ):
+                continue
+            speedup = min(result.clean.speedup or FAILED_IN_GM, SPEEDUP_CAP)
+            logs[result.key, place] = math.log(speedup)
+    return logs
+
+
+def _compared(name: str, runs: Sequence[Sequence[TaskResult]], logs: Logs, first: Logs | None) -> Compared:
+    results = [result for each in runs for result in each]
+    usage = total_usage(result.usage for result in results)
+    by_task: dict[str, list[float]] = {}
+    for (key, place), value in logs.items():
+        if first is not None and (key, place) in first:
+            by_task.setdefault(key, []).append(value - first[key, place])
+    ratio, low, high = _interval(list(by_task.values()))
+    return Compared(
+        name=name,
+        runs=len(runs),
+        tasks=len(results),
+        correct=sum(result.clean.correct for result in results),
+        gm10=math.exp(fmean(logs.values())) if logs else None,
+        usd=None if usage is None else usage.usd,
+        pairs=sum(map(len, by_task.values())),
+        ratio=ratio,
+        ci_low=low,
+        ci_high=high,
+    )
+
+
+def _interval(tasks: Sequence[Sequence[float]]) -> tuple[float | None, float | None, float | None]:
+    """Return the ratio and its interval: seeds of one task are alike, so whole tasks are drawn."""
+    if not tasks:
+        return None, None, None
+    draw = random.Random(0)
+    means = sorted(_mean(draw.choices(tasks, k=len(tasks))) for _ in range(RESAMPLES))
+    low, high = means[int(0.025 * RESAMPLES)], means[int(0.975 * RESAMPLES) - 1]
+    return math.exp(_mean(tasks)), math.exp(low), math.exp(high)
+
+
+def _mean(tasks: Sequence[Sequence[float]]) -> float:
+    return fmean(value for task in tasks for value in task)
