@@ -169,8 +169,11 @@ def finite(value: float | None) -> float:
 
 
 def capped_mean(bests: Iterable[Best], cap: float, failed: float) -> float | None:
-    """Return the geometric mean of speedups; None where none was measured."""
-    found = [min(best.speedup, cap) if best.speedup else failed for best in bests]
-    if not any(value != failed for value in found):
+    """Return the geometric mean of speedups; None where none was measured.
+
+    Tasks that are correct and were not timed stay out of it, as in the statistics.
+    """
+    known = [best.speedup for best in bests if best.speedup or not best.correct]
+    if not any(known):
         return None
-    return math.exp(math.fsum(math.log(value) for value in found) / len(found))
+    return math.exp(math.fsum(math.log(min(speedup or failed, cap)) for speedup in known) / len(known))
