@@ -19,6 +19,7 @@ COMMANDS = {
     "run": "search for faster kernels: one task, a file of your own, or a whole list",
     "replay": "do a recorded run again without a model and without a judge, to the same bytes",
     "stats": "figures of one or several runs",
+    "steer": "pause, resume or stop a run from another terminal",
     "view": "a local page of runs, live, or one file with all of it",
     "eval": "judge one kernel against one problem",
     "re-evaluate": "judge the best kernels of a run again",

@@ -39,7 +39,7 @@ def run_batch(
     on disk is whole at any time.
 
     Raises:
-        Interrupted: ``stop`` was set from outside.
+        Interrupted: ``stop`` was set from outside, or a person asked for the end.
         BudgetReached: at least one task could not go on.
         Exception: the first error of a worker.
     """
@@ -74,6 +74,7 @@ def run_batch(
         threading.Thread(target=worker, args=(index,), name=f"task-worker-{index}", daemon=True).start()
     first_error: Exception | None = None
     spent: BudgetReached | None = None
+    asked: Interrupted | None = None
     deadline: float | None = None
     while count:
         if stop.is_set() and deadline is None:
@@ -90,12 +91,16 @@ def run_batch(
             yield item
         elif isinstance(item, BudgetReached):
             spent = item
-        elif first_error is None and not isinstance(item, Interrupted):
+        elif isinstance(item, Interrupted):
+            asked = item
+        elif first_error is None:
             first_error = item
             stop.set()
     if first_error is not None:
         raise first_error
     if stop.is_set():
         raise Interrupted("stopped; the same command goes on from here")
+    if asked is not None:
+        raise asked
     if spent is not None:
         raise spent

@@ -30,6 +30,7 @@ from adaexplore.preflight.lints import lint
 from adaexplore.preflight.triton_api import triton_api
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.records.run_records import RunRecords
+from adaexplore.records.steering import Steering
 from adaexplore.run.hardware import contradiction, prompt_hardware
 from adaexplore.run.solve import Solver
 from adaexplore.run.spending import NotingClient
@@ -256,6 +257,7 @@ def build_solver(
     triton: str | None,
     records: RunRecords,
     budget: Budget | None,
+    steering: Steering | None = None,
 ) -> Solver:
     """The parts of one task's search; ``triton`` is the judge's version, where it told."""
     verdicts = Verdicts(judges, task)
@@ -271,4 +273,5 @@ def build_solver(
         seeds=seeds,
         profiles=profiles,
         budget=budget,
+        steering=steering,
     )

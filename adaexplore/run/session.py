@@ -20,6 +20,7 @@ from adaexplore.llm.budget import Budget, Limits
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.records.run_records import RunRecords
+from adaexplore.records.steering import Steering
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.run.batch import Progress, run_batch
 from adaexplore.run.build import (
@@ -67,6 +68,7 @@ class Session:
     rules_of: RunRecords | None
     stop: threading.Event
     budget: Budget | None = None
+    steering: Steering | None = None
     replayed: RunRecords | None = None
 
     def progress(self) -> Iterator[Progress]:
@@ -106,6 +108,7 @@ class Session:
             triton=dict(self.access.identity.versions).get("triton"),
             records=self.records,
             budget=self.budget,
+            steering=self.steering,
         )
         steps = solve(solver, self.stop)
         recorded = None if self.replayed is None else self.replayed.task(task.key)
@@ -223,6 +226,7 @@ def _opened(
             rules_of=rules_of,
             stop=stop,
             budget=budget,
+            steering=Steering(records.folder),
             replayed=replayed,
         )
 

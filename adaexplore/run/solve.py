@@ -18,6 +18,7 @@ from adaexplore.core.step import StepRecord
 from adaexplore.core.streams import stream
 from adaexplore.core.usage import Usage
 from adaexplore.llm.budget import Budget
+from adaexplore.records.steering import Steering
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.run.attempt import AS_BEFORE, Attempt, carry_out, judge_seed, score_of
 from adaexplore.run.history import History
@@ -26,6 +27,9 @@ from adaexplore.run.verdicts import Verdicts, recorded_findings
 from adaexplore.search.policy import Policy
 
 logger = logging.getLogger(__name__)
+
+_LOOK_AGAIN_S = 0.5
+"""Seconds between two looks at whether a paused run goes on."""
 
 _NOTHING_NEW = (*STOPPED, *AS_BEFORE)
 """Outcomes whose verdict the judge did not give, or gave before."""
@@ -46,6 +50,7 @@ class Solver:
         seeds: kernels to begin with; each makes a step without a model.
         profiles: whether a kernel is profiled before a step builds on it.
         budget: admits steps, those of the run's other tasks too; None where nothing is limited.
+        steering: what a person asks of the run meanwhile; None where nobody can.
     """
 
     agent: Agent
@@ -58,6 +63,7 @@ class Solver:
     seeds: tuple[str, ...] = ()
     profiles: bool = False
     budget: Budget | None = None
+    steering: Steering | None = None
 
 
 def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
@@ -69,6 +75,7 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
 
     Raises:
         Interrupted: ``stop`` was set; what was being written then is dropped, what was being judged is kept.
+            Or a person steered the run to its end; then all steps in flight are kept.
         BudgetReached: no further step may begin; those in flight are kept.
         ModelError, JudgeError, StorageError: nothing of the failing step is kept; others in flight are.
     """
@@ -78,6 +85,14 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
     failure: AdaExploreError | None = None
     while True:
         while failure is None and not stop.is_set() and search.has_room():
+            if solver.steering is not None and solver.steering.stopped():
+                failure = Interrupted("stopped by adaexplore steer; the same command goes on from here")
+                break
+            if solver.steering is not None and solver.steering.paused():
+                if search.in_flight:
+                    break  # what these find is recorded meanwhile
+                stop.wait(_LOOK_AGAIN_S)
+                continue
             try:
                 search.start_next()
             except BudgetReached as reached:

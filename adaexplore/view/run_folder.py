@@ -19,6 +19,7 @@ from adaexplore.core.profile import Profile
 from adaexplore.core.step import NodeState
 from adaexplore.records import layout, metrics
 from adaexplore.records.run_records import RunRecords
+from adaexplore.records.steering import Steering
 from adaexplore.records.step_reader import StepReader
 from adaexplore.report.task_result import Best
 from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
@@ -69,6 +70,7 @@ class RunFolder:
                 raise
             self._notes = (str(error),)
         self._root = folder.resolve()
+        self._asked = Steering(self._root)
         self._tasks: dict[str, _Task] = {}
         self._view = RunView(name=folder.resolve().name, path=str(folder), loading=True)
 
@@ -83,7 +85,8 @@ class RunFolder:
             self._view,
             tasks=tuple(task.view for task in self._tasks.values()),
             total_steps=self._total_steps(),
-            running=_is_locked(self._root / layout.LOCK),
+            running=RunRecords(self._root).is_written(),
+            steering=self._steering(),
             loading=loading,
             notes=self._notes,
         )
@@ -215,6 +218,14 @@ class RunFolder:
             return None
         return int(found[1]) if found else None
 
+    def _steering(self) -> tuple[str, ...]:
+        try:
+            if (path := self._root / layout.STEERING).exists():
+                self._check(path)
+            return tuple(f"{event.time}: {event.action}" for event in self._asked.events())
+        except (OSError, AdaExploreError) as error:
+            return (_reason(error),)
+
     def _check(self, path: Path) -> None:
         """Refuse what a reader should not follow, wait for, or load.
 
@@ -233,15 +244,6 @@ def _better(best: Best, found: Best) -> Best:
     """Return the faster one; the first of two equal ones."""
     rank, other = ((known.correct, known.speedup or 0.0) for known in (best, found))
     return found if other > rank else best
-
-
-def _is_locked(path: Path) -> bool:
-    """Whether a process of this machine writes the run; the lock itself is not touched."""
-    try:
-        inode = f":{path.lstat().st_ino} "
-        return any("FLOCK" in line and inode in line for line in Path("/proc/locks").read_text().splitlines())
-    except OSError:
-        return False
 
 
 def _reason(error: Exception) -> str:

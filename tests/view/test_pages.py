@@ -13,6 +13,8 @@ pytest.importorskip("jinja2")
 
 from adaexplore.cli.main import main
 from adaexplore.core.errors import RecordError
+from adaexplore.records.run_records import RunRecords
+from adaexplore.records.steering import Action, Steering
 from adaexplore.view import pages
 from adaexplore.view.charts import Measure, run_curve
 from adaexplore.view.export import export_page
@@ -47,6 +49,16 @@ def test_the_overview_has_best_interval_and_failures(tmp_path):
     assert "compile 1" in page
     assert "2,000 in, 1,000 out" in page
     assert "0.0200" in page
+
+
+def test_the_page_shows_what_was_steered(tmp_path):
+    write_step(tmp_path / "2_1", 1, verdict("compile"))
+    source, _ = read(tmp_path)
+    Steering(tmp_path).add(Action.PAUSE)
+    with RunRecords(tmp_path).lock():
+        page = pages.overview_page(Shown((source.refresh(),)))
+    assert re.search(r'class="steer">[-0-9T:+]+: pause', page)
+    assert ">running<" in page
 
 
 def test_a_refresh_reads_new_steps_alone(tmp_path):

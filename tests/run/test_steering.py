@@ -1,0 +1,95 @@
+"""A run obeys what is asked of it from another terminal."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from adaexplore.cli.main import main
+from adaexplore.core.errors import Interrupted
+from adaexplore.core.step import StepRecord
+from adaexplore.core.task import Task
+from adaexplore.records.run_records import RunRecords
+from adaexplore.records.steering import Action, Steering
+from adaexplore.run.batch import run_batch
+from adaexplore.run.solve import solve
+from tests.run.parts import STEPS, contents, run_all, solver
+
+
+def steps(run: Path, steering: Steering, **parts: object) -> Iterator[StepRecord]:
+    steered = replace(solver(run / "task", **parts), steering=steering)
+    return solve(steered, threading.Event())
+
+
+@pytest.mark.parametrize("parallel_steps", [1, 3])
+def test_stop_ends_after_the_steps_in_flight(tmp_path: Path, parallel_steps: int) -> None:
+    made = steps(tmp_path, Steering(tmp_path), parallel_steps=parallel_steps)
+    seen = list(islice(made, 2))
+    Steering(tmp_path).add(Action.STOP)
+    with pytest.raises(Interrupted, match="steer"):
+        seen.extend(made)
+    assert 2 <= len(seen) <= 2 + parallel_steps
+
+
+def test_a_stopped_run_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+    run_all(tmp_path / "whole" / "task")
+    made = steps(tmp_path / "stopped", Steering(tmp_path / "stopped"))
+    list(islice(made, 3))
+    Steering(tmp_path / "stopped").add(Action.STOP)
+    with pytest.raises(Interrupted):
+        list(made)
+    list(steps(tmp_path / "stopped", Steering(tmp_path / "stopped")))  # the old request no longer counts
+    assert contents(tmp_path / "stopped" / "task") == contents(tmp_path / "whole" / "task")
+
+
+def test_a_paused_run_begins_no_step_until_resumed(tmp_path: Path) -> None:
+    made: list[StepRecord] = []
+    running = steps(tmp_path, Steering(tmp_path))
+    made += islice(running, 2)
+    Steering(tmp_path).add(Action.PAUSE)
+    thread = threading.Thread(target=lambda: made.extend(running))
+    thread.start()
+    time.sleep(0.5)
+    assert len(made) == 2
+    Steering(tmp_path).add(Action.RESUME)
+    thread.join(60)
+    assert len(list((tmp_path / "task").glob("step_*_log.json"))) == STEPS + 1
+
+
+def test_a_steered_end_is_no_success_of_the_batch() -> None:
+    def work(task: Task, worker: int) -> Iterator[StepRecord]:
+        raise Interrupted("stopped by adaexplore steer")
+        yield
+
+    task = Task(1, "1", "1_1", "", "fp32", Path("x.py"))
+    with pytest.raises(Interrupted, match="steer"):
+        list(run_batch([task], work, 1, threading.Event()))
+
+
+def test_the_command_notes_the_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.yaml").write_text("")
+    with RunRecords(tmp_path).lock():
+        assert main(["steer", str(tmp_path), "--pause"]) == 0
+    assert [event.action for event in Steering(tmp_path).events()] == [Action.PAUSE]
+    assert "--resume" in capsys.readouterr().out
+
+
+def test_a_run_that_is_over_is_not_steered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.yaml").write_text("")
+    assert main(["steer", str(tmp_path), "--stop"]) == 2
+    assert "no process" in capsys.readouterr().err
+    assert not (tmp_path / "steering.jsonl").exists()
+
+
+def test_unreadable_events_are_left_out(tmp_path: Path) -> None:
+    asked = Steering(tmp_path)
+    (tmp_path / "steering.jsonl").write_text('{"action": "explode", "time": "now"}\n[\n')
+    assert not asked.paused()
+    Steering(tmp_path).add(Action.PAUSE)
+    assert asked.paused()
