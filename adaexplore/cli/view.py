@@ -82,7 +82,6 @@ def _serve(watcher: Watcher, port: int) -> None:
         watcher.start()
         print(f"http://127.0.0.1:{listener.getsockname()[1]}/ (ctrl-C ends it)", flush=True)  # noqa: T201
         config = uvicorn.Config(make_app(watcher), log_level="warning", timeout_graceful_shutdown=1)
-        try:
+        with contextlib.suppress(KeyboardInterrupt):
             uvicorn.Server(config).run(sockets=[listener])
-        finally:
-            watcher.end()
+        watcher.end()

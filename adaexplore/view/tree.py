@@ -9,7 +9,7 @@ from markupsafe import Markup
 from adaexplore.view.drawing import Drawing
 from adaexplore.view.model import Node, TaskView, parents, speedup_text
 
-COLUMN = 34
+COLUMN = 46
 ROW = 22
 MARGIN = 18
 
@@ -32,17 +32,14 @@ def tree_svg(task: TaskView, link: Callable[[Node], str]) -> Markup:
     svg = Drawing(width, height, f"Search tree of {task.key}", role="group")
     best = task.best.step
     svg.add("circle", "root", cx=_x(at[0]), cy=_y(at[0]), r=4)
+    for node, parent in parents(task.nodes):
+        (x, y), (left, up) = ((_x(at[step]), _y(at[step])) for step in (node.step, parent))
+        bend = left + COLUMN / 2
+        line = f"M{left:.5g} {up:.5g}C{bend:.5g} {up:.5g} {bend:.5g} {y:.5g} {x:.5g} {y:.5g}"
+        svg.add("path", "edge", d=line, data_to=str(node.step))
     for place, (node, parent) in enumerate(parents(task.nodes), start=1):
         x, y = _x(at[node.step]), _y(at[node.step])
-        left, up = _x(at[parent]), _y(at[parent])
-        group = svg.add("g", "node", data_place=place, data_step=node.step, data_parent=parent)
-        bend = left + COLUMN / 2
-        svg.add(
-            "path",
-            "edge",
-            group,
-            d=f"M{left:.5g} {up:.5g}C{bend:.5g} {up:.5g} {bend:.5g} {y:.5g} {x:.5g} {y:.5g}",
-        )
+        group = svg.add("g", "node", data_place=place, data_step=str(node.step), data_parent=str(parent))
         after = f"best after step {node.step}: {speedup_text(node.best) or 'none is correct'}"
         anchor = svg.add(
             "a",

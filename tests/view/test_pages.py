@@ -132,6 +132,12 @@ def test_packed_traces_open(tmp_path):
     assert "1.75" in step_page(tmp_path / "2_1.json", "2_1", 1)
 
 
+@pytest.mark.parametrize("step", [0, -1, 12345678, 10**400])
+def test_odd_step_numbers_are_drawn(tmp_path, step):
+    (tmp_path / "2_1.json").write_text(json.dumps(trace(node_id=step, parent_node_id=step)))
+    assert f'data-step="{step}"' in step_page(tmp_path, "2_1", step)
+
+
 def test_a_damaged_trace_step_is_shown_as_unreadable(tmp_path):
     (tmp_path / "2_1.json").write_text(json.dumps(trace(score=None)))
     _, run = read(tmp_path)

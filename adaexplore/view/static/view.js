@@ -26,6 +26,7 @@
       link.setAttribute("tabindex", "-1");
       if (visible && (step === now.focus || focused === null)) focused = link;
     }
+    for (const edge of all(svg, ".edge")) edge.classList.toggle("off", !shown.has(edge.dataset.to));
     if (focused) focused.setAttribute("tabindex", "0");
     const box = svg.viewBox.baseVal;
     svg.setAttribute("width", box.width * now.zoom);
@@ -132,6 +133,11 @@
       now.refocus = now.sliding = false;
     }
   });
+  const start = () => {
+    every();
+    const node = all(document, ".node.chosen")[0];
+    if (node && live) node.scrollIntoView({ block: "nearest", inline: "nearest" });
+  };
   window.addEventListener("hashchange", every);
-  every();
+  start();
 })();
