@@ -1,4 +1,4 @@
-"""``adaexplore steer``: pause, resume or stop a run from another terminal."""
+"""``adaexplore steer``: pause, resume or stop a run from another terminal, or choose what it edits next."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from adaexplore.core.errors import UsageError
+from adaexplore.records import layout
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.steering import Action, Steering
 
@@ -24,6 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         actions.add_argument(
             f"--{action}", dest="action", action="store_const", const=action, help=f"the run {effect}"
         )
+    actions.add_argument(
+        f"--{Action.PIN}", type=int, metavar="NODE", help="the next step of a task edits this step's kernel"
+    )
+    parser.add_argument("--task", metavar="KEY", help="task of the node (may be left out where there is one)")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,6 +36,25 @@ def run(args: argparse.Namespace) -> int:
     records = RunRecords.existing(args.run)
     if not records.is_written():
         raise UsageError(f"no process of this machine writes {args.run}; start it, or steer it where it runs")
-    Steering(args.run).add(args.action)
-    print(f"{args.run} {_EFFECTS[args.action]}")  # noqa: T201
+    if args.pin is None:
+        Steering(args.run).add(args.action)
+        print(f"{args.run} {_EFFECTS[args.action]}")  # noqa: T201
+        return 0
+    task = _task(records, args.task)
+    kernel = layout.step_files(records.folder / task, layout.MCTS, args.pin).code
+    if not kernel.is_file() or not kernel.stat().st_size:
+        raise UsageError(
+            f"task {task} has no kernel {kernel.name} of a tree search; name a step that has one"
+        )
+    Steering(args.run).add(Action.PIN, task, args.pin)
+    print(f"the next step of {task} that is planned edits step {args.pin}")  # noqa: T201
     return 0
+
+
+def _task(records: RunRecords, named: str | None) -> str:
+    keys = records.tasks()
+    if named is None and len(keys) == 1:
+        return keys[0]
+    if named not in keys:
+        raise UsageError(f"name one of the run's tasks with --task: {', '.join(keys[:20])}")
+    return named

@@ -15,6 +15,7 @@ from adaexplore.records import layout
 class Action(StrEnum):
     """What can be asked for."""
 
+    PIN = "pin"  # the next step of a task edits a node
     PAUSE = "pause"  # begin no further step; those in flight are finished
     RESUME = "resume"  # begin steps again
     STOP = "stop"  # end the run after the steps in flight
@@ -22,10 +23,18 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class SteeringEvent:
-    """One request; ``time`` is in ISO 8601, UTC."""
+    """One request; ``time`` is in ISO 8601, UTC. ``task`` and ``node`` are those of a pin."""
 
     action: Action
     time: str
+    task: str = ""
+    node: int = 0
+
+    @property
+    def words(self) -> str:
+        """Return the event in one line."""
+        pinned = f" step {self.node} of {self.task}" if self.action is Action.PIN else ""
+        return f"{self.time}: {self.action.value}{pinned}"
 
 
 class Steering:
@@ -38,14 +47,14 @@ class Steering:
         self._events: list[SteeringEvent] = []
         self._before = len(self.events())
 
-    def add(self, action: Action) -> None:
+    def add(self, action: Action, task: str = "", node: int = 0) -> None:
         """Ask for ``action`` now.
 
         Raises:
             StorageError: it cannot be written.
         """
         time = datetime.now(UTC).isoformat(timespec="seconds")
-        self._lines.append(asdict(SteeringEvent(action, time)))
+        self._lines.append(asdict(SteeringEvent(action, time, task, node)))
 
     def events(self) -> list[SteeringEvent]:
         """Return all events, those of earlier sessions included.
@@ -62,16 +71,21 @@ class Steering:
 
     def paused(self) -> bool:
         """Return whether no further step may begin for now."""
-        asked = self._asked()
+        asked = [event.action for event in self._asked() if event.action is not Action.PIN]
         return bool(asked) and asked[-1] is Action.PAUSE
 
     def stopped(self) -> bool:
         """Return whether the run is to end."""
-        return Action.STOP in self._asked()
+        return any(event.action is Action.STOP for event in self._asked())
 
-    def _asked(self) -> list[Action]:
-        return [event.action for event in self.events()[self._before :]]
+    def pins(self, task: str) -> list[int]:
+        """Return the nodes of a task that were pinned, the first one first."""
+        return [event.node for event in self._asked() if event.action is Action.PIN and event.task == task]
+
+    def _asked(self) -> list[SteeringEvent]:
+        return self.events()[self._before :]
 
 
 def _event(data: Any) -> SteeringEvent:
-    return SteeringEvent(Action(data["action"]), str(data["time"])[:40])
+    time, task, node = str(data["time"])[:40], str(data.get("task", ""))[:200], int(data.get("node", 0))
+    return SteeringEvent(Action(data["action"]), time, task, node)

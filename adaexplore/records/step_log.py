@@ -15,8 +15,8 @@ from adaexplore.core.verdict import NO_SCORE, Score, Verdict
 def tree_log(record: StepRecord) -> dict[str, Any]:
     """The log of a tree search: the release's keys in its order, then ``outcome`` and ``evaluated``.
 
-    The root's ``parent_node_id`` is null. ``elite_node_ids``, ``repairs`` (a count by reason) and
-    ``tuned`` are there only where they say something.
+    The root's ``parent_node_id`` is null. ``elite_node_ids``, ``repairs`` (a count by reason),
+    ``tuned`` and ``pinned`` are there only where they say something.
     """
     node = record.node
     plan = node.plan
@@ -44,6 +44,8 @@ def tree_log(record: StepRecord) -> dict[str, Any]:
         log["repairs"] = dict(sorted(repairs.items()))
     if record.written is not None:
         log["tuned"] = True
+    if record.pinned:
+        log["pinned"] = True
     return log
 
 

@@ -188,6 +188,7 @@ class StepReader:
             summary.verdict,
             summary.evaluated,
             written=content.read(files.written) if log.get("tuned") else None,
+            pinned=bool(log.get("pinned", False)),
         )
 
 

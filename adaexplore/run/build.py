@@ -258,6 +258,7 @@ def build_solver(
     records: RunRecords,
     budget: Budget | None,
     steering: Steering | None = None,
+    pinned: Mapping[int, int] | None = None,
 ) -> Solver:
     """The parts of one task's search; ``triton`` is the judge's version, where it told."""
     verdicts = Verdicts(judges, task)
@@ -274,4 +275,5 @@ def build_solver(
         profiles=profiles,
         budget=budget,
         steering=steering,
+        pinned=pinned or {},
     )

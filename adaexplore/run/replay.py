@@ -83,6 +83,17 @@ def recorded_seeds(run: RunRecords) -> dict[str, tuple[str, ...]]:
     return seeds
 
 
+def recorded_pins(run: RunRecords, key: str) -> dict[int, int]:
+    """Return the nodes that a person pinned in a task of a recorded run, by the steps that edit them.
+
+    Raises:
+        RecordError: a record is damaged.
+    """
+    return {
+        record.node.plan.step: record.node.plan.parent_id for record in run.task(key).steps() if record.pinned
+    }
+
+
 def one_at_a_time(run: RunRecords) -> bool:
     """Whether the steps of each task of a recorded run were observed in the order in which they were planned.
 

@@ -6,8 +6,8 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from functools import partial
 
 from adaexplore.agent.agent import Agent
@@ -51,6 +51,7 @@ class Solver:
         profiles: whether a kernel is profiled before a step builds on it.
         budget: admits steps, those of the run's other tasks too; None where nothing is limited.
         steering: what a person asks of the run meanwhile; None where nobody can.
+        pinned: the nodes that a person chose in a recorded run that is repeated, by step.
     """
 
     agent: Agent
@@ -64,6 +65,7 @@ class Solver:
     profiles: bool = False
     budget: Budget | None = None
     steering: Steering | None = None
+    pinned: Mapping[int, int] = field(default_factory=dict)
 
 
 def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
@@ -135,6 +137,8 @@ class _Search:
         self.in_flight = InFlight[Attempt]()
         self.waiting: deque[int] = deque()
         self._since: dict[int, float] = {}
+        self._pinned: set[int] = set()
+        self._pins_seen = 0
 
     def resume(self) -> Iterator[StepRecord]:
         """Take in and yield what is recorded."""
@@ -187,7 +191,7 @@ class _Search:
             self.in_flight.start(Plan(step, StepKind.LARGE, 0), work)
             return
         rng = stream(solver.seed, self._task.key, "search", step)
-        plan = solver.policy.plan(step, rng, self.in_flight.plans)
+        plan = self._pinned_plan(step) or solver.policy.plan(step, rng, self.in_flight.plans)
         self.in_flight.start(
             plan,
             partial(
@@ -209,7 +213,14 @@ class _Search:
         if self._solver.budget is not None and since is not None:
             self._solver.budget.settle(time.monotonic() - since)
         node = self._solver.policy.observe(plan, draft.source, attempt.score)
-        record = StepRecord(node, draft, attempt.verdict, attempt.evaluated, written=attempt.written)
+        record = StepRecord(
+            node,
+            draft,
+            attempt.verdict,
+            attempt.evaluated,
+            written=attempt.written,
+            pinned=plan.step in self._pinned,
+        )
         if attempt.profiled is not None:
             self._solver.records.write_profile(attempt.profiled, attempt.profile)
         findings = self._verdicts.findings()
@@ -234,6 +245,23 @@ class _Search:
         if best.verdict is not None and best.verdict.suspect_flags and clean.verdict is not None:
             records.write_best_clean(solver.total_steps, clean.source, clean.verdict)
         records.write_best(solver.total_steps, best.source, best.verdict)
+
+    def _pinned_plan(self, step: int) -> Plan | None:
+        """Return the plan that a person asked for, None where there is none or its kernel is not there."""
+        solver = self._solver
+        if step in solver.pinned:
+            node = solver.pinned[step]
+        else:
+            pins = [] if solver.steering is None else solver.steering.pins(self._task.key)
+            if self._pins_seen >= len(pins):
+                return None
+            node = pins[self._pins_seen]
+            self._pins_seen += 1
+        if not self._history.has_kernel(node):
+            logger.warning("task %s has no kernel of step %d to pin", self._task.key, node)
+            return None
+        self._pinned.add(step)
+        return Plan(step, StepKind.SMALL, node, (node,))
 
     def _is_seed(self, step: int) -> bool:
         return step <= len(self._solver.seeds)

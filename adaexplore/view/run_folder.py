@@ -222,7 +222,7 @@ class RunFolder:
         try:
             if (path := self._root / layout.STEERING).exists():
                 self._check(path)
-            return tuple(f"{event.time}: {event.action}" for event in self._asked.events())
+            return tuple(event.words for event in self._asked.events())
         except (OSError, AdaExploreError) as error:
             return (_reason(error),)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Iterator
@@ -13,13 +14,15 @@ import pytest
 
 from adaexplore.cli.main import main
 from adaexplore.core.errors import Interrupted
+from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.steering import Action, Steering
 from adaexplore.run.batch import run_batch
+from adaexplore.run.replay import recorded_pins
 from adaexplore.run.solve import solve
-from tests.run.parts import STEPS, contents, run_all, solver
+from tests.run.parts import STEPS, TASK, contents, run_all, solver
 
 
 def steps(run: Path, steering: Steering, **parts: object) -> Iterator[StepRecord]:
@@ -93,3 +96,55 @@ def test_unreadable_events_are_left_out(tmp_path: Path) -> None:
     assert not asked.paused()
     Steering(tmp_path).add(Action.PAUSE)
     assert asked.paused()
+
+
+def test_a_pinned_step_is_edited_next_once(tmp_path: Path) -> None:
+    made = steps(tmp_path, Steering(tmp_path))
+    list(islice(made, 3))
+    Steering(tmp_path).add(Action.PIN, TASK.key, 1)
+    Steering(tmp_path).add(Action.PIN, "9_9", 2)
+    rest = list(made)
+    assert [record.node.plan.step for record in rest if record.pinned] == [4]
+    assert rest[0].node.plan == Plan(4, StepKind.SMALL, 1, (1,))
+    assert json.loads((tmp_path / "task" / "step_4_log.json").read_text())["pinned"] is True
+    assert "pinned" not in (tmp_path / "task" / "step_5_log.json").read_text()
+
+
+def test_a_pinned_step_is_replayed(tmp_path: Path) -> None:
+    made = steps(tmp_path / "first", Steering(tmp_path / "first"))
+    list(islice(made, 3))
+    Steering(tmp_path / "first").add(Action.PIN, TASK.key, 1)
+    list(made)
+    pins = recorded_pins(RunRecords(tmp_path / "first"), "task")
+    assert pins == {4: 1}
+    again = replace(solver(tmp_path / "again" / "task"), pinned=pins)
+    list(solve(again, threading.Event()))
+    assert contents(tmp_path / "again" / "task") == contents(tmp_path / "first" / "task")
+
+
+def test_a_pin_without_a_kernel_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    made = steps(tmp_path, Steering(tmp_path))
+    list(islice(made, 1))
+    Steering(tmp_path).add(Action.PIN, TASK.key, 77)
+    assert not any(record.pinned for record in made)
+    assert "no kernel of step 77" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--pin", "1"], 0, "edits step 1"),
+        (["--pin", "2"], 2, "step_2.py"),
+        (["--pin", "1", "--task", "9_9"], 2, "2_1"),
+    ],
+)
+def test_the_command_pins_a_kernel_that_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, said: str
+) -> None:
+    (tmp_path / "2_1").mkdir()
+    (tmp_path / "2_1" / "step_1.py").write_text("x = 1")
+    with RunRecords(tmp_path).lock():
+        assert main(["steer", str(tmp_path), *arguments]) == code
+    out, err = capsys.readouterr()
+    assert said in out + err
+    assert [(event.task, event.node) for event in Steering(tmp_path).events()] == [("2_1", 1)] * (code == 0)
