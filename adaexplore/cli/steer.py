@@ -16,6 +16,8 @@ _EFFECTS = {
     Action.STOP: "ends after the steps in flight; the command that started it goes on from there",
 }
 
+_MAX_NOTE = 2000
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
@@ -28,7 +30,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions.add_argument(
         f"--{Action.PIN}", type=int, metavar="NODE", help="the next step of a task edits this step's kernel"
     )
-    parser.add_argument("--task", metavar="KEY", help="task of the node (may be left out where there is one)")
+    actions.add_argument(
+        f"--{Action.NOTE}", metavar="TEXT", help='prompts end with TEXT from now on; "" ends that'
+    )
+    parser.add_argument(
+        "--task", metavar="KEY", help="task that is meant (default: all; for --pin the only one)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -36,6 +43,13 @@ def run(args: argparse.Namespace) -> int:
     records = RunRecords.existing(args.run)
     if not records.is_written():
         raise UsageError(f"no process of this machine writes {args.run}; start it, or steer it where it runs")
+    if args.note is not None:
+        if len(args.note) > _MAX_NOTE:
+            raise UsageError(f"a note has at most {_MAX_NOTE} characters, not {len(args.note)}")
+        task = "" if args.task is None else _task(records, args.task)
+        Steering(args.run).add(Action.NOTE, task, text=args.note.strip())
+        print(f"prompts of {task or 'all tasks'} end with that note from the next step on")  # noqa: T201
+        return 0
     if args.pin is None:
         Steering(args.run).add(args.action)
         print(f"{args.run} {_EFFECTS[args.action]}")  # noqa: T201

@@ -25,6 +25,7 @@ class Plan:
         context_ids: nodes shown to the model, in this order; a small step's chain is oldest first, and it
             edits the last one.
         elite_ids: nodes shown in a block of their own before the context (IRB, IRLE).
+        note: what a person wants the model to read; it ends the prompt.
     """
 
     step: int
@@ -32,3 +33,4 @@ class Plan:
     parent_id: int
     context_ids: tuple[int, ...] = ()
     elite_ids: tuple[int, ...] = ()
+    note: str = ""

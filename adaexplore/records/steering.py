@@ -16,6 +16,7 @@ class Action(StrEnum):
     """What can be asked for."""
 
     PIN = "pin"  # the next step of a task edits a node
+    NOTE = "note"  # what prompts say at their end from now on
     PAUSE = "pause"  # begin no further step; those in flight are finished
     RESUME = "resume"  # begin steps again
     STOP = "stop"  # end the run after the steps in flight
@@ -23,18 +24,23 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class SteeringEvent:
-    """One request; ``time`` is in ISO 8601, UTC. ``task`` and ``node`` are those of a pin."""
+    """One request; ``time`` is in ISO 8601, UTC.
+
+    ``task`` is "" where all are meant, ``node`` that of a pin, ``text`` that of a note; an empty note ends an
+    earlier one.
+    """
 
     action: Action
     time: str
     task: str = ""
     node: int = 0
+    text: str = ""
 
     @property
     def words(self) -> str:
         """Return the event in one line."""
-        pinned = f" step {self.node} of {self.task}" if self.action is Action.PIN else ""
-        return f"{self.time}: {self.action.value}{pinned}"
+        what = {Action.PIN: f" step {self.node}", Action.NOTE: f" {self.text!r}"}.get(self.action, "")
+        return f"{self.time}: {self.action.value}{what}" + (f" of {self.task}" if self.task else "")
 
 
 class Steering:
@@ -47,14 +53,14 @@ class Steering:
         self._events: list[SteeringEvent] = []
         self._before = len(self.events())
 
-    def add(self, action: Action, task: str = "", node: int = 0) -> None:
+    def add(self, action: Action, task: str = "", node: int = 0, text: str = "") -> None:
         """Ask for ``action`` now.
 
         Raises:
             StorageError: it cannot be written.
         """
         time = datetime.now(UTC).isoformat(timespec="seconds")
-        self._lines.append(asdict(SteeringEvent(action, time, task, node)))
+        self._lines.append(asdict(SteeringEvent(action, time, task, node, text)))
 
     def events(self) -> list[SteeringEvent]:
         """Return all events, those of earlier sessions included.
@@ -71,7 +77,7 @@ class Steering:
 
     def paused(self) -> bool:
         """Return whether no further step may begin for now."""
-        asked = [event.action for event in self._asked() if event.action is not Action.PIN]
+        asked = [event.action for event in self._asked() if event.action in (Action.PAUSE, Action.RESUME)]
         return bool(asked) and asked[-1] is Action.PAUSE
 
     def stopped(self) -> bool:
@@ -82,10 +88,15 @@ class Steering:
         """Return the nodes of a task that were pinned, the first one first."""
         return [event.node for event in self._asked() if event.action is Action.PIN and event.task == task]
 
+    def note(self, task: str) -> str:
+        """Return what a task's prompts are to say at their end; "" for nothing."""
+        notes = [event for event in self._asked() if event.action is Action.NOTE and event.task in ("", task)]
+        return notes[-1].text if notes else ""
+
     def _asked(self) -> list[SteeringEvent]:
         return self.events()[self._before :]
 
 
 def _event(data: Any) -> SteeringEvent:
     time, task, node = str(data["time"])[:40], str(data.get("task", ""))[:200], int(data.get("node", 0))
-    return SteeringEvent(Action(data["action"]), time, task, node)
+    return SteeringEvent(Action(data["action"]), time, task, node, str(data.get("text", "")))

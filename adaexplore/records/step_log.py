@@ -16,7 +16,7 @@ def tree_log(record: StepRecord) -> dict[str, Any]:
     """The log of a tree search: the release's keys in its order, then ``outcome`` and ``evaluated``.
 
     The root's ``parent_node_id`` is null. ``elite_node_ids``, ``repairs`` (a count by reason),
-    ``tuned`` and ``pinned`` are there only where they say something.
+    ``tuned``, ``pinned`` and ``note`` are there only where they say something.
     """
     node = record.node
     plan = node.plan
@@ -46,6 +46,8 @@ def tree_log(record: StepRecord) -> dict[str, Any]:
         log["tuned"] = True
     if record.pinned:
         log["pinned"] = True
+    if plan.note:
+        log["note"] = plan.note
     return log
 
 
@@ -121,6 +123,7 @@ def read_node(
             parent_id=int(log["parent_node_id"] or 0),
             context_ids=tuple(int(node) for node in log["context_node_ids"]),
             elite_ids=tuple(int(node) for node in elite),
+            note=str(log.get("note", "")),
         ),
         depth=int(log["depth"]),
         visits=int(log["visits"]),

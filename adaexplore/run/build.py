@@ -259,6 +259,7 @@ def build_solver(
     budget: Budget | None,
     steering: Steering | None = None,
     pinned: Mapping[int, int] | None = None,
+    notes: Mapping[int, str] | None = None,
 ) -> Solver:
     """The parts of one task's search; ``triton`` is the judge's version, where it told."""
     verdicts = Verdicts(judges, task)
@@ -276,4 +277,5 @@ def build_solver(
         budget=budget,
         steering=steering,
         pinned=pinned or {},
+        notes=notes or {},
     )

@@ -94,6 +94,16 @@ def recorded_pins(run: RunRecords, key: str) -> dict[int, int]:
     }
 
 
+def recorded_notes(run: RunRecords, key: str) -> dict[int, str]:
+    """Return what the prompts of a task of a recorded run said at a person's wish, by step.
+
+    Raises:
+        RecordError: a record is damaged.
+    """
+    plans = [record.node.plan for record in run.task(key).steps()]
+    return {plan.step: plan.note for plan in plans if plan.note}
+
+
 def one_at_a_time(run: RunRecords) -> bool:
     """Whether the steps of each task of a recorded run were observed in the order in which they were planned.
 

@@ -34,7 +34,13 @@ from adaexplore.run.estimate import FREE, estimate
 from adaexplore.run.memory import RunMemory, open_memory
 from adaexplore.run.origin import Fork, origin, refuse_other_origin, refuse_to_mix, taken_over, to_take
 from adaexplore.run.provenance import provenance
-from adaexplore.run.replay import RecordedJudge, recorded_pins, recorded_replies, recorded_seeds
+from adaexplore.run.replay import (
+    RecordedJudge,
+    recorded_notes,
+    recorded_pins,
+    recorded_replies,
+    recorded_seeds,
+)
 from adaexplore.run.seeds import load_seeds
 from adaexplore.run.solve import solve
 from adaexplore.run.spending import spent
@@ -110,6 +116,7 @@ class Session:
             budget=self.budget,
             steering=self.steering,
             pinned={} if self.replayed is None else recorded_pins(self.replayed, task.key),
+            notes={} if self.replayed is None else recorded_notes(self.replayed, task.key),
         )
         steps = solve(solver, self.stop)
         recorded = None if self.replayed is None else self.replayed.task(task.key)

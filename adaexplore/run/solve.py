@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 from adaexplore.agent.agent import Agent
@@ -52,6 +52,7 @@ class Solver:
         budget: admits steps, those of the run's other tasks too; None where nothing is limited.
         steering: what a person asks of the run meanwhile; None where nobody can.
         pinned: the nodes that a person chose in a recorded run that is repeated, by step.
+        notes: what prompts said at a person's wish there, by step.
     """
 
     agent: Agent
@@ -66,6 +67,7 @@ class Solver:
     budget: Budget | None = None
     steering: Steering | None = None
     pinned: Mapping[int, int] = field(default_factory=dict)
+    notes: Mapping[int, str] = field(default_factory=dict)
 
 
 def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
@@ -192,6 +194,7 @@ class _Search:
             return
         rng = stream(solver.seed, self._task.key, "search", step)
         plan = self._pinned_plan(step) or solver.policy.plan(step, rng, self.in_flight.plans)
+        plan = replace(plan, note=self._note(step))
         self.in_flight.start(
             plan,
             partial(
@@ -262,6 +265,10 @@ class _Search:
             return None
         self._pinned.add(step)
         return Plan(step, StepKind.SMALL, node, (node,))
+
+    def _note(self, step: int) -> str:
+        steering = self._solver.steering
+        return self._solver.notes.get(step) or ("" if steering is None else steering.note(self._task.key))
 
     def _is_seed(self, step: int) -> bool:
         return step <= len(self._solver.seeds)

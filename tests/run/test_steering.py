@@ -20,7 +20,7 @@ from adaexplore.core.task import Task
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.steering import Action, Steering
 from adaexplore.run.batch import run_batch
-from adaexplore.run.replay import recorded_pins
+from adaexplore.run.replay import recorded_notes, recorded_pins
 from adaexplore.run.solve import solve
 from tests.run.parts import STEPS, TASK, contents, run_all, solver
 
@@ -120,6 +120,38 @@ def test_a_pinned_step_is_replayed(tmp_path: Path) -> None:
     again = replace(solver(tmp_path / "again" / "task"), pinned=pins)
     list(solve(again, threading.Event()))
     assert contents(tmp_path / "again" / "task") == contents(tmp_path / "first" / "task")
+
+
+def test_a_note_ends_prompts_until_it_is_taken_back(tmp_path: Path) -> None:
+    made = steps(tmp_path, Steering(tmp_path))
+    found = list(islice(made, 2))
+    Steering(tmp_path).add(Action.NOTE, text="try split-K")
+    found += islice(made, 2)
+    Steering(tmp_path).add(Action.NOTE, TASK.key)
+    found += made
+    ends = [record.draft.exchanges[0].prompt.endswith("try split-K\n") for record in found]
+    assert ends == [False, False, True, True] + [False] * (STEPS - 4)
+    assert recorded_notes(RunRecords(tmp_path), "task") == {3: "try split-K", 4: "try split-K"}
+
+
+def test_a_note_is_replayed(tmp_path: Path) -> None:
+    made = steps(tmp_path / "first", Steering(tmp_path / "first"))
+    list(islice(made, 2))
+    Steering(tmp_path / "first").add(Action.NOTE, text="try split-K")
+    list(made)
+    again = solver(tmp_path / "again" / "task")
+    notes = recorded_notes(RunRecords(tmp_path / "first"), "task")
+    list(solve(replace(again, notes=notes), threading.Event()))
+    assert contents(tmp_path / "again" / "task") == contents(tmp_path / "first" / "task")
+
+
+def test_the_command_keeps_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "config.yaml").write_text("")
+    with RunRecords(tmp_path).lock():
+        assert main(["steer", str(tmp_path), "--note", "x" * 2001]) == 2
+        assert main(["steer", str(tmp_path), "--note", "try split-K"]) == 0
+    assert Steering(tmp_path).events()[0].words.endswith("note 'try split-K'")
+    assert "at most 2000" in capsys.readouterr().err
 
 
 def test_a_pin_without_a_kernel_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
