@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # over the cores, each file in one process
 SPREAD := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # pure packages of the agent side, and what starts no judge
-QUICK = $(addprefix tests/,agent core prompts records report search settings synthesis test_architecture.py) \
+QUICK = $(addprefix tests/,agent core prompts records report search settings synthesis view test_architecture.py) \
 	$(shell grep -rL --include='test_*.py' --exclude='test_recorded*' 'live import\|confined' tests/online_judge)
 TORCH := $(shell grep '^torch==' requirements.txt)
 

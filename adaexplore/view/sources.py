@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -9,11 +10,13 @@ from typing import Protocol
 
 import httpx
 
-from adaexplore.core.errors import RecordError
+from adaexplore.core.errors import AdaExploreError, RecordError
 from adaexplore.view.model import Details, RunView
 from adaexplore.view.pages import Memory, Shown
 from adaexplore.view.run_folder import RunFolder
 from adaexplore.view.traces import is_trace_folder, read_traces
+
+logger = logging.getLogger(__name__)
 
 LOOK_EVERY_S = 0.5
 _ASK_JUDGE_EVERY = 4
@@ -69,7 +72,11 @@ class Watcher(threading.Thread):
             if turn % _ASK_JUDGE_EVERY == 0:
                 queue = self._queue()
             turn += 1
-            found = Shown(tuple(source.refresh() for source in self.sources), self._memory(), queue)
+            try:
+                found = Shown(tuple(source.refresh() for source in self.sources), self._memory(), queue)
+            except (AdaExploreError, OSError) as error:  # shown as before; the next look may succeed
+                logger.warning("%s", error)
+                continue
             if found != self.shown:
                 self.shown = found
                 self.version += 1

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,7 @@ import pytest
 pytest.importorskip("jinja2")
 
 from adaexplore.cli.main import main
-from adaexplore.core.errors import RecordError
+from adaexplore.core.errors import RecordError, StorageError
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.steering import Action, Steering
 from adaexplore.view import pages
@@ -20,7 +23,7 @@ from adaexplore.view.charts import Measure, run_curve
 from adaexplore.view.export import export_page
 from adaexplore.view.model import RunView
 from adaexplore.view.pages import Shown
-from adaexplore.view.sources import Source, judge_queue, open_source, read_all
+from adaexplore.view.sources import Source, Watcher, judge_queue, open_source, read_all
 from tests.view.runs import verdict, write_run, write_step
 
 RECORDED = Path(__file__).parents[4] / "shared" / "data" / "traces"
@@ -252,6 +255,44 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
     assert "save_path" in capsys.readouterr().err
 
 
+def test_without_a_name_all_runs_below_outputs_are_shown(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["view", "--export", "out.html"]) == 2
+    assert "no run is below outputs" in capsys.readouterr().err
+    write_run(tmp_path / "outputs" / "mine", 1, 1)
+    assert main(["view", "--export", "out.html"]) == 0
+    assert "mine" in (tmp_path / "out.html").read_text()
+
+
+def test_a_port_in_use_is_named(tmp_path, capsys):
+    run = write_run(tmp_path / "run", 1, 1)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert main(["view", str(run), "--port", port]) == 2
+    assert f"cannot use port {port}" in capsys.readouterr().err
+
+
+def test_a_memory_that_disappears_does_not_end_the_news(tmp_path):
+    write_step(tmp_path / "2_1", 1, verdict("compile"))
+    gone = threading.Event()
+
+    def memory() -> tuple[()]:
+        if gone.is_set():
+            gone.clear()
+            raise StorageError("the memory is gone")
+        return ()
+
+    watcher = Watcher([open_source(tmp_path)], memory)
+    gone.set()
+    watcher.start()
+    write_step(tmp_path / "2_1", 2, verdict("compile"))
+    until = time.monotonic() + 20
+    while watcher.version == 0 and time.monotonic() < until:
+        time.sleep(0.05)
+    watcher.end()
+    assert len(watcher.shown.runs[0].tasks[0].nodes) == 2
+
+
 def test_an_environment_that_cannot_be_read_is_a_note(tmp_path):
     run = write_run(tmp_path / "run", 1, 1)
     (run / "environment.json").write_text("{")
@@ -263,7 +304,6 @@ def test_an_environment_that_cannot_be_read_is_a_note(tmp_path):
 def test_the_page_refuses_other_hosts_and_inline_scripts(tmp_path):
     client = pytest.importorskip("fastapi.testclient")
     from adaexplore.view.server import make_app
-    from adaexplore.view.sources import Watcher
 
     source = open_source(write_run(tmp_path / "run", 1, 2))
     read_all([source])
