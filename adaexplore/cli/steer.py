@@ -31,10 +31,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"--{Action.PIN}", type=int, metavar="NODE", help="the next step of a task edits this step's kernel"
     )
     actions.add_argument(
+        f"--{Action.BAN}", type=int, metavar="NODE", help="the search leaves out this step and all below it"
+    )
+    actions.add_argument(
         f"--{Action.NOTE}", metavar="TEXT", help='prompts end with TEXT from now on; "" ends that'
     )
     parser.add_argument(
-        "--task", metavar="KEY", help="task that is meant (default: all; for --pin the only one)"
+        "--task", metavar="KEY", help="task that is meant (default: all; for --pin and --ban the only one)"
     )
 
 
@@ -50,18 +53,22 @@ def run(args: argparse.Namespace) -> int:
         Steering(args.run).add(Action.NOTE, task, text=args.note.strip())
         print(f"prompts of {task or 'all tasks'} end with that note from the next step on")  # noqa: T201
         return 0
-    if args.pin is None:
+    if args.pin is None and args.ban is None:
         Steering(args.run).add(args.action)
         print(f"{args.run} {_EFFECTS[args.action]}")  # noqa: T201
         return 0
-    task = _task(records, args.task)
-    kernel = layout.step_files(records.folder / task, layout.MCTS, args.pin).code
+    task, node = _task(records, args.task), args.ban if args.pin is None else args.pin
+    kernel = layout.step_files(records.folder / task, layout.MCTS, node).code
     if not kernel.is_file() or not kernel.stat().st_size:
         raise UsageError(
             f"task {task} has no kernel {kernel.name} of a tree search; name a step that has one"
         )
-    Steering(args.run).add(Action.PIN, task, args.pin)
-    print(f"the next step of {task} that is planned edits step {args.pin}")  # noqa: T201
+    if args.pin is not None:
+        Steering(args.run).add(Action.PIN, task, node)
+        print(f"the next step of {task} that is planned edits step {node}")  # noqa: T201
+    else:
+        Steering(args.run).add(Action.BAN, task, node)
+        print(f"the search of {task} leaves out step {node} and all below it")  # noqa: T201
     return 0
 
 

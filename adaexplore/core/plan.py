@@ -25,6 +25,7 @@ class Plan:
         context_ids: nodes shown to the model, in this order; a small step's chain is oldest first, and it
             edits the last one.
         elite_ids: nodes shown in a block of their own before the context (IRB, IRLE).
+        banned: nodes that a person took out of the search before it was decided.
         note: what a person wants the model to read; it ends the prompt.
     """
 
@@ -34,3 +35,4 @@ class Plan:
     context_ids: tuple[int, ...] = ()
     elite_ids: tuple[int, ...] = ()
     note: str = ""
+    banned: tuple[int, ...] = ()

@@ -17,6 +17,7 @@ class Action(StrEnum):
 
     PIN = "pin"  # the next step of a task edits a node
     NOTE = "note"  # what prompts say at their end from now on
+    BAN = "ban"  # a node and all below it are left out of the search for good
     PAUSE = "pause"  # begin no further step; those in flight are finished
     RESUME = "resume"  # begin steps again
     STOP = "stop"  # end the run after the steps in flight
@@ -26,8 +27,8 @@ class Action(StrEnum):
 class SteeringEvent:
     """One request; ``time`` is in ISO 8601, UTC.
 
-    ``task`` is "" where all are meant, ``node`` that of a pin, ``text`` that of a note; an empty note ends an
-    earlier one.
+    ``task`` is "" where all are meant, ``node`` that of a pin or a ban, ``text`` that of a note; an empty
+    note ends an earlier one.
     """
 
     action: Action
@@ -39,7 +40,11 @@ class SteeringEvent:
     @property
     def words(self) -> str:
         """Return the event in one line."""
-        what = {Action.PIN: f" step {self.node}", Action.NOTE: f" {self.text!r}"}.get(self.action, "")
+        what = {
+            Action.PIN: f" step {self.node}",
+            Action.BAN: f" step {self.node}",
+            Action.NOTE: f" {self.text!r}",
+        }.get(self.action, "")
         return f"{self.time}: {self.action.value}{what}" + (f" of {self.task}" if self.task else "")
 
 
@@ -87,6 +92,11 @@ class Steering:
     def pins(self, task: str) -> list[int]:
         """Return the nodes of a task that were pinned, the first one first."""
         return [event.node for event in self._asked() if event.action is Action.PIN and event.task == task]
+
+    def bans(self, task: str) -> tuple[int, ...]:
+        """Return the nodes of a task that were banned, in whichever session."""
+        found = {event.node for event in self.events() if event.action is Action.BAN and event.task == task}
+        return tuple(sorted(found))
 
     def note(self, task: str) -> str:
         """Return what a task's prompts are to say at their end; "" for nothing."""

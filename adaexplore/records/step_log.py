@@ -16,7 +16,8 @@ def tree_log(record: StepRecord) -> dict[str, Any]:
     """The log of a tree search: the release's keys in its order, then ``outcome`` and ``evaluated``.
 
     The root's ``parent_node_id`` is null. ``elite_node_ids``, ``repairs`` (a count by reason),
-    ``tuned``, ``pinned`` and ``note`` are there only where they say something.
+    ``tuned``, ``pinned``, ``note`` and
+    ``banned_node_ids`` are there only where they say something.
     """
     node = record.node
     plan = node.plan
@@ -48,6 +49,8 @@ def tree_log(record: StepRecord) -> dict[str, Any]:
         log["pinned"] = True
     if plan.note:
         log["note"] = plan.note
+    if plan.banned:
+        log["banned_node_ids"] = list(plan.banned)
     return log
 
 
@@ -124,6 +127,7 @@ def read_node(
             context_ids=tuple(int(node) for node in log["context_node_ids"]),
             elite_ids=tuple(int(node) for node in elite),
             note=str(log.get("note", "")),
+            banned=_numbers(log.get("banned_node_ids")),
         ),
         depth=int(log["depth"]),
         visits=int(log["visits"]),

@@ -260,6 +260,7 @@ def build_solver(
     steering: Steering | None = None,
     pinned: Mapping[int, int] | None = None,
     notes: Mapping[int, str] | None = None,
+    bans: Mapping[int, tuple[int, ...]] | None = None,
 ) -> Solver:
     """The parts of one task's search; ``triton`` is the judge's version, where it told."""
     verdicts = Verdicts(judges, task)
@@ -278,4 +279,5 @@ def build_solver(
         steering=steering,
         pinned=pinned or {},
         notes=notes or {},
+        bans=bans or {},
     )

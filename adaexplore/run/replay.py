@@ -104,6 +104,16 @@ def recorded_notes(run: RunRecords, key: str) -> dict[int, str]:
     return {plan.step: plan.note for plan in plans if plan.note}
 
 
+def recorded_bans(run: RunRecords, key: str) -> dict[int, tuple[int, ...]]:
+    """Return the nodes that were left out of the search of a task of a recorded run, by step.
+
+    Raises:
+        RecordError: a record is damaged.
+    """
+    plans = [record.node.plan for record in run.task(key).steps()]
+    return {plan.step: plan.banned for plan in plans if plan.banned}
+
+
 def one_at_a_time(run: RunRecords) -> bool:
     """Whether the steps of each task of a recorded run were observed in the order in which they were planned.
 

@@ -36,6 +36,7 @@ from adaexplore.run.origin import Fork, origin, refuse_other_origin, refuse_to_m
 from adaexplore.run.provenance import provenance
 from adaexplore.run.replay import (
     RecordedJudge,
+    recorded_bans,
     recorded_notes,
     recorded_pins,
     recorded_replies,
@@ -117,6 +118,7 @@ class Session:
             steering=self.steering,
             pinned={} if self.replayed is None else recorded_pins(self.replayed, task.key),
             notes={} if self.replayed is None else recorded_notes(self.replayed, task.key),
+            bans={} if self.replayed is None else recorded_bans(self.replayed, task.key),
         )
         steps = solve(solver, self.stop)
         recorded = None if self.replayed is None else self.replayed.task(task.key)

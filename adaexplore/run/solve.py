@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
 from collections import deque
@@ -17,6 +18,7 @@ from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.streams import stream
 from adaexplore.core.usage import Usage
+from adaexplore.core.verdict import Score
 from adaexplore.llm.budget import Budget
 from adaexplore.records.steering import Steering
 from adaexplore.records.task_records import TaskRecords
@@ -53,6 +55,7 @@ class Solver:
         steering: what a person asks of the run meanwhile; None where nobody can.
         pinned: the nodes that a person chose in a recorded run that is repeated, by step.
         notes: what prompts said at a person's wish there, by step.
+        bans: the nodes that were left out of the search there, by step.
     """
 
     agent: Agent
@@ -68,6 +71,7 @@ class Solver:
     steering: Steering | None = None
     pinned: Mapping[int, int] = field(default_factory=dict)
     notes: Mapping[int, str] = field(default_factory=dict)
+    bans: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
@@ -141,6 +145,7 @@ class _Search:
         self._since: dict[int, float] = {}
         self._pinned: set[int] = set()
         self._pins_seen = 0
+        self._observed: list[tuple[Plan, str, Score]] = []
 
     def resume(self) -> Iterator[StepRecord]:
         """Take in and yield what is recorded."""
@@ -150,6 +155,7 @@ class _Search:
         made = [record for record in self._recorded if record.node.plan.step > 0]
         for record in made[: self._solver.total_steps]:
             self._solver.policy.observe(record.node.plan, record.draft.source, score_of(record.verdict))
+            self._observed.append((record.node.plan, record.draft.source, score_of(record.verdict)))
             self._remember(record)
             if record.node.plan.step in profiles:
                 self._verdicts.learn_profile(record.draft.source, profiles[record.node.plan.step])
@@ -193,8 +199,9 @@ class _Search:
             self.in_flight.start(Plan(step, StepKind.LARGE, 0), work)
             return
         rng = stream(solver.seed, self._task.key, "search", step)
-        plan = self._pinned_plan(step) or solver.policy.plan(step, rng, self.in_flight.plans)
-        plan = replace(plan, note=self._note(step))
+        bans = self._bans(step)
+        plan = self._pinned_plan(step) or self._decided(step, rng, bans)
+        plan = replace(plan, note=self._note(step), banned=bans)
         self.in_flight.start(
             plan,
             partial(
@@ -216,6 +223,7 @@ class _Search:
         if self._solver.budget is not None and since is not None:
             self._solver.budget.settle(time.monotonic() - since)
         node = self._solver.policy.observe(plan, draft.source, attempt.score)
+        self._observed.append((plan, draft.source, attempt.score))
         record = StepRecord(
             node,
             draft,
@@ -265,6 +273,23 @@ class _Search:
             return None
         self._pinned.add(step)
         return Plan(step, StepKind.SMALL, node, (node,))
+
+    def _bans(self, step: int) -> tuple[int, ...]:
+        steering = self._solver.steering
+        return self._solver.bans.get(step) or (() if steering is None else steering.bans(self._task.key))
+
+    def _decided(self, step: int, rng: random.Random, bans: tuple[int, ...]) -> Plan:
+        """Return the policy's plan; where nodes are banned, that of a search that never had them."""
+        policy, gone = self._solver.policy, set(bans)
+        if not gone:
+            return policy.plan(step, rng, self.in_flight.plans)
+        policy = type(policy)(policy.knobs)
+        for plan, source, score in self._observed:
+            if plan.step in gone or plan.parent_id in gone:
+                gone.add(plan.step)
+            else:
+                policy.observe(plan, source, score)
+        return policy.plan(step, rng, [plan for plan in self.in_flight.plans if plan.parent_id not in gone])
 
     def _note(self, step: int) -> str:
         steering = self._solver.steering

@@ -20,7 +20,7 @@ from adaexplore.core.task import Task
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.steering import Action, Steering
 from adaexplore.run.batch import run_batch
-from adaexplore.run.replay import recorded_notes, recorded_pins
+from adaexplore.run.replay import recorded_bans, recorded_notes, recorded_pins
 from adaexplore.run.solve import solve
 from tests.run.parts import STEPS, TASK, contents, run_all, solver
 
@@ -154,6 +154,31 @@ def test_the_command_keeps_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "at most 2000" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("parallel_steps", [1, 3])
+def test_nothing_is_planned_below_a_banned_step(tmp_path: Path, parallel_steps: int) -> None:
+    made = steps(tmp_path, Steering(tmp_path), parallel_steps=parallel_steps)
+    first = list(islice(made, 3))
+    Steering(tmp_path).add(Action.BAN, TASK.key, 1)
+    rest = list(made)
+    below = {1} | {record.node.plan.step for record in first if record.node.plan.parent_id == 1}
+    later = [record.node.plan for record in rest if record.node.plan.banned]
+    assert len(later) >= STEPS - 3 - parallel_steps
+    assert not [plan for plan in later if plan.parent_id in below or below & set(plan.context_ids)]
+
+
+def test_bans_outlive_a_session_and_are_replayed(tmp_path: Path) -> None:
+    made = steps(tmp_path / "first", Steering(tmp_path / "first"))
+    list(islice(made, 3))
+    Steering(tmp_path / "first").add(Action.BAN, TASK.key, 1)
+    list(islice(made, 1))
+    rest = list(steps(tmp_path / "first", Steering(tmp_path / "first")))
+    assert all(record.node.plan.banned == (1,) for record in rest[5:])
+    bans = recorded_bans(RunRecords(tmp_path / "first"), "task")
+    again = replace(solver(tmp_path / "again" / "task"), bans=bans)
+    list(solve(again, threading.Event()))
+    assert contents(tmp_path / "again" / "task") == contents(tmp_path / "first" / "task")
+
+
 def test_a_pin_without_a_kernel_is_left_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     made = steps(tmp_path, Steering(tmp_path))
     list(islice(made, 1))
@@ -167,10 +192,11 @@ def test_a_pin_without_a_kernel_is_left_out(tmp_path: Path, caplog: pytest.LogCa
     [
         (["--pin", "1"], 0, "edits step 1"),
         (["--pin", "2"], 2, "step_2.py"),
+        (["--ban", "1"], 0, "leaves out step 1"),
         (["--pin", "1", "--task", "9_9"], 2, "2_1"),
     ],
 )
-def test_the_command_pins_a_kernel_that_is_there(
+def test_the_command_names_a_kernel_that_is_there(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, said: str
 ) -> None:
     (tmp_path / "2_1").mkdir()
