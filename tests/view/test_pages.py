@@ -8,6 +8,7 @@ import re
 import socket
 import threading
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -246,6 +247,24 @@ def test_a_run_without_dollars_has_no_curve_over_them(tmp_path):
 
 def test_a_judge_that_does_not_answer_is_named():
     assert judge_queue("http://127.0.0.1:9", None).startswith("Judge at http://127.0.0.1:9: no answer")
+
+
+def test_the_judges_queue_is_on_the_overview():
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self):
+            good = self.path == "/queue/status" and self.headers["Authorization"] == "Bearer secret"
+            self.send_response(200 if good else 401)
+            self.end_headers()
+            self.wfile.write(b'{"total_queued": 7, "total_processing": 2}')
+
+        def log_message(self, *_):
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        threading.Thread(target=server.handle_request).start()
+        told = judge_queue(f"http://127.0.0.1:{server.server_port}/", "secret")
+    assert told.endswith("7 waiting, 2 being judged")
+    assert told in pages.overview_page(Shown((), queue=told))
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
