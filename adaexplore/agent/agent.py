@@ -82,7 +82,7 @@ class Agent:
             ModelError: the model could not be asked. What it answers never raises.
             JudgeError: a check of the judge's failed.
         """
-        conversation = Conversation(self.client, f"{self.task.key}/{plan.step}")
+        conversation = Conversation(self.client, f"{self.task.key}/{plan.step}", plan.note)
         prompts = StepPrompts(
             self.task,
             self.facts,

@@ -9,6 +9,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
 from adaexplore.llm.protocol import ModelClient, ModelReply, ModelRequest, Purpose, Turn
 from adaexplore.prompts.prompt import Prompt
+from adaexplore.prompts.steps import noted
 
 
 def _encodable(text: str) -> str:
@@ -17,11 +18,15 @@ def _encodable(text: str) -> str:
 
 
 class Conversation:
-    """Asks the model and remembers what was said; ``name`` begins the key of every request."""
+    """Asks the model and remembers what was said; ``name`` begins the key of every request.
 
-    def __init__(self, client: ModelClient, name: str) -> None:
+    A ``note`` ends every prompt but those of repairs.
+    """
+
+    def __init__(self, client: ModelClient, name: str, note: str = "") -> None:
         self._client = client
         self._name = name
+        self._note = note
         self._turns: tuple[Turn, ...] = ()
         self._exchanges: list[Exchange] = []
         self._usage = Usage()
@@ -29,7 +34,7 @@ class Conversation:
     def ask(self, purpose: Purpose, prompt: Prompt) -> ModelReply:
         """One request that stands alone: for the model a conversation begins."""
         self._turns = ()
-        return self._ask(purpose, prompt.text, prompt.cuts, "")
+        return self._ask(purpose, noted(prompt, self._note).text, prompt.cuts, "")
 
     def ask_again(self, reason: RepairReason, prompt: str) -> ModelReply:
         """Answer the last reply, which was not blank, within the same conversation."""

@@ -23,6 +23,8 @@ COMMANDS = {
     "run": "search for faster kernels: one task, a file of your own, or a whole list",
     "replay": "do a recorded run again without a model and without a judge, to the same bytes",
     "stats": "figures of one or several runs",
+    "steer": "pause, resume or stop a run from another terminal",
+    "view": "a local page of runs, live, or one file with all of it",
     "compare": "the same tasks and seeds under several configurations",
     "export": "recorded runs as training data",
     "show": "a run's tasks, a task's steps and best kernel, or one step with its differences",

@@ -26,6 +26,8 @@ class Plan:
             edits the last one.
         elite_ids: nodes shown in a block of their own before the context (IRB, IRLE).
         direction: what to try, by name (prompts/templates/directions.yaml); "" leaves it to the model.
+        banned: nodes that a person took out of the search before it was decided.
+        note: what a person wants the model to read; it ends the prompt.
     """
 
     step: int
@@ -34,3 +36,5 @@ class Plan:
     context_ids: tuple[int, ...] = ()
     elite_ids: tuple[int, ...] = ()
     direction: str = ""
+    note: str = ""
+    banned: tuple[int, ...] = ()

@@ -37,6 +37,7 @@ class StepRecord:
         verdict: the judge's side; None where there was nothing to judge.
         evaluated: whether the judge was asked, False where a known verdict was reused.
         written: the source as the model wrote it, where a sweep of its tunables changed it; else None.
+        pinned: whether a person chose the node that it edits.
     """
 
     node: NodeState
@@ -44,3 +45,4 @@ class StepRecord:
     verdict: Verdict | None
     evaluated: bool
     written: str | None = None
+    pinned: bool = False

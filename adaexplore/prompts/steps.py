@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from adaexplore.core.task import Task
@@ -72,6 +72,11 @@ class StepPrompts:
                 if estimate_tokens(prompt.text) <= self.max_tokens:
                     break
         return prompt
+
+
+def noted(prompt: Prompt, note: str) -> Prompt:
+    """Return ``prompt`` with a person's note at its end; the same prompt where there is none."""
+    return replace(prompt, now=f"{prompt.now}\n\n{render('note', note=note)}\n") if note else prompt
 
 
 def review_first() -> str:

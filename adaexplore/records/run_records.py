@@ -180,6 +180,15 @@ class RunRecords:
         if self.folder.is_dir() and {path.name for path in self.folder.iterdir()} <= {layout.LOCK, *logs}:
             shutil.rmtree(self.folder)
 
+    def is_written(self) -> bool:
+        """Return whether a process of this machine holds the run; the lock itself is not touched."""
+        try:
+            inode = f":{(self.folder / layout.LOCK).stat().st_ino} "
+            held = Path("/proc/locks").read_text().splitlines()
+        except OSError:
+            return False
+        return any("FLOCK" in line and inode in line for line in held)
+
     @contextmanager
     def lock(self) -> Iterator[None]:
         """Hold the run for one writing process (advisory, ends with the process).

@@ -15,8 +15,8 @@ from adaexplore.core.verdict import NO_SCORE, Score, Verdict
 def tree_log(record: StepRecord) -> dict[str, Any]:
     """The log of a tree search: the release's keys in its order, then ``outcome`` and ``evaluated``.
 
-    The root's ``parent_node_id`` is null. ``elite_node_ids``, ``direction``, ``repairs`` (a count by reason)
-    and ``tuned`` are there only where they say something.
+    The root's ``parent_node_id`` is null. ``elite_node_ids``, ``direction``, ``repairs`` (a count by reason),
+    ``tuned``, ``pinned``, ``note`` and ``banned_node_ids`` are there only where they say something.
     """
     node = record.node
     plan = node.plan
@@ -46,6 +46,12 @@ def tree_log(record: StepRecord) -> dict[str, Any]:
         log["repairs"] = dict(sorted(repairs.items()))
     if record.written is not None:
         log["tuned"] = True
+    if record.pinned:
+        log["pinned"] = True
+    if plan.note:
+        log["note"] = plan.note
+    if plan.banned:
+        log["banned_node_ids"] = list(plan.banned)
     return log
 
 
@@ -122,6 +128,8 @@ def read_node(
             context_ids=tuple(int(node) for node in log["context_node_ids"]),
             elite_ids=tuple(int(node) for node in elite),
             direction=str(log.get("direction", "")),
+            note=str(log.get("note", "")),
+            banned=_numbers(log.get("banned_node_ids")),
         ),
         depth=int(log["depth"]),
         visits=int(log["visits"]),

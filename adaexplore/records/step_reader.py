@@ -108,9 +108,32 @@ class StepReader:
         """
         summaries = []
         for step in self.numbers():
-            files = self._files(step)
+            files = self.files(step)
             summaries.append(self._summary(step, files, _read_log(files.log)))
         return summaries
+
+    def step(self, step: int, before: NodeState | None) -> tuple[StepSummary, NodeState]:
+        """Return one complete step without its prompts and source; a damaged one harms no other.
+
+        Args:
+            step: its number.
+            before: the node of the step before, which a log of the release's linear agents leaves out.
+
+        Raises:
+            RecordError: a file of the step is missing or damaged; the message names it.
+        """
+        files = self.files(step)
+        log = _read_log(files.log)
+        summary = self._summary(step, files, log)
+        return summary, _node(files.log, log, summary, before)
+
+    def exchanges(self, step: int, kind: StepKind) -> tuple[Exchange, ...]:
+        """Return what was asked and answered in one step.
+
+        Raises:
+            RecordError: the file is damaged.
+        """
+        return _read_exchanges(self.files(step), kind)
 
     def metrics(self, step: int) -> dict[str, Any]:
         """The metrics object of one step.
@@ -118,21 +141,22 @@ class StepReader:
         Raises:
             RecordError: it is missing or damaged.
         """
-        return metrics.read_metrics(_metrics_path(self._files(step)))
+        return metrics.read_metrics(_metrics_path(self.files(step)))
 
-    def _files(self, step: int) -> layout.StepFiles:
+    def files(self, step: int) -> layout.StepFiles:
+        """Return where one step's files are."""
         return layout.step_files(self._folder, self._agent_type, step)
 
     def _exists(self, step: int) -> bool:
         """A log; of IRS also metrics that this project, which writes exchanges first, did not write."""
-        files = self._files(step)
+        files = self.files(step)
         if self._agent_type != layout.IRS or files.metrics_text is None or files.exchanges.exists():
             return files.log.is_file()
         return files.log.is_file() or files.metrics_text.is_file()
 
     def _place(self, step: int) -> int:
         """How many nodes were there before; in a run of the release, one step at a time, its number."""
-        path = self._files(step).log
+        path = self.files(step).log
         log = _read_log(path)
         if log.get("node_id", step) != step:
             raise content.damaged(path, f"it belongs to step {log['node_id']}")
@@ -159,13 +183,10 @@ class StepReader:
         )
 
     def _record(self, step: int, before: NodeState | None) -> StepRecord:
-        files = self._files(step)
+        files = self.files(step)
         log = _read_log(files.log)
         summary = self._summary(step, files, log)
-        try:
-            node = step_log.read_node(log, step, summary.kind, summary.verdict, before)
-        except (KeyError, TypeError, ValueError) as error:
-            raise content.damaged(files.log, content.reason(error)) from error
+        node = _node(files.log, log, summary, before)
         draft = Draft(
             outcome=summary.outcome,
             source=_read_source(files.code, summary.kind),
@@ -179,7 +200,15 @@ class StepReader:
             summary.verdict,
             summary.evaluated,
             written=content.read(files.written) if log.get("tuned") else None,
+            pinned=bool(log.get("pinned", False)),
         )
+
+
+def _node(path: Path, log: Mapping[str, Any], summary: StepSummary, before: NodeState | None) -> NodeState:
+    try:
+        return step_log.read_node(log, summary.step, summary.kind, summary.verdict, before)
+    except (KeyError, TypeError, ValueError) as error:
+        raise content.damaged(path, content.reason(error)) from error
 
 
 def _metrics_path(files: layout.StepFiles) -> Path:

@@ -44,7 +44,7 @@ def run_batch(
     stopped in the same way.
 
     Raises:
-        Interrupted: ``stop`` was set from outside.
+        Interrupted: ``stop`` was set from outside, or a person asked for the end.
         AnswersPending: prompts of at least one task wait.
         BudgetReached: at least one task could not go on, or steps were stopped after ``wall_s``.
         Exception: the first error of a worker.
@@ -83,6 +83,7 @@ def run_batch(
     first_error: Exception | None = None
     spent: BudgetReached | None = None
     pending: list[AnswersPending] = []
+    asked: Interrupted | None = None
     deadline: float | None = None
     last = None if wall_s is None else time.monotonic() + wall_s + GRACE_S
     too_late: BudgetReached | None = None
@@ -108,7 +109,9 @@ def run_batch(
             spent = item
         elif isinstance(item, AnswersPending):
             pending.append(item)
-        elif first_error is None and not isinstance(item, Interrupted):
+        elif isinstance(item, Interrupted):
+            asked = item
+        elif first_error is None:
             first_error = item
             stop.set()
     if first_error is not None:
@@ -117,6 +120,8 @@ def run_batch(
         raise too_late
     if stop.is_set():
         raise Interrupted("stopped; the same command goes on from here")
+    if asked is not None:
+        raise asked
     if pending:
         raise max(pending, key=lambda each: each.prompts)
     if spent is not None:

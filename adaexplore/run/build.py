@@ -34,6 +34,7 @@ from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.prompts.directions import offered_directions
 from adaexplore.records import layout
 from adaexplore.records.run_records import RunRecords
+from adaexplore.records.steering import Steering
 from adaexplore.run.hardware import contradiction, prompt_hardware
 from adaexplore.run.solve import Solver
 from adaexplore.run.spending import NotingClient
@@ -278,6 +279,10 @@ def build_solver(
     triton: str | None,
     records: RunRecords,
     budget: Budget | None,
+    steering: Steering | None = None,
+    pinned: Mapping[int, int] | None = None,
+    notes: Mapping[int, str] | None = None,
+    bans: Mapping[int, tuple[int, ...]] | None = None,
 ) -> Solver:
     """The parts of one task's search; ``triton`` is the judge's version, where it told."""
     verdicts = Verdicts(judges, task)
@@ -294,4 +299,8 @@ def build_solver(
         directions=offered_directions(task.reference) if config.directions else Directions(),
         profiles=profiles,
         budget=budget,
+        steering=steering,
+        pinned=pinned or {},
+        notes=notes or {},
+        bans=bans or {},
     )

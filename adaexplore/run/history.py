@@ -50,6 +50,10 @@ class History:
         if clean and score_of(record.verdict) > score_of(self.best_clean.verdict):
             self.best_clean = kernel
 
+    def has_kernel(self, step: int) -> bool:
+        """Return whether there is a source of that step."""
+        return bool(self._shown.get(step, _NOTHING).source)
+
     def shown(self, node_ids: Iterable[int]) -> tuple[ShownKernel, ...]:
         """The kernels of ``node_ids``, in their order."""
         return tuple(self._shown[node_id] for node_id in node_ids)

@@ -83,6 +83,37 @@ def recorded_seeds(run: RunRecords) -> dict[str, tuple[str, ...]]:
     return seeds
 
 
+def recorded_pins(run: RunRecords, key: str) -> dict[int, int]:
+    """Return the nodes that a person pinned in a task of a recorded run, by the steps that edit them.
+
+    Raises:
+        RecordError: a record is damaged.
+    """
+    return {
+        record.node.plan.step: record.node.plan.parent_id for record in run.task(key).steps() if record.pinned
+    }
+
+
+def recorded_notes(run: RunRecords, key: str) -> dict[int, str]:
+    """Return what the prompts of a task of a recorded run said at a person's wish, by step.
+
+    Raises:
+        RecordError: a record is damaged.
+    """
+    plans = [record.node.plan for record in run.task(key).steps()]
+    return {plan.step: plan.note for plan in plans if plan.note}
+
+
+def recorded_bans(run: RunRecords, key: str) -> dict[int, tuple[int, ...]]:
+    """Return the nodes that were left out of the search of a task of a recorded run, by step.
+
+    Raises:
+        RecordError: a record is damaged.
+    """
+    plans = [record.node.plan for record in run.task(key).steps()]
+    return {plan.step: plan.banned for plan in plans if plan.banned}
+
+
 def one_at_a_time(run: RunRecords) -> bool:
     """Whether the steps of each task of a recorded run were observed in the order in which they were planned.
 

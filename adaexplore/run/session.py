@@ -20,6 +20,7 @@ from adaexplore.llm.budget import Budget, Limits
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.records.run_records import RunRecords
+from adaexplore.records.steering import Steering
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.run.batch import Progress, run_batch
 from adaexplore.run.build import (
@@ -33,7 +34,14 @@ from adaexplore.run.estimate import FREE, estimate
 from adaexplore.run.memory import RunMemory, open_memory
 from adaexplore.run.origin import Fork, origin, refuse_other_origin, refuse_to_mix, taken_over, to_take
 from adaexplore.run.provenance import provenance
-from adaexplore.run.replay import RecordedJudge, recorded_replies, recorded_seeds
+from adaexplore.run.replay import (
+    RecordedJudge,
+    recorded_bans,
+    recorded_notes,
+    recorded_pins,
+    recorded_replies,
+    recorded_seeds,
+)
 from adaexplore.run.seeds import load_seeds
 from adaexplore.run.solve import solve
 from adaexplore.run.spending import spent
@@ -67,6 +75,7 @@ class Session:
     rules_of: RunRecords | None
     stop: threading.Event
     budget: Budget | None = None
+    steering: Steering | None = None
     replayed: RunRecords | None = None
 
     def progress(self) -> Iterator[Progress]:
@@ -107,6 +116,10 @@ class Session:
             triton=dict(self.access.identity.versions).get("triton"),
             records=self.records,
             budget=self.budget,
+            steering=self.steering,
+            pinned={} if self.replayed is None else recorded_pins(self.replayed, task.key),
+            notes={} if self.replayed is None else recorded_notes(self.replayed, task.key),
+            bans={} if self.replayed is None else recorded_bans(self.replayed, task.key),
         )
         steps = solve(solver, self.stop)
         recorded = None if self.replayed is None else self.replayed.task(task.key)
@@ -225,6 +238,7 @@ def _opened(
             rules_of=rules_of,
             stop=stop,
             budget=budget,
+            steering=Steering(records.folder),
             replayed=replayed,
         )
 

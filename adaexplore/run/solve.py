@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+import random
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 
 from adaexplore.agent.agent import Agent
@@ -18,7 +19,9 @@ from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.streams import stream
 from adaexplore.core.usage import Usage
+from adaexplore.core.verdict import Score
 from adaexplore.llm.budget import Budget
+from adaexplore.records.steering import Steering
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.run.attempt import AS_BEFORE, Attempt, carry_out, judge_seed, score_of
 from adaexplore.run.history import History
@@ -28,6 +31,9 @@ from adaexplore.search.directions import directed
 from adaexplore.search.policy import Policy
 
 logger = logging.getLogger(__name__)
+
+_LOOK_AGAIN_S = 0.5
+"""Seconds between two looks at whether a paused run goes on."""
 
 _NOTHING_NEW = (*STOPPED, *AS_BEFORE)
 """Outcomes whose verdict the judge did not give, or gave before."""
@@ -49,6 +55,10 @@ class Solver:
         directions: what siblings may be told to try.
         profiles: whether a kernel is profiled before a step builds on it.
         budget: admits steps, those of the run's other tasks too; None where nothing is limited.
+        steering: what a person asks of the run meanwhile; None where nobody can.
+        pinned: the nodes that a person chose in a recorded run that is repeated, by step.
+        notes: what prompts said at a person's wish there, by step.
+        bans: the nodes that were left out of the search there, by step.
     """
 
     agent: Agent
@@ -62,6 +72,10 @@ class Solver:
     directions: Directions = field(default_factory=Directions)
     profiles: bool = False
     budget: Budget | None = None
+    steering: Steering | None = None
+    pinned: Mapping[int, int] = field(default_factory=dict)
+    notes: Mapping[int, str] = field(default_factory=dict)
+    bans: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
@@ -74,6 +88,7 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
 
     Raises:
         Interrupted: ``stop`` was set; what was being written then is dropped, what was being judged is kept.
+            Or a person steered the run to its end; then all steps in flight are kept.
         AnswersPending: as many steps as may be in flight wait for answers.
         BudgetReached: no further step may begin; those in flight are kept.
         ModelError, JudgeError, StorageError: nothing of the failing step is kept; others in flight are.
@@ -85,6 +100,14 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
     pending: AnswersPending | None = None
     while True:
         while failure is None and not stop.is_set() and search.has_room():
+            if solver.steering is not None and solver.steering.stopped():
+                failure = Interrupted("stopped by adaexplore steer; the same command goes on from here")
+                break
+            if solver.steering is not None and solver.steering.paused():
+                if search.in_flight:
+                    break  # what these find is recorded meanwhile
+                stop.wait(_LOOK_AGAIN_S)
+                continue
             try:
                 search.start_next()
             except BudgetReached as reached:
@@ -135,6 +158,9 @@ class _Search:
         self._since: dict[int, float] = {}
         self._parked: list[Plan] = []
         self._begun: dict[int, Plan] = {}
+        self._pinned: set[int] = set()
+        self._pins_seen = 0
+        self._observed: list[tuple[Plan, str, Score]] = []
 
     def resume(self) -> Iterator[StepRecord]:
         """Take in and yield what is recorded."""
@@ -144,6 +170,7 @@ class _Search:
         made = [record for record in self._recorded if record.node.plan.step > 0]
         for record in made[: self._solver.total_steps]:
             self._solver.policy.observe(record.node.plan, record.draft.source, score_of(record.verdict))
+            self._observed.append((record.node.plan, record.draft.source, score_of(record.verdict)))
             self._remember(record)
             if record.node.plan.step in profiles:
                 self._verdicts.learn_profile(record.draft.source, profiles[record.node.plan.step])
@@ -195,8 +222,12 @@ class _Search:
         beside = (*self.in_flight.plans, *self._parked)
         plan = self._begun.get(step)
         if plan is None:
-            plan = solver.policy.plan(step, rng, beside)
-            plan = directed(plan, solver.policy.tree, beside, solver.directions)
+            bans = self._bans(step)
+            plan = self._pinned_plan(step)
+            if plan is None:
+                plan = self._decided(step, rng, bans, beside)
+                plan = directed(plan, solver.policy.tree, beside, solver.directions)
+            plan = replace(plan, note=self._note(step), banned=bans)
         if solver.parallel_steps > 1 and step not in self._begun:
             self._begun[step] = plan
             solver.records.write_plans(list(self._begun.values()))
@@ -222,7 +253,15 @@ class _Search:
         if self._solver.budget is not None and since is not None:
             self._solver.budget.settle(time.monotonic() - since)
         node = self._solver.policy.observe(plan, draft.source, attempt.score)
-        record = StepRecord(node, draft, attempt.verdict, attempt.evaluated, written=attempt.written)
+        self._observed.append((plan, draft.source, attempt.score))
+        record = StepRecord(
+            node,
+            draft,
+            attempt.verdict,
+            attempt.evaluated,
+            written=attempt.written,
+            pinned=plan.step in self._pinned,
+        )
         findings = self._verdicts.findings()
         if len(findings) > self._kept_findings:
             self._solver.records.write_findings({name: asdict(found) for name, found in findings.items()})
@@ -251,6 +290,44 @@ class _Search:
         if best.verdict is not None and best.verdict.suspect_flags and clean.verdict is not None:
             records.write_best_clean(solver.total_steps, clean.source, clean.verdict)
         records.write_best(solver.total_steps, best.source, best.verdict)
+
+    def _pinned_plan(self, step: int) -> Plan | None:
+        """Return the plan that a person asked for, None where there is none or its kernel is not there."""
+        solver = self._solver
+        if step in solver.pinned:
+            node = solver.pinned[step]
+        else:
+            pins = [] if solver.steering is None else solver.steering.pins(self._task.key)
+            if self._pins_seen >= len(pins):
+                return None
+            node = pins[self._pins_seen]
+            self._pins_seen += 1
+        if not self._history.has_kernel(node):
+            logger.warning("task %s has no kernel of step %d to pin", self._task.key, node)
+            return None
+        self._pinned.add(step)
+        return Plan(step, StepKind.SMALL, node, (node,))
+
+    def _bans(self, step: int) -> tuple[int, ...]:
+        steering = self._solver.steering
+        return self._solver.bans.get(step) or (() if steering is None else steering.bans(self._task.key))
+
+    def _decided(self, step: int, rng: random.Random, bans: tuple[int, ...], beside: Sequence[Plan]) -> Plan:
+        """Return the policy's plan; where nodes are banned, that of a search that never had them."""
+        policy, gone = self._solver.policy, set(bans)
+        if not gone:
+            return policy.plan(step, rng, beside)
+        policy = type(policy)(policy.knobs)
+        for plan, source, score in self._observed:
+            if plan.step in gone or plan.parent_id in gone:
+                gone.add(plan.step)
+            else:
+                policy.observe(plan, source, score)
+        return policy.plan(step, rng, [plan for plan in beside if plan.parent_id not in gone])
+
+    def _note(self, step: int) -> str:
+        steering = self._solver.steering
+        return self._solver.notes.get(step) or ("" if steering is None else steering.note(self._task.key))
 
     def _is_seed(self, step: int) -> bool:
         return step <= len(self._solver.seeds)

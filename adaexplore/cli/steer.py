@@ -1,0 +1,81 @@
+"""``adaexplore steer``: pause, resume or stop a run from another terminal, or choose what it edits next."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from adaexplore.core.errors import UsageError
+from adaexplore.records import layout
+from adaexplore.records.run_records import RunRecords
+from adaexplore.records.steering import Action, Steering
+
+_EFFECTS = {
+    Action.PAUSE: "begins no further step until --resume; steps in flight are finished",
+    Action.RESUME: "begins steps again",
+    Action.STOP: "ends after the steps in flight; the command that started it goes on from there",
+}
+
+_MAX_NOTE = 2000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's arguments."""
+    parser.add_argument("run", type=Path, metavar="RUN", help="directory of a run that is going on")
+    actions = parser.add_mutually_exclusive_group(required=True)
+    for action, effect in _EFFECTS.items():
+        actions.add_argument(
+            f"--{action}", dest="action", action="store_const", const=action, help=f"the run {effect}"
+        )
+    actions.add_argument(
+        f"--{Action.PIN}", type=int, metavar="NODE", help="the next step of a task edits this step's kernel"
+    )
+    actions.add_argument(
+        f"--{Action.BAN}", type=int, metavar="NODE", help="the search leaves out this step and all below it"
+    )
+    actions.add_argument(
+        f"--{Action.NOTE}", metavar="TEXT", help='prompts end with TEXT from now on; "" ends that'
+    )
+    parser.add_argument(
+        "--task", metavar="KEY", help="task that is meant (default: all; for --pin and --ban the only one)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Note the request for the run to find."""
+    records = RunRecords.existing(args.run)
+    if not records.is_written():
+        raise UsageError(f"no process of this machine writes {args.run}; start it, or steer it where it runs")
+    if args.note is not None:
+        if len(args.note) > _MAX_NOTE:
+            raise UsageError(f"a note has at most {_MAX_NOTE} characters, not {len(args.note)}")
+        task = "" if args.task is None else _task(records, args.task)
+        Steering(args.run).add(Action.NOTE, task, text=args.note.strip())
+        print(f"prompts of {task or 'all tasks'} end with that note from the next step on")  # noqa: T201
+        return 0
+    if args.pin is None and args.ban is None:
+        Steering(args.run).add(args.action)
+        print(f"{args.run} {_EFFECTS[args.action]}")  # noqa: T201
+        return 0
+    task, node = _task(records, args.task), args.ban if args.pin is None else args.pin
+    kernel = layout.step_files(records.folder / task, layout.MCTS, node).code
+    if not kernel.is_file() or not kernel.stat().st_size:
+        raise UsageError(
+            f"task {task} has no kernel {kernel.name} of a tree search; name a step that has one"
+        )
+    if args.pin is not None:
+        Steering(args.run).add(Action.PIN, task, node)
+        print(f"the next step of {task} that is planned edits step {node}")  # noqa: T201
+    else:
+        Steering(args.run).add(Action.BAN, task, node)
+        print(f"the search of {task} leaves out step {node} and all below it")  # noqa: T201
+    return 0
+
+
+def _task(records: RunRecords, named: str | None) -> str:
+    keys = records.tasks()
+    if named is None and len(keys) == 1:
+        return keys[0]
+    if named not in keys:
+        raise UsageError(f"name one of the run's tasks with --task: {', '.join(keys[:20])}")
+    return named

@@ -1,0 +1,1 @@
+"""The local page of runs, and figures of them."""

@@ -1,0 +1,112 @@
+"""All pages as one file that works from disk, without a server and without foreign addresses."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from markupsafe import Markup
+
+from adaexplore.view.model import Node, RunView, TaskView
+from adaexplore.view.pages import Links, Shown, comparison, safe, static_text, style, templates
+from adaexplore.view.panel import panel
+from adaexplore.view.sources import Source
+
+MAX_PANELS = 32 << 20
+"""Characters of all nodes' panels; beyond it the steps that improved nothing are left out."""
+
+
+class FileLinks:
+    """Give addresses within the file."""
+
+    def __init__(self, runs: Sequence[RunView]) -> None:
+        """Give each task of ``runs`` its anchor."""
+        self._numbers = [{task.key: index for index, task in enumerate(run.tasks)} for run in runs]
+
+    def task(self, run: int, task: TaskView) -> str:
+        """See :class:`~adaexplore.view.pages.Links`."""
+        return f"#r{run}-t{self._numbers[run][task.key]}"
+
+    def node(self, run: int, task: TaskView, node: Node) -> str:
+        """See :class:`~adaexplore.view.pages.Links`."""
+        return f"{self.task(run, task)}-n{node.step}"
+
+    def of(self, run: int, task: TaskView) -> Callable[[Node], str]:
+        """See :class:`~adaexplore.view.pages.Links`."""
+        return partial(self.node, run, task)
+
+
+@dataclass(frozen=True)
+class _Place:
+    run: int
+    task: TaskView
+    node: Node
+
+
+def export_page(shown: Shown, sources: Sequence[Source]) -> str:
+    """Return the file's text."""
+    links = FileLinks(shown.runs)
+    panels, left_out = _panels(shown.runs, sources, links)
+    tasks = [
+        (
+            number,
+            run,
+            task,
+            [
+                (anchor[1:], panels[anchor])
+                for anchor in map(links.of(number, task), task.nodes)
+                if anchor in panels
+            ],
+        )
+        for number, run in enumerate(shown.runs)
+        for task in run.tasks
+    ]
+    script, sheet = static_text("view.js"), style() + static_text("export.css")
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(sheet)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    template = templates().get_template("export.html")
+    return template.render(
+        title=", ".join(run.name for run in shown.runs),
+        runs=shown.runs,
+        tasks=tasks,
+        files=shown.memory,
+        links=links,
+        left_out=left_out,
+        script=safe(script),
+        style=safe(sheet),
+        policy=policy,
+        **comparison(shown.runs),
+    )
+
+
+def _panels(
+    runs: Sequence[RunView], sources: Sequence[Source], links: Links
+) -> tuple[dict[str, Markup], int]:
+    """Return panels by anchor, those of improvements first, and how many do not fit."""
+    places = [
+        _Place(number, task, node)
+        for number, run in enumerate(runs)
+        for task in run.tasks
+        for node in task.nodes
+    ]
+    places.sort(key=lambda place: place.node.best.step != place.node.step)
+    made: dict[str, Markup] = {}
+    size = 0
+    macro = templates().get_template("parts.html").module.node  # type: ignore[attr-defined]
+    for place in places:
+        if size > MAX_PANELS:
+            break
+        details = sources[place.run].details(place.task.key, place.node.step)
+        html = macro(runs[place.run], place.run, place.task, place.node, details, panel(details), links)
+        made[links.node(place.run, place.task, place.node)] = html
+        size += len(html)
+    return made, len(places) - len(made)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

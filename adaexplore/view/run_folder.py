@@ -1,0 +1,250 @@
+"""A run's folder, read step by step as it grows; a damaged file spoils its own step alone."""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import TypeAdapter
+
+from adaexplore.core.errors import AdaExploreError, RecordError
+from adaexplore.core.plan import StepKind
+from adaexplore.core.profile import Profile
+from adaexplore.core.step import NodeState
+from adaexplore.records import layout, metrics
+from adaexplore.records.run_records import RunRecords
+from adaexplore.records.steering import Steering
+from adaexplore.records.step_reader import StepReader
+from adaexplore.report.task_result import Best
+from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
+
+MAX_BYTES = 64 << 20
+"""Files above this are not read."""
+
+READ_FOR_S = 0.3
+"""Seconds that one refresh reads for, so that a page shows something of a large run at once."""
+
+_SETTLED_NS = 2_000_000_000
+"""A folder that changed within this time may change again without its time stamp showing it."""
+
+_BROKEN = (AdaExploreError, ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError)
+_PROFILE: TypeAdapter[Profile | None] = TypeAdapter(Profile | None)
+_TOTAL_STEPS = re.compile(r"^total_steps: *(\d{1,9})\s*$", re.MULTILINE)
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Task:
+    folder: Path
+    view: TaskView
+    reader: StepReader | None = None
+    nodes: list[tuple[int, Node]] = field(default_factory=list)
+    known: set[int] = field(default_factory=set)
+    before: NodeState | None = None
+    best: Best = field(default_factory=Best)
+    listed_at: int = 0
+    changed_at: int = -1
+
+
+class RunFolder:
+    """Reads a run of this project or of the release; it never writes."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open ``folder``.
+
+        Raises:
+            RecordError: it is no run.
+        """
+        self._notes: tuple[str, ...] = ()
+        try:
+            RunRecords.existing(folder)
+        except RecordError as error:
+            if not RunRecords(folder).tasks():
+                raise
+            self._notes = (str(error),)
+        self._root = folder.resolve()
+        self._asked = Steering(self._root)
+        self._tasks: dict[str, _Task] = {}
+        self._view = RunView(name=folder.resolve().name, path=str(folder), loading=True)
+
+    def refresh(self) -> RunView:
+        """Read what is new, for a limited time; the same object where nothing is."""
+        until = time.monotonic() + READ_FOR_S
+        loading = False
+        for key in RunRecords(self._root).tasks():
+            task = self._tasks.setdefault(key, _Task(self._root / key, TaskView(key)))
+            loading = not self._read_task(task, until) or loading
+        view = replace(
+            self._view,
+            tasks=tuple(task.view for task in self._tasks.values()),
+            total_steps=self._total_steps(),
+            running=RunRecords(self._root).is_written(),
+            steering=self._steering(),
+            loading=loading,
+            notes=self._notes,
+        )
+        if view != self._view:
+            self._view = view
+        return self._view
+
+    def details(self, key: str, step: int) -> Details:
+        """Read all that is known of one node."""
+        task = self._tasks.get(key)
+        node = None if task is None else task.view.node(step)
+        if task is None or task.reader is None or node is None:
+            return Details()
+        reader, files, faults = task.reader, task.reader.files(step), [node.fault] if node.fault else []
+
+        def attempt(read: Callable[[], T], nothing: T, *paths: Path) -> T:
+            there = [path for path in paths if path.exists() or path.is_symlink()]
+            if not there:
+                return nothing
+            try:
+                for path in there:
+                    self._check(path)
+                return read()
+            except (*_BROKEN, ValueError) as error:
+                faults.append(_reason(error))
+                return nothing
+
+        def text(path: Path) -> str | None:
+            return attempt(lambda: path.read_bytes().decode("utf-8", "replace"), None, path)
+
+        metrics_path = files.metrics if files.metrics.exists() else files.metrics_text or files.metrics
+        kind = node.kind or StepKind.LARGE
+        return Details(
+            code=text(files.code),
+            written=text(files.written),
+            parent_code=text(reader.files(node.parent).code) if node.parent else None,
+            reference=text(task.folder / layout.REFERENCE),
+            exchanges=attempt(lambda: reader.exchanges(step, kind), (), files.exchanges, files.prompt),
+            verdict=attempt(lambda: metrics.read_verdict(metrics_path), None, metrics_path),
+            profile=attempt(lambda: _PROFILE.validate_json(files.profile.read_bytes()), None, files.profile),
+            faults=tuple(dict.fromkeys(faults)),
+        )
+
+    def _read_task(self, task: _Task, until: float) -> bool:
+        """Read new steps; False where time ran out."""
+        try:
+            changed = task.folder.stat().st_mtime_ns
+            if changed == task.changed_at and task.listed_at - changed > _SETTLED_NS:
+                return True
+            if time.monotonic() > until:
+                return False
+            if not task.folder.resolve().is_relative_to(self._root):
+                raise RecordError(f"{task.folder} is a link to another folder; view that folder")
+            task.listed_at, names = time.time_ns(), os.listdir(task.folder)
+        except (OSError, RecordError) as error:
+            task.view = replace(task.view, failure=_reason(error))
+            return True
+        reader = StepReader(task.folder, layout.detect_agent(names) or layout.MCTS)
+        complete = reader.complete()
+        if not task.known.issubset(complete):  # steps were set aside, to be done again
+            task.nodes, task.known, task.before, task.best = [], set(), None, Best()
+        task.reader = reader
+        found: list[tuple[int, Node]] = []
+        done = True
+        for step in complete:
+            if step in task.known:
+                continue
+            if time.monotonic() > until:
+                done = False
+                break
+            task.known.add(step)
+            found.append(self._read_step(task, reader, step))
+        for place, node in sorted(found, key=lambda item: item[0]):
+            if node.shape == "passed" and node.found.correct:
+                task.best = _better(task.best, node.found)
+            if node.step > 0:
+                task.nodes.append((place, replace(node, best=task.best)))
+        if done:
+            task.changed_at = changed
+        task.view = TaskView(
+            key=task.view.key,
+            nodes=tuple(node for _, node in task.nodes),
+            finished=bool(layout.best_steps(names)),
+            failure=self._failure(task.folder, names),
+        )
+        return done
+
+    def _read_step(self, task: _Task, reader: StepReader, step: int) -> tuple[int, Node]:
+        """Return a step's place in the order of observation, and its node."""
+        files = reader.files(step)
+        try:
+            for path in (files.log, files.metrics, files.metrics_text, files.usage):
+                if path is not None and (path.exists() or path.is_symlink()):
+                    self._check(path)
+            summary, state = reader.step(step, task.before)
+            node = Node(
+                step=step,
+                parent=state.plan.parent_id,
+                kind=summary.kind,
+                context=(*state.plan.elite_ids, *state.plan.context_ids),
+                status=(summary.outcome if summary.verdict is None else summary.verdict.status).value,
+                found=Best().or_better(step, summary.verdict),
+                best=Best(),
+                usage=summary.usage,
+            )
+            task.before = state
+        except (*_BROKEN, ValueError) as error:
+            fault = _reason(error)
+            return step + 1, Node(step, 0, None, (), UNREADABLE, Best(), Best(), None, fault)
+        return state.total_nodes, node
+
+    def _failure(self, folder: Path, names: list[str]) -> str:
+        path = folder / layout.TASK_FAILURE
+        if path.name not in names:
+            return ""
+        try:
+            self._check(path)
+            failure = RunRecords(self._root).task(folder.name).failure()
+        except (*_BROKEN, ValueError) as error:
+            return _reason(error)
+        return "" if failure is None else failure.message
+
+    def _total_steps(self) -> int | None:
+        path = self._root / layout.CONFIG
+        try:
+            self._check(path)
+            found = _TOTAL_STEPS.search(path.read_text("utf-8", "replace"))
+        except (OSError, RecordError):
+            return None
+        return int(found[1]) if found else None
+
+    def _steering(self) -> tuple[str, ...]:
+        try:
+            if (path := self._root / layout.STEERING).exists():
+                self._check(path)
+            return tuple(event.words for event in self._asked.events())
+        except (OSError, AdaExploreError) as error:
+            return (_reason(error),)
+
+    def _check(self, path: Path) -> None:
+        """Refuse what a reader should not follow, wait for, or load.
+
+        Raises:
+            RecordError: it is a link, no plain file, or too large.
+            OSError: it cannot be looked at.
+        """
+        info = path.lstat()
+        if not stat.S_ISREG(info.st_mode):
+            raise RecordError(f"{path} is no plain file; the view does not read it")
+        if info.st_size > MAX_BYTES:
+            raise RecordError(f"{path} has {info.st_size >> 20} MiB; the view reads up to {MAX_BYTES >> 20}")
+
+
+def _better(best: Best, found: Best) -> Best:
+    """Return the faster one; the first of two equal ones."""
+    rank, other = ((known.correct, known.speedup or 0.0) for known in (best, found))
+    return found if other > rank else best
+
+
+def _reason(error: Exception) -> str:
+    return " ".join(str(error).split())[:500] or type(error).__name__

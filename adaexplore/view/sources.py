@@ -1,0 +1,110 @@
+"""Where runs come from, and the thread that looks for news."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import httpx
+
+from adaexplore.core.errors import AdaExploreError, RecordError
+from adaexplore.view.model import Details, RunView
+from adaexplore.view.pages import Memory, Shown
+from adaexplore.view.run_folder import RunFolder
+from adaexplore.view.traces import is_trace_folder, read_traces
+
+logger = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 0.5
+_ASK_JUDGE_EVERY = 4
+
+
+class Source(Protocol):
+    """One run, of whatever format."""
+
+    def refresh(self) -> RunView:
+        """Return what there is by now; the same object where nothing is new."""
+
+    def details(self, key: str, step: int) -> Details:
+        """Return all that is known of one node."""
+
+
+def open_source(path: Path) -> Source:
+    """Open a run folder, a packed trace, or a folder of these.
+
+    Raises:
+        RecordError: it is none of them.
+    """
+    if path.is_file() or (path.is_dir() and is_trace_folder(path)):
+        return read_traces(path)
+    return RunFolder(path)
+
+
+def read_all(sources: Sequence[Source]) -> tuple[RunView, ...]:
+    """Read runs to their present end."""
+    found = [source.refresh() for source in sources]
+    while any(run.loading for run in found):
+        found = [source.refresh() for source in sources]
+    return tuple(found)
+
+
+class Watcher(threading.Thread):
+    """Reads the runs again and again; ``version`` grows with every change."""
+
+    def __init__(
+        self, sources: Sequence[Source], memory: Callable[[], Memory], queue: Callable[[], str] = str
+    ) -> None:
+        """Watch ``sources``; ``memory`` and ``queue`` are asked now and then."""
+        super().__init__(name="view-watcher", daemon=True)
+        self.sources = tuple(sources)
+        self.version = 0
+        self._memory, self._queue = memory, queue
+        self._ended = threading.Event()
+        self.shown = Shown(tuple(source.refresh() for source in sources), memory())
+
+    def run(self) -> None:
+        """Look for news until :meth:`end`."""
+        turn, queue = 0, ""
+        while not self._ended.wait(0.01 if any(run.loading for run in self.shown.runs) else LOOK_EVERY_S):
+            if turn % _ASK_JUDGE_EVERY == 0:
+                queue = self._queue()
+            turn += 1
+            try:
+                found = Shown(tuple(source.refresh() for source in self.sources), self._memory(), queue)
+            except (AdaExploreError, OSError) as error:  # shown as before; the next look may succeed
+                logger.warning("%s", error)
+                continue
+            if found != self.shown:
+                self.shown = found
+                self.version += 1
+
+    def end(self) -> None:
+        """Stop looking."""
+        self._ended.set()
+
+
+def judge_queue(url: str, token: str | None) -> str:
+    """Return a judge's queue in words."""
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    try:
+        answer = httpx.get(f"{url.rstrip('/')}/queue/status", headers=headers, timeout=2.0, trust_env=False)
+        status = answer.raise_for_status().json()
+        queued, working = int(status["total_queued"]), int(status["total_processing"])
+    except (httpx.HTTPError, httpx.InvalidURL, KeyError, TypeError, ValueError) as error:
+        return f"Judge at {url}: no answer ({type(error).__name__})"
+    return f"Judge at {url}: {queued} waiting, {working} being judged"
+
+
+def default_runs(folder: Path) -> list[Path]:
+    """Return the runs below ``folder``, the newest first.
+
+    Raises:
+        RecordError: there are none.
+    """
+    found = sorted(folder.glob("*/config.yaml"), key=lambda path: path.stat().st_mtime, reverse=True)
+    if not found:
+        raise RecordError(f"no run is below {folder}; name a run's save_path")
+    return [path.parent for path in found]

@@ -1,0 +1,139 @@
+"""The release's packed traces: one JSON file for each task."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from adaexplore.core.draft import Exchange
+from adaexplore.core.errors import RecordError
+from adaexplore.core.plan import StepKind
+from adaexplore.core.verdict import Verdict
+from adaexplore.records import content
+from adaexplore.report.task_result import Best
+from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
+
+
+class PackedTraces:
+    """Reads packed traces, once: they do not grow."""
+
+    def __init__(self, name: str, paths: Sequence[Path]) -> None:
+        """Read ``paths``.
+
+        Raises:
+            RecordError: none of them is a packed trace; the message names the first fault.
+        """
+        tasks, notes = [], []
+        self._references: dict[str, str] = {}
+        self._steps: dict[str, dict[int, Mapping[str, Any]]] = {}
+        for path in paths:
+            try:
+                data = content.read_object(path)
+                if not isinstance(data.get("steps"), list):
+                    raise RecordError(f"{path} is no packed trace; give a run's save_path")
+            except (RecordError, RecursionError) as error:
+                notes.append(str(error))
+                continue
+            self._references[path.stem] = str(data.get("reference_src") or "")
+            tasks.append(self._task(path.stem, data["steps"]))
+        if not tasks:
+            raise RecordError(notes[0])
+        self._view = RunView(name=name, path=name, tasks=tuple(tasks), notes=tuple(notes))
+
+    def refresh(self) -> RunView:
+        """Return what was read."""
+        return self._view
+
+    def details(self, key: str, step: int) -> Details:
+        """Return all that is known of one node."""
+        steps = self._steps.get(key, {})
+        data = steps.get(step)
+        if data is None:
+            return Details()
+        prompt, parent = str(data.get("prompt") or ""), steps.get(_number(data.get("parent_node_id")), {})
+        try:
+            verdict = _verdict(data)
+        except (KeyError, TypeError, ValueError):
+            verdict = None
+        return Details(
+            code=str(data.get("code") or ""),
+            parent_code=str(parent["code"]) if parent.get("code") else None,
+            reference=self._references[key],
+            exchanges=(Exchange("prompt", prompt, ""),) if prompt else (),
+            verdict=verdict,
+        )
+
+    def _task(self, key: str, steps: Sequence[Any]) -> TaskView:
+        nodes, best = [], Best()
+        known = self._steps[key] = {}
+        for index, data in enumerate(steps):
+            if not isinstance(data, dict) or data.get("created_by") == StepKind.DUMMY_ROOT:
+                continue
+            step = _number(data.get("node_id", index))
+            known[step] = data
+            try:
+                verdict = _verdict(data)
+                best = best.or_better(step, verdict)
+                context = data.get("context_node_ids")
+                node = Node(
+                    step=step,
+                    parent=_number(data.get("parent_node_id")),
+                    kind=StepKind(data["created_by"]),
+                    context=tuple(map(_number, context)) if isinstance(context, list) else (),
+                    status=verdict.status.value,
+                    found=Best().or_better(step, verdict),
+                    best=best,
+                    usage=None,
+                )
+            except (KeyError, TypeError, ValueError) as error:
+                node = Node(step, 0, None, (), UNREADABLE, Best(), best, None, content.reason(error))
+            nodes.append(node)
+        return TaskView(key, tuple(nodes), finished=True)
+
+
+def read_traces(path: Path) -> PackedTraces:
+    """Read one packed trace, or a folder of them as one run.
+
+    Raises:
+        RecordError: there is none.
+    """
+    return PackedTraces(path.resolve().name, sorted(path.glob("*.json")) if path.is_dir() else [path])
+
+
+def _verdict(data: Mapping[str, Any]) -> Verdict:
+    """Return the verdict of a trace's step, which keeps the last line of the error only."""
+    score, error = data["score"], str(data.get("error") or "")
+    metadata: dict[str, Any] = {"feedback": error} if error else {}
+    if error == "incorrect output":
+        metadata["max_difference"] = []
+    metadata["runtime_error_name"] = error.partition(":")[0]
+    correct = bool(score["correct"])
+    stats = (
+        {"fast_p": float(score["fast_p"]), "baseline_time": data.get("baseline_time_us")} if correct else {}
+    )
+    return Verdict.from_metrics(
+        {
+            "compiled": score["compiled"],
+            "correctness": correct,
+            "metadata": metadata,
+            "runtime": data.get("runtime_us") or -1.0,
+            "runtime_stats": stats,
+        }
+    )
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def is_trace_folder(path: Path) -> bool:
+    """Return whether a folder holds packed traces and nothing of a run."""
+    found = next(iter(sorted(path.glob("*.json"))), None)
+    if found is None or found.name in {"environment.json", "origins.json"}:
+        return False
+    try:
+        return isinstance(json.loads(found.read_bytes()).get("steps"), list)
+    except (AttributeError, OSError, RecursionError, ValueError):
+        return False

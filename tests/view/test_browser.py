@@ -1,0 +1,224 @@
+"""The page in a browser: what a person sees, does and hears."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from adaexplore.cli.main import main
+from tests.view.runs import verdict, write_run, write_step, write_task
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory) -> Path:
+    return write_run(tmp_path_factory.mktemp("runs") / "first", 2, 30)
+
+
+@pytest.fixture(scope="module")
+def exported(run) -> str:
+    out = run.parent / "out.html"
+    assert main(["view", str(run), "--export", str(out)]) == 0
+    return out.as_uri()
+
+
+def first_paint(page) -> float:
+    """Return the seconds from the start of the navigation to the first contentful paint."""
+    script = "performance.getEntriesByName('first-contentful-paint').map(entry => entry.startTime)"
+    while not (found := page.evaluate(script)):
+        page.wait_for_timeout(20)
+    return found[0] / 1000
+
+
+def renderer_memory(browser) -> float:
+    """Return the resident memory of the largest page process, in MiB."""
+    processes = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")["processInfo"]
+    pages = [
+        Path(f"/proc/{item['id']}/statm").read_text() for item in processes if item["type"] == "renderer"
+    ]
+    return max(int(text.split()[1]) * os.sysconf("SC_PAGE_SIZE") for text in pages) / 2**20
+
+
+def shown_nodes(page) -> int:
+    return page.locator(".task:visible .node:visible").count()
+
+
+def test_a_new_step_appears_within_two_seconds(tmp_path, serve, page):
+    run = write_run(tmp_path / "live", 1, 3)
+    page.goto(serve(run) + "/run/0/2_1")
+    assert shown_nodes(page) == 3
+    began = time.monotonic()
+    write_step(run / "2_1", 4, verdict("passed", 7.25), parent=1)
+    page.wait_for_selector(".node[data-step='4']", timeout=10_000)
+    took = time.monotonic() - began
+    assert "7.25x" in page.inner_text("#live")
+    assert took < 2, f"{took:.1f} s"
+
+
+def test_a_new_task_appears_on_the_overview(tmp_path, serve, page):
+    run = write_run(tmp_path / "live", 1, 2)
+    page.goto(serve(run))
+    write_task(run, "2_7", 2)
+    page.wait_for_selector("text=2_7", timeout=10_000)
+
+
+def test_a_node_opens_with_code_and_differences(run, serve, page):
+    page.goto(serve(run) + "/run/0/2_1")
+    page.click(".node[data-step='2'] a")
+    page.wait_for_selector("#panel >> text=kernel_2")
+    panel = page.inner_text("#panel")
+    assert "Changes to the parent" in panel
+    page.click("summary:has-text('Changes to the reference')")
+    assert page.locator("#panel details[open] .add").first.is_visible()
+    assert "Reply, large" in panel
+    assert page.locator("#panel .note").count() == 0
+    assert page.url.endswith("/run/0/2_1/2")
+
+
+def test_the_open_node_survives_live_news(tmp_path, serve, page):
+    run = write_run(tmp_path / "live", 1, 3)
+    page.goto(serve(run) + "/run/0/2_1")
+    page.click(".node[data-step='2'] a")
+    page.wait_for_selector("#panel >> text=kernel_2")
+    page.locator(".time").fill("2")
+    write_step(run / "2_1", 4, verdict("compile"), parent=1)
+    page.wait_for_selector(".node[data-step='4']", state="attached", timeout=10_000)
+    assert "kernel_2" in page.inner_text("#panel")
+    assert page.locator(".time").input_value() == "2"
+    assert page.locator(".node.chosen").get_attribute("data-step") == "2"
+
+
+@pytest.mark.parametrize("where", ["live", "file"])
+def test_the_slider_goes_back_in_time(run, exported, serve, page, where):
+    page.goto(serve(run) + "/run/0/2_1" if where == "live" else f"{exported}#r0-t0")
+    assert shown_nodes(page) == 30
+    page.locator(".time:visible").fill("10")
+    assert shown_nodes(page) == 10
+    assert "step 10" in page.inner_text(".when:visible")
+    page.locator(".time:visible").fill("30")
+    assert shown_nodes(page) == 30
+
+
+def test_keys_move_fold_and_open(run, serve, page):
+    page.goto(serve(run) + "/run/0/2_1")
+    page.locator(".node a[tabindex='0']").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    step = page.evaluate("document.activeElement.closest('.node').dataset.step")
+    assert step == "1"
+    page.keyboard.press(" ")
+    assert shown_nodes(page) < 30
+    page.keyboard.press(" ")
+    assert shown_nodes(page) == 30
+    width = page.locator(".tree svg").bounding_box()["width"]
+    page.keyboard.press("+")
+    assert page.locator(".tree svg").bounding_box()["width"] > width
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#panel >> text=kernel_1")
+
+
+def test_tab_reaches_the_tree_once(run, serve, page):
+    page.goto(serve(run) + "/run/0/2_1")
+    assert page.locator(".node a[tabindex='0']").count() == 1
+
+
+def test_compare_draws_a_line_for_each_run(run, tmp_path, serve, page):
+    second = write_run(tmp_path / "second", 2, 20)
+    page.goto(serve(run, second) + "/compare")
+    assert page.locator("svg").count() == 3  # steps, dollars, seconds
+    assert {"first", "second"} <= set(page.locator("tbody th").all_inner_texts())
+
+
+def test_the_exported_file_works_from_disk(exported, page):
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(exported)
+    page.click("text=2_2")
+    page.locator(".task:visible .node[data-step='3'] a").click()
+    assert page.locator(".panel:visible").count() == 1
+    assert "kernel_3" in page.locator(".panel:visible").inner_text()
+    page.click("nav >> text=Compare")
+    assert page.locator(".chart:visible").count() == 3
+    assert all(url.startswith(("file:", "data:")) for url in asked)
+
+
+@pytest.mark.parametrize("path", ["/", "/run/0/2_1/3", "/compare"])
+def test_a_narrow_screen_does_not_scroll_sideways(run, serve, page, path):
+    page.set_viewport_size({"width": 375, "height": 700})
+    page.goto(serve(run) + path)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["/", "/run/0/2_1/3", "/compare", "/memory", "file"])
+def test_axe_finds_nothing_serious(run, exported, serve, page, path, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    page.emulate_media(color_scheme=scheme)
+    if path == "file":
+        page.goto(f"{exported}#r0-t0-n3")
+    else:
+        memory = Path(__file__).parents[2] / "results/memory/general_memory_v1.jsonl"
+        page.goto(serve(run, "--memory", memory) + path)
+    found = axe.Axe().run(page).response["violations"]
+    told = [
+        (item["id"], item["nodes"][0]["html"]) for item in found if item["impact"] in ("serious", "critical")
+    ]
+    assert told == []
+
+
+def test_hostile_text_is_shown_and_not_executed(tmp_path, serve, page):
+    evil = (
+        "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script></pre></title>"
+    )
+    run = write_run(tmp_path / "<b>run<script>alert(1)<", 1, 1)
+    metadata = {"feedback": evil, "integrity": [evil], "tier": evil}
+    write_step(run / "2_1", 2, verdict("passed", 2.0, **metadata), code=evil, reply=evil)
+    run.joinpath("9_<script>document.title='owned'<").mkdir()
+    write_step(run / "9_<script>document.title='owned'<", 1, verdict("compile", feedback=evil))
+    out = tmp_path / "out.html"
+    assert main(["view", str(run), "--export", str(out)]) == 0
+    address = serve(run)
+    for url in (
+        address,
+        address + "/run/0/2_1/2",
+        address + "/compare",
+        out.as_uri(),
+        out.as_uri() + "#r0-t0-n2",
+    ):
+        page.goto(url)
+        page.wait_for_timeout(100)
+        assert "owned" not in page.title()
+        assert page.locator("img").count() == 0
+    assert evil in page.locator(".panel:visible").inner_text()
+
+
+def test_two_hundred_steps_paint_within_a_second(tmp_path, serve, browser, page):
+    run = write_run(tmp_path / "long", 1, 200)
+    address = serve(run)
+    page.goto(address + "/run/0/2_1")
+    painted = first_paint(page)
+    used = renderer_memory(browser)
+    print(f"200 steps: first paint {painted:.2f} s, {used:.0f} MiB")  # noqa: T201
+    assert shown_nodes(page) == 200
+    assert painted <= 1
+    assert used <= 300
+
+
+@pytest.mark.timeout(600)
+def test_a_hundred_tasks_paint_within_two_seconds(tmp_path, serve, browser, page):
+    address = serve(write_run(tmp_path / "large", 100, 200))
+    began = time.monotonic()
+    page.goto(address)
+    painted = first_paint(page)
+    page.wait_for_selector("text=20000", timeout=120_000)
+    complete = time.monotonic() - began
+    page.reload()
+    again = first_paint(page)
+    used = renderer_memory(browser)
+    print(f"100 x 200: {painted:.2f} s, all {complete:.1f} s, again {again:.2f} s, {used:.0f} MiB")  # noqa: T201
+    assert max(painted, again) <= 2
+    assert used <= 300

@@ -1,0 +1,45 @@
+"""Figures as files."""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+
+import pytest
+
+pytest.importorskip("jinja2")
+pytest.importorskip("resvg_py")
+
+from adaexplore.cli.main import main
+from adaexplore.report.task_result import Best
+from adaexplore.view.model import capped_mean
+from tests.view.runs import write_run
+
+
+def test_stats_writes_figures_as_svg_and_png(tmp_path, capsys):
+    run, out = write_run(tmp_path / "a<b", 2, 12), tmp_path / "figures"
+    assert main(["stats", str(run), "--plot", str(out)]) == 0
+    names = {"gm10_over_steps", "gm10_over_dollars", "gm10_over_seconds", "best_2_1", "best_2_2"}
+    assert {path.name for path in out.iterdir()} == {
+        f"{name}.{end}" for name in names for end in ("svg", "png")
+    }
+    for name in names:
+        svg = ElementTree.parse(out / f"{name}.svg").getroot()
+        assert svg.find("{http://www.w3.org/2000/svg}style") is not None
+        data = (out / f"{name}.png").read_bytes()
+        assert data.startswith(b"\x89PNG")
+        assert int.from_bytes(data[16:20], "big") == 3 * int(svg.attrib["width"])
+    assert "problem_id" in capsys.readouterr().out
+
+
+def test_several_runs_share_one_figure(tmp_path):
+    runs = [str(write_run(tmp_path / name, 1, 6)) for name in ("first", "second")]
+    assert main(["stats", *runs, "--plot", str(tmp_path / "out")]) == 0
+    text = (tmp_path / "out" / "gm10_over_steps.svg").read_text()
+    assert ">first<" in text
+    assert ">second<" in text
+
+
+def test_untimed_tasks_stay_out_of_the_mean():
+    timed, failed, untimed = Best(1, True, 4.0), Best(), Best(1, True, None)
+    assert capped_mean([timed, failed, untimed], 10, 0.1) == pytest.approx(0.4**0.5)
+    assert capped_mean([failed, untimed], 10, 0.1) is None
