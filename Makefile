@@ -11,8 +11,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# each file in one process; one process more than cores, since many tests wait for something, and at most 4
-SPREAD := -n $(shell echo $$(( $$(nproc) < 4 ? $$(nproc) + 1 : 4 ))) --dist loadfile --no-loadscope-reorder
+# over the cores, each file in one process
+SPREAD := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 # pure packages of the agent side, and what starts no judge
 QUICK = $(addprefix tests/,agent core prompts records report search settings synthesis view test_architecture.py) \
 	$(shell grep -rL --include='test_*.py' --exclude='test_recorded*' 'live import\|confined' tests/online_judge)

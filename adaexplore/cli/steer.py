@@ -21,6 +21,10 @@ _MAX_NOTE = 2000
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the command's arguments."""
+    parser.usage = (  # argparse would write all of the group into one line
+        "%(prog)s RUN (--pause | --resume | --stop |\n"
+        "       --pin NODE | --ban NODE | --note TEXT) [--task KEY]"
+    )
     parser.add_argument("run", type=Path, metavar="RUN", help="directory of a run that is going on")
     actions = parser.add_mutually_exclusive_group(required=True)
     for action, effect in _EFFECTS.items():

@@ -1,8 +1,8 @@
 """The evaluator's side of a sweep: which configuration of a candidate is the fastest, roughly.
 
 A few configurations are compiled and timed shortly, then neighbours of the fastest, until these are all
-known or most of the budget is spent; the fastest and the declared one meet in a final. All that is known of
-them are claims of the candidate's own process; the winner is judged from the start, by another.
+known or most of the budget is spent; the fastest and the declared one meet in a final. The candidate
+process reports these times, so they are claims; another process judges the winner from the start.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Sweep(CandidateJob):
     _found: Swept
 
     def run(self, wanted: SweepTerms) -> Swept:
-        """Compare the ``wanted`` configurations until the budget is spent or the candidate process is gone.
+        """Search the configurations until the budget is spent or the candidate process is gone.
 
         Raises:
             ReferenceFailed: the reference fails; NotEnoughMemory where that is the reason.
@@ -77,7 +77,7 @@ class Sweep(CandidateJob):
     def _search(self) -> bool:
         """Compile and time configurations, as many as most of the budget allows.
 
-        False where the declared one's outputs are wrong, and the others were left for that reason.
+        Return False if the declared configuration's outputs are wrong; then no other is tried.
         """
         equip, shared_tensors = self._equipment()
         self._dialogue.clock("none", "")
@@ -231,7 +231,7 @@ class Sweep(CandidateJob):
 
     @contextmanager
     def _suspecting(self, numbers: Sequence[int]) -> Iterator[None]:
-        """Blame these where what is done with them breaks the process, or raises."""
+        """Name these numbers as suspects if the block raises."""
         self._found.suspects = list(numbers)
         yield
         self._found.suspects = []

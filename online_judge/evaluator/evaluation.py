@@ -146,7 +146,8 @@ class Evaluation(CandidateJob):
     def _try_variants(self, usual: Called) -> None:
         """Call it on inputs of other distributions, where failing is suspicious and no more.
 
-        Wrong values count only if the reference is steady there.
+        Wrong values count only if the reference is steady there. An exception ends the evaluation: the
+        process has exited.
         """
         original = usual.expected.leaves
         for variant in variants.VARIANTS:

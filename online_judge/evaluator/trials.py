@@ -24,7 +24,7 @@ from online_judge.protocol.precision import Graded
 from online_judge.protocol.shared_tensors import Parcel, SharedTensors, lay_out, pack
 
 _POISON = 0xFF
-_TOLD_APART = 1e-3  # of the output's spread, as far as two results are surely different
+_TOLD_APART = 1e-3  # of the output's spread; results that are further apart differ for certain
 _NEARER = 0.2
 # how many times its elements' memory an output may span
 _PADDING = 4
@@ -38,9 +38,8 @@ Strides = tuple[tuple[int, ...], ...]
 class Called:
     """One call that gave what the reference gives.
 
-    The strides of each output and the last four fields are claims of the candidate process, the latter as in
-    :class:`~online_judge.protocol.orders.Seen`; ``changed`` are the inputs as the call left them where it
-    changed them; grades and copied outputs are there if asked for.
+    ``strides``, ``launches``, ``aliases``, ``reused`` and ``share`` are claims. ``changed`` holds the inputs
+    after the call, if it changed them. ``grades`` and ``outputs`` are empty unless asked for.
     """
 
     expected: trees.Tree

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _LOOK_S: Final = 0.25
 _REMEMBERED: Final = 8
-"""So many jobs of a problem run alone after one of them found too little memory."""
+"""After one job of a problem ran out of memory, so many of its next jobs run alone."""
 _TIMINGS: Final = 3
 """Jobs that hold memory for timing: one is timed, one has its inputs ready, one has its outputs compared.
 

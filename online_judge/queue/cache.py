@@ -42,7 +42,7 @@ _POLICY = {
 }
 """Fields of a request, besides its sources, on which a verdict depends."""
 _CHANCE = {Status.TIMEOUT, Status.CRASH, Status.OUT_OF_MEMORY, Status.NONDETERMINISTIC}
-"""Statuses that may be different the next time, not because of the candidate."""
+"""Statuses that another run may not repeat; they are not cached."""
 
 
 @dataclass(frozen=True)

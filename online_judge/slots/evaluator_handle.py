@@ -141,7 +141,7 @@ class Evaluators:
         known = self._of.pop(key, None)
         if known is None:
             known, self._unused = self._unused, None
-        if known is not None and not (self._pool.lives(known.process) and known.wake()):
+        if known is not None and not (known.wake() and self._pool.lives(known.process)):
             known.end()
             known = None
         self._of[key] = known = known or self._take(cancelled)

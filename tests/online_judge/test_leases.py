@@ -302,7 +302,7 @@ def test_nonsense_ends_all_leases(
     broken.control.send_json(message)
     with evaluator.leases.hold(exclusive=True) as hold:
         assert hold.waited_s < 5
-    assert broken.desk.failed
+    wait_until(lambda: broken.desk.failed)
     broken.control.send_json({"lease": "take", "kind": "shared"})  # nobody hears it, and nobody waits for it
     time.sleep(0.1)
     assert broken.desk.waited_s() < 5

@@ -141,7 +141,7 @@ class InterleavedTiming:
     ) -> None:
         """``rng`` makes hidden choices; ``trials`` timed calls are enough, on these ``cores`` of the CPU.
 
-        Fewer are where the speedup is clearly below ``best_so_far``.
+        Timing stops earlier if the speedup is clearly below ``best_so_far``.
         """
         self._dialogue = dialogue
         self._reference = setup.reference
