@@ -1,6 +1,7 @@
 # make quickstart   set up .venv and run the main job in small (no GPU, no model key)
-# make test         set up .venv and run lint, types, import contracts, style counts and all tests
+# make test         set up .venv and run lint, types, import contracts, banned words and all tests
 # make check        the quick tier, about a minute: as make test, with the quick tests alone
+# make coverage     the tests of make test, and which lines they run; fails below the floor in pyproject.toml
 # make install      only set up .venv; does nothing where it is up to date
 #
 # PYTHON            the Python to build .venv from, 3.11 or later
@@ -11,14 +12,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
-# over the cores, each file in one process
-SPREAD := -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# four processes, on small machines one more than cores: many tests wait. Each file in one process.
+SPREAD := -n $(shell c=$$(nproc); echo $$((c < 4 ? c + 1 : 4))) --dist loadfile --no-loadscope-reorder
+# tests start hundreds of commands, each of which would compile the sources again
+test check coverage: export PYTHONDONTWRITEBYTECODE :=
+# tests run side by side: threads of one would wait for cores that another one has
+test check coverage: export OMP_NUM_THREADS := 1
 # pure packages of the agent side, and what starts no judge
-QUICK = $(addprefix tests/,agent core prompts records report search settings synthesis view test_architecture.py) \
+QUICK = $(addprefix tests/,agent core prompts records report search settings synthesis view \
+	test_architecture.py test_documentation.py test_documented_commands.py) \
 	$(shell grep -rL --include='test_*.py' --exclude='test_recorded*' 'live import\|confined' tests/online_judge)
 TORCH := $(shell grep '^torch==' requirements.txt)
 
-.PHONY: quickstart test check install lint format clean
+.PHONY: quickstart test check coverage install lint format wheel clean
 .DEFAULT_GOAL := test
 
 quickstart: install
@@ -29,6 +35,12 @@ test: lint
 
 check: lint
 	$(BIN)/python -m pytest -m "not slow and not gpu and not live and not long" $(SPREAD) $(QUICK)
+
+coverage: install
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest -m "not gpu and not live and not long" $(SPREAD)
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage report --skip-covered
 
 lint: install
 	$(BIN)/ruff check .
@@ -43,7 +55,7 @@ format: install
 
 install: $(STAMP)
 
-$(STAMP): requirements.txt pyproject.toml
+$(STAMP): requirements.txt requirements.lock pyproject.toml
 	@command -v $(PYTHON) >/dev/null || \
 		{ echo "no $(PYTHON) found; install Python 3.11 or later, or name one: make PYTHON=python3.12" >&2; exit 2; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -53,9 +65,12 @@ $(STAMP): requirements.txt pyproject.toml
 	@echo "installing into $(VENV); the first time takes some minutes"
 	$(PYTHON) -m venv $(VENV)
 	$(if $(TORCH_INDEX_URL),$(PIP) --index-url $(TORCH_INDEX_URL) $(TORCH))
-	$(PIP) -r requirements.txt
+	$(PIP) -r requirements.txt -c requirements.lock
 	$(PIP) --no-deps -e .
 	@touch $@
 
+wheel: install
+	$(BIN)/python -m tool_scripts.check_wheel --python $(PYTHON)
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist *.egg-info .coverage* .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import json
 import logging
 import os
@@ -19,6 +20,7 @@ from online_judge.api.connections import PunctualProtocol, allow_many_files
 from online_judge.common.events import TEXT_FORMAT, JsonFormatter
 from online_judge.queue.store import remove_unused
 from online_judge.sandbox import linux
+from online_judge.scale import restarts
 from online_judge.settings import Settings, bind_address, default_state_file
 
 log = logging.getLogger(__name__)
@@ -33,22 +35,28 @@ class _Server(uvicorn.Server):
         self, config: uvicorn.Config, host: str, port: int, announce: int | None, parent: int | None
     ) -> None:
         super().__init__(config)
-        self._host, self._port, self._announce, self._parent = host, port, announce, parent
+        self._host, self.port, self._announce, self._parent = host, port, announce, parent
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        gc.freeze()  # what is here stays: later collections pass over it, and hold up requests for less long
         if self.started and self._announce is not None:
             with open(self._announce, "w", encoding="utf-8") as pipe:
-                json.dump({"port": self._port, "pid": os.getpid()}, pipe)
+                json.dump({"port": self.port, "pid": os.getpid()}, pipe)
         elif self.started:
             host = f"[{self._host}]" if ":" in self._host else self._host
-            print(f"Judge: http://{host}:{self._port}", flush=True)  # noqa: T201
+            print(f"Judge: http://{host}:{self.port}", flush=True)  # noqa: T201
 
     async def on_tick(self, counter: int) -> bool:
         if self._parent is not None and os.getppid() != self._parent:
             log.warning("the parent process is gone: the judge ends")
             return True
-        return await super().on_tick(counter)
+        return _lost_ray() or await super().on_tick(counter)
+
+
+def _lost_ray() -> bool:
+    judge = getattr(app.state, "judge", None)
+    return judge is not None and judge.fleet is not None and judge.fleet.lost
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -59,14 +67,19 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--port", type=int, help="port, 0 for a free one (PORT, else 12017)")
     parser.add_argument("--announce", type=int, help='descriptor that gets {"port": N, "pid": N} when ready')
     parser.add_argument("--die-with-parent", action="store_true", help="end when the starting process ends")
+    parser.add_argument(
+        "--ray", nargs="?", const="auto", metavar="ADDRESS", help="use a Ray cluster's devices (JUDGE_RAY)"
+    )
     options = parser.parse_args(argv)
+    if options.ray is not None:
+        os.environ["JUDGE_RAY"] = options.ray
     debug = os.environ.get("DEBUG", "").lower() == "true"
     level = "debug" if debug else os.environ.get("LOG_LEVEL", "info").lower()
     level = level if level in uvicorn.config.LOG_LEVELS else "info"
     as_json = os.environ.get("LOG_FORMAT", "").lower() == "json"
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if as_json else logging.Formatter(TEXT_FORMAT))
-    logging.basicConfig(level=level.upper(), handlers=[handler])
+    logging.basicConfig(level=uvicorn.config.LOG_LEVELS[level], handlers=[handler])
     allow_many_files()
     try:
         settings = Settings.from_environment()  # what is wrong is told in one line, before anything starts
@@ -101,10 +114,18 @@ def main(argv: list[str] | None = None) -> int:
                 timeout_graceful_shutdown=_GRACE_S,
             )
             followed = parent if options.die_with_parent else None
-            server = _Server(config, host, listener.getsockname()[1], options.announce, followed)
-            with contextlib.suppress(SystemExit):  # uvicorn's own, where the start failed
-                server.run(sockets=[listener])
-            return 0 if server.started else getattr(app.state.failure, "exit_code", JudgeError.exit_code)
+
+            def serve(announce: int | None, followed: int | None) -> int:
+                server = _Server(config, host, listener.getsockname()[1], announce, followed)
+                with contextlib.suppress(SystemExit):  # uvicorn's own, where the start failed
+                    server.run(sockets=[listener])
+                if _lost_ray():
+                    return restarts.LOST
+                return 0 if server.started else getattr(app.state.failure, "exit_code", JudgeError.exit_code)
+
+            if settings.ray is None:
+                return serve(options.announce, followed)
+            return restarts.in_children(serve, options.announce, followed)
     except AdaExploreError as error:
         log.error("%s", error)
         return error.exit_code

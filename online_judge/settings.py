@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import logging
 import os
 import re
@@ -11,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from adaexplore.core.dialects import catalogue
 from adaexplore.core.errors import ConfigError
 from adaexplore.core.wire import DeviceKind
 from online_judge.common.tokens import Client, read_clients
@@ -48,9 +50,17 @@ class Settings:
     cache_v1: bool = False  # whether v1 answers with known verdicts; by default it measures again
     cache_v2: bool = True  # whether jobs of v2 do
     compile_slots: int | None = None  # compile jobs at a time; None means a quarter of the cores
-    armed_players: int | None = None  # candidate processes kept ready per device; None: 2, 1 on the CPU
+    ready_processes: int | None = None  # candidate processes kept ready per device; None: 2, 1 on the CPU
     repeatable: bool = False  # whether equal requests meet equal hidden inputs; else each job has its own
+    ray: str | None = None  # address of the Ray cluster whose devices are used; ``auto``: this machine's
     require_sandbox: Level = "none"  # the least that this machine must give for the judge to start
+    benchmarks: Mapping[str, str] = field(
+        default_factory=dict
+    )  # folders of other benchmarks' tasks, by variable
+
+    def limit_s(self, asked_s: int | None) -> int:
+        """Return the run time of an evaluation for which a client asked ``asked_s`` seconds."""
+        return min(asked_s or self.runtime_timeout_s, self.runtime_timeout_s)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Settings:
@@ -96,8 +106,10 @@ class Settings:
             cache_v2=cache != "0",
             repeatable=bool(secret),
             require_sandbox=sandbox,
+            ray=_ray(env, mode),
+            benchmarks={name: env.get(name, "") for name in catalogue.VARIABLES.values()},
             compile_slots=_positive(env, "COMPILE_SLOTS", 0) or None,
-            armed_players=_positive(env, "ARMED_PLAYERS", 0, least=0) if ready else None,
+            ready_processes=_positive(env, "ARMED_PLAYERS", 0, least=0) if ready else None,
         )
 
 
@@ -137,6 +149,17 @@ def _build_dir(env: Mapping[str, str]) -> str | None:
     if text and os.path.lexists(text) and not os.path.isdir(text):
         raise ConfigError(f"BUILD_DIR is {text!r}, which is no folder; name another")
     return text or None
+
+
+def _ray(env: Mapping[str, str], mode: str) -> str | None:
+    address = env.get("JUDGE_RAY", "").strip() or None
+    if address is not None:
+        if importlib.util.find_spec("ray") is None:
+            raise ConfigError("--ray (JUDGE_RAY) needs Ray: pip install 'adaexplore[scale]'")
+        for name in ("AVAILABLE_GPUS", "GPU_ALLOCATION_MODE"):
+            if env.get(name, "").strip() and not (name == "GPU_ALLOCATION_MODE" and mode == "auto"):
+                raise ConfigError(f"{name} is for the devices of one machine: unset it, or leave --ray out")
+    return address
 
 
 def _token(env: Mapping[str, str]) -> str | None:

@@ -1,1 +1,1 @@
-"""Adapt: what failures taught, as one-line rules that go into every proposal prompt."""
+"""Adapt: learn one-line rules from failures; every prompt for a kernel shows them."""

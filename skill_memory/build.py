@@ -1,4 +1,4 @@
-"""A memory out of recorded failures, all at once."""
+"""Build a memory from recorded failures at once."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from adaexplore.llm.protocol import ModelClient
 from skill_memory.failure import TaskFailures
 from skill_memory.sidecar import RECURS, read_sidecar
 from skill_memory.sources import Collected
-from skill_memory.store import make_memory, read_rules
+from skill_memory.store import known_rules, make_memory, read_rules
 from skill_memory.update import MemoryUpdater
 
 
 @dataclass(frozen=True)
 class Built:
-    """What came of it.
+    """The result of building a memory.
 
     Attributes:
-        failures: those read, wrong values and infrastructure left out.
-        infrastructure: failing steps that were not the candidate's fault.
-        signatures: kinds of failure among them.
-        model_calls: requests made.
-        rules: rules in the memory now.
+        failures: number of failures, without wrong values and infrastructure.
+        infrastructure: number of failing steps that were not the candidate's fault.
+        signatures: number of kinds of failure.
+        model_calls: number of model requests.
         explained: share of the failures whose signature has a rule that recurred.
     """
 
@@ -36,12 +35,12 @@ class Built:
 
 
 def build(collected: Collected, path: Path, client: ModelClient) -> Built:
-    """Add the failures to the memory at ``path``, which is made where it does not exist.
+    """Add the failures to the memory at ``path``; create it if it does not exist.
 
-    Doing it again with the same failures changes nothing.
+    Repeating it with the same failures changes nothing.
 
     Raises:
-        ModelRequestError: the model's service refused; what was known by then is counted.
+        ModelRequestError: the model's service refused; failures matched before that are counted.
         ConfigError, StorageError: the memory cannot be read or written.
     """
     make_memory(path)
@@ -57,20 +56,20 @@ def build(collected: Collected, path: Path, client: ModelClient) -> Built:
 
 
 def explained(collected: Collected, path: Path) -> float:
-    """The share of the failures whose signature has a rule of count 2 or more in the memory at ``path``."""
+    """Return the share of failures whose signature has a rule with count 2 or more in the memory."""
     state, rules = read_sidecar(path), read_rules(path) if path.exists() else []
     counts = {rule.text: rule.count for rule in rules}
-    known = {key: rule.text for rule in rules for key in rule.signatures}
+    known = known_rules(rules)
     hits = 0
     for task in collected.tasks:
         for failure in task.failures:
             signature = failure.signature
-            rule = None if signature is None else known.get(signature.key) or state.rule_of(signature.key)
+            rule = None if signature is None else known.get(signature.key) or state.rule_of(signature.key, {})
             hits += rule is not None and counts.get(rule, 0) >= RECURS
     return hits / collected.failures if collected.failures else 0.0
 
 
 def signatures(tasks: Sequence[TaskFailures]) -> set[str]:
-    """The keys of all kinds of failure that teach a rule."""
+    """Return the keys of all kinds of failure that can teach a rule."""
     found = (failure.signature for task in tasks for failure in task.failures)
     return {signature.key for signature in found if signature is not None}

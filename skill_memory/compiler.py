@@ -1,4 +1,4 @@
-"""A judge's compile stage at hand: the judge that is configured, or one started for the purpose."""
+"""The compile stage of the configured judge, or of a judge started for it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from adaexplore.core.environment import TritonFacts
 from adaexplore.core.errors import JudgeError
 from adaexplore.core.wire import CompileReport, EvaluationRequest, JobRequest
 from adaexplore.judge_client.connection import Connection, open_client
 from adaexplore.judge_client.embedded import embedded_judge
+from adaexplore.judge_client.http import environment_of
 from adaexplore.judge_client.jobs import run_job
 
 _ANSWER_S = 30.0
@@ -22,49 +24,45 @@ _LIMIT_S = 120
 
 @dataclass(frozen=True)
 class Compiler:
-    """Compiles candidates on a judge.
-
-    Attributes:
-        connection: to the judge.
-        triton: its version of Triton.
-        target: the architecture that it compiles for.
-    """
+    """A compiler of candidates on a judge; JudgeError if the judge failed or has no compile stage."""
 
     connection: Connection
     triton: str
     target: str
 
     def __call__(self, reference: str, source: str) -> CompileReport | None:
-        """The report on ``source``; None where the reference itself fails.
-
-        Raises:
-            JudgeError: the judge failed, or has no compile stage.
-        """
+        """Return the report on ``source``; None if the reference itself fails."""
         request = EvaluationRequest(
             original_model_src=reference, custom_model_src=source, timeout=_LIMIT_S, tf32="off"
         )
         answer = run_job(self.connection, JobRequest(kind="compile", request=request))
         if answer is None:
             raise JudgeError(
-                f"the judge at {self.connection.url} has no compile stage; use one of this version"
+                f"the judge at {self.connection.url} has no compile stage; use a judge of this version"
             )
         return answer.report if isinstance(answer.report, CompileReport) else None
+
+    def facts(self) -> TritonFacts | None:
+        """Return the facts about its Triton; None if the judge does not state them."""
+        environment = environment_of(self.connection)
+        return None if environment is None else environment.triton
 
 
 @contextmanager
 def open_compiler(target: str, *, url: str | None = None, token: str | None = None) -> Iterator[Compiler]:
-    """The compile stage of the judge at ``url``, or of one started here on the CPU.
+    """Open the compile stage of the judge at ``url``, or of one started here on the CPU.
 
     Args:
         target: the architecture, such as ``sm_90``.
         url: a running judge, which must compile for ``target``.
-        token: what requests to it must bear.
+        token: the token that requests to it need.
 
     Raises:
-        JudgeError: it cannot be reached, cannot be started, or compiles for another target.
+        JudgeError: it cannot be reached or started, or it compiles for another target.
     """
     if url is not None:
-        yield _compiler(Connection(url, token=token), target)
+        with open_client() as client:
+            yield _compiler(Connection(url, token=token, client=client), target)
         return
     token = secrets.token_urlsafe(32)
     with tempfile.TemporaryDirectory(prefix="adaexplore-compiler-") as folder:

@@ -1,4 +1,4 @@
-"""What the judge's compile stage says of a candidate, as a verdict that has a signature."""
+"""Convert findings of the judge's compile stage to verdicts with a signature."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from skill_memory.sources import Collected
 log = logging.getLogger(__name__)
 
 Compile = Callable[[str, str], CompileReport | None]
-"""From a reference and a candidate to the report; None where the reference itself fails."""
+"""A function from reference and candidate to the report; None if the reference itself fails."""
 
 _UNCLEAR = frozenset({Status.PASSED.value, Status.NOT_CHECKED.value, Status.TIMEOUT.value})
 
 
 def verdict_of(report: CompileReport, source: str) -> Verdict:
-    """The report in the words of a run's verdict: the line that led to the error, then the message."""
+    """Return the report as a verdict of a run: the offending line, then the message."""
     lines = source.splitlines()
     line = lines[report.line - 1].strip() if report.line and report.line <= len(lines) else ""
     text = "\n".join(part for part in (line, report.message.strip("\n")) if part)
@@ -32,10 +32,10 @@ def verdict_of(report: CompileReport, source: str) -> Verdict:
 
 
 def located(collected: Collected, compile_: Compile) -> Collected:
-    """``collected`` with the whole error where only its last line was recorded.
+    """Return ``collected`` with complete errors if only their last lines were recorded.
 
-    Such a candidate is compiled again; what compiles now, or fails at another stage of the judge,
-    keeps what was recorded.
+    Such candidates are compiled again. One that compiles now, or fails at another stage of the judge,
+    keeps its recorded error.
     """
     return replace(
         collected,
@@ -47,7 +47,7 @@ def located(collected: Collected, compile_: Compile) -> Collected:
 
 
 def needs_locating(collected: Collected) -> bool:
-    """Whether an error without its place is among them."""
+    """Return whether an error lacks its location."""
     return any(_lacks_place(failure) for task in collected.tasks for failure in task.failures)
 
 

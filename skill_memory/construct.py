@@ -1,4 +1,4 @@
-"""The construct that an error is about, read off the offending line's syntax tree, own names left out."""
+"""Find the construct that an error is about in the syntax tree of the offending line, without own names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 
-from adaexplore.core.syntax import parse
+from adaexplore.core.text.syntax import parse
 
 _CARETS = re.compile(r"([ \t]*)[\^~]+[\^~\s]*")
 _MODULES = frozenset({"tl", "triton", "torch", "F", "nn", "libdevice", "math"})
@@ -22,20 +22,20 @@ _PREFERRED: dict[str, tuple[type[ast.AST], ...]] = {
     "Shape element": (ast.Call,),
     "operands": (ast.Compare, ast.BinOp, ast.AugAssign),
 }
-"""What kind of node an error with these words is about, where several begin at one place."""
+"""The kind of node for errors with these words, if several nodes start at one position."""
 
 
 def construct_of(source: str, text: str, line: int | None = None) -> str:
-    """What stands at the place that an error points to, in a few words; "" where that is not known.
+    """Describe the code at an error's position in a few words; "" if unknown.
 
-    Two programs that make one mistake get one construct: names that they chose, numbers and dtypes
+    Two programs with the same mistake have the same construct: their own names, numbers and dtypes
     are left out.
 
     Args:
         source: the candidate.
-        text: the error: a compiler's message with a caret under the offending line, or the line and
-            below it the reason.
-        line: the line in ``source`` that led to the error, used where ``text`` has no caret.
+        text: the error: a compiler's message with a caret under the offending line, or the line with the
+            reason below.
+        line: the line in ``source`` that led to the error, used if ``text`` has no caret.
     """
     found = _at_caret(source, text) or _at_line(source, text, line)
     if found is None:
@@ -44,13 +44,13 @@ def construct_of(source: str, text: str, line: int | None = None) -> str:
 
 
 def offending_line(text: str) -> str:
-    """The source line that the last caret of a compiler message points into, "" if none does."""
+    """Return the source line at the last caret of a compiler message; "" without a caret."""
     place = _caret(text)
     return "" if place is None else place[0].strip()
 
 
 def _caret(text: str) -> tuple[str, int] | None:
-    """The line above the last caret, and the caret's column."""
+    """Return the line above the last caret, and the caret's column."""
     lines = text.splitlines()
     for index in range(len(lines) - 1, 0, -1):
         match = _CARETS.fullmatch(lines[index])
@@ -60,7 +60,7 @@ def _caret(text: str) -> tuple[str, int] | None:
 
 
 def _at_caret(source: str, text: str) -> list[ast.AST] | None:
-    """The nodes that begin where the caret stands, outermost first."""
+    """Return the nodes that start at the caret, outermost first."""
     place = _caret(text)
     if place is None:
         return None
@@ -85,7 +85,7 @@ def _at_caret(source: str, text: str) -> list[ast.AST] | None:
 
 
 def _at_line(source: str, text: str, line: int | None) -> list[ast.AST] | None:
-    """The calls on the line that led to the error, a kernel's launch first."""
+    """Return the calls on the offending line, a kernel's launch first."""
     tree = _parsed(source)
     if line is None:
         first = text.strip().splitlines()[0].strip() if text.strip() else ""
@@ -105,7 +105,7 @@ def _at_line(source: str, text: str, line: int | None) -> list[ast.AST] | None:
 
 
 def _describe(nodes: list[ast.AST], text: str) -> str:
-    """The one of ``nodes``, which begin at one place, that the error's last line is about."""
+    """Describe the one of ``nodes``, which start at one position, that the error's last line is about."""
     reason = text.rstrip().rpartition("\n")[2]
     node = _meant(nodes, reason)
     keyword = _KEYWORD.search(reason)
@@ -125,7 +125,7 @@ def _meant(nodes: list[ast.AST], reason: str) -> ast.AST:
                 return node
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     if calls and re.search(r"unexpected keyword|not callable|missing \d+ required", reason):
-        return calls[-1]  # of a chain of calls the innermost
+        return calls[-1]  # the innermost of a chain of calls
     for words, kinds in _PREFERRED.items():
         if words in reason:
             preferred = [node for node in nodes if isinstance(node, kinds)]
@@ -167,7 +167,7 @@ def _words(node: ast.AST) -> str:
 
 
 def _index(index: ast.expr) -> str:
-    """The kinds of an index's parts."""
+    """Return the kinds of an index's parts."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     kinds = set()
     for part in parts:
@@ -184,7 +184,7 @@ def _index(index: ast.expr) -> str:
 
 
 def _name(node: ast.expr) -> str:
-    """``tl.load`` for what a library owns, ``_`` for what the candidate does."""
+    """Return ``tl.load`` for a library's names, ``_`` for the candidate's own."""
     names = []
     while isinstance(node, ast.Attribute):
         names.append(node.attr)

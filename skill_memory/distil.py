@@ -1,4 +1,4 @@
-"""From a kind of failure to one rule: the prompt, the reading of the reply."""
+"""Distil a rule from a kind of failure: the prompt, and the parsing of the reply."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from adaexplore.core.usage import Usage
-from adaexplore.llm.protocol import Finish, ModelClient, ModelRequest, Purpose
+from adaexplore.llm.protocol import Finish, ModelClient, ModelRequest, Purpose, RuleData
 from adaexplore.prompts.render import render
 from skill_memory.rule import Evidence
 from skill_memory.signature import Signature
@@ -23,7 +23,7 @@ _NO_RULE = re.compile(r"no (?:rule|guidance)\W*", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Distilled:
-    """What the model made of a kind of failure; ``rule`` is None for no rule."""
+    """The model's answer for a kind of failure; ``rule`` is None for no rule."""
 
     rule: str | None
     usage: Usage
@@ -34,30 +34,25 @@ def distil(
 ) -> Distilled:
     """Ask the model for the rule behind failures of one kind, in one call.
 
-    Args:
-        signatures: keys of what they have in common.
-        evidence: some of them; the first few are shown.
-        client: the model.
-        key: the request's key.
-
     Raises:
         ModelError: the model could not be asked.
     """
     known = [signature for each in signatures if (signature := Signature.from_key(each)) is not None]
     stage = known[0].stage if known else "compile"
     constructs = dict.fromkeys(signature.construct for signature in known if signature.construct)
+    data = RuleData(tuple(constructs)[:_SHOWN], tuple(map(_shown, evidence[:_SHOWN])))
     prompt = render(
         "rule",
         stage=stage,
-        constructs=", ".join(list(constructs)[:_SHOWN]) or "unknown",
-        failures="\n\n".join(_shown(item) for item in evidence[:_SHOWN]),
+        constructs=", ".join(data.constructs) or "unknown",
+        failures="\n\n".join(data.failures),
     )
-    reply = client.complete(ModelRequest(prompt, Purpose.RULE, key))
+    reply = client.complete(ModelRequest(prompt, Purpose.RULE, key, data=data))
     return Distilled(rule_in(reply.text) if reply.finish is Finish.COMPLETE else None, reply.usage)
 
 
 def rule_in(reply: str) -> str | None:
-    """The rule on the last line of ``reply``; None for "no rule" and for what is no usable rule.
+    """Return the rule on the last line of ``reply``; None for "no rule" and for unusable rules.
 
     Unusable are fragments, rules that do not say "You cannot", and those that name lines or files.
     """

@@ -1,8 +1,8 @@
-"""One failing step, and what makes two failures independent."""
+"""Failing steps, and the independence of failures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from adaexplore.core.plan import StepKind
@@ -20,7 +20,7 @@ _NOT_FAILURES = frozenset(
     }
 )
 _CANDIDATES_OWN_END = "Subprocess failed"
-"""How the release words the death of a candidate's process; its other words are the judge's own trouble."""
+"""The release's words for the death of a candidate's process; other words mean failures of its judge."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,10 @@ class Failure:
     """One failing step of a task.
 
     Attributes:
-        step: its number.
         source: the candidate.
-        verdict: what the judge found.
-        lineage: the large step that it descends from by small steps.
-        line: the line of ``source`` that led to the error, where that is known.
-        reference: the problem's source, needed only to compile the candidate again.
+        lineage: the large step from which it descends by small steps.
+        line: the offending line of ``source``, if known.
+        reference: the problem's source; only needed to compile the candidate again.
     """
 
     step: int
@@ -45,7 +43,7 @@ class Failure:
 
     @property
     def signature(self) -> Signature | None:
-        """What kind of failure this is, None where it teaches no rule."""
+        """The kind of failure; None if it teaches no rule."""
         return signature_of(self.verdict, self.source, self.line)
 
 
@@ -57,17 +55,17 @@ class TaskFailures:
     failures: tuple[Failure, ...]
 
     def occurrence(self, failure: Failure) -> str:
-        """Equal for failures of one lineage, which are not independent of each other."""
+        """Return a key that is equal for failures of one lineage, which are not independent."""
         return f"{self.task}#{failure.lineage}"
 
 
 def is_failure(verdict: Verdict) -> bool:
-    """Whether a candidate failed otherwise than by wrong values."""
+    """Return whether a candidate failed for a reason other than wrong values."""
     return verdict.status not in _NOT_FAILURES
 
 
 def is_infrastructure(verdict: Verdict) -> bool:
-    """Whether not the candidate failed but what was around it: a time limit, the service, the disk."""
+    """Return whether the infrastructure failed, not the candidate: a time limit, the service, the disk."""
     if verdict.status is Status.TIMEOUT:
         return not verdict.metadata.get("compilation_error")
     text = error_text(verdict)
@@ -78,7 +76,7 @@ def is_infrastructure(verdict: Verdict) -> bool:
 
 
 def lineages(steps: Iterable[tuple[int, StepKind, int | None]]) -> Mapping[int, int]:
-    """The large step at the head of each step's chain of small ones.
+    """Return the large step at the start of each step's chain of small steps.
 
     Args:
         steps: number, kind and parent of each step, parents before children.
@@ -88,8 +86,3 @@ def lineages(steps: Iterable[tuple[int, StepKind, int | None]]) -> Mapping[int, 
         small = kind is StepKind.SMALL and parent is not None
         heads[number] = heads.get(parent, number) if small and parent is not None else number
     return heads
-
-
-def in_order(failures: Sequence[Failure]) -> list[Failure]:
-    """``failures`` by step."""
-    return sorted(failures, key=lambda failure: failure.step)

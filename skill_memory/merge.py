@@ -1,4 +1,4 @@
-"""Whether a new rule says what a known one says: by its words, and in doubt by a model."""
+"""Match a new rule with known rules: by their words, or by a model in doubtful cases."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from adaexplore.core.usage import Usage
-from adaexplore.llm.protocol import Finish, ModelClient, ModelRequest, Purpose
+from adaexplore.llm.protocol import Finish, MergeData, ModelClient, ModelRequest, Purpose
 from adaexplore.prompts.render import render
 
 SAME_RULE = 0.85
-"""Overlap of words (Jaccard) from which two rules are one without asking."""
+"""Minimum overlap of words (Jaccard) at which two rules are equal without asking the model."""
 NEAR_RULE = 0.4
-"""Overlap below which they are two without asking."""
+"""Overlap below which two rules differ without asking the model."""
 
 _WORD = re.compile(r"[a-z_][\w.]*[\w]|\w")
 _YES = re.compile(r"same\W*", re.IGNORECASE)
@@ -28,14 +28,14 @@ _FILLER = frozenset(
 
 @dataclass(frozen=True)
 class Merged:
-    """The rule that stands for a new one, and what asking about it cost; no call where ``usage`` is None."""
+    """The rule that replaces a new one, and the cost of the request; ``usage`` is None without a request."""
 
     text: str
     usage: Usage | None
 
 
 def merge(rule: str, known: Iterable[str], client: ModelClient, key: str) -> Merged:
-    """The text in ``known`` that says the same as ``rule``, else ``rule``: at most one model call.
+    """Return the equivalent of ``rule`` in ``known``, else ``rule``; at most one model request.
 
     Raises:
         ModelError: the model could not be asked.
@@ -45,14 +45,15 @@ def merge(rule: str, known: Iterable[str], client: ModelClient, key: str) -> Mer
         return Merged(rule, None)
     if overlap(rule, near) >= SAME_RULE:
         return Merged(near, None)
-    reply = client.complete(ModelRequest(render("merge", one=rule, other=near), Purpose.MERGE, key))
+    prompt = render("merge", one=rule, other=near)
+    reply = client.complete(ModelRequest(prompt, Purpose.MERGE, key, data=MergeData(rule, near)))
     lines = [line.strip("*`. ") for line in reply.text.splitlines() if line.strip()]
     same = reply.finish is Finish.COMPLETE and bool(lines) and _YES.fullmatch(lines[-1]) is not None
     return Merged(near if same else rule, reply.usage)
 
 
 def nearest(rule: str, known: Iterable[str], least: float = NEAR_RULE) -> str | None:
-    """The text in ``known`` with most words in common with ``rule``; None where none has enough."""
+    """Return the text in ``known`` with most words in common with ``rule``; None if none has enough."""
     best, best_overlap = None, least
     for text in known:
         value = overlap(rule, text)
@@ -62,7 +63,7 @@ def nearest(rule: str, known: Iterable[str], least: float = NEAR_RULE) -> str | 
 
 
 def overlap(one: str, other: str) -> float:
-    """Jaccard index of the two texts' words, fillers left out; 0 to 1."""
+    """Return the Jaccard index of the two texts' words without fillers, 0 to 1."""
     a, b = _words(one), _words(other)
     return len(a & b) / len(a | b) if a | b else 1.0
 

@@ -1,4 +1,4 @@
-"""Reproducers and counterparts for rules that have none, found without a model."""
+"""Find reproducers and counterparts for rules without them; no model is needed."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median_high
 
-from adaexplore.core.syntax import parse
+from adaexplore.core.text.syntax import parse
 from adaexplore.core.wire import CompileReport
 from skill_memory.compiling import Compile, verdict_of
 from skill_memory.construct import offending_line
 from skill_memory.failure import Failure
 from skill_memory.rule import Rule
 from skill_memory.shrink import nearest_working, shrink
-from skill_memory.sidecar import finish_pending, locked, read_sidecar
 from skill_memory.signature import signature_of
 from skill_memory.sources import Collected
-from skill_memory.store import read_rules, set_aside, write_rules
+from skill_memory.store import read_rules, rewrite
 from skill_memory.verify import PLAIN_PROBLEM
 
 log = logging.getLogger(__name__)
@@ -27,17 +27,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Proofs:
-    """What was found, and the effort.
+    """The new proofs, and the effort.
 
     Attributes:
-        rules: rules that had no reproducer and a recorded candidate to shrink.
-        reproducers: those for which one was found.
-        counterparts: those that got a counterpart too.
-        cut_short: shrinkings that the time limit ended.
-        compilations: trials.
-        seconds: of wall clock.
-        lines_before: of the recorded candidates, the median.
-        lines_after: of the reproducers, the median.
+        rules: rules without a reproducer but with a recorded candidate to shrink.
+        cut_short: number of searches that the time limit ended.
+        compilations: number of trials.
+        seconds: wall-clock seconds.
+        lines_before: median lines of the recorded candidates.
+        lines_after: median lines of the reproducers.
     """
 
     rules: int = 0
@@ -61,13 +59,7 @@ class _Proof:
 
 
 def prove(path: Path, collected: Collected, compile_: Compile, limit_s: float) -> Proofs:
-    """Give each rule at ``path`` that has no reproducer one, and a counterpart, as far as they are found.
-
-    Args:
-        path: a memory of JSON lines.
-        collected: the failures it was built from.
-        compile_: the compile stage.
-        limit_s: most seconds for one rule.
+    """Find a reproducer and a counterpart for each rule that has none, in at most ``limit_s`` seconds each.
 
     Raises:
         JudgeError: the judge failed.
@@ -88,11 +80,7 @@ def prove(path: Path, collected: Collected, compile_: Compile, limit_s: float) -
         before.append(len(candidates[0].source.splitlines()))
         after.append(len(proof.reproducer.splitlines()))
         log.info("%s: %d lines from %d", rule.text[:60], after[-1], before[-1])
-    with locked(path):
-        finish_pending(path, read_sidecar(path))
-        rules = read_rules(path)  # others may have counted meanwhile
-        set_aside(path)
-        write_rules(path, [_with(rule, found.get(rule.text)) for rule in rules])
+    rewrite(path, lambda rule: _with(rule, found.get(rule.text)))
     return Proofs(
         rules=tried,
         reproducers=len(found),
@@ -100,20 +88,20 @@ def prove(path: Path, collected: Collected, compile_: Compile, limit_s: float) -
         cut_short=sum(proof.cut_short for proof in found.values()),
         compilations=sum(proof.trials for proof in found.values()),
         seconds=round(sum(proof.seconds for proof in found.values()), 1),
-        lines_before=_median(before),
-        lines_after=_median(after),
+        lines_before=median_high(before or [0]),
+        lines_after=median_high(after or [0]),
     )
 
 
 def _candidates(rule: Rule, failing: Sequence[Failure]) -> list[Failure]:
-    """The failures that the rule explains, the shortest candidate first."""
+    """Return the failures that the rule explains, the shortest candidate first."""
     keys = set(rule.signatures)
     own = [failure for failure in failing if (found := failure.signature) is not None and found.key in keys]
     return sorted(own, key=lambda failure: len(failure.source))
 
 
 def _proof(failure: Failure, compile_: Compile, limit_s: float) -> _Proof | None:
-    """The proof that a failing candidate shrinks to; None where it does not fail now."""
+    """Shrink a failing candidate to a proof; None if it does not fail now."""
     wanted = failure.signature
 
     def fails(source: str, problem: str) -> bool:
@@ -141,7 +129,7 @@ def _proof(failure: Failure, compile_: Compile, limit_s: float) -> _Proof | None
     around = _without_body(reproducer, faulty)
     counterpart = nearest_working(
         reproducer,
-        # a kernel that is not launched any more would work too
+        # without this, a candidate that no longer launches the kernel would count as working
         lambda source: _without_body(source, faulty) == around and works(source, problem),
         limit_s / 4,
     )
@@ -156,7 +144,7 @@ def _proof(failure: Failure, compile_: Compile, limit_s: float) -> _Proof | None
 
 
 def function_at_fault(source: str, report: CompileReport) -> str | None:
-    """The innermost function that holds the offending line, in the kernel where the compiler shows it."""
+    """Return the innermost function with the offending line, inside the kernel if the compiler shows it."""
     pointed = offending_line(report.message)
     lines = [
         number for number, line in enumerate(source.splitlines(), 1) if pointed and line.strip() == pointed
@@ -171,7 +159,7 @@ def function_at_fault(source: str, report: CompileReport) -> str | None:
 
 
 def _without_body(source: str, function: str | None) -> str:
-    """``source`` but for what stands in a function: what a counterpart must leave as it is."""
+    """Return ``source`` without the body of a function: the part that a counterpart must not change."""
     tree = parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef) and node.name == function:
@@ -181,7 +169,7 @@ def _without_body(source: str, function: str | None) -> str:
 
 
 def _for_plain_problem(source: str) -> str:
-    """``source`` for a problem without constructor arguments and with one input."""
+    """Adapt ``source`` to a problem without constructor arguments and with one input."""
     source = re.sub(r"(def __init__\(self)[^)]*\)", r"\1, *unused)", source)
     return re.sub(r"(def forward\(self, \w+)[^)]*\)", r"\1, *unused)", source)
 
@@ -192,7 +180,3 @@ def _with(rule: Rule, proof: _Proof | None) -> Rule:
     return replace(
         rule, reproducer=proof.reproducer, counterpart=proof.counterpart, problem=proof.problem, verified=()
     )
-
-
-def _median(values: Sequence[int]) -> int:
-    return sorted(values)[len(values) // 2] if values else 0

@@ -1,19 +1,25 @@
-"""One line of skill memory: the rule, what it is based on, and where it was seen to hold."""
+"""One line of skill memory: the rule, its evidence, and the versions for which it was verified."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeVar
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
+
+from adaexplore.core.files.inputs import first_fault
 
 VERSION = 1
-"""Of a line's format; raised when an older reader would misread it."""
+"""Version of a line's format; increased when older readers would misread it."""
+_EXACT = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One recorded failure: where, the error's text, and the shortest excerpt that shows the mistake."""
+    """One recorded failure: its place, the error's text, and the shortest excerpt with the mistake."""
+
+    __pydantic_config__ = _EXACT
 
     occurrence: str
     error: str
@@ -22,16 +28,20 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Verified:
-    """Whether a rule held when its kernels were compiled by ``triton`` for ``target``."""
+    """Result of compiling a rule's kernels with ``triton`` for ``target``: whether the rule held."""
+
+    __pydantic_config__ = _EXACT
 
     triton: str
     target: str
-    holds: bool
+    holds: StrictBool
 
 
 @dataclass(frozen=True)
 class Proof:
-    """A minimal candidate that fails as the rule says, and the same without the forbidden construct."""
+    """A minimal candidate that fails as the rule says, and one without the forbidden construct."""
+
+    __pydantic_config__ = _EXACT
 
     reproducer: str
     counterpart: str
@@ -44,17 +54,17 @@ class Rule:
     Attributes:
         text: the sentence that prompts show.
         count: the number of independent failures behind it.
-        tasks: these failures, ``<run>/<task>#<large step>``; fewer than ``count`` where the rule came
+        tasks: these failures, ``<run>/<task>#<large step>``; fewer than ``count`` if the rule came
             from a file without them.
         signatures: keys of the kinds of failure that it explains, the most frequent first.
         evidence: some of the recorded failures.
-        reproducer: a minimal candidate that fails so.
-        counterpart: the same without the forbidden construct, which works.
-        others: further such pairs, where the rule forbids several constructs.
-        problem: the reference that all are compiled against; None for the plain one.
-        verified: under which versions it held or not.
-        lint: the preflight's rule that it became.
-        extra: keys of the line that this version does not know; kept.
+        reproducer: a minimal candidate with this failure.
+        counterpart: a working candidate without the forbidden construct.
+        others: further such pairs, if the rule forbids several constructs.
+        problem: the reference for all compilations; None for the plain one.
+        verified: the versions for which the rule was checked.
+        lint: the id of the lint that covers it.
+        extra: unknown keys of the line; they are kept.
     """
 
     text: str
@@ -72,18 +82,17 @@ class Rule:
 
     @property
     def proofs(self) -> tuple[Proof, ...]:
-        """All pairs to try; empty where the reproducer or its counterpart is missing."""
+        """All pairs to try; empty if the reproducer or its counterpart is missing."""
         if self.reproducer is None or self.counterpart is None:
             return ()
         return (Proof(self.reproducer, self.counterpart), *self.others)
 
     def retired(self, triton: str | None) -> bool:
-        """Whether it was seen not to hold under this version of Triton."""
+        """Return whether the rule failed its check with this version of Triton."""
         return any(seen.triton == triton and not seen.holds for seen in self.verified)
 
 
 def rule_to_json(rule: Rule) -> dict[str, Any]:
-    """The line's object."""
     return {
         "version": VERSION,
         "rule": rule.text,
@@ -102,76 +111,52 @@ def rule_to_json(rule: Rule) -> dict[str, Any]:
     }
 
 
+class _Line(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    rule: str
+    count: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 1.0
+    tasks: tuple[str, ...] | None = None
+    signature: str | None = None
+    signatures: tuple[str, ...] | None = None
+    evidence: tuple[Evidence, ...] | None = None
+    reproducer: str | None = None
+    counterpart: str | None = None
+    others: tuple[Proof, ...] | None = None
+    problem: str | None = None
+    verified: tuple[Verified, ...] | None = None
+    lint: str | None = None
+
+
 def rule_from_json(data: object) -> Rule:
-    """The rule that a line's object stands for; all keys but ``rule`` may be missing.
+    """Read the rule in a line's object; all keys except ``rule`` may be missing.
 
     Raises:
-        ValueError: it is no rule; the message says why.
+        ValueError: the object is not a rule; the message says why.
     """
     if not isinstance(data, dict):
         raise ValueError("not an object")
     version = data.get("version", VERSION)
     if not isinstance(version, int) or version > VERSION:
         raise ValueError(f"version {version!r}, this program reads up to {VERSION}")
-    text = data.get("rule")
-    if not isinstance(text, str) or not text.strip():
-        raise ValueError("no text under 'rule'")
-    return Rule(
-        text=" ".join(text.split()),
-        count=_count(data.get("count", 1)),
-        tasks=_texts(data, "tasks"),
-        signatures=tuple(dict.fromkeys([*_main_signature(data), *_texts(data, "signatures")])),
-        evidence=_records(data, "evidence", Evidence),
-        reproducer=_text(data, "reproducer"),
-        counterpart=_text(data, "counterpart"),
-        others=_records(data, "others", Proof),
-        problem=_text(data, "problem"),
-        verified=_records(data, "verified", Verified),
-        lint=_text(data, "lint"),
-        extra={key: value for key, value in data.items() if key not in _KEYS},
-    )
-
-
-_Record = TypeVar("_Record", Evidence, Proof, Verified)
-_KEYS = frozenset(rule_to_json(Rule("", 0)))
-
-
-def _count(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= sys.float_info.max:
-        raise ValueError(f"the count {str(value)[:20]!r} is not a count")
-    return float(value)
-
-
-def _main_signature(data: Mapping[str, Any]) -> tuple[str, ...]:
-    signature = _text(data, "signature")
-    return () if signature is None else (signature,)
-
-
-def _text(data: Mapping[str, Any], key: str) -> str | None:
-    value = data.get(key)
-    if value is not None and not isinstance(value, str):
-        raise ValueError(f"'{key}' is not a text")
-    return value or None
-
-
-def _texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    value = data.get(key) or []
-    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        raise ValueError(f"'{key}' is not a list of texts")
-    return tuple(value)
-
-
-def _records(data: Mapping[str, Any], key: str, kind: type[_Record]) -> tuple[_Record, ...]:
-    value = data.get(key) or []
     try:
-        found = tuple(kind(**item) for item in value)
-        if all(
-            isinstance(each, bool if name == "holds" else str)
-            for one in found
-            for name, each in vars(one).items()
-        ):
-            return found
-    except TypeError:
-        pass
-    names = ", ".join(kind.__dataclass_fields__)
-    raise ValueError(f"'{key}' is not a list of objects with {names}")
+        line = _Line.model_validate(data)
+    except ValidationError as error:
+        raise ValueError(first_fault(error)) from error
+    if not line.rule.strip():
+        raise ValueError("no text under 'rule'")
+    signatures = [*([line.signature] if line.signature else []), *(line.signatures or ())]
+    return Rule(
+        text=" ".join(line.rule.split()),
+        count=line.count,
+        tasks=line.tasks or (),
+        signatures=tuple(dict.fromkeys(signatures)),
+        evidence=line.evidence or (),
+        reproducer=line.reproducer or None,
+        counterpart=line.counterpart or None,
+        others=line.others or (),
+        problem=line.problem or None,
+        verified=line.verified or (),
+        lint=line.lint or None,
+        extra={key: value for key, value in (line.model_extra or {}).items() if key != "version"},
+    )

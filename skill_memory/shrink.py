@@ -1,4 +1,4 @@
-"""Shrinks a failing candidate to a minimal one that fails in the same way: delta debugging on its AST."""
+"""Shrink a failing candidate to a minimal one with the same failure: delta debugging on its AST."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from skill_memory import trees
 
 Test = Callable[[str], bool]
-"""Whether a source has the property that is wanted."""
+"""A function that returns whether a source has the wanted property."""
 Clock = Callable[[], float]
 
 
@@ -25,11 +25,11 @@ class Shrunk:
 
 
 class _OutOfTime(Exception):
-    """The time is over."""
+    """The time limit is reached."""
 
 
 class _Trials:
-    """Tests sources, each once, until the time is over; remembers the smallest that has the property."""
+    """Test sources, each once, until the time limit; remember the smallest with the property."""
 
     def __init__(self, test: Test, best: str, limit_s: float, clock: Clock) -> None:
         self.best = best
@@ -53,15 +53,15 @@ class _Trials:
 
 
 def shrink(source: str, fails: Test, limit_s: float = 60.0, clock: Clock = time.monotonic) -> Shrunk:
-    """The smallest source found within ``limit_s`` seconds for which ``fails`` is true.
+    """Return the smallest source found within ``limit_s`` seconds for which ``fails`` is true.
 
-    Statements are left out in ever smaller chunks, and what remains is simplified expression by
-    expression, until nothing more can go. Without a change that fails, ``source`` itself comes back.
+    Statements are removed in ever smaller chunks, then the rest is simplified expression by
+    expression, until nothing can be removed. If no change still fails, ``source`` itself is returned.
 
     Args:
         source: a candidate that fails.
         fails: whether a candidate fails in the same way.
-        limit_s: time limit; the best so far is returned then.
+        limit_s: time limit; then the best so far is returned.
         clock: monotonic seconds.
     """
     trials = _Trials(fails, source, limit_s, clock)
@@ -81,15 +81,13 @@ def shrink(source: str, fails: Test, limit_s: float = 60.0, clock: Clock = time.
     return Shrunk(trials.best, len(trials.known), clock() - trials.began, cut_short)
 
 
-def nearest_working(
-    source: str, works: Test, limit_s: float = 60.0, clock: Clock = time.monotonic
-) -> Shrunk | None:
-    """The source nearest to ``source`` that works: one change away, the smallest such change.
+def nearest_working(source: str, works: Test, limit_s: float = 60.0) -> Shrunk | None:
+    """Return the working source nearest to ``source``: the smallest single change that works.
 
     Returns:
-        None where no single change helps, or time ran out.
+        None if no single change works, or time ran out.
     """
-    began, end = clock(), clock() + limit_s
+    began = time.monotonic()
     tree = trees.parsed(source)
     whole = trees.size(tree)
     changed: dict[str, int] = {}
@@ -107,15 +105,15 @@ def nearest_working(
             if text is not None:
                 changed.setdefault(text, whole - trees.size(tried))
     for number, text in enumerate(sorted(changed, key=lambda text: changed[text]), start=1):
-        if clock() > end:
+        if time.monotonic() > began + limit_s:
             return None
         if works(text):
-            return Shrunk(text, number, clock() - began, False)
+            return Shrunk(text, number, time.monotonic() - began, False)
     return None
 
 
 def _fewer_statements(tree: ast.Module, fails: _Trials) -> ast.Module:
-    """``tree`` with as few statements as possible: every block by halves, outer ones first."""
+    """Remove as many statements of ``tree`` as possible: every block by halves, outer ones first."""
     block = 0
     while block < trees.block_count(tree):
         chunk = trees.block_length(tree, block)
@@ -133,7 +131,7 @@ def _fewer_statements(tree: ast.Module, fails: _Trials) -> ast.Module:
 
 
 def _simpler(tree: ast.Module, fails: _Trials) -> ast.Module:
-    """``tree`` with each expression and block as simple as possible, one change at a time."""
+    """Simplify each expression and block of ``tree`` as far as possible, one change at a time."""
     index = 0
     while (simpler := trees.simplifications(tree, index)) is not None:
         smaller = (tried for tried in simpler if trees.size(tried) < trees.size(tree))

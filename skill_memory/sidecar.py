@@ -1,31 +1,34 @@
-"""What the memory remembers beside its rules: ``<memory>.signatures.json``."""
+"""The state of a memory beside its rules: ``<memory>.signatures.json``.
+
+Functions raise StorageError if a file cannot be written.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from adaexplore.core import files
-from adaexplore.core.files import write_text
+from adaexplore.core.files import atomic as files
+from adaexplore.core.files.atomic import write_text
 from skill_memory.rule import Evidence
 from skill_memory.signature import Signature
 
 log = logging.getLogger(__name__)
 
 RECURS = 2
-"""Independent failures from which a kind is worth a model call."""
+"""Minimum independent failures of a kind for a model request."""
 MOST_EVIDENCE = 3
 
 
 class Kind(BaseModel):
-    """The failures of one signature: the independent ones, and the evidence of some."""
+    """The independent failures of one signature, with evidence of some."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -33,7 +36,7 @@ class Kind(BaseModel):
     evidence: tuple[Evidence, ...] = ()
 
     def with_failure(self, occurrence: str, evidence: Evidence) -> Kind:
-        """The same with one failure more; one of a lineage that is known changes nothing."""
+        """Return a copy with one more failure; one of a known lineage changes nothing."""
         if occurrence in self.occurrences:
             return self
         shortest = sorted([*self.evidence, evidence], key=lambda item: len(item.excerpt))
@@ -41,7 +44,7 @@ class Kind(BaseModel):
 
 
 class Pending(BaseModel):
-    """A rewrite of the memory file that was decided; ``before`` is the digest it replaces."""
+    """A pending rewrite of the memory file; ``before`` is the digest of the file that it replaces."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -53,10 +56,9 @@ class Sidecar(BaseModel):
     """State of one memory file.
 
     Attributes:
-        version: format of this file.
         kinds: failures by signature key.
-        rules: signature key, or family, to the rule that explains it, None where there is no rule.
-        pending: the last rewrite, so that a process killed between the two files loses nothing.
+        rules: for each signature key or family the rule that explains it; None for no rule.
+        pending: the last rewrite, so that a process killed between the two writes loses nothing.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -66,37 +68,40 @@ class Sidecar(BaseModel):
     rules: dict[str, str | None] = Field(default_factory=dict)
     pending: Pending | None = None
 
-    def rule_of(self, key: str) -> str | None:
-        """The rule that explains a signature."""
-        return self.rules.get(key, self.rules.get(_family(key)))
+    def rule_of(self, key: str, known: Mapping[str, str]) -> str | None:
+        """Return the rule that explains a signature; ``known`` are the memory file's rules by key."""
+        for rules, name in ((self.rules, key), (known, key), (self.rules, _family(key))):
+            if name in rules:
+                return rules[name]
+        return None
 
-    def explained(self) -> dict[str, list[str]]:
-        """The signatures that each rule explains, those with most failures first."""
+    def explained(self, known: Mapping[str, str]) -> dict[str, list[str]]:
+        """Return the signatures that each rule explains, those with most failures first."""
         found: dict[str, list[str]] = {}
         for key in sorted(self.kinds, key=lambda key: (-len(self.kinds[key].occurrences), key)):
-            rule = self.rule_of(key)
+            rule = self.rule_of(key, known)
             if rule is not None:
                 found.setdefault(rule, []).append(key)
         return found
 
     def failures_of(self, keys: Iterable[str]) -> tuple[str, ...]:
-        """The independent failures of several kinds, each once, in the order in which they came."""
+        """Return the independent failures of several kinds, each once, in order of arrival."""
         return tuple(dict.fromkeys(each for key in keys for each in self.kinds[key].occurrences))
 
 
 @dataclass(frozen=True)
 class Group:
-    """Kinds of failure that are put to the model together; ``key`` is a signature's or a family."""
+    """Kinds of failure that one model request covers; ``key`` is a signature's key or a family."""
 
     key: str
     members: tuple[str, ...]
 
 
 def open_groups(state: Sidecar, known: Mapping[str, str]) -> list[Group]:
-    """What recurs and has no answer yet, the most frequent first.
+    """Return the recurring failures without an answer, the most frequent first.
 
-    A signature that recurs is a group of its own; those that were met once are put together by
-    family, so that ten unknown functions are one mistake.
+    A recurring signature is its own group. Signatures with one failure are grouped by family, so
+    that ten unknown functions are one mistake.
 
     Args:
         state: the memory's state.
@@ -116,50 +121,36 @@ def open_groups(state: Sidecar, known: Mapping[str, str]) -> list[Group]:
 
 
 def sidecar_path(memory: Path) -> Path:
-    """Where the state of ``memory`` stands."""
     return memory.with_name(f"{memory.name}.signatures.json")
 
 
 def read_sidecar(memory: Path) -> Sidecar:
-    """The state of ``memory``: empty where there is none; a damaged one is named and taken as empty."""
+    """Read the state of ``memory``: empty without a file; warn about a damaged one and treat it as empty."""
     path = sidecar_path(memory)
     try:
         return Sidecar.model_validate_json(path.read_bytes())
     except FileNotFoundError:
         return Sidecar()
     except (OSError, ValidationError, json.JSONDecodeError) as error:
-        log.warning("%s cannot be read (%s); starting without it", path, str(error).splitlines()[0])
+        log.warning("%s cannot be read (%s); continuing without it", path, str(error).splitlines()[0])
         return Sidecar()
 
 
 def write_sidecar(memory: Path, state: Sidecar) -> None:
-    """Write the state of ``memory`` atomically.
-
-    Raises:
-        StorageError: it cannot be written.
-    """
+    """Write the state of ``memory`` atomically."""
     write_text(sidecar_path(memory), state.model_dump_json(indent=1) + "\n")
 
 
-@contextmanager
-def locked(memory: Path) -> Iterator[None]:
-    """Hold ``<memory>.lock`` against other threads and processes.
-
-    Raises:
-        StorageError: the lock file cannot be made.
-    """
-    with files.locked(memory.with_name(f"{memory.name}.lock"), "choose another general_memory_path"):
-        yield
+def locked(memory: Path) -> AbstractContextManager[None]:
+    """Hold ``<memory>.lock`` against other threads and processes."""
+    return files.locked(memory.with_name(f"{memory.name}.lock"), "choose another general_memory_path")
 
 
 def finish_pending(memory: Path, state: Sidecar) -> str:
-    """Do what a killed process had decided and not written; for who holds the lock, before any rewrite.
+    """Finish the pending rewrite of a killed process; call it with the lock held, before any rewrite.
 
     Returns:
         The memory file's digest.
-
-    Raises:
-        StorageError: it cannot be written.
     """
     found = _file_digest(memory)
     if state.pending is not None and state.pending.before == found:
@@ -169,7 +160,6 @@ def finish_pending(memory: Path, state: Sidecar) -> str:
 
 
 def digest(data: bytes) -> str:
-    """SHA-256 in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 

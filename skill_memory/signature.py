@@ -1,4 +1,4 @@
-"""What makes two failures the same: stage, exception type and message without the particulars."""
+"""Signatures of failures: stage, exception type and message without particulars."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.workloads import HIDDEN
 from skill_memory.construct import construct_of, offending_line
 
 _MATERIAL = frozenset(
@@ -34,6 +35,7 @@ _NAMED = re.compile(r"^\s*(?:\w+\.)*([A-Z]\w*)(?::\s*(.*)|\((.*)\))?$")
 _WRAPPED = re.compile(r"^(?:\w+\.)*[A-Z]\w*(?:Error\w*|Exception|Resources|Construct|Iteration)[:(]")
 
 _PARTICULARS = (
+    (re.compile(r"\.? Did you mean:? \S+\?"), ""),  # Python from 3.13
     (re.compile(r"0x[0-9a-fA-F]+"), "#"),
     (re.compile(r"<[^<>]*[\\/][^<>]*>|(?:[\w.\-]*[\\/])+[\w.\-]+|\b[\w\-]+\.py\b"), "<path>"),
     (re.compile(r",?\s*\b(?:on )?line \d+|\bat \d+:\d+:?"), ""),
@@ -57,13 +59,13 @@ _KEPT_AFTER = re.compile(r" object\b")
 
 @dataclass(frozen=True)
 class Signature:
-    """The kind of a failure; equal signatures are the same mistake made again.
+    """The kind of a failure; equal signatures mean the same mistake.
 
     Attributes:
         stage: the verdict's status.
-        exception: class name of the error nearest to the cause, "" where none is named.
+        exception: class name of the error nearest to the cause; "" if none is named.
         message: its message, normalised.
-        construct: what the offending line does, "" where that is not known.
+        construct: what the offending line does; "" if unknown.
     """
 
     stage: str
@@ -73,17 +75,16 @@ class Signature:
 
     @property
     def key(self) -> str:
-        """The signature as one line."""
         return " | ".join((self.stage, self.exception, self.message, self.construct))
 
     @property
     def family(self) -> str:
-        """The signature without what tells the members of one kind of mistake apart, as one line."""
+        """The signature as one line, without the details that differ within one kind of mistake."""
         return " | ".join((self.stage, self.exception, _QUOTED.sub("_", self.message)))
 
     @classmethod
     def from_key(cls, key: str) -> Signature | None:
-        """The signature whose :attr:`key` is ``key``; None for another text."""
+        """Return the signature whose :attr:`key` is ``key``; None for other texts."""
         parts = key.split(" | ")
         if len(parts) < _PARTS:
             return None
@@ -91,7 +92,7 @@ class Signature:
 
 
 def error_text(verdict: Verdict) -> str:
-    """The error as the judge worded it: of compilation, of execution, or its feedback."""
+    """Return the judge's text of the error: of compilation, of execution, or its feedback."""
     for key in ("compilation_error", "runtime_error", "feedback"):
         text = str(verdict.metadata.get(key) or "").strip()
         if text:
@@ -100,22 +101,24 @@ def error_text(verdict: Verdict) -> str:
 
 
 def writable(text: str) -> str:
-    """``text`` with halves of surrogate pairs, which no file can hold, as their escapes."""
+    """Return ``text`` with lone surrogates, which no file can hold, as escapes."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def signature_of(verdict: Verdict, source: str = "", line: int | None = None) -> Signature | None:
-    """The signature of a failure, None where it teaches no rule.
+    """Return the signature of a failure; None if it teaches no rule.
 
     Args:
-        verdict: what the judge found.
-        source: the candidate, in which the offending construct is looked up.
-        line: the line of ``source`` that led to the error, where it is known.
+        verdict: the judge's verdict.
+        source: the candidate, which holds the offending construct.
+        line: the offending line of ``source``, if known.
 
-    Not material for a memory: wrong or non-finite values, nondeterminism, integrity findings,
-    crashes without a message, ``not_checked``, timeouts that hold no compile error, and whatever the
-    environment and not the candidate caused.
+    No rule comes from wrong or non-finite values, nondeterminism, integrity findings, crashes without a
+    message, ``not_checked``, timeouts without a compile error, failures on hidden workloads, and failures
+    that the environment caused.
     """
+    if verdict.worst_workload is not None and verdict.worst_workload.name == HIDDEN:
+        return None
     late_compile_error = verdict.status is Status.TIMEOUT and verdict.metadata.get("compilation_error")
     if verdict.status not in _MATERIAL and not late_compile_error:
         return None
@@ -124,26 +127,26 @@ def signature_of(verdict: Verdict, source: str = "", line: int | None = None) ->
         return None
     exception, message = _cause(text)
     if not message and exception in ("", "CompilationError"):
-        return None  # a bare caret: the message was cut off
+        return None  # a bare caret: the message is truncated
     exception = _exception(verdict, exception)
     if _ENVIRONMENT.match(exception):
         return None
     construct = construct_of(source, text, line) if source else ""
-    if "lint" in verdict.metadata:  # its message holds names that the candidate chose
+    if "lint" in verdict.metadata:  # its message has names that the candidate chose
         message = " ".join([f"lint {verdict.metadata['lint']}", *_triton_names(message.partition(";")[0])])
     return Signature(verdict.status.value, exception, normalise(message), construct)
 
 
 def is_environment(verdict: Verdict) -> bool:
-    """Whether the exception is one that the machine and not the candidate causes."""
+    """Return whether the machine, not the candidate, causes this exception."""
     return _ENVIRONMENT.match(_exception(verdict, _cause(error_text(verdict))[0])) is not None
 
 
 def normalise(message: str) -> str:
-    """``message`` without numbers, paths, positions, shapes and names that the candidate chose.
+    """Remove numbers, paths, positions, shapes and the candidate's own names from ``message``.
 
-    Quoted names that are the mistake itself stay: the attribute that is missing, the keyword that
-    is unexpected, the type or module it was asked of.
+    Quoted names that are the mistake itself stay: the missing attribute, the unexpected keyword, and their
+    type or module.
     """
     whole = _WHOLLY_QUOTED.fullmatch(message.strip())
     message = _QUOTED.sub(_quoted, whole[2] if whole else message)
@@ -153,7 +156,7 @@ def normalise(message: str) -> str:
 
 
 def _exception(verdict: Verdict, named: str) -> str:
-    """The class that the message names, else the one that the judge names."""
+    """Return the class that the message names, else the one that the judge names."""
     declared = verdict.metadata.get("compilation_error_name") or verdict.metadata.get("runtime_error_name")
     return named or writable(str(declared or "")).rpartition(".")[2]
 
@@ -165,11 +168,11 @@ def _quoted(match: re.Match[str]) -> str:
 
 
 def _cause(text: str) -> tuple[str, str]:
-    """Exception name and message nearest to the cause in a traceback or a compiler message."""
+    """Return the exception name and message nearest to the cause in a traceback or compiler message."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if lines and not _CARETS.fullmatch(lines[-1]):
         return _split(lines[-1])
-    # The text ends under a caret: the compiler names the place, and the cause stands further up.
+    # The text ends under a caret: the compiler names the position, and the cause is further up.
     for line in reversed(lines):
         name, message = _split(line)
         if name.endswith(("Error", "Exception", "Construct")) and not _POSITION.fullmatch(
@@ -185,7 +188,7 @@ def _triton_names(text: str) -> list[str]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """``a.b.Name: message`` or ``Name('message')`` taken apart, an inner exception first."""
+    """Split ``a.b.Name: message`` or ``Name('message')``, an inner exception first."""
     named = _NAMED.match(line)
     if named is None:
         return "", line
@@ -198,7 +201,7 @@ def _split(line: str) -> tuple[str, str]:
 
 
 def _unquoted(literal: str) -> str:
-    """The string that ``literal`` (the argument in an exception's repr) stands for."""
+    """Return the string of ``literal``, the argument in an exception's repr."""
     if len(literal) >= 2 and literal[0] in "'\"" and literal[-1] == literal[0]:
         return literal[1:-1].replace("\\'", "'").replace('\\"', '"')
     return literal

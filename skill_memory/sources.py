@@ -1,4 +1,4 @@
-"""Recorded failures: out of run directories, this project's or the release's, and of recorded trees."""
+"""Read recorded failures from run directories of this project or the release, and from recorded trees."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _WRONG_VALUES = "incorrect output"
 _TIMEOUT = "Subprocess timeout"
 _COMPILERS = "triton.compiler.errors."
 _PLACE = re.compile(r"(?:in \w+, )?line (\d+)(?:, `(.*)`)?: ")
-"""How the feedback of a lint or of the compile gate begins (``agent/checks.py``)."""
+"""Start of the feedback of a lint or of the compile gate (``agent/checks.py``)."""
 
 
 @dataclass(frozen=True)
 class Collected:
-    """Failures by task, and how many steps failed by what is nobody's lesson."""
+    """Failures by task, and the number of infrastructure failures."""
 
     tasks: tuple[TaskFailures, ...] = ()
     infrastructure: int = 0
@@ -45,15 +45,14 @@ class Collected:
 
     @property
     def failures(self) -> int:
-        """The number of failures."""
         return sum(len(task.failures) for task in self.tasks)
 
 
 def from_run(folder: Path) -> Collected:
-    """The failures in a run directory; a task whose records are damaged is named and left out.
+    """Read the failures in a run directory; skip tasks with damaged records, with a warning.
 
     Raises:
-        RecordError: ``folder`` is no run directory.
+        RecordError: ``folder`` is not a run directory.
     """
     records = RunRecords.existing(folder)
     found = Collected()
@@ -66,7 +65,7 @@ def from_run(folder: Path) -> Collected:
 
 
 def from_task(run: RunRecords, key: str) -> Collected:
-    """The failures of one task of a run; those of steps that it took over are the ones of who made them.
+    """Read the failures of one task of a run; failures of copied steps belong to the run that made them.
 
     Raises:
         RecordError: a record is damaged.
@@ -89,7 +88,7 @@ def from_task(run: RunRecords, key: str) -> Collected:
 
 
 def _failure(step: StepRecord, lineage: int, reference: str) -> Failure | None:
-    """Return the verdict of the judge, a lint or the gate as a failure; None where there is none."""
+    """Return the failure in a verdict of the judge, a lint or the gate; None if there is none."""
     verdict, line = step.verdict, None
     stopped = step.draft.outcome in STOPPED
     if verdict is None or step.draft.outcome is DraftOutcome.SEED or not (step.evaluated or stopped):
@@ -98,7 +97,7 @@ def _failure(step: StepRecord, lineage: int, reference: str) -> Failure | None:
     if place is not None:
         line, text = int(place[1]), verdict.feedback[place.end() :]
         lints = verdict.metadata.get("lints")
-        text = text.partition("\n")[0] if lints else text  # one line a finding; the first one decides
+        text = text.partition("\n")[0] if lints else text  # one line per finding; the first one decides
         metadata = {"runtime_error": f"{place[2] or ''}\n{text}"}
         if lints:
             metadata["lint"] = str(lints[0])
@@ -107,12 +106,12 @@ def _failure(step: StepRecord, lineage: int, reference: str) -> Failure | None:
 
 
 def from_trees(folder: Path) -> Collected:
-    """The failures of the recorded trees in ``folder`` (``*.json``, one task each).
+    """Read the failures of the recorded trees in ``folder`` (``*.json``, one task each).
 
-    A file that is no such tree is named and left out.
+    Other files are skipped with a warning.
 
     Raises:
-        RecordError: there are no such files.
+        RecordError: there are no recorded trees.
     """
     paths = sorted(folder.glob("*.json")) if folder.is_dir() else [folder] if folder.is_file() else []
     found, read = Collected(), 0
@@ -121,7 +120,7 @@ def from_trees(folder: Path) -> Collected:
             tree = json.loads(path.read_bytes())
             found += _sorted_out(path.stem, _tree_failures(tree))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            log.warning("left out: %s is no recorded tree (%s: %s)", path, type(error).__name__, error)
+            log.warning("left out: %s is not a recorded tree (%s: %s)", path, type(error).__name__, error)
         else:
             read += 1
     if not read:
@@ -144,7 +143,7 @@ def _tree_failures(tree: dict[str, Any]) -> Iterator[Failure]:
 
 
 def _verdict(step: dict[str, Any]) -> Verdict:
-    """The verdict that a tree's last line of error stands for."""
+    """Return the verdict for the last error line of a tree."""
     score, error = step["score"], str(step.get("error") or "").rstrip()
     if score["correct"]:
         return Verdict(status=Status.PASSED)

@@ -1,19 +1,22 @@
-"""The memory on disk: JSONL with all that is known of each rule, or the release's ``rule||count`` text."""
+"""The memory on disk: JSONL with all data of each rule, or the release's ``rule||count`` text.
+
+Functions raise ConfigError if the file cannot be read, and StorageError if it cannot be written.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
 from adaexplore.core.errors import ConfigError, StorageError
-from adaexplore.core.files import write_text
+from adaexplore.core.files.atomic import write_text
 from skill_memory.rule import Rule, rule_from_json, rule_to_json
-from skill_memory.sidecar import locked
+from skill_memory.sidecar import finish_pending, locked, read_sidecar
 
 SEPARATOR = "||"
 JSONL = ".jsonl"
@@ -26,19 +29,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Memory:
-    """The memory a run uses; ``path`` is the file that was read, None where there is none."""
+    """The memory of a run; ``path`` is its file, None without one."""
 
     path: Path | None
     rules: tuple[Rule, ...]
 
 
 def read_rules(path: Path) -> list[Rule]:
-    """Read a memory file: JSONL where its name ends so, else text, in which a missing count is 1.
+    """Read a memory file: JSONL if its name ends so, else text; a missing count is 1.
 
-    Lines that are no rule are skipped, and one warning names them, once for a file as long as they stay.
-
-    Raises:
-        ConfigError: the file cannot be read.
+    Invalid lines are skipped. One warning names them; it is not repeated while they stay the same.
     """
     rules, faults = [], []
     for number, _, found in _lines(path):
@@ -53,17 +53,12 @@ def read_rules(path: Path) -> list[Rule]:
 
 @lru_cache(maxsize=64)
 def _warn_once(path: Path, faults: str) -> None:
-    """Name the faults of a file; a run reads its memory again for every task."""
+    """Warn about invalid lines once, since a run reads its memory again for every task."""
     log.warning("memory %s: skipped %s; write %s", path, faults, _JSON_FORM if is_jsonl(path) else _TEXT_FORM)
 
 
 def set_aside(path: Path) -> None:
-    """Append the lines of ``path`` that are no rule to ``<path>.rejected``, for who is about to rewrite it.
-
-    Raises:
-        ConfigError: the file cannot be read.
-        StorageError: they cannot be written.
-    """
+    """Append the invalid lines of ``path`` to ``<path>.rejected``, before the file is rewritten."""
     if not path.exists():
         return
     rejected = b"".join(line + b"\n" for _, line, found in _lines(path) if isinstance(found, ValueError))
@@ -78,55 +73,53 @@ def set_aside(path: Path) -> None:
 
 
 def write_rules(path: Path, rules: Sequence[Rule]) -> None:
-    """Write ``rules`` to ``path`` atomically, in the format that its name stands for.
-
-    Raises:
-        StorageError: the file cannot be written.
-    """
+    """Write ``rules`` to ``path`` atomically, in the format of its name."""
     write_text(path, format_rules(rules, jsonl=is_jsonl(path)))
 
 
-def make_memory(path: Path) -> None:
-    """Make an empty memory at ``path`` unless there is one.
+def rewrite(path: Path, change: Callable[[Rule], Rule]) -> None:
+    """Change each rule at ``path`` under the lock, from the current state of the file."""
+    with locked(path):
+        finish_pending(path, read_sidecar(path))
+        rules = read_rules(path)
+        set_aside(path)
+        write_rules(path, [change(rule) for rule in rules])
 
-    Raises:
-        StorageError: it cannot be written.
-    """
+
+def make_memory(path: Path) -> None:
+    """Create an empty memory at ``path`` unless it exists."""
     if not path.exists():
         with locked(path):
-            if not path.exists():  # another process may have made and filled it meanwhile
+            if not path.exists():  # another process may have created and filled it meanwhile
                 write_rules(path, ())
 
 
 def format_rules(rules: Sequence[Rule], *, jsonl: bool = False) -> str:
-    """The content of a memory file with ``rules``."""
+    """Return the content of a memory file with ``rules``."""
     if jsonl:
         return "".join(json.dumps(rule_to_json(rule), ensure_ascii=False) + "\n" for rule in rules)
     return "".join(f"{rule.text}{SEPARATOR}{rule.count:.12g}\n" for rule in rules)
 
 
 def is_jsonl(path: Path) -> bool:
-    """Whether a memory of this name holds JSON lines."""
+    """Return whether a memory of this name holds JSON lines."""
     return path.suffix == JSONL
 
 
 def injected(rules: Iterable[Rule], threshold: float, triton: str | None = None) -> tuple[str, ...]:
-    """The texts that go into prompts: those with a count of at least ``threshold``, in file order.
+    """Return the rules for prompts: those with a count of at least ``threshold``, in file order.
 
-    Args:
-        rules: the memory.
-        threshold: least count.
-        triton: the version that kernels are compiled with; rules retired for it are left out.
+    Those retired for ``triton``, the version that compiles kernels, are left out.
     """
     return tuple(rule.text for rule in rules if rule.count >= threshold and not rule.retired(triton))
 
 
 def memory_for_run(path: Path | None, update: bool, bundled: Path) -> Memory:
-    """The memory that ``general_memory_path`` and ``memory_update`` stand for.
+    """Open the memory of ``general_memory_path`` and ``memory_update``.
 
     Args:
         path: the configured file; None is a run without memory.
-        update: whether the run adds to the memory. A file that does not exist is then created.
+        update: whether the run adds to the memory; a missing file is then created.
         bundled: this project's own memory, the default; an installation without the repository's files
             has none, and its prompts hold no rules.
 
@@ -152,19 +145,13 @@ def memory_for_run(path: Path | None, update: bool, bundled: Path) -> Memory:
     return Memory(path, tuple(_with_proofs(path, read_rules(path))))
 
 
-def _proofs_beside(path: Path) -> Path | None:
-    """The JSON lines that tell where a text memory's rules hold: ``name.jsonl`` beside ``name_200.txt``."""
-    beside = path.with_name(path.stem.rpartition("_")[0] + JSONL)
-    return beside if not is_jsonl(path) and beside.is_file() else None
-
-
-def sorted_rules(rules: Iterable[Rule]) -> list[Rule]:
-    """``rules`` by count, the most frequent first, equal ones in their order."""
-    return sorted(rules, key=lambda rule: -rule.count)
+def known_rules(rules: Iterable[Rule]) -> dict[str, str]:
+    """Return the rules of a file by signature key."""
+    return {key: rule.text for rule in rules for key in rule.signatures}
 
 
 def joined(rules: Iterable[Rule]) -> list[Rule]:
-    """``rules`` with equal texts made one, their counts added up."""
+    """Merge ``rules`` with equal texts and add their counts."""
     found: dict[str, Rule] = {}
     for rule in rules:
         known = found.get(rule.text)
@@ -173,14 +160,16 @@ def joined(rules: Iterable[Rule]) -> list[Rule]:
 
 
 def _with_proofs(path: Path, rules: Sequence[Rule]) -> list[Rule]:
-    """``rules`` of a text memory with what the JSON lines beside it say of the same sentences."""
-    beside = _proofs_beside(path)
-    proven = {} if beside is None else {rule.text: rule.verified for rule in read_rules(beside)}
+    """Return ``rules`` of a text memory with the data of equal rules in the JSONL memory beside it."""
+    beside = path.with_name(path.stem.rpartition("_")[0] + JSONL)  # name.jsonl for name_200.txt
+    if is_jsonl(path) or not beside.is_file():
+        return list(rules)
+    proven = {rule.text: rule.verified for rule in read_rules(beside)}
     return [replace(rule, verified=proven.get(rule.text, rule.verified)) for rule in rules]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes, Rule | ValueError | None]]:
-    """The lines of a memory: number, content, and the rule, what is wrong, or None for a blank line."""
+    """Yield the lines of a memory: number, content, and the rule, the fault, or None for a blank line."""
     try:
         data = path.read_bytes()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Smaller programs that are one change away from a program, by its syntax tree."""
+"""Derive smaller programs from a program by one change of its syntax tree."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import copy
 from collections.abc import Iterator
 
-from adaexplore.core.syntax import parse
+from adaexplore.core.text.syntax import parse
 
 _OPTIONAL_LISTS = frozenset({"decorator_list", "keywords", "args", "bases", "elts"})
 _OPTIONAL = frozenset({"returns", "annotation"})
@@ -14,7 +14,7 @@ _WRAPPERS = (ast.If, ast.For, ast.While, ast.With, ast.Try)
 
 
 def parsed(source: str) -> ast.Module:
-    """The tree of ``source`` without docstrings.
+    """Parse ``source`` without docstrings.
 
     Raises:
         SyntaxError: it is not Python.
@@ -29,7 +29,7 @@ def parsed(source: str) -> ast.Module:
 
 
 def unparsed(tree: ast.Module) -> str | None:
-    """The source of ``tree``; None where a change left no Python."""
+    """Return the source of ``tree``; None if a change made it invalid."""
     try:
         source = ast.unparse(ast.fix_missing_locations(tree)) + "\n"
         parse(source)
@@ -39,23 +39,21 @@ def unparsed(tree: ast.Module) -> str | None:
 
 
 def size(tree: ast.AST) -> int:
-    """The number of nodes."""
     return sum(1 for _ in ast.walk(tree))
 
 
 def block_count(tree: ast.Module) -> int:
-    """The number of lists of statements."""
     return len(_blocks(tree))
 
 
 def block_length(tree: ast.Module, block: int) -> int:
-    """The number of statements in one of them; 0 past the last."""
+    """Return the number of statements in a list; 0 past the last list."""
     found = _blocks(tree)
     return len(getattr(*found[block])) if block < len(found) else 0
 
 
 def without_statements(tree: ast.Module, block: int, start: int, count: int) -> ast.Module:
-    """``tree`` without some statements of a block; a body that gets empty holds ``pass``."""
+    """Return ``tree`` without some statements of a block; an empty body becomes ``pass``."""
     changed = copy.deepcopy(tree)
     owner, name = _blocks(changed)[block]
     statements = getattr(owner, name)
@@ -66,10 +64,10 @@ def without_statements(tree: ast.Module, block: int, start: int, count: int) -> 
 
 
 def simplifications(tree: ast.Module, index: int) -> Iterator[ast.Module] | None:
-    """Trees in which something at the ``index``-th node is simpler; None past the last node.
+    """Return trees with a simpler ``index``-th node; None past the last node.
 
-    An expression is replaced by one of its parts or by a number, an optional part is left out, a block is
-    put in place of the statement around it.
+    An expression is replaced by one of its parts or by a number, an optional part is removed, a statement is
+    replaced by a block inside it.
     """
     nodes = list(ast.walk(tree))
     return _simpler_at(tree, nodes[index], index) if index < len(nodes) else None
@@ -112,7 +110,7 @@ def _copy(tree: ast.Module, index: int) -> tuple[ast.Module, ast.AST]:
 
 
 def _instead_of(node: ast.expr) -> list[ast.expr]:
-    """Simpler expressions for one: its parts, then numbers."""
+    """Yield simpler expressions for an expression: its parts, then numbers."""
     if isinstance(node, ast.Constant | ast.Name):
         return []
     parts = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
@@ -129,7 +127,7 @@ def _drop_parameter(arguments: ast.arguments, position: int) -> None:
 
 
 def _blocks(tree: ast.Module) -> list[tuple[ast.AST, str]]:
-    """Every list of statements, by its owner and field, outer ones first."""
+    """Return every list of statements, by owner and field, outer ones first."""
     return [
         (node, name)
         for node in ast.walk(tree)

@@ -1,25 +1,26 @@
-"""The memory grows: failures are recorded, what recurs is put to the model, and rules are counted.
+"""Update the memory: record failures, ask the model about recurring ones, and count rules.
 
-Every change is made under a lock, from the files' state at that moment, and is the union of what is known
-and what is new. So it does not matter how many workers there are, in which order they come, how often one
-reports the same task, or when one is killed. The model is asked while nothing is locked.
+Every change is made under a lock, from the current state of the files, and is the union of known and new
+failures. So the number and order of workers, repeated reports of a task and killed workers do not matter.
+The model is asked without the lock.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 from adaexplore.core.errors import ModelError, ModelUnavailableError
-from adaexplore.core.files import write_text
+from adaexplore.core.files.atomic import write_text
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import ModelClient
+from skill_memory.construct import offending_line
 from skill_memory.distil import distil
-from skill_memory.excerpt import reason, shortest_excerpt
-from skill_memory.failure import TaskFailures, in_order
+from skill_memory.failure import TaskFailures
 from skill_memory.merge import SAME_RULE, merge, nearest
 from skill_memory.rule import Evidence, Rule
 from skill_memory.sidecar import (
@@ -35,21 +36,24 @@ from skill_memory.sidecar import (
     read_sidecar,
     write_sidecar,
 )
-from skill_memory.signature import error_text
-from skill_memory.store import format_rules, is_jsonl, joined, read_rules, set_aside, sorted_rules
+from skill_memory.signature import error_text, writable
+from skill_memory.store import format_rules, is_jsonl, joined, known_rules, read_rules, set_aside
 
 log = logging.getLogger(__name__)
+
+_SHORT_CHARS = 300
+_ERROR_CHARS = 400
 
 
 @dataclass(frozen=True)
 class MemoryUpdate:
-    """What failures changed.
+    """The result of an update.
 
     Attributes:
-        calls: model requests made.
+        calls: number of model requests.
         usage: their cost.
-        added: rules that are new.
-        raised: rules whose count rose.
+        added: new rules.
+        raised: rules with a higher count.
     """
 
     calls: int = 0
@@ -60,25 +64,20 @@ class MemoryUpdate:
 
 @dataclass(frozen=True)
 class MemoryUpdater:
-    """Adds failures to one memory file. Safe with many threads and processes.
-
-    Attributes:
-        path: the memory file.
-        client: the model that words the rules.
-    """
+    """An updater of one memory file; safe with many threads and processes."""
 
     path: Path
     client: ModelClient
 
     def add(self, tasks: Sequence[TaskFailures]) -> MemoryUpdate:
-        """Count the failures of tasks, and ask the model about kinds that recur by now.
+        """Count the failures of tasks, and ask the model about recurring kinds.
 
-        A kind counts once a lineage, and never twice when failures of the same name come again.
+        A kind counts once per lineage; failures that were counted before do not count again.
 
         Raises:
-            ModelRequestError: the model's service refused; what was known by then is counted.
+            ModelRequestError: the model's service refused; failures matched before that are counted.
             ConfigError: the memory cannot be read.
-            StorageError: it cannot be written.
+            StorageError: the memory cannot be written.
         """
         if not any(failure.signature for task in tasks for failure in task.failures):
             return MemoryUpdate()
@@ -96,15 +95,15 @@ class MemoryUpdater:
         )
 
     def _settle(self) -> tuple[int, Usage, ModelError | None]:
-        """Ask about every group that is open; what cannot be asked now stays open."""
+        """Ask the model about every open group; groups whose request fails stay open."""
         calls, usage = 0, Usage()
         state, rules = read_sidecar(self.path), self._rules()
-        for key in [group.key for group in open_groups(state, _known(rules))]:
+        for key in [group.key for group in open_groups(state, known_rules(rules))]:
             state, rules = read_sidecar(self.path), self._rules()
-            still_open = {group.key: group for group in open_groups(state, _known(rules))}
+            still_open = {group.key: group for group in open_groups(state, known_rules(rules))}
             group = still_open.get(key)
             if group is None:
-                continue  # another worker has answered meanwhile
+                continue  # another worker stored an answer meanwhile
             name = f"rule/{digest(group.key.encode())[:16]}"
             try:
                 found = distil(group.members, _evidence(state, group.members), self.client, name)
@@ -123,7 +122,7 @@ class MemoryUpdater:
         return calls, usage, None
 
     def _change(self, change: Callable[[Sidecar, Sequence[Rule]], Sidecar]) -> None:
-        """Take the state through ``change`` and bring the memory file up to it, under the lock."""
+        """Apply ``change`` to the state and update the memory file, under the lock."""
         with locked(self.path):
             state = read_sidecar(self.path)
             before = finish_pending(self.path, state)
@@ -133,7 +132,7 @@ class MemoryUpdater:
             if changed == state and self.path.exists():
                 return
             set_aside(self.path)
-            # The sidecar goes first: whoever finds it with the old memory finishes the rewrite.
+            # The sidecar goes first: the next process that finds it with the old memory finishes the rewrite.
             write_sidecar(
                 self.path, changed.model_copy(update={"pending": Pending(before=before, after=after)})
             )
@@ -147,21 +146,21 @@ class MemoryUpdater:
 
 
 def _recorded(state: Sidecar, _: Sequence[Rule], tasks: Sequence[TaskFailures]) -> Sidecar:
-    """``state`` with the failures of ``tasks``."""
+    """Return ``state`` with the failures of ``tasks``."""
     kinds = dict(state.kinds)
     for task in tasks:
-        for failure in in_order(task.failures):
+        for failure in sorted(task.failures, key=attrgetter("step")):
             signature = failure.signature
             if signature is not None:
                 occurrence, text = task.occurrence(failure), error_text(failure.verdict)
                 shown = shortest_excerpt(failure.source, text, failure.line)
-                evidence = Evidence(occurrence, reason(text), shown)
+                evidence = Evidence(occurrence, _reason(text), shown)
                 kinds[signature.key] = kinds.get(signature.key, Kind()).with_failure(occurrence, evidence)
     return state.model_copy(update={"kinds": kinds})
 
 
 def _answered(state: Sidecar, rules: Sequence[Rule], group: Group, text: str | None) -> Sidecar:
-    """``state`` with the rule for a group, unless another worker was faster."""
+    """Return ``state`` with the rule for a group, unless another worker was faster."""
     if group.key in state.rules:
         return state
     if text is not None:
@@ -170,10 +169,10 @@ def _answered(state: Sidecar, rules: Sequence[Rule], group: Group, text: str | N
 
 
 def _counted(rules: Sequence[Rule], before: Sidecar, after: Sidecar) -> list[Rule]:
-    """``rules`` with the failures that ``after`` explains and ``before`` did not."""
-    known = _known(rules)
+    """Return ``rules`` with the failures that ``after`` explains and ``before`` did not."""
+    known = known_rules(rules)
     found = {rule.text: rule for rule in rules}
-    explained, explained_before = _explained(after, known), _explained(before, known)
+    explained, explained_before = after.explained(known), before.explained(known)
     for text in dict.fromkeys([*explained_before, *explained]):
         keys = explained.get(text, ())
         now = after.failures_of(keys)
@@ -190,22 +189,29 @@ def _counted(rules: Sequence[Rule], before: Sidecar, after: Sidecar) -> list[Rul
             signatures=tuple(dict.fromkeys([*rule.signatures, *keys])),
             evidence=rule.evidence or _evidence(after, keys),
         )
-    return sorted_rules(found.values())
-
-
-def _explained(state: Sidecar, known: Mapping[str, str]) -> dict[str, list[str]]:
-    """Signatures by the rule that explains them, in the memory file or in the state."""
-    rules = {**state.rules, **{key: text for key, text in known.items() if key not in state.rules}}
-    return state.model_copy(update={"rules": rules}).explained()
-
-
-def _known(rules: Sequence[Rule]) -> dict[str, str]:
-    """The rules of a file by signature key."""
-    return {key: rule.text for rule in rules for key in rule.signatures}
+    return sorted(found.values(), key=lambda rule: -rule.count)
 
 
 def _evidence(state: Sidecar, keys: Sequence[str]) -> tuple[Evidence, ...]:
-    """Some evidence of several kinds, of each kind one before a second."""
+    """Return some evidence of several kinds, one of each kind before a second one."""
     by_kind = [state.kinds[key].evidence for key in keys]
     turns = [item for turn in range(MOST_EVIDENCE) for kind in by_kind for item in kind[turn : turn + 1]]
     return tuple(turns[: 2 * MOST_EVIDENCE])
+
+
+def shortest_excerpt(source: str, error: str, line: int | None = None) -> str:
+    """Return the offending line alone; "" if unknown."""
+    pointed = offending_line(error)
+    if pointed:
+        return pointed[:_SHORT_CHARS]
+    lines = source.splitlines()
+    if line is not None and 1 <= line <= len(lines):
+        return writable(lines[line - 1].strip())[:_SHORT_CHARS]
+    first = error.strip().partition("\n")[0].strip()
+    return first[:_SHORT_CHARS] if any(text.strip() == first for text in lines) else ""
+
+
+def _reason(error: str) -> str:
+    """Return the last informative line of an error."""
+    lines = [text.strip() for text in error.splitlines() if text.strip(" ^~\t")]
+    return lines[-1][-_ERROR_CHARS:] if lines else ""

@@ -1,4 +1,4 @@
-"""Does a rule hold? Its reproducer must fail as recorded, and its counterpart must work."""
+"""Verify rules: the reproducer must fail as recorded, and the counterpart must work."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from adaexplore.core.environment import TritonFacts
 from adaexplore.preflight.lints import lint
-from adaexplore.preflight.triton_api import TritonApi, triton_api
 from skill_memory.compiler import Compiler
 from skill_memory.compiling import Compile, verdict_of
 from skill_memory.rule import Proof, Rule, Verified
-from skill_memory.sidecar import finish_pending, locked, read_sidecar
 from skill_memory.signature import Signature, signature_of
-from skill_memory.store import read_rules, set_aside, write_rules
+from skill_memory.store import read_rules, rewrite
 
 log = logging.getLogger(__name__)
 
@@ -33,12 +32,12 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
-"""What reproducers and counterparts are compiled against where their rule names no problem of its own."""
+"""The default reference for compiling reproducers and counterparts."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """One rule's outcome; ``holds`` is None where it has no reproducer or counterpart to try."""
+    """One rule's result; ``holds`` is None without a reproducer or counterpart to try."""
 
     rule: str
     holds: bool | None
@@ -47,7 +46,7 @@ class Checked:
 
 @dataclass(frozen=True)
 class Verification:
-    """The outcome for a memory: ``retired`` rules were tried and do not hold with this Triton."""
+    """The result for a memory: ``retired`` rules were tried and do not hold with this Triton."""
 
     rules: int
     hold: int
@@ -57,21 +56,17 @@ class Verification:
 
 
 def verify_file(path: Path, compiler: Compiler) -> Verification:
-    """Try every rule in the file, and write down under which version it held or not; none is deleted.
+    """Try every rule in the file, and record the result for this version; no rule is deleted.
 
     Raises:
         ConfigError: the file cannot be read.
-        StorageError: it cannot be written.
+        StorageError: the file cannot be written.
         JudgeError: the judge failed.
     """
     checked = [check(rule, compiler) for rule in read_rules(path)]
     outcomes = {found.rule: found.holds for found in checked if found.holds is not None}
-    api = triton_api(compiler.triton)
-    with locked(path):
-        finish_pending(path, read_sidecar(path))
-        rules = read_rules(path)  # others may have counted meanwhile
-        set_aside(path)
-        write_rules(path, [_noted(rule, outcomes.get(rule.text), compiler, api) for rule in rules])
+    facts = compiler.facts()
+    rewrite(path, lambda rule: _noted(rule, outcomes.get(rule.text), compiler, facts))
     return Verification(
         rules=len(checked),
         hold=sum(found.holds is True for found in checked),
@@ -99,7 +94,7 @@ def check(rule: Rule, compile_: Compile) -> Checked:
 
 
 def _fault(proof: Proof, signatures: Sequence[str], problem: str, compile_: Compile) -> str:
-    """Why a pair proves nothing, "" where it does."""
+    """Return why a pair proves nothing; "" if it proves the rule."""
     failed = compile_(problem, proof.reproducer)
     if failed is None:
         return "the problem itself fails"
@@ -116,7 +111,7 @@ def _fault(proof: Proof, signatures: Sequence[str], problem: str, compile_: Comp
 
 
 def matches(found: Signature | None, signatures: Sequence[str]) -> bool:
-    """Whether a failure is of one of the kinds: its signature, or its family and sort of construct."""
+    """Return whether a failure is of one of the kinds: by signature, or by family and kind of construct."""
     if found is None:
         return False
     if found.key in signatures:
@@ -129,20 +124,20 @@ def matches(found: Signature | None, signatures: Sequence[str]) -> bool:
     )
 
 
-def lint_of(rule: Rule, api: TritonApi | None) -> str | None:
-    """The preflight's lint that finds the mistake in every reproducer and in no counterpart."""
+def lint_of(rule: Rule, facts: TritonFacts | None) -> str | None:
+    """Return the lint that finds the mistake in every reproducer and in no counterpart."""
     found = [
-        {finding.rule for finding in lint(proof.reproducer, api)}
-        - {finding.rule for finding in lint(proof.counterpart, api)}
+        {finding.rule for finding in lint(proof.reproducer, facts)}
+        - {finding.rule for finding in lint(proof.counterpart, facts)}
         for proof in rule.proofs
     ]
     return min(set.intersection(*found), default=None) if found else None
 
 
-def _noted(rule: Rule, holds: bool | None, compiler: Compiler, api: TritonApi | None) -> Rule:
+def _noted(rule: Rule, holds: bool | None, compiler: Compiler, facts: TritonFacts | None) -> Rule:
     if holds is None:
         return rule
     place = (compiler.triton, compiler.target)
     others = tuple(seen for seen in rule.verified if (seen.triton, seen.target) != place)
     verified = (*others, Verified(compiler.triton, compiler.target, holds))
-    return replace(rule, verified=verified, lint=lint_of(rule, api))
+    return replace(rule, verified=verified, lint=lint_of(rule, facts))

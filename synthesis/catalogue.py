@@ -1,4 +1,4 @@
-"""The catalogue of operators: read, drawn from, and found again in a problem's source."""
+"""The catalogue of operators: read it, draw from it, and find its operators in a problem's source."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from adaexplore.core.errors import UsageError
-from adaexplore.core.syntax import parse
+from adaexplore.core.text.syntax import parse
 from adaexplore.tasks.operators import Operator
 
 WEIGHTS: Mapping[str, float] = {
@@ -23,7 +23,7 @@ WEIGHTS: Mapping[str, float] = {
     "attention": 0.8, "cumulative": 0.8, "padding": 0.7, "distance": 0.6, "interpolation": 0.6,
     "comparison": 0.5, "special": 0.4, "recurrent": 0.2,
 }  # fmt: skip
-"""How often a family is drawn from; others as often as the least of these."""
+"""Weights of families in draws; other families have the smallest of these weights."""
 
 _SYMBOLS = {
     ast.Add: "add",
@@ -43,7 +43,7 @@ class Catalogue:
     operators: tuple[Operator, ...]
 
     def draw(self, count: int, rng: random.Random) -> list[Operator]:
-        """Different entries, families by their weights."""
+        """Draw different entries, families by their weights."""
         families: dict[str, list[Operator]] = {}
         for entry in self.operators:
             families.setdefault(entry.family, []).append(entry)
@@ -56,7 +56,7 @@ class Catalogue:
         return drawn
 
     def operators_in(self, source: str) -> list[str]:
-        """The operators that ``Model`` in ``source`` calls, by where torch has them."""
+        """Return the operators that ``Model`` in ``source`` calls, by their path in torch."""
         known = {entry.source for entry in self.operators}
         layers = {
             f"torch.{entry.module.partition('(')[0]}": entry.source
@@ -76,7 +76,7 @@ class Catalogue:
 
 
 def read_catalogue(path: Path | None = None) -> Catalogue:
-    """The catalogue in ``path``, or the one that comes with this package.
+    """Read the catalogue in ``path``, or the bundled one.
 
     Raises:
         UsageError: it cannot be read.
@@ -101,7 +101,7 @@ def _parsed(text: str) -> Catalogue:
 
 
 def _called(source: str) -> Iterator[str]:
-    """Dotted names of what is called, ``.name`` for methods, torch's names for arithmetic."""
+    """Yield the dotted names of calls, ``.name`` for methods, torch's names for arithmetic."""
     aliases = {"F": "torch.nn.functional", "nn": "torch.nn", "torch": "torch"}
     try:
         tree = parse(source)

@@ -1,4 +1,4 @@
-"""A whole set looked at again by a judge, another one than made it perhaps."""
+"""Check a whole set with a judge, possibly another one than the set was made with."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median_high
 
 from adaexplore.core.errors import TaskError
 from adaexplore.core.wire import DtypeName
@@ -20,16 +21,14 @@ _FILE = re.compile(r"(\d+)\.py")
 
 @dataclass(frozen=True)
 class SetReport:
-    """What was found of a set.
+    """The report on a set.
 
     Attributes:
-        tasks: its problems.
-        valid: those that can be used.
-        invalid: why the others cannot, by file name.
-        duplicates: files that compute what one before them computes.
-        operators: in how many problems each occurs.
-        elements: least, median and most of a problem.
-        call_ms: likewise, one call of the reference by the wall clock.
+        invalid: reasons of the unusable ones, by file name.
+        duplicates: files that compute the same as an earlier file.
+        operators: number of problems with each operator.
+        elements: minimum, median and maximum of a problem.
+        call_ms: the same for one call of the reference, by the wall clock.
     """
 
     tasks: int
@@ -51,10 +50,10 @@ def check_set(
     workers: int,
     progress: Callable[[str], object] = lambda _: None,
 ) -> SetReport:
-    """Have ``judge`` look at every problem of ``folder``.
+    """Check every problem of ``folder`` with ``judge``.
 
     Raises:
-        TaskError: there are none.
+        TaskError: there are no problems.
         JudgeError: the judge failed.
     """
     paths = sorted(
@@ -62,7 +61,7 @@ def check_set(
     )
     if not paths:
         raise TaskError(f"no problems in {folder}; name a folder that holds 1.py, 2.py, ...")
-    # what is no UTF-8 is then no Python either, and reported as such
+    # invalid UTF-8 is then invalid Python, and reported as such
     sources = {path.name: path.read_text(encoding="utf-8", errors="surrogateescape") for path in paths}
 
     def look(name: str) -> Finding:
@@ -94,5 +93,4 @@ def check_set(
 
 
 def _spread(numbers: list[int] | list[float]) -> tuple[float, float, float]:
-    ordered = sorted(numbers)
-    return ordered[0], ordered[len(ordered) // 2], ordered[-1]
+    return min(numbers), median_high(numbers), max(numbers)

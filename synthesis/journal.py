@@ -1,16 +1,15 @@
-"""Attempts at problems, written down as they go, so that nothing is asked or counted twice."""
+"""Journal of attempts at problems, so that nothing is requested or counted twice."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from adaexplore.core.files import locked
-from adaexplore.core.json_lines import JsonLines
+from adaexplore.core.files.atomic import locked
+from adaexplore.core.files.json_lines import JsonLines
 
 FOLDER = ".synth"
 FILE_NAME = "attempts.jsonl"
@@ -18,23 +17,23 @@ FILE_NAME = "attempts.jsonl"
 
 @dataclass(frozen=True)
 class Reply:
-    """What was answered to an attempt, and by whom."""
+    """The reply to an attempt, and the model that gave it."""
 
     text: str
     model: str
 
 
 class Journal:
-    """``.synth/attempts.jsonl`` of one set: a line for each reply and for each rejection.
+    """``.synth/attempts.jsonl`` of one set: one line for each reply and for each rejection.
 
-    Safe to use from several threads; one process at a time holds it.
+    Thread-safe; one process at a time holds it.
     """
 
     def __init__(self, folder: Path) -> None:
-        """Read it; a line that cannot be read, such as the torn last one of a killed process, is named.
+        """Read the journal; warn about unreadable lines, such as the partial last line of a killed process.
 
         Raises:
-            StorageError: it cannot be read.
+            StorageError: the file cannot be read.
         """
         self.path = folder / FOLDER / FILE_NAME
         self.replies: dict[int, Reply] = {}
@@ -42,30 +41,26 @@ class Journal:
         self._lines = JsonLines(self.path)
         self._lines.read(self._take)
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        """Hold the set for one process.
+    def held(self) -> AbstractContextManager[None]:
+        """Lock the set for one process.
 
         Raises:
-            UsageError: another one holds it.
+            UsageError: another process holds the lock.
             StorageError: the lock file cannot be made.
         """
         busy = f"another process is writing to {self.path.parent.parent}; wait for it"
-        with locked(self.path.with_name("lock"), "choose another folder", busy):
-            yield
+        return locked(self.path.with_name("lock"), "choose another folder", busy)
 
     def reply(self, attempt: int, reply: Reply) -> None:
-        """An attempt was answered."""
         self._lines.append({"attempt": attempt, "model": reply.model, "reply": reply.text})
         self.replies[attempt] = reply
 
     def reject(self, attempt: int, reason: str, detail: str) -> None:
-        """An attempt came to nothing."""
         self._lines.append({"attempt": attempt, "rejected": reason, "detail": detail})
         self.rejected[attempt] = reason
 
     def counts(self) -> dict[str, int]:
-        """Rejected attempts by reason, the most frequent first."""
+        """Count rejected attempts by reason, the most frequent first."""
         return dict(Counter(self.rejected.values()).most_common())
 
     def _take(self, data: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a set of synthesised problems holds: ``manifest.jsonl`` beside ``1.py``, ``2.py`` ..."""
+"""The manifest of a synthesised set: ``manifest.jsonl`` beside ``1.py``, ``2.py`` ..."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adaexplore.core.errors import UsageError
-from adaexplore.core.files import write_text
+from adaexplore.core.files.atomic import write_text
+from adaexplore.core.files.inputs import first_fault
 
 logger = logging.getLogger(__name__)
 
@@ -21,13 +22,11 @@ class Entry(BaseModel):
 
     Attributes:
         id: the number in its file's name.
-        attempt: which attempt made it; attempts are counted from 1.
-        style: how it was asked for.
-        model: who wrote it.
-        operators: what it calls, by where torch has them.
+        attempt: number of the attempt that made it, from 1.
+        operators: the operators that it calls, by their path in torch.
         hash: SHA-256 of the file.
-        graph: the judge's hash of operators, what feeds them, and shapes.
-        elements: of inputs, weights and outputs.
+        graph: the judge's hash of operators, data flow and shapes.
+        elements: number of elements of inputs, weights and outputs.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,23 +42,23 @@ class Entry(BaseModel):
 
 
 class Manifest:
-    """The manifest of one folder; lines that cannot be read are named and kept."""
+    """The manifest of one folder; unreadable lines cause a warning and are kept."""
 
     def __init__(self, folder: Path) -> None:
-        """Read it.
+        """Read the manifest.
 
         Raises:
-            UsageError: the file is there and cannot be read at all.
+            UsageError: the file exists but cannot be read.
         """
         self.path = folder / FILE_NAME
         self._lines = _lines(self.path)
         self.entries = list(self._valid())
 
     def add(self, entry: Entry) -> None:
-        """Write one more line, atomically.
+        """Add a line, atomically.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: the file cannot be written.
         """
         lines = [*self._lines, entry.model_dump_json()]
         write_text(self.path, "\n".join(lines) + "\n")
@@ -74,11 +73,7 @@ class Manifest:
             try:
                 entry = Entry.model_validate_json(line)
             except ValidationError as error:
-                first = error.errors(include_url=False)[0]
-                where = ".".join(map(str, first["loc"]))
-                logger.warning(
-                    "%s:%d: left out: %s", self.path, number, f"{where}: {first['msg']}".removeprefix(": ")
-                )
+                logger.warning("%s:%d: left out: %s", self.path, number, first_fault(error))
                 continue
             if entry.id in ids:
                 logger.warning("%s:%d: left out: problem %d is listed before", self.path, number, entry.id)
@@ -89,9 +84,9 @@ class Manifest:
 
 def _lines(path: Path) -> list[str]:
     try:
-        text = path.read_bytes().decode("utf-8", "backslashreplace")  # which is no JSON, and can be kept
+        text = path.read_bytes().decode("utf-8", "backslashreplace")  # which is not JSON, and can be kept
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error}; mend it or choose another folder") from error
+        raise UsageError(f"cannot read {path}: {error}; correct it or choose another folder") from error
     return text.removesuffix("\n").split("\n") if text else []

@@ -1,4 +1,4 @@
-"""The four ways to ask for a problem."""
+"""The four styles of requests for a problem."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from adaexplore.core.errors import TaskError
+from adaexplore.llm.protocol import TaskData
 from adaexplore.prompts.render import render
 from adaexplore.tasks.operators import Operator
 from adaexplore.tasks.sources import task_from_file
@@ -24,7 +25,7 @@ _THEMES = (
 
 
 class Style(StrEnum):
-    """How a problem is asked for."""
+    """The style of a request for a problem."""
 
     SELF_INSTRUCT = "self_instruct"
     MUTATION = "mutation"
@@ -37,36 +38,38 @@ _SEEDS_SHOWN = {Style.SELF_INSTRUCT: 3, Style.MUTATION: 1, Style.CREATIVE: 0, St
 
 @dataclass(frozen=True)
 class Sizes:
-    """How many elements the first input has."""
+    """Range of the number of elements of the first input."""
 
     low: int
     high: int
 
 
 def seed_problems(folder: Path) -> list[str]:
-    """The problems in ``folder``, in the order of their names.
+    """Read the problems in ``folder``, sorted by name.
 
     Raises:
-        TaskError: there are none, or one is no problem.
+        TaskError: there are none, or one is not a problem.
     """
-    paths = sorted(folder.glob("*.py"))
+    paths = sorted(path for path in folder.glob("*.py") if not path.name.endswith(".hidden.py"))
     if not paths:
         raise TaskError(f"no seed problems in {folder}; name a folder of problem files with --seeds")
     return [task_from_file(path, "fp32").reference for path in paths]
 
 
-def task_prompt(
-    style: Style, catalogue: Catalogue, seeds: Sequence[str], sizes: Sizes, rng: random.Random
-) -> str:
-    """The prompt for one problem; what it shows is drawn from ``rng``."""
-    operators = catalogue.draw(OPERATORS_SHOWN, rng)
+def draw_task(catalogue: Catalogue, sizes: Sizes, rng: random.Random) -> TaskData:
+    """Return what a problem is to be composed of; its operators are drawn from ``rng``."""
+    return TaskData(tuple(catalogue.draw(OPERATORS_SHOWN, rng)), *OPERATORS_USED, sizes.low, sizes.high)
+
+
+def task_prompt(style: Style, data: TaskData, seeds: Sequence[str], rng: random.Random) -> str:
+    """Return the prompt for one problem; which seeds it shows is drawn from ``rng``."""
     contract = render(
         "task_contract",
-        operators="\n".join(map(_line, operators)),
-        fewest=OPERATORS_USED[0],
-        most=OPERATORS_USED[1],
-        low=sizes.low,
-        high=sizes.high,
+        operators="\n".join(map(_line, data.operators)),
+        fewest=data.fewest,
+        most=data.most,
+        low=data.low,
+        high=data.high,
     )
     shown = rng.sample(list(seeds), min(_SEEDS_SHOWN[style], len(seeds)))
     examples = "\n\n".join(f"```python\n{seed.strip()}\n```" for seed in shown)

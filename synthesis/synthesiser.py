@@ -1,4 +1,4 @@
-"""From prompts to a folder of problems: attempts in parallel, kept in their order, never one twice."""
+"""Fill a folder with problems: attempts run in parallel, are stored in order, and never repeat."""
 
 from __future__ import annotations
 
@@ -8,38 +8,37 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 from adaexplore.core.errors import Interrupted
-from adaexplore.core.files import write_text
-from adaexplore.core.identity import source_identity
+from adaexplore.core.files.atomic import write_text
 from adaexplore.core.streams import stream
+from adaexplore.core.text.code_blocks import extract_code
+from adaexplore.core.text.identity import source_identity
 from adaexplore.core.wire import DtypeName
 from adaexplore.judge_client.protocol import Judge
 from adaexplore.llm.protocol import ModelClient, ModelRequest, Purpose
 from synthesis.catalogue import Catalogue
 from synthesis.journal import Journal, Reply
 from synthesis.manifest import Entry, Manifest
-from synthesis.prompts import Sizes, Style, task_prompt
-from synthesis.validation import Finding, Limits, examine, source_of
+from synthesis.prompts import Sizes, Style, draw_task, task_prompt
+from synthesis.validation import Finding, Limits, examine
 
 FAILURES_PER_PROBLEM = 2
-"""Times as many attempts as problems may fail before it is given up."""
+"""Failed attempts per wanted problem before giving up."""
 _FEWEST_FAILURES = 20
 
 
 @dataclass(frozen=True)
 class Order:
-    """What is wanted.
+    """The request for a set.
 
     Attributes:
-        count: problems that the folder is to hold.
-        styles: ways to ask, each attempt draws one.
-        sizes: of first inputs.
-        limits: of problems.
-        dtype: in which they must work.
-        seed: of all draws.
-        workers: attempts at a time.
+        count: number of problems in the finished folder.
+        styles: styles of requests; each attempt draws one.
+        dtype: the dtype in which problems must work.
+        workers: number of parallel attempts.
     """
 
     count: int
@@ -53,13 +52,13 @@ class Order:
 
 @dataclass(frozen=True)
 class Account:
-    """How it went, earlier runs on the same folder included.
+    """The result so far, including earlier runs on the same folder.
 
     Attributes:
-        asked: problems wanted.
-        written: problems that the folder holds.
-        rejected: attempts that came to nothing, by reason.
-        operators: different ones in all problems.
+        asked: number of wanted problems.
+        written: number of problems in the folder.
+        rejected: number of rejected attempts, by reason.
+        operators: number of different operators in all problems.
     """
 
     asked: int
@@ -78,15 +77,15 @@ class _Attempt:
 
 
 class Synthesiser:
-    """Fills one folder; ``model`` and ``judge`` are shared by its threads."""
+    """A synthesiser for one folder; its threads share ``model`` and ``judge``."""
 
     def __init__(
         self, folder: Path, catalogue: Catalogue, seeds: list[str], model: ModelClient, judge: Judge
     ) -> None:
-        """Read what the folder holds.
+        """Read the existing folder.
 
         Raises:
-            UsageError, StorageError: it cannot be read.
+            UsageError, StorageError: the folder cannot be read.
         """
         self._folder = folder
         self._catalogue = catalogue
@@ -99,18 +98,18 @@ class Synthesiser:
     def fill(
         self, order: Order, stop: threading.Event, progress: Callable[[int], object] = lambda _: None
     ) -> Account:
-        """Make problems until there are as many as wanted, or too many attempts failed.
+        """Make problems until there are enough, or too many attempts failed.
 
-        Which problems come out depends on the seed and the replies, not on the number of workers.
+        The problems depend on the seed and the replies, not on the number of workers.
 
         Args:
-            order: what is wanted.
-            stop: ends it after what is in flight.
-            progress: told the number of problems after each attempt.
+            order: the request.
+            stop: an event; when set, no new attempt starts.
+            progress: called with the number of problems after each attempt.
 
         Raises:
             Interrupted: ``stop`` was set.
-            ModelError, JudgeError, StorageError: what was finished is kept.
+            ModelError, JudgeError, StorageError: finished problems are kept.
         """
         most = max(FAILURES_PER_PROBLEM * order.count, _FEWEST_FAILURES)
         with self._journal.held(), ThreadPoolExecutor(order.workers) as pool:
@@ -130,7 +129,6 @@ class Synthesiser:
         return self.account(order.count)
 
     def account(self, asked: int) -> Account:
-        """How it stands."""
         present = self._present()
         operators = {name for entry in present for name in entry.operators}
         return Account(asked, len(present), self._journal.counts(), len(operators))
@@ -139,33 +137,30 @@ class Synthesiser:
         return [entry for entry in self._manifest.entries if _file(self._folder, entry.id).exists()]
 
     def _numbers(self) -> Iterator[int]:
-        """Attempts that are not over, in their order."""
         over = {entry.attempt for entry in self._present()} | set(self._journal.rejected)
-        number = 0
-        while True:
-            number += 1
-            if number not in over:
-                yield number
+        return (number for number in count(1) if number not in over)
 
     def _try(self, number: int, order: Order, stop: threading.Event) -> _Attempt:
         if stop.is_set():
-            raise Interrupted("stopped; the same command goes on from here")
+            raise Interrupted("stopped; the same command continues from here")
         rng = stream(order.seed, "synth", number)
         style = rng.choice(order.styles)
-        prompt = task_prompt(style, self._catalogue, self._seeds, order.sizes, rng)
+        data = draw_task(self._catalogue, order.sizes, rng)
+        prompt = task_prompt(style, data, self._seeds, rng)
         reply = self._journal.replies.get(number)
         if reply is None:
-            answer = self._model.complete(ModelRequest(prompt, Purpose.TASK, f"synth/{number}/task"))
+            request = ModelRequest(prompt, Purpose.TASK, f"synth/{number}/task", data=data)
+            answer = self._model.complete(request)
             reply = Reply(answer.text, answer.model)
             self._journal.reply(number, reply)
-        source = source_of(reply.text)
+        source = extract_code(reply.text) or ""
         if source and not source.endswith("\n"):
             source += "\n"
         finding = examine(self._judge, source, order.dtype, order.limits)
         return _Attempt(number, style, reply.model, source, finding)
 
     def _conclude(self, attempt: _Attempt) -> None:
-        """Keep an attempt or reject it; attempts come in their order."""
+        """Accept or reject an attempt; attempts arrive in order."""
         reason, detail = attempt.finding.reason, attempt.finding.detail
         if not reason:
             twin = self._twin(attempt)
@@ -190,7 +185,7 @@ class Synthesiser:
         )
 
     def _twin(self, attempt: _Attempt) -> int | None:
-        """The problem that has the same operators, connections and shapes, or the same program."""
+        """Return a problem with the same operators, connections and shapes, or with the same program."""
         identity = source_identity(attempt.source)
         for entry in self._present():
             if entry.graph == attempt.finding.graph:
@@ -200,7 +195,7 @@ class Synthesiser:
         return None
 
     def _free_id(self, source: str) -> int:
-        """The number of a file that holds this very problem and is not listed, else the next free one."""
+        """Return the number of an unlisted file with this problem, else the next free number."""
         listed = {entry.id for entry in self._manifest.entries}
         number = 1
         while (path := _file(self._folder, number)).exists() or number in listed:
@@ -215,5 +210,5 @@ def _file(folder: Path, number: int) -> Path:
 
 
 def _read(path: Path) -> str:
-    """The file; one that is no UTF-8 text is no problem of this program, and equals none."""
+    """Read a file; a file that is not UTF-8 was not made here and equals no problem."""
     return path.read_text(encoding="utf-8", errors="surrogateescape")

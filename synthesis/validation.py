@@ -1,10 +1,9 @@
-"""Whether a text is a problem worth having."""
+"""Validate a problem."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from adaexplore.core.code_blocks import extract_code
 from adaexplore.core.wire import DtypeName, ProblemReport
 from adaexplore.judge_client.protocol import Judge
 from adaexplore.tasks.module_check import module_problem
@@ -26,12 +25,12 @@ _FLAGS = {
 
 @dataclass(frozen=True)
 class Limits:
-    """What a problem may take.
+    """Limits on a problem.
 
     Attributes:
-        elements: of inputs, weights and outputs together.
-        call_ms: one call of the reference.
-        margin: whether trivial answers must fail clearly, so that another judge's inputs do not decide.
+        elements: maximum elements of inputs, weights and outputs together.
+        call_ms: maximum time of one call of the reference.
+        margin: whether trivial answers must fail clearly, so that they fail with another judge's inputs too.
     """
 
     elements: int = 50_000_000
@@ -41,14 +40,14 @@ class Limits:
 
 @dataclass(frozen=True)
 class Finding:
-    """What was found of a problem; ``reason`` is empty where it can be used.
+    """The result of validating a problem; ``reason`` is empty if it is usable.
 
     Attributes:
-        reason: why it cannot be used, in words that are counted.
-        detail: the same of this one.
-        graph: the judge's hash of what it computes.
-        elements: of inputs, weights and outputs.
-        call_ms: one call.
+        reason: why it is unusable, in a fixed wording for counts.
+        detail: the reason with the details of this problem.
+        graph: the judge's hash of its computation.
+        elements: number of elements of inputs, weights and outputs.
+        call_ms: time of one call.
     """
 
     reason: str = ""
@@ -58,13 +57,8 @@ class Finding:
     call_ms: float = 0.0
 
 
-def source_of(reply: str) -> str:
-    """The module in a reply; empty where there is none."""
-    return extract_code(reply) or ""
-
-
 def examine(judge: Judge, source: str, dtype: DtypeName, limits: Limits) -> Finding:
-    """Look at ``source`` here and on the judge.
+    """Validate ``source`` here and on the judge.
 
     Raises:
         JudgeError: the judge failed.
@@ -78,12 +72,11 @@ def examine(judge: Judge, source: str, dtype: DtypeName, limits: Limits) -> Find
 
 
 def judged(report: ProblemReport, limits: Limits) -> Finding:
-    """What a judge's report says of the problem."""
+    """Return the result of a judge's report on the problem."""
     if not report.ok or report.traits is None:
         large = report.reason.startswith(_TOO_LARGE)
         return Finding("too large" if large else "fails", report.reason)
     traits = report.traits
-    found = Finding(graph=traits.graph, elements=traits.elements, call_ms=traits.call_ms)
     reason = detail = ""
     flags = [flag for flag in traits.flags if flag != _HARMLESS and (limits.margin or flag != _NEAR)]
     if flags:
@@ -92,4 +85,4 @@ def judged(report: ProblemReport, limits: Limits) -> Finding:
         reason, detail = "too large", f"{traits.elements} elements, at most {limits.elements}"
     elif traits.call_ms > limits.call_ms:
         reason, detail = "too slow", f"{traits.call_ms:.0f} ms a call, at most {limits.call_ms:.0f}"
-    return Finding(reason, detail, found.graph, found.elements, found.call_ms)
+    return Finding(reason, detail, traits.graph, traits.elements, traits.call_ms)

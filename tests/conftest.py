@@ -1,9 +1,18 @@
 """Settings shared by all tests."""
 
+from __future__ import annotations
+
+import contextlib
 import os
+import resource
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from tests.online_judge.live import LiveJudge
 
 settings.register_profile("shared-machine", deadline=None, derandomize=True)
 settings.load_profile("shared-machine")
@@ -13,6 +22,22 @@ settings.load_profile("shared-machine")
 def no_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands print as wide as they like: processes that tests are spread over have a ``COLUMNS``."""
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(scope="session")
+def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveJudge]:
+    """Start one judge for all tests that leave it as it was; at first it may open few files."""
+    from tests.online_judge.live import running_judge
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.ExitStack() as stack:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 1024), hard))
+        try:
+            folder = tmp_path_factory.mktemp("judge")
+            live = stack.enter_context(running_judge(folder, MAX_CONCURRENT_EVALS="2"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        yield live
 
 
 @pytest.hookimpl(trylast=True)

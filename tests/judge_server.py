@@ -31,7 +31,7 @@ HEALTH = {
 
 
 def failed(status: str, **metadata: Any) -> dict[str, Any]:
-    """A verdict on a failing candidate."""
+    """Return a verdict on a failing candidate."""
     found = {**PASSED, "correctness": False, "runtime": -1.0, "runtime_stats": {}}
     return found | {
         "compiled": status not in ("syntax", "load"),
@@ -43,7 +43,8 @@ class JudgeServer:
     """``answer(path, body)`` decides; the default passes everything.
 
     Like the release's judge it knows no jobs, unless ``jobs`` decides about ``/v2/jobs...``: it gets
-    method, path with query, body and the idempotency key.
+    method, path with query, body and the idempotency key. Nor does it state its ``environment`` or its
+    ``workers``, unless they are given.
     """
 
     def __init__(
@@ -51,16 +52,24 @@ class JudgeServer:
         answer: Callable[[str, dict[str, Any]], Answer] | None = None,
         *,
         jobs: Callable[[str, str, dict[str, Any], str | None], Answer] | None = None,
+        environment: dict[str, Any] | None = None,
+        workers: list[dict[str, Any]] | None = None,
         port: int = 0,
     ) -> None:
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.authorizations: list[str | None] = []
+        self.asked_for_environment = 0
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 if self.path.startswith("/v2/jobs"):
                     self._job({})
+                elif self.path == "/v2/environment":
+                    outer.asked_for_environment += 1
+                    self._reply(404 if environment is None else 200, environment or {}, {})
+                elif self.path == "/v2/workers":
+                    self._reply(200 if workers else 404, {"workers": workers or []}, {})
                 else:
                     self._reply(200, HEALTH, {})
 

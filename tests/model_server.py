@@ -2,7 +2,7 @@
 
     with ModelServer() as server:
         server.script(Fail(429, headers={"Retry-After": "0"}), Answer("hello"))
-        client = build_client("openai", "m", base_url=server.openai_url, environment={})
+        client = build_client(RunConfig(base_url=server.openai_url), environment={})
 
 Scripted behaviours are used up in order, one a request; after them ``server.reply`` answers.
 """
@@ -147,7 +147,7 @@ class ModelServer:
         self._thread.join()
 
     def _next(self, received: Received, openai: bool) -> tuple[Behaviour, Hit]:
-        """What to do, and what the cache does with the prompt."""
+        """Return the action, and the cache's use of the prompt."""
         with self._lock:
             self.requests.append(received)
             if self.api_key is not None and self.api_key not in received.headers.get(
@@ -333,7 +333,7 @@ def _message(answer: Answer, received: Received, cached: Hit) -> dict[str, Any]:
 
 
 def _events(answer: Answer, received: Received, cached: Hit) -> Iterator[dict[str, Any]]:
-    """The message as a stream: each block opened empty, then its text in two deltas."""
+    """Yield the message as a stream: each block starts empty, then its text follows in two deltas."""
     message = _message(answer, received, cached)
     output = message["usage"].get("output_tokens", 0)
     started = {**message, "content": [], "stop_reason": None}

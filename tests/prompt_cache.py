@@ -32,7 +32,7 @@ class PrefixCache:
         self._seen: dict[str, float] = {}
 
     def look_up(self, body: Mapping[str, Any], now_s: float) -> Hit:
-        """What of the request is cached; it is cached from now on."""
+        """Return the cached part of the request, and cache the request."""
         whole = "\x00".join(f"{message['role']}\x01{text_of(message)}" for message in body["messages"])
         alive = {text: used for text, used in self._seen.items() if now_s - used <= self._lifetime_s}
         shared = {text: _common(whole, text) for text in alive}
@@ -54,7 +54,7 @@ class MarkedCache:
         self._entries: dict[tuple[str, ...], float] = {}
 
     def look_up(self, body: Mapping[str, Any], now_s: float) -> Hit:
-        """What of the request is read and written.
+        """Return the parts of the request that are read and written.
 
         Raises:
             ValueError: more than four marks, which the service refuses.
@@ -74,14 +74,14 @@ class MarkedCache:
         return Hit(read, max(ends[cached[-1]] - read, 0) if cached else 0)
 
     def _before(self, mark: int, keys: Sequence[tuple[str, ...]], now_s: float) -> list[int]:
-        """The blocks at which something alive ends, from ``mark`` backwards."""
+        """Return the blocks at which a live entry ends, from ``mark`` backwards."""
         places = range(mark, max(mark - LOOKBACK, -1), -1)
         used = {index: self._entries[keys[index]] for index in places if keys[index] in self._entries}
         return [index for index, last in used.items() if now_s - last <= self._lifetime_s]
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """The text of a message, of all its blocks."""
+    """Return the text of all blocks of a message."""
     content = message["content"]
     return content if isinstance(content, str) else "".join(block["text"] for block in content)
 
@@ -101,7 +101,7 @@ def _blocks(messages: Sequence[Mapping[str, Any]]) -> tuple[list[tuple[str, str]
 
 
 def _common(left: str, right: str) -> int:
-    """The length of the common beginning."""
+    """Return the length of the common prefix."""
     low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2

@@ -128,6 +128,7 @@ def test_contracts_catch_each_kind_of_wrong_import(tmp_path: Path) -> None:
         "online_judge/bad.py": "import adaexplore.settings",
         "online_judge/evaluator/bad.py": "import online_judge.candidate",
         "online_judge/verdict/bad.py": "import torch",
+        "online_judge/queue/bad.py": "import ray",
     }
     build_skeleton(tmp_path)
     assert lint_imports(tmp_path).returncode == 0
@@ -135,7 +136,7 @@ def test_contracts_catch_each_kind_of_wrong_import(tmp_path: Path) -> None:
         (tmp_path / path).write_text(text + "\n")
     result = lint_imports(tmp_path)
     assert result.returncode == 1
-    assert "0 kept, 8 broken" in result.stdout
+    assert "0 kept, 9 broken" in result.stdout
     for importer, imported in (
         ("adaexplore.core", "adaexplore.settings"),
         ("adaexplore.records", "adaexplore.llm"),
@@ -166,3 +167,9 @@ def test_every_declared_dependency_is_pinned() -> None:
     lines = (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
     pinned = {line.split("==")[0].lower() for line in lines if "==" in line and not line.startswith("#")}
     assert names == pinned
+
+
+def test_wheel_leaves_out_tool_scripts() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    included = project["tool"]["setuptools"]["packages"]["find"]["include"]
+    assert included == [f"{package}*" for package in PACKAGES if package != "tool_scripts"]

@@ -8,14 +8,18 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from adaexplore.core.streams import derive_seed
+from tests.online_judge.live import running_judge
+
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[1]
 TASKS = "1 1\n2 1\n"
-STEPS = 4
+STEPS = 3
 KEYS = ["1_1", "2_1"]
 
 
@@ -56,6 +60,14 @@ def whole(tmp_path_factory: pytest.TempPathFactory, task_list: Path) -> Path:
     return run
 
 
+@pytest.fixture(scope="module")
+def other_judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """Start a judge that draws the inputs of the runs' own judges; yield the settings of runs that use it."""
+    secret = str(derive_seed(0, "judge"))
+    with running_judge(tmp_path_factory.mktemp("judge"), ADAEXPLORE_JUDGE_SECRET=secret) as live:
+        yield "use_remote_eval=true", f"remote_eval_url={live.url}"
+
+
 def contents(run: Path) -> dict[str, str]:
     """All that has to be equal between equal runs: times and the run's own path are left out."""
     return {
@@ -71,7 +83,7 @@ def steps_done(run: Path) -> int:
 
 
 def begun(run: Path, task_list: Path, steps: int, *overrides: str) -> subprocess.Popen[bytes]:
-    """A run that goes on, with so many steps done."""
+    """Return a running run with so many finished steps."""
     process = subprocess.Popen(
         command(run, task_list, *overrides),
         cwd=ROOT,
@@ -88,7 +100,7 @@ def begun(run: Path, task_list: Path, steps: int, *overrides: str) -> subprocess
 
 
 def orphans(run: Path) -> list[str]:
-    """Processes that still work for a run: its judge is told the run's log by its standard streams."""
+    """List processes that still work for a run: its judge writes the run's log."""
     found = []
     for process in Path("/proc").iterdir():
         try:
@@ -124,14 +136,21 @@ def test_statistics_claim_no_speedup_without_a_gpu(whole: Path) -> None:
     assert figures["tokens"]["output"] > 0
 
 
-def test_equal_runs_are_equal_to_the_byte(whole: Path, tmp_path: Path, task_list: Path) -> None:
-    assert run_whole(tmp_path / "run", task_list).returncode == 0
+def test_equal_runs_are_equal_to_the_byte(
+    whole: Path, tmp_path: Path, task_list: Path, other_judge: tuple[str, str]
+) -> None:
+    assert run_whole(tmp_path / "run", task_list, *other_judge).returncode == 0
     assert contents(tmp_path / "run") == contents(whole)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_stopped_half_way_and_resumed_ends_in_the_same_bytes(
-    whole: Path, tmp_path: Path, task_list: Path, number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+    whole: Path,
+    tmp_path: Path,
+    task_list: Path,
+    other_judge: tuple[str, str],
+    number: signal.Signals,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run, temporary = tmp_path / "run", tmp_path / "temporary"
     temporary.mkdir()
@@ -147,14 +166,15 @@ def test_stopped_half_way_and_resumed_ends_in_the_same_bytes(
     assert orphans(run) == []
     assert list(temporary.iterdir()) == []
     assert steps_done(run) < len(KEYS) * STEPS
-    assert run_whole(run, task_list).returncode == 0
+    assert run_whole(run, task_list, *other_judge).returncode == 0
     assert contents(run) == contents(whole)
 
 
 def test_replay_of_a_recorded_run_ends_in_the_same_bytes(
-    whole: Path, tmp_path: Path, task_list: Path
+    whole: Path, tmp_path: Path, task_list: Path, other_judge: tuple[str, str]
 ) -> None:
-    replayed = run_whole(tmp_path / "run", task_list, "server_type=replay", f"replay_path={whole}")
+    replay = ("server_type=replay", f"replay_path={whole}")
+    replayed = run_whole(tmp_path / "run", task_list, *replay, *other_judge)
     assert replayed.returncode == 0, replayed.stderr
     assert contents(tmp_path / "run") == contents(whole)
 
@@ -177,22 +197,24 @@ def test_replay_offline_ends_in_the_same_bytes_without_a_judge(whole: Path, tmp_
     assert not (tmp_path / "run" / "judge.log").exists()
 
 
-def test_a_fork_goes_on_where_the_run_was(whole: Path, tmp_path: Path) -> None:
+def test_a_fork_goes_on_where_the_run_was(whole: Path, tmp_path: Path, other_judge: tuple[str, str]) -> None:
     fork = tmp_path / "run"
-    arguments = ["--fork", str(whole), "--at", str(STEPS - 1), "--set", f"save_path={fork}"]
-    forked = adaexplore("run", *arguments)
+    changed = [word for setting in (f"save_path={fork}", *other_judge) for word in ("--set", setting)]
+    forked = adaexplore("run", "--fork", str(whole), "--at", str(STEPS - 1), *changed)
     assert forked.returncode == 0, forked.stderr
     assert contents(fork) == contents(whole)
 
 
-def test_four_steps_in_flight_are_killed_and_gone_on_with(tmp_path: Path, task_list: Path) -> None:
+def test_four_steps_in_flight_are_killed_and_gone_on_with(
+    tmp_path: Path, task_list: Path, other_judge: tuple[str, str]
+) -> None:
     run = tmp_path / "run"
     wide = ("parallel_steps=4", "total_steps=5")
     process = begun(run, task_list, 4, *wide)
     process.kill()
     process.wait(60)
     kept = {path: path.read_text() for path in run.glob("*/step_*_log.json")}
-    ended = run_whole(run, task_list, *wide)
+    ended = run_whole(run, task_list, *wide, *other_judge)
     assert ended.returncode == 0, ended.stderr
     assert {path: path.read_text() for path in kept} == kept
     figures = json.loads(adaexplore("stats", str(run), "--format", "json").stdout)

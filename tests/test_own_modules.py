@@ -29,7 +29,7 @@ def test_own_modules_get_correct_kernels(tmp_path: Path, monkeypatch: pytest.Mon
         "server_type": "offline",
         "judge_device": "cpu",
         "num_processes": 2,
-        "total_steps": 4,
+        "total_steps": 2,
         "save_path": run,
     }
     flags = [text for key, value in settings.items() for text in ("--set", f"{key}={value}")]

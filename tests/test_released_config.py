@@ -52,7 +52,7 @@ EDIT = "<old_str_1>\n* 2.0, mask\n</old_str_1>\n<new_str_1>\n* 3.0, mask\n</new_
 
 
 def model_text(prompt: str) -> str:
-    """What the service writes: a right kernel at first, then edits that break it."""
+    """Write the service's replies: a correct kernel first, then edits that break it."""
     if "<old_str_1>" in prompt:
         return EDIT
     return f"```python\n{KERNEL}```" if "one fenced" in prompt.lower() else "1. Multiply by three."

@@ -2,24 +2,230 @@
 
     python tool_scripts/bench_prompts.py [--traces DIR] [--steps 50] [--out FILE.json]
 
-``docs/prompts.md`` says what is measured. The work is in ``tool_scripts/prompt_bench``; the model server
-is that of the tests, so this runs in a checkout of the repository.
+``results/search/README.md`` says what is measured: searches are replayed in both layouts against the model
+server of the tests, which caches, so this runs in a checkout of the repository.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import logging
+import random
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any, Literal
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # works without an installation
+
+from adaexplore.agent.agent import Agent, AgentOptions
+from adaexplore.core.errors import AdaExploreError, UsageError
+from adaexplore.core.files.atomic import write_json
+from adaexplore.judge_client.access import JudgeAccess
+from adaexplore.judge_client.dummy import DummyJudge
+from adaexplore.llm.build import build_client
+from adaexplore.llm.meter import MeteredClient
+from adaexplore.llm.protocol import ModelClient, ModelReply, ModelRequest
+from adaexplore.prompts.steps import Layout
+from adaexplore.run.step import write_draft
+from adaexplore.run.verdicts import Verdicts
+from adaexplore.search.knobs import Selection
+from adaexplore.settings.config import RunConfig
+from tests.model_server import Answer, ModelServer
+from tests.prompt_cache import LIFETIME_S
+from tool_scripts.judge_bench.own import QUICKSTART
+from tool_scripts.judge_bench.service import git_revision
+from tool_scripts.prompt_bench.causes import CACHED, Causes
+from tool_scripts.prompt_bench.searches import (
+    Search,
+    facts_of,
+    offline_search,
+    recorded_search,
+    reference_facts,
+    rules,
+)
+
+Dialect = Literal["openai", "anthropic"]
+
+WRITTEN = 1.25
+CALL_S, CALL_SIGMA, EVALUATION_S = 60.0, 0.5, 4.0
+TARGET = 0.40
+SELECTIONS: tuple[Selection, ...] = ("uct", "lineages")
+MODELS: dict[Dialect, str] = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-6"}
+
+logger = logging.getLogger("bench_prompts")
+
+
+@dataclass(frozen=True)
+class Bill:
+    """Input tokens of searches as the service counts them; ``read`` and ``written`` are parts of ``sent``."""
+
+    steps: int
+    requests: int
+    sent: int
+    read: int
+    written: int
+
+    @property
+    def billed(self) -> float:
+        """Cached tokens at 10 %, all others in full."""
+        return self.sent - (1 - CACHED) * self.read
+
+    @property
+    def billed_with_writes(self) -> float:
+        """The same with what Anthropic's cache takes in at 125 %."""
+        return self.billed + (WRITTEN - 1) * self.written
+
+    def per_step(self) -> dict[str, float]:
+        """Return figures for the report."""
+        figures = {
+            "requests": self.requests,
+            "sent": self.sent,
+            "read_from_cache": self.read,
+            "written_to_cache": self.written,
+            "billed": self.billed,
+            "billed_with_writes": self.billed_with_writes,
+        }
+        return {name: round(value / self.steps, 2) for name, value in figures.items()}
+
+
+def total(bills: Sequence[Bill]) -> Bill:
+    """Return the sum of ``bills``."""
+    rows = [(each.steps, each.requests, each.sent, each.read, each.written) for each in bills]
+    return Bill(*map(sum, zip(*rows, strict=True)))
+
+
+class Timed:
+    """A client whose calls take simulated time; ``causes`` learns of each."""
+
+    def __init__(self, client: ModelClient, rng: random.Random, causes: Causes) -> None:
+        self.now_s = 0.0
+        self._client = client
+        self._rng = rng
+        self._causes = causes
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """Answer one request, then let the time of a call pass."""
+        reply = self._client.complete(request)
+        self._causes.add(request, reply.usage.cached_input_tokens, self.now_s)
+        self.now_s += CALL_S * self._rng.lognormvariate(0.0, CALL_SIGMA)
+        return reply
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
-    from tool_scripts.prompt_bench.command import main as run
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    add = parser.add_argument
+    add("--traces", type=Path, metavar="DIR", help="recorded trees, in the web bundle's format")
+    add("--problems", nargs="+", type=Path, metavar="FILE", help="default: the quickstart's levels 2 and 3")
+    add("--steps", type=int, default=50)
+    add("--seed", type=int, default=0)
+    add("--lifetime", type=float, default=LIFETIME_S, metavar="S", help="of what is cached, in seconds")
+    add("--out", type=Path, metavar="FILE", help="also write the figures here")
+    options = parser.parse_args(arguments)
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    try:
+        figures = measure(options)
+        if options.out is not None:
+            write_json(options.out, figures)
+    except AdaExploreError as error:
+        logger.error("%s", error)
+        return error.exit_code
+    sys.stdout.write(json.dumps(figures, indent=2) + "\n")
+    return 0
 
-    return run(arguments)
+
+def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """Return everything that the report holds.
+
+    Raises:
+        UsageError: there are no searches to measure.
+    """
+    problems = options.problems or sorted(QUICKSTART.glob("level[23]/*.py"))
+    groups = {
+        f"offline_{selection}": [
+            offline_search(path, options.steps, options.seed, selection) for path in problems
+        ]
+        for selection in SELECTIONS
+    }
+    if options.traces is not None:
+        trees = sorted(options.traces.glob("*.json"))
+        groups["recorded"] = [recorded_search(path, options.steps) for path in trees]
+    if not all(groups.values()):
+        raise UsageError("no searches to measure; check --problems and --traces")
+    return {
+        "figure": "billed input tokens per step, layout shared against layout paper",
+        "target": f"at least {TARGET:.0%} fewer",
+        "date": datetime.now(UTC).date().isoformat(),
+        "revision": git_revision(),
+        "steps": options.steps,
+        "seed": options.seed,
+        "cache_lifetime_s": options.lifetime,
+        "seconds": {"call": CALL_S, "call_sigma": CALL_SIGMA, "evaluation": EVALUATION_S},
+        **{name: compare(searches, options.seed, options.lifetime) for name, searches in groups.items()},
+    }
+
+
+def compare(searches: Sequence[Search], seed: int, lifetime_s: float) -> dict[str, Any]:
+    """Return the figures of both layouts in both dialects, over all ``searches``."""
+    found: dict[str, Any] = {"searches": [search.name for search in searches]}
+    for dialect in MODELS:
+        causes = [Causes(lifetime_s) for _ in searches]
+        each_paper = [replay(search, "paper", dialect, seed, Causes(lifetime_s)) for search in searches]
+        each_shared = [
+            replay(search, "shared", dialect, seed, why) for search, why in zip(searches, causes, strict=True)
+        ]
+        paper, shared = total(each_paper), total(each_shared)
+        least = sum(why.least for why in causes)
+        fewer = 1 - shared.billed / paper.billed
+        found[dialect] = {
+            "paper_per_step": paper.per_step(),
+            "shared_per_step": shared.per_step(),
+            "shared_billed_for": {
+                name: round(sum(why.figures()[name] for why in causes) / shared.steps, 2)
+                for name in causes[0].figures()
+            },
+            "least_in_any_order": round(least / shared.steps, 2),
+            "fewer_at_the_least": round(1 - least / paper.billed, 4),
+            "fewer": round(fewer, 4),
+            "fewer_with_writes": round(1 - shared.billed_with_writes / paper.billed_with_writes, 4),
+            "fewer_than_paper_without_a_cache": round(1 - shared.billed_with_writes / paper.sent, 4),
+            "fewer_each": [
+                round(1 - ours.billed / theirs.billed, 4)
+                for ours, theirs in zip(each_shared, each_paper, strict=True)
+            ],
+            "met": fewer >= TARGET,
+        }
+    return found
+
+
+def replay(search: Search, layout: Layout, dialect: Dialect, seed: int, causes: Causes) -> Bill:
+    """Return what a service of one dialect counts for ``search`` in one layout; ``causes`` says why."""
+    with ModelServer(causes.lifetime_s) as server:
+        url = server.openai_url if dialect == "openai" else server.url
+        config = RunConfig(server_type=dialect, model_name=MODELS[dialect], base_url=url, temperature=None)
+        meter = MeteredClient(build_client(config, environment={}))
+        timed = Timed(meter, random.Random(f"{seed}/{search.name}"), causes)
+        server.caching, server.clock = True, lambda: timed.now_s
+        options = AgentOptions(layout=layout)
+        agent = Agent(timed, search.task, facts_of(layout), rules(), options, reference=reference_facts())
+        verdicts = Verdicts(JudgeAccess([DummyJudge(seed)]), search.task)
+        for step in search.steps:
+            server.script(*map(Answer, step.replies(layout)))
+            write_draft(agent, verdicts, step.plan, step.view(layout, search.arranged))
+            timed.now_s += EVALUATION_S
+        counted = meter.total()
+    expected = sum(len(step.replies(layout)) for step in search.steps)
+    if counted.requests != expected:
+        raise RuntimeError(f"{search.name}: {counted.requests} requests, {expected} were recorded")
+    usage = counted.usage
+    sent, read, written = usage.input_tokens, usage.cached_input_tokens, usage.cache_write_tokens
+    return Bill(len(search.steps), counted.requests, sent, read, written)
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # works without an installation
     sys.exit(main())

@@ -1,25 +1,115 @@
-"""Compare search policies without a model, on a simulated clock.
+"""Compare search policies without a model, on a simulated clock; prints JSON.
 
-    python tool_scripts/bench_search.py --tier a --fit DIR --seeds 200 --json
-    python tool_scripts/bench_search.py --env FILE.py --seeds 200 --json
+    python tool_scripts/bench_search.py --tier a --fit DIR --seeds 200
 
-``docs/search.md`` says what each figure means. The work is in ``tool_scripts/search_bench``.
+``results/search/README.md`` says what each figure means. The parts are in ``tool_scripts/search_bench``.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import logging
+import os
 import sys
 from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code."""
-    from tool_scripts.search_bench.command import main as run
-
-    return run(arguments)
-
+from typing import Any
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # works without an installation
+
+from adaexplore.core.errors import AdaExploreError, ConfigError
+from adaexplore.core.files.atomic import write_text
+from tool_scripts.search_bench.figures import compare
+from tool_scripts.search_bench.fit import tier_a
+from tool_scripts.search_bench.kernel_table import kernel_problems
+from tool_scripts.search_bench.landscapes import landscapes
+from tool_scripts.search_bench.simulation import Call, Prices
+
+logger = logging.getLogger("bench_search")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit code, 2 where something given cannot be used."""
+    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
+    options = _parser().parse_args(arguments)
+    try:
+        result = run(options)
+        text = json.dumps(result, indent=1) + "\n"
+        if options.out is not None:
+            write_text(options.out, text)
+    except AdaExploreError as error:
+        logger.error("bench_search: %s", error)
+        return 2
+    except KeyboardInterrupt:
+        logger.error("bench_search: interrupted")
+        return 130
+    sys.stdout.write(text)
+    return 0
+
+
+def run(options: argparse.Namespace) -> dict[str, Any]:
+    """Return what the options ask for, as data.
+
+    Raises:
+        ConfigError: an option or a tree cannot be used.
+    """
+    call = Call(
+        seeds=range(options.first_seed, options.first_seed + options.seeds),
+        steps=options.steps,
+        in_flight=options.in_flight,
+        jobs=options.jobs or os.cpu_count() or 1,
+        prices=Prices(**{field.name: getattr(options, field.name) for field in fields(Prices)}),
+    )
+    if options.tier == "b":
+        return {"tier": "b", **compare(kernel_problems(), call)}
+    if options.tier == "c":
+        families = {item.name: compare([item], call) for item in landscapes()}
+        return {"tier": "c", **compare(landscapes(), call), "families": families}
+    if options.fit is None:
+        raise ConfigError("--tier a needs recorded trees: give --fit DIR")
+    return {"tier": "a", **tier_a(options.fit, options.leave_out, call)}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="bench_search.py", description="Compare search policies without a model (results/search)."
+    )
+    add = parser.add_argument
+    add("--tier", choices=("a", "b", "c"), default="a", help="which environments (a)")
+    add("--fit", type=Path, help="folder of recorded trees for tier a")
+    add("--leave-out", action="append", default=[], metavar="NAME", help="a tree to leave out; repeatable")
+    add("--seeds", type=_count, default=200, help="simulations of each policy (200)")
+    add("--first-seed", type=int, default=0, help="the first of them (0)")
+    add("--steps", type=_count, default=100, help="steps of each (100)")
+    add("--in-flight", type=_count, default=4, help="steps in flight to compare with one (4)")
+    add("--call-s", type=_amount, default=60.0, help="median seconds of a model call (60)")
+    add("--call-sigma", type=_amount, default=0.5, help="sigma of its logarithm (0.5)")
+    add("--evaluation-s", type=_amount, default=4.0, help="seconds of an evaluation (4)")
+    add("--gpus", type=_count, default=1, help="evaluations at a time (1)")
+    add("--call-usd", type=_amount, default=0.02, help="dollars of a model call (0.02)")
+    add("--gpu-hour-usd", type=_amount, default=3.0, help="dollars of a GPU hour (3)")
+    add("--jobs", type=_count, help="processes (one a core)")
+    add("--json", action="store_true", help="no effect: the output is always JSON")
+    add("--out", type=Path, help="file to write the JSON to, besides")
+    return parser
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is too small, give 1 or more")
+    return value
+
+
+def _amount(text: str) -> float:
+    value = float(text)
+    if not 0 <= value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is no amount, give 0 or more")
+    return value
+
+
+if __name__ == "__main__":
     sys.exit(main())

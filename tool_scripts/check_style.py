@@ -1,31 +1,21 @@
-"""Check that banned names, banned phrases and non-imperative docstrings only become fewer.
+"""Check that banned names and banned phrases occur nowhere: ``python -m tool_scripts.check_style``.
 
-``python -m tool_scripts.check_style [--lower]``
-
-Each count has a recorded ceiling in ``style_counts.json``. A higher count fails; a lower one fails too
-until ``--lower`` records it, so a ceiling can only fall.
-
-Counted are the ``*.py`` and ``*.md`` files that git tracks or would add, without those under ``SKIPPED``.
-A name counts as a whole word in any case; underscores and the capitals of CamelCase are word boundaries,
+Searched are the ``*.py`` and ``*.md`` files that git tracks or would add, without those under ``SKIPPED``.
+A name is found as a whole word in any case; underscores and the capitals of CamelCase are word boundaries,
 and the plural counts too: ``player_handle``, ``PlayerHandle`` and ``players`` are one occurrence each.
-A phrase counts across line breaks. The names in ``EXEMPT``, which clients and supervisors rely on, do not
-count.
+A phrase is found across line breaks. The names in ``EXEMPT``, which clients and supervisors rely on, are
+allowed.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-COUNTS = "tool_scripts/style_counts.json"
-LOWER = "python -m tool_scripts.check_style --lower"
 SKIPPED = ("results/", "datasets/", "tool_scripts/check_style.py", "tests/tool_scripts/test_check_style.py")
 
 EXEMPT = (
@@ -70,74 +60,31 @@ PHRASES = {
     "word to go": "GO",
 }
 
-DOCSTRINGS = "D401"
-
 _SHOWN = 5
 _GAP = r"[\s#>]+"  # between words of a phrase: blanks, and what begins a line of a comment or a quotation
 
 
-@dataclass(frozen=True)
-class Banned:
-    """One thing that is counted.
-
-    Attributes:
-        key: its name in the counts file.
-        instead: the words to use, empty where there is no single answer.
-        places: ``file:line`` of each occurrence, recently changed files first.
-    """
-
-    key: str
-    instead: str
-    places: tuple[str, ...]
-
-    def complaint(self, ceiling: int) -> str | None:
-        """Return one line on how the count differs from the ceiling, None where it does not."""
-        found = f"{self.key}: {len(self.places)} found, {ceiling} recorded"
-        if len(self.places) > ceiling:
-            instead = f"; use {self.instead} instead" if self.instead else ""
-            more = ", ..." if len(self.places) > _SHOWN else ""
-            return f"{found}{instead}: {', '.join(self.places[:_SHOWN])}{more}"
-        if len(self.places) < ceiling:
-            return f"{found}; lower the ceiling: {LOWER}"
-        return None
+def check(root: Path) -> list[str]:
+    """Return one line for each banned name or phrase in the git work tree at ``root``."""
+    texts = {file: _without_exempt((root / file).read_text(encoding="utf-8")) for file in _files(root)}
+    patterns = {name: _name_pattern(name) for name in NAMES}
+    patterns |= {phrase: _phrase_pattern(phrase) for phrase in PHRASES}
+    places = {key: _places(pattern, texts) for key, pattern in patterns.items()}
+    return [_complaint(key, found) for key, found in places.items() if found]
 
 
-def check(root: Path, lower: bool = False) -> list[str]:
-    """Compare the counts of the repository at ``root`` with its ceilings.
-
-    Args:
-        root: a git work tree with a counts file.
-        lower: first write the counts that are below their ceiling into the counts file.
-
-    Returns:
-        One line for each count that differs from its ceiling.
-    """
-    counts = root / COUNTS
-    recorded: Mapping[str, int] = json.loads(counts.read_text(encoding="utf-8"))
-    found = count(root)
-    ceilings = {each.key: recorded.get(each.key, 0) for each in found}
-    if lower:
-        ceilings = {each.key: min(len(each.places), ceilings[each.key]) for each in found}
-        counts.write_text(json.dumps(ceilings, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    return [line for each in found if (line := each.complaint(ceilings[each.key])) is not None]
-
-
-def count(root: Path) -> list[Banned]:
-    """Find everything that is counted in the files of the repository at ``root``."""
-    files = _files(root)
-    texts = {file: _without_exempt((root / file).read_text(encoding="utf-8")) for file in files}
-    sources = [file for file in files if file.endswith(".py")]
-    return [
-        *(Banned(name, instead, _places(_name_pattern(name), texts)) for name, instead in NAMES.items()),
-        *(Banned(each, instead, _places(_phrase_pattern(each), texts)) for each, instead in PHRASES.items()),
-        Banned(DOCSTRINGS, "an imperative first line", _non_imperative(root, sources)),
-    ]
+def _complaint(key: str, places: Sequence[str]) -> str:
+    instead = (NAMES | PHRASES)[key]
+    advice = f"; use {instead} instead" if instead else ""
+    more = ", ..." if len(places) > _SHOWN else ""
+    return f"{key}: {len(places)} found{advice}: {', '.join(places[:_SHOWN])}{more}"
 
 
 def _files(root: Path) -> list[str]:
-    """List the counted files, recently changed ones first."""
+    """List the searched files, recently changed ones first."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.py", "*.md"]
-    listed = _output(command, root).split("\0")
+    done = subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE, text=True)
+    listed = done.stdout.split("\0")
     files = {file for file in listed if file and not file.startswith(SKIPPED) and (root / file).is_file()}
     return sorted(files, key=lambda file: (-(root / file).stat().st_mtime, file))
 
@@ -156,35 +103,17 @@ def _phrase_pattern(phrase: str) -> re.Pattern[str]:
     return re.compile(rf"\b{_GAP.join(words)}\b", re.IGNORECASE)
 
 
-def _places(pattern: re.Pattern[str], texts: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(
+def _places(pattern: re.Pattern[str], texts: Mapping[str, str]) -> list[str]:
+    return [
         f"{file}:{text.count(chr(10), 0, match.start()) + 1}"
         for file, text in texts.items()
         for match in pattern.finditer(text)
-    )
+    ]
 
 
-def _non_imperative(root: Path, sources: Sequence[str]) -> tuple[str, ...]:
-    """Ask ruff for docstrings whose first line is not imperative."""
-    if not sources:
-        return ()
-    command = [sys.executable, "-m", "ruff", "check", "--select", DOCSTRINGS, "--output-format", "json"]
-    output = _output([*command, "--exit-zero", *sources], root)
-    found = [each for each in json.loads(output) if each["code"] == DOCSTRINGS]
-    places = [(str(Path(each["filename"]).relative_to(root)), each["location"]["row"]) for each in found]
-    order = {file: number for number, file in enumerate(sources)}
-    return tuple(f"{file}:{line}" for file, line in sorted(places, key=lambda place: order[place[0]]))
-
-
-def _output(command: Sequence[str], folder: Path) -> str:
-    return subprocess.run(command, cwd=folder, check=True, stdout=subprocess.PIPE, text=True).stdout
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Print the counts that differ; exit code 1 where there are any."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--lower", action="store_true", help="record the counts that have fallen; raise none")
-    lines = check(ROOT, parser.parse_args(argv).lower)
+def main() -> int:
+    """Print what is found; exit code 1 where there is anything."""
+    lines = check(ROOT)
     sys.stdout.write("".join(line + "\n" for line in lines))
     return 1 if lines else 0
 

@@ -23,7 +23,6 @@ import re
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -32,40 +31,34 @@ import httpx
 from tqdm import tqdm
 
 from adaexplore.core.errors import AdaExploreError, JudgeUnavailableError, RecordError
+from adaexplore.core.files.json_lines import JsonLines
 from tests.adversarial import sources
 from tests.adversarial.manifest import CASES, HONEST
 from tests.adversarial.trials import FIELDS, sweep
 from tool_scripts.judge_bench import candidates, own
-from tool_scripts.judge_bench.service import request_of, running_judge
-from tool_scripts.judge_bench.surroundings import ROOT
-from tool_scripts.measure_compile_gate import sample
+from tool_scripts.judge_bench.plan import until
+from tool_scripts.judge_bench.service import ROOT, request_of, running_judge
+from tool_scripts.measure_checks import sample
 
 Device = Literal["cpu", "cuda"]
 
-IGNORED = {"runtime": "a time", "execution_time": "a time", "queue_time": "a time"}
-"""Fields that are not compared. Of ``runtime_stats``, which holds measurements, only the keys are."""
-IGNORED_ON_CUDA = {
-    "metadata.seconds": "times",
-    "metadata.slot": "times",
-    "metadata.tuned": "times decide what the sweep chooses",
-    "metadata.precision": "a GPU may add up in another order",
-    "metadata.avg_difference": "a GPU may add up in another order",
-    "metadata.max_difference": "a GPU may add up in another order",
-    "metadata.stdout": "may hold times",
-}
+IGNORED = ("runtime", "execution_time", "queue_time")
+"""Times, which are not compared. Of ``runtime_stats``, which holds measurements, only the keys are."""
+IGNORED_ON_CUDA = (
+    *("metadata.seconds", "metadata.slot", "metadata.stdout"),  # times
+    "metadata.tuned",  # times decide what the sweep chooses
+    # a GPU may add up in another order
+    *("metadata.precision", "metadata.avg_difference", "metadata.max_difference"),
+)
 FLAGS_IGNORED_ON_CUDA = {
-    "below_soft_bound": "compares a time with a limit",
-    "launch_bound": "compares times",
-    "library_bound": "compares times",
-    "baseline_drift": "compares times",
-    "throttled": "a state of the GPU",
-    "nondeterministic": "the order of atomics",
+    *("below_soft_bound", "launch_bound", "library_bound", "baseline_drift"),  # these compare times
+    "throttled",  # a state of the GPU
+    "nondeterministic",  # the order of atomics
 }
-NUMBERS_IGNORED_ON_CUDA = {
-    "metadata.feedback": "errors and times",
-    "metadata.integrity_evidence": "errors and times",
-    "metadata.problem_flags_evidence": "errors",
-}
+NUMBERS_IGNORED_ON_CUDA = (
+    *("metadata.feedback", "metadata.integrity_evidence"),  # errors and times
+    "metadata.problem_flags_evidence",  # errors
+)
 REPLACED = (
     (r"(thread [^,;]+ is in candidate\.py):\d+", r"\1"),  # where the thread is at that moment
     (r"\bonline_judge(\.[a-z_]\w*)+", "<judge>"),  # modules and functions that a refactoring may rename
@@ -73,33 +66,26 @@ REPLACED = (
     (r"Device -> (Pageable|Pinned)", "Device -> host"),  # the profiler calls the same copy one or the other
 )
 """Patterns and replacements in all texts."""
-SELF_TIMED = {
-    "metadata.precision.rms": "it tunes itself by time, and its block sizes decide about rounding",
-    "metadata.precision.peak": "as rms",
-    "metadata.precision.noise": "as rms",
-}
-"""Fields that are not compared of recorded candidates with the flag ``static_clock``."""
-_ADDRESS = "remembers results by address or object id, and these return at random"
-_THREAD = "its thread races with the judge"
+SELF_TIMED = ("metadata.precision.rms", "metadata.precision.peak", "metadata.precision.noise")
+"""Fields that are not compared of recorded candidates with the flag ``static_clock``.
+
+They tune themselves by time, and their block sizes decide about rounding.
+"""
 UNSTABLE = {
-    "adversarial/r08_deferred_work_a": _THREAD,
-    "adversarial/r08_deferred_work_b": _THREAD,
-    "adversarial/r08_deferred_work_c": "its timer races with the judge",
-    "adversarial/r10_replay_by_identity_a": _ADDRESS,
-    "adversarial/r10_replay_by_identity_b": _ADDRESS,
-    "adversarial/r12_hidden_cache_a": _ADDRESS,
-    "adversarial/r12_hidden_cache_b": _ADDRESS,
-    "adversarial/r14_batch_and_skip_a": _ADDRESS,
-    "adversarial/r14_batch_and_skip_b": _ADDRESS,
-    "adversarial/r19_stale_memory_b": _ADDRESS,
-    "recorded/kb-l2-p18-200/step-108": _ADDRESS,
-    "recorded/kb-l2-p40-200/step-18": _ADDRESS,
+    # a thread or timer of theirs races with the judge
+    *(f"adversarial/r08_deferred_work_{letter}" for letter in "abc"),
+    # they remember results by address or object id, and these return at random
+    *(f"adversarial/r10_replay_by_identity_{letter}" for letter in "ab"),
+    *(f"adversarial/r12_hidden_cache_{letter}" for letter in "ab"),
+    *(f"adversarial/r14_batch_and_skip_{letter}" for letter in "ab"),
+    "adversarial/r19_stale_memory_b",
+    "recorded/kb-l2-p18-200/step-108",
+    "recorded/kb-l2-p40-200/step-18",
 }
 """Candidates whose verdict differs between runs of one revision: only ``STEADY`` is compared of them."""
 STEADY = ("http", "compiled", "metadata.device", "metadata.hardware", "metadata.sandbox")
-UNSTABLE_FIELDS = {
-    "adversarial/r50_shrunk_memory_a": {"metadata.stdout": "two of its threads print at the same time"},
-}
+UNSTABLE_FIELDS = {"adversarial/r50_shrunk_memory_a": ("metadata.stdout",)}
+"""Two threads of this one print at the same time."""
 
 _NUMBER = r"\d+(\.\d+)?(e[-+]?\d+)?"
 _OF_EACH_OUTCOME = 75
@@ -168,60 +154,45 @@ def _quickstart() -> list[Unit]:
 
 
 def make(out: Path, todo: list[Unit], device: Device, tree: Path, deadline: float) -> bool:
-    """Append the answers to ``todo`` to a file; return whether all came before the deadline.
+    """Append the answers of the judge in ``tree`` to the file ``out``; return whether all came in time.
 
-    Args:
-        out: the file.
-        todo: candidates.
-        device: of the judge.
-        tree: checkout of the judge.
-        deadline: of ``time.monotonic``; no candidate starts after it.
+    No candidate starts after the ``deadline`` of ``time.monotonic``.
 
     Raises:
         JudgeUnavailableError: the judge does not start, or it exits.
     """
     out, tree = out.resolve(), tree.resolve()
     log = out.with_suffix(".judge.log")
-    done = 0
+    lines = JsonLines(out)
     with contextlib.ExitStack() as stack:
         stack.callback(sweep)
-        file = stack.enter_context(out.open("a", encoding="utf-8"))
         stack.enter_context(contextlib.chdir(tree))
         path = os.pathsep.join(filter(None, [str(tree), os.environ.get("PYTHONPATH")]))
         fixed = {"ADAEXPLORE_JUDGE_SECRET": "golden-corpus", "PYTHONPATH": path}
         url = stack.enter_context(running_judge(device, _SLOTS[device], log, **fixed))
         client = stack.enter_context(httpx.Client(base_url=url, timeout=_HTTP_S, trust_env=False))
 
-        def line_of(unit: Unit) -> dict[str, Any] | None:
-            if time.monotonic() > deadline:
-                return None
+        bar = stack.enter_context(tqdm(total=len(todo), mininterval=5))
+
+        def judge(unit: Unit) -> None:
             try:
                 response = [client.post("/evaluate", json=body) for body in unit.requests][-1]
             except httpx.TransportError as error:
                 raise JudgeUnavailableError(f"{unit.key}: no answer ({error}); see {log}") from error
             answer = {"http": response.status_code, "answer": response.json()}
-            return {"key": unit.key, "device": device} | answer
+            lines.append({"key": unit.key, "device": device} | answer)
+            bar.update()
 
-        pool = stack.enter_context(ThreadPoolExecutor(_SLOTS[device]))
-        for line in tqdm(pool.map(line_of, todo), total=len(todo), mininterval=5):
-            if line is not None:
-                file.write(json.dumps(line, sort_keys=True) + "\n")
-                file.flush()
-                done += 1
-    return done == len(todo)
+        return until(deadline, todo, _SLOTS[device], judge) == 0
 
 
 def read(file: Path) -> dict[str, dict[str, Any]]:
-    """Return the lines of a file by key.
+    """Return the lines of a file by key; a torn one is named and left out.
 
     Raises:
-        RecordError: it cannot be read.
+        StorageError: it cannot be read.
     """
-    try:
-        lines = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-        return {line["key"]: line for line in lines}
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RecordError(f"cannot read {file} ({error}); make it again or remove its last line") from error
+    return dict(JsonLines(file).read(lambda line: (line["key"], line)))
 
 
 def stable(line: dict[str, Any]) -> dict[str, str]:
@@ -296,12 +267,14 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if arguments.command == "make":
             deadline = time.monotonic() + arguments.limit_s
-            known = read(arguments.out) if arguments.out.exists() else {}
+            known = read(arguments.out)
             wanted = units(arguments.device, arguments.traces, arguments.limit)
             todo = [unit for unit in wanted if unit.key not in known]
             done = not todo or make(arguments.out, todo, arguments.device, arguments.tree, deadline)
             return 0 if done else _UNFINISHED
         old, new = read(arguments.old), read(arguments.new)
+        if not old or not new:
+            raise RecordError("a file without answers; make it with: golden_corpus make --out FILE")
     except AdaExploreError as error:
         logging.error("%s", error)
         return error.exit_code

@@ -16,11 +16,9 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from adaexplore.core.errors import AdaExploreError
-from adaexplore.core.files import write_json
-from adaexplore.core.verdict import INTERPRETER, Verdict
+from adaexplore.core.files.atomic import write_json
+from adaexplore.core.verdict import INTERPRETER
 from adaexplore.records import layout
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.step_reader import StepSummary
@@ -32,107 +30,33 @@ logger = logging.getLogger("summarise_run")
 
 FORMAT = 1
 """Version of the object's shape."""
-
 CONFIG_KEYS = (
-    "preset",
-    "seed",
-    "agent_type",
-    "selection",
-    "parallel_steps",
-    "tune_s",
-    "test_source",
-    "dtype_str",
-    "tolerance",
-    "tf32",
-    "tier",
-    "baseline",
-    "total_steps",
-    "server_type",
-    "model_name",
-    "num_processes",
-    "exploration_weight",
-    "expand_exploration_ratio",
-    "reward_alpha",
-    "small_step_limit",
-    "p_large",
-    "pool_size",
-    "pool_size_extra_max",
-    "general_memory_path",
-    "knowledge_1_threshold",
+    *("preset", "seed", "agent_type", "selection", "parallel_steps", "tune_s", "test_source", "dtype_str"),
+    *("tolerance", "tf32", "tier", "baseline", "total_steps", "server_type", "model_name", "num_processes"),
+    *("exploration_weight", "expand_exploration_ratio", "reward_alpha", "small_step_limit", "p_large"),
+    *("pool_size", "pool_size_extra_max", "general_memory_path", "knowledge_1_threshold"),
 )
 """What of the configuration bears on the figures; paths and addresses of one machine do not."""
 
 
-class TaskSummary(BaseModel):
-    """One task; times are GPU milliseconds, None where nothing was timed.
-
-    Attributes:
-        task: ``<level>_<problem_id>``.
-        outcomes: how often a step ended in which status, the most frequent first.
-        judged_steps: steps whose kernel the judge was asked about; the others repeat a known kernel.
-        first_correct_step: the first step with a correct kernel.
-        best_step: the step that brought the best kernel.
-        best_speedup: ``baseline_ms`` / ``runtime_ms``.
-        runtime_ms: mean time of the best kernel.
-        runtime_std_ms: its standard deviation over the timed calls.
-        baseline_ms: mean time of the reference that it was compared with.
-        failure: why the task could not be run.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    task: str
-    outcomes: dict[str, int]
-    judged_steps: int
-    first_correct_step: int | None
-    best_step: int | None
-    best_speedup: float | None
-    runtime_ms: float | None
-    runtime_std_ms: float | None
-    baseline_ms: float | None
-    failure: str | None
-
-
-class RunSummary(BaseModel):
-    """A run's figures with everything needed to read them."""
-
-    model_config = ConfigDict(frozen=True)
-
-    format: int
-    date: date
-    command: str
-    note: str | None
-    environment: dict[str, Any]
-    config: dict[str, Any] | None
-    statistics: dict[str, Any]
-    tasks: tuple[TaskSummary, ...]
-
-
-def summarise(folder: Path, command: str, today: date, note: str | None = None) -> RunSummary:
-    """The summary of the run in ``folder``.
-
-    Args:
-        folder: the run.
-        command: what was typed to make it.
-        today: the date to give.
-        note: anything a reader must know.
+def summarise(folder: Path, command: str, today: date, note: str | None = None) -> dict[str, Any]:
+    """Summarise the run in ``folder``; ``command`` made it, ``note`` is what a reader must know.
 
     Raises:
         RecordError: ``folder`` is no run, or a record in it is damaged.
         ConfigError: its configuration is damaged.
     """
     records = RunRecords.existing(folder)
-    tasks = tuple(_task(result, records.task(result.key, None).summaries()) for result in run_results(folder))
-    return RunSummary(
-        format=FORMAT,
-        date=today,
-        command=command,
-        note=note,
-        environment=records.environment(),
-        config=_settings(folder) if records.config() is not None else None,
-        statistics=run_statistics(folder).model_dump(mode="json", exclude={"per_task"}),
-        tasks=tasks,
-    )
+    return {
+        "format": FORMAT,
+        "date": today.isoformat(),
+        "command": command,
+        "note": note,
+        "environment": records.environment(),
+        "config": _settings(folder) if records.config() is not None else None,
+        "statistics": run_statistics(folder).model_dump(mode="json", exclude={"per_task"}),
+        "tasks": [_task(each, records.task(each.key, None).summaries()) for each in run_results(folder)],
+    }
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -144,8 +68,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", required=True, type=Path, metavar="FILE.json", help="file to write")
     args = parser.parse_args(arguments)
     try:
-        summary = summarise(args.run, args.command, datetime.now(UTC).date(), args.note)
-        write_json(args.out, summary.model_dump(mode="json"))
+        write_json(args.out, summarise(args.run, args.command, datetime.now(UTC).date(), args.note))
     except AdaExploreError as error:
         logger.error("summarise_run: %s", error)
         return error.exit_code
@@ -153,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _settings(folder: Path) -> dict[str, Any]:
-    """The keys of ``CONFIG_KEYS``; the model's name only where a model was asked."""
+    """Return the keys of ``CONFIG_KEYS``; the model's name only where a model was asked."""
     config = load_config(folder / layout.CONFIG).model_dump(mode="json")
     shown = {key: config[key] for key in CONFIG_KEYS}
     if shown["server_type"] in ("offline", "replay", "command", "mailbox"):
@@ -161,28 +84,26 @@ def _settings(folder: Path) -> dict[str, Any]:
     return shown
 
 
-def _task(result: TaskResult, steps: Sequence[StepSummary]) -> TaskSummary:
+def _task(result: TaskResult, steps: Sequence[StepSummary]) -> dict[str, Any]:
+    """Return one task's row; times are GPU milliseconds, None where nothing was timed.
+
+    ``judged_steps`` counts steps whose kernel the judge was asked about; the others repeat a known kernel.
+    """
     best = next((step.verdict for step in steps if step.step == result.best.step), None)
-    return TaskSummary(
-        task=result.key,
-        outcomes=dict(sorted(result.statuses.items(), key=lambda item: (-item[1], item[0]))),
-        judged_steps=sum(step.evaluated for step in steps),
-        first_correct_step=next((after.step for after in result.curve if after.correct), None),
-        best_step=result.best.step,
-        best_speedup=result.best.speedup,
-        runtime_ms=None if best is None else best.runtime_ms,
-        runtime_std_ms=_figure(best, "std"),
-        baseline_ms=_figure(best, "baseline_time"),
-        failure=None if result.failure is None else result.failure.message,
-    )
-
-
-def _figure(verdict: Verdict | None, name: str) -> float | None:
-    """A figure of ``runtime_stats``, None where there is none or it claims nothing."""
-    if verdict is None or verdict.runtime_stats.get("timing") == INTERPRETER:
-        return None
-    value = verdict.runtime_stats.get(name)
-    return float(value) if isinstance(value, int | float) else None
+    timed = best is not None and best.runtime_stats.get("timing") != INTERPRETER
+    stats = best.runtime_stats if best is not None and timed else {}
+    return {
+        "task": result.key,
+        "outcomes": dict(sorted(result.statuses.items(), key=lambda item: (-item[1], item[0]))),
+        "judged_steps": sum(step.evaluated for step in steps),
+        "first_correct_step": next((after.step for after in result.curve if after.correct), None),
+        "best_step": result.best.step,
+        "best_speedup": result.best.speedup,
+        "runtime_ms": None if best is None else best.runtime_ms,
+        "runtime_std_ms": stats.get("std"),
+        "baseline_ms": stats.get("baseline_time"),
+        "failure": None if result.failure is None else result.failure.message,
+    }
 
 
 if __name__ == "__main__":

@@ -1,43 +1,57 @@
-"""One agent step: from a plan and the kernels it names to a draft."""
+"""The agent's part of one step: prompts go to the model, replies become sources."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from adaexplore.agent.attempt import Attempt, best_attempt, read_edits, read_kernel
-from adaexplore.agent.checks import Check
-from adaexplore.agent.conversation import Conversation
-from adaexplore.core.draft import MOST_SHOWN_CHARS, Draft, DraftOutcome, RepairReason
+from adaexplore.core.draft import (
+    MOST_SHOWN_CHARS,
+    Draft,
+    DraftOutcome,
+    Exchange,
+    RepairReason,
+    ShownKernel,
+    request_name,
+)
+from adaexplore.core.environment import ReferenceFacts
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Verdict
-from adaexplore.llm.protocol import Finish, ModelClient, ModelReply, Purpose
-from adaexplore.prompts.blocks import JudgeFacts, ShownKernel, finding
+from adaexplore.core.usage import Usage
+from adaexplore.llm.protocol import (
+    Finish,
+    ModelClient,
+    ModelReply,
+    ModelRequest,
+    Purpose,
+    StepData,
+    Turn,
+)
+from adaexplore.prompts.blocks import JudgeFacts
+from adaexplore.prompts.prompt import Prompt
 from adaexplore.prompts.steps import (
     Layout,
     StepPrompts,
+    noted,
     repair_edits_prompt,
     repair_kernel_prompt,
     review_first,
 )
 
-Known = Callable[[str], Verdict | None]
-"""The verdict on a program that equals a source, if there was one."""
-
 
 @dataclass(frozen=True)
 class AgentOptions:
-    """How the agent works.
+    """Settings of the agent.
 
     Attributes:
-        reviewer: ask for a review before edits (in layout ``paper`` by a request of its own).
-        force_review: ask for it also where every kernel in view is wrong.
+        reviewer: ask for a review before edits (in layout ``paper`` with a separate request).
+        force_review: ask for a review even if every shown kernel is wrong.
         worked_example: show a worked answer (in layout ``paper`` in large steps only).
-        layout: of the prompts.
-        max_prompt_tokens: most tokens of a prompt; 0: no limit.
+        max_prompt_tokens: maximum tokens of a prompt; 0: no limit.
         repair_attempts: how often a reply may be sent back within one step.
-        repaired: for which reasons it is.
+        repaired: reasons to send a reply back; with ``LINT`` and ``GATE``, lints and the judge's compiler
+            check sources.
     """
 
     reviewer: bool = True
@@ -51,9 +65,9 @@ class AgentOptions:
 
 @dataclass(frozen=True)
 class Agent:
-    """Writes drafts for one task; holds no state, so steps may run side by side.
+    """The model client and the prompts of one task.
 
-    ``checks`` are asked in their order about every source before it becomes a draft.
+    ``reference`` holds the judge's facts about the task's reference.
     """
 
     client: ModelClient
@@ -61,105 +75,123 @@ class Agent:
     facts: JudgeFacts
     rules: tuple[str, ...] = ()
     options: AgentOptions = field(default_factory=AgentOptions)
-    checks: tuple[Check, ...] = ()
+    reference: ReferenceFacts | None = None
 
-    def draft(
-        self,
-        plan: Plan,
-        recent: Sequence[ShownKernel],
-        elite: Sequence[ShownKernel] = (),
-        known: Known | None = None,
-    ) -> Draft:
-        """Carry out ``plan`` with the kernels of its context in view.
+
+class Conversation:
+    """The model calls of one step, kept in order with their cost.
+
+    The plan's note is at the end of every prompt except repairs.
+    """
+
+    def __init__(self, agent: Agent, plan: Plan) -> None:
+        self._agent = agent
+        self._plan = plan
+        self._parent: str | None = None
+        self._data: StepData | None = None
+        self._turns: tuple[Turn, ...] = ()
+        self._exchanges: list[Exchange] = []
+        self._usage = Usage()
+
+    def write(self, recent: Sequence[ShownKernel], elite: Sequence[ShownKernel]) -> Attempt:
+        """Send the request of the plan, and read the reply.
 
         Args:
-            plan: what to do.
-            recent: the kernels in view, in the plan's order; a small step edits the last one.
-            elite: kernels in view before them.
-            known: verdicts on programs that were judged before.
+            recent: the shown kernels, in the plan's order; a small step edits the last one.
+            elite: kernels that are shown before them.
 
         Raises:
-            ModelError: the model could not be asked. What it answers never raises.
-            JudgeError: a check of the judge's failed.
+            ModelError: the model could not be asked. A bad answer never raises.
         """
-        conversation = Conversation(self.client, f"{self.task.key}/{plan.step}", plan.note)
-        prompts = StepPrompts(
-            self.task,
-            self.facts,
-            self.rules,
-            self.options.worked_example,
-            self.options.layout,
-            self.options.max_prompt_tokens,
+        agent, options, plan = self._agent, self._agent.options, self._plan
+        self._data = StepData(
+            agent.task.reference,
+            (*elite, *recent),
+            agent.rules,
+            plan.direction,
+            tunes=agent.facts.tunes and options.layout == "shared",
         )
-        if plan.kind is StepKind.SMALL:
-            parent = recent[-1].source
-            guidance = self._guidance(conversation, prompts, recent)
-            prompt = prompts.small(recent, guidance, plan.direction)
-            reply = conversation.ask(Purpose.SMALL, prompt)
-        else:
-            parent = None
-            reply = conversation.ask(Purpose.LARGE, prompts.large(recent, elite, plan.direction))
-        return self._settled(conversation, reply, parent, known)
+        prompts = StepPrompts(
+            agent.task,
+            agent.facts,
+            agent.rules,
+            options.worked_example,
+            options.layout,
+            options.max_prompt_tokens,
+            agent.reference,
+        )
+        if plan.kind is StepKind.LARGE:
+            return self._read(self._ask(Purpose.LARGE, prompts.large(recent, elite, plan.direction)))
+        self._parent = recent[-1].source
+        guidance = self._guidance(prompts, recent)
+        return self._read(self._ask(Purpose.SMALL, prompts.small(recent, guidance, plan.direction)))
 
-    def _settled(
-        self, conversation: Conversation, reply: ModelReply, parent: str | None, known: Known | None
-    ) -> Draft:
-        """Send the reply back until nothing is wrong with it, or the attempts are used up."""
-        trouble = _trouble(reply)
-        if trouble is not None:
-            return conversation.draft(trouble, "")
-        attempts = [self._attempt(reply, parent, "", known)]
-        while len(attempts) <= self.options.repair_attempts:
-            last = attempts[-1]
-            if last.reason is None or last.reason not in self.options.repaired:
-                break
-            if len(reply.text) > MOST_SHOWN_CHARS:
-                break
-            written = "" if parent is not None else next((a.source for a in attempts[::-1] if a.source), "")
-            repair = repair_kernel_prompt if parent is None else repair_edits_prompt
-            reply = conversation.ask_again(last.reason, repair(last.objection))
-            if _trouble(reply) is not None:  # a cut reply may hold a part of the edits
-                break
-            attempts.append(self._attempt(reply, parent, written, known))
+    def may_repair(self, attempts: Sequence[Attempt]) -> bool:
+        """Return whether to send the last reply back; not if it is too long for a prompt."""
+        options = self._agent.options
+        wanted = attempts[-1].reason in options.repaired and len(attempts) <= options.repair_attempts
+        return wanted and len(self._turns[-1].reply) <= MOST_SHOWN_CHARS
+
+    def repair(self, attempts: Sequence[Attempt]) -> Attempt:
+        """Send the last reply back with its fault, and read the answer.
+
+        In a large step, edits in an answer apply to the last complete file.
+
+        Raises:
+            ModelError: as :meth:`write`.
+        """
+        last, edits = attempts[-1], self._parent is not None
+        prompt = repair_edits_prompt(last.objection) if edits else repair_kernel_prompt(last.objection)
+        reason = "" if last.reason is None else last.reason.value
+        reply = self._send(Purpose.REPAIR, prompt, (), reason)
+        return self._read(reply, next((each.source for each in reversed(attempts) if each.source), ""))
+
+    def draft(self, attempts: Sequence[Attempt]) -> Draft:
+        """Close the step with the best attempt."""
         best = best_attempt(attempts)
-        return conversation.draft(best.outcome, best.source, best.verdict)
+        return Draft(best.outcome, best.source, tuple(self._exchanges), self._usage, best.verdict)
 
-    def _attempt(self, reply: ModelReply, parent: str | None, written: str, known: Known | None) -> Attempt:
-        """What ``reply`` comes to: read, then compared with what is known, then checked."""
-        attempt = read_kernel(reply.text, written) if parent is None else read_edits(reply.text, parent)
-        if attempt.reason is not None:
-            return attempt
-        verdict = known(attempt.source) if known is not None else None
-        if verdict is not None:
-            told = f"An equal program was judged before: {finding(verdict)}\nWrite one that differs from it."
-            return Attempt(DraftOutcome.WRITTEN, attempt.source, RepairReason.DUPLICATE, told)
-        for check in self.checks:
-            objection = check(attempt.source)
-            if objection is not None:
-                return Attempt(
-                    objection.outcome,
-                    attempt.source,
-                    objection.reason,
-                    objection.text,
-                    objection.verdict,
-                )
-        return attempt
+    def _read(self, reply: ModelReply, written: str = "") -> Attempt:
+        trouble = _trouble(reply)
+        if trouble is not None:  # a truncated reply may hold only part of the edits
+            return Attempt(trouble, "")
+        parent = self._parent
+        return read_kernel(reply.text, written) if parent is None else read_edits(reply.text, parent)
 
-    def _guidance(
-        self, conversation: Conversation, prompts: StepPrompts, chain: Sequence[ShownKernel]
-    ) -> str:
-        """What the edits are to follow: a review, one that the answer begins with, or "" for neither."""
+    def _guidance(self, prompts: StepPrompts, chain: Sequence[ShownKernel]) -> str:
+        """Return what the edits follow: a review, a request to write one first, or "" for neither."""
+        options = self._agent.options
         hopeless = not any(kernel.verdict is not None and kernel.verdict.correct for kernel in chain)
-        if not self.options.reviewer or (hopeless and not self.options.force_review):
+        if not options.reviewer or (hopeless and not options.force_review):
             return ""
-        if self.options.layout == "shared":
+        if options.layout == "shared":
             return review_first()
-        reply = conversation.ask(Purpose.REVIEW, prompts.review(chain))
+        reply = self._ask(Purpose.REVIEW, prompts.review(chain))
         return "" if reply.finish is Finish.REFUSED else reply.text
+
+    def _ask(self, purpose: Purpose, prompt: Prompt) -> ModelReply:
+        """Send a request that starts a new conversation."""
+        self._turns = ()
+        return self._send(purpose, noted(prompt, self._plan.note).text, prompt.cuts, "")
+
+    def _send(self, purpose: Purpose, prompt: str, cuts: tuple[int, ...], reason: str) -> ModelReply:
+        name = request_name(purpose.value, [exchange.purpose for exchange in self._exchanges])
+        key = f"{self._agent.task.key}/{self._plan.step}/{name}"
+        reply = self._agent.client.complete(ModelRequest(prompt, purpose, key, cuts, self._turns, self._data))
+        reply = replace(reply, text=_encodable(reply.text))
+        self._exchanges.append(Exchange(purpose.value, prompt, reply.text, reply.finish.value, reason))
+        self._turns = (*self._turns, Turn(prompt, purpose, reply.text, cuts))
+        self._usage += reply.usage
+        return reply
+
+
+def _encodable(text: str) -> str:
+    """Replace lone surrogates by question marks: no file or request can hold them."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _trouble(reply: ModelReply) -> DraftOutcome | None:
-    """The typed outcome of a reply that cannot hold a usable answer."""
+    """Return the outcome of a reply that cannot hold a usable answer; None for any other reply."""
     if reply.finish is Finish.REFUSED:
         return DraftOutcome.REFUSED
     if reply.finish is Finish.CUT:

@@ -1,14 +1,14 @@
-"""What one reply comes to: a source, or what is wrong with it."""
+"""Read one reply: it holds a source, or has a fault."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adaexplore.core.code_blocks import extract_code
 from adaexplore.core.draft import DraftOutcome, RepairReason
-from adaexplore.core.edits import EditError, apply_edits, parse_edits
-from adaexplore.core.identity import source_identity
+from adaexplore.core.text.code_blocks import extract_code
+from adaexplore.core.text.edits import EditError, apply_edits, parse_edits
+from adaexplore.core.text.identity import source_identity
 from adaexplore.core.verdict import Verdict
 
 _NO_CODE = "There is no code in your answer."
@@ -24,19 +24,23 @@ _RANKS = (
     DraftOutcome.GATE_STOPPED,
     DraftOutcome.EDIT_FAILED,
     DraftOutcome.NO_CODE,
+    DraftOutcome.EMPTY,
+    DraftOutcome.REFUSED,
+    DraftOutcome.CUT,
 )
+"""From best to worst."""
 
 
 @dataclass(frozen=True)
 class Attempt:
-    """One reading of a reply.
+    """The parsed content of a reply.
 
     Attributes:
         outcome: how the step ends if this attempt stands.
-        source: the candidate; the parent's where edits failed.
-        reason: why the reply may be sent back; None where nothing is wrong.
-        objection: what is wrong, for the model.
-        verdict: what is already sure about the source.
+        source: the candidate; the parent's source if edits failed.
+        reason: why the reply may be sent back; None if nothing is wrong.
+        objection: the fault, as text for the model.
+        verdict: the verdict if it is already certain.
     """
 
     outcome: DraftOutcome
@@ -47,7 +51,7 @@ class Attempt:
 
 
 def read_edits(reply: str, parent: str) -> Attempt:
-    """The edits of ``reply`` applied to ``parent``, all or none."""
+    """Apply the edits of ``reply`` to ``parent``, all or none."""
     try:
         source = apply_edits(parent, parse_edits(reply))
     except EditError as error:
@@ -58,7 +62,7 @@ def read_edits(reply: str, parent: str) -> Attempt:
 
 
 def read_kernel(reply: str, written: str = "") -> Attempt:
-    """The file in ``reply``, or ``written``, the file before it, with the reply's edits."""
+    """Return the file in ``reply``, or the previous file ``written`` with the reply's edits."""
     edits = parse_edits(reply) if written else ()
     if edits:
         try:
@@ -72,9 +76,9 @@ def read_kernel(reply: str, written: str = "") -> Attempt:
 
 
 def best_attempt(attempts: Sequence[Attempt]) -> Attempt:
-    """The one that a step ends with: the last without objections, else the one that came furthest."""
+    """Return the last attempt without objections, else the last one with the best outcome."""
     return min(
-        reversed(attempts), key=lambda attempt: (attempt.reason is not None, _RANKS.index(attempt.outcome))
+        reversed(attempts), key=lambda attempt: (_RANKS.index(attempt.outcome), attempt.reason is not None)
     )
 
 

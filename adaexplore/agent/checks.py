@@ -1,14 +1,15 @@
-"""What a source is asked before it becomes a draft: lints, and the judge's compiler."""
+"""Object to a source before it is judged: a known program, a lint finding, or a compile error."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
+from adaexplore.agent.attempt import Attempt
 from adaexplore.core.draft import DraftOutcome, RepairReason
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.judge_client.protocol import CompileFinding
 from adaexplore.preflight.findings import Finding
+from adaexplore.prompts.blocks import finding
 
 _SHOWN_FINDINGS = 5
 _SHOWN_CHARS = 160
@@ -19,70 +20,45 @@ _STATUSES = {
     "init-arity": Status.CONSTRUCT,
 }
 _LIMITS = (Status.TIMEOUT, Status.CRASH, Status.OUT_OF_MEMORY)
-"""What may be the compiling machine's limits rather than the source's fault."""
+"""Failures that limits of the compiling machine may cause, not the source."""
 _ON_THE_HOST = ("launch-", "call-", "kernel-called", "grid-", "undefined-attribute", "undefined-name")
 
 
-@dataclass(frozen=True)
-class Objection:
-    """Why a source is sure to fail.
-
-    Attributes:
-        reason: what found it.
-        outcome: how the step ends if the source stands.
-        text: what is wrong, for the model.
-        verdict: what the judge would say.
-    """
-
-    reason: RepairReason
-    outcome: DraftOutcome
-    text: str
-    verdict: Verdict
+def duplicate(source: str, verdict: Verdict) -> Attempt:
+    """Object to a source that was judged before as ``verdict``."""
+    told = f"An equal program was judged before: {finding(verdict)}\nWrite one that differs from it."
+    return Attempt(DraftOutcome.WRITTEN, source, RepairReason.DUPLICATE, told)
 
 
-Check = Callable[[str], Objection | None]
-"""None where nothing is known against the source."""
+def linted(source: str, findings: Sequence[Finding]) -> Attempt | None:
+    """Object to a source that is sure to fail according to lints; None without findings."""
+    if not findings:
+        return None
+    text = "\n".join(_told(found, source) for found in findings[:_SHOWN_FINDINGS])
+    verdict = Verdict(
+        status=_status(findings[0].rule),
+        metadata={"feedback": text, "lints": [found.rule for found in findings]},
+    )
+    told = f"This program cannot work:\n{text}"
+    return Attempt(DraftOutcome.LINT_STOPPED, source, RepairReason.LINT, told, verdict)
 
 
-def lint_check(lint: Callable[[str], Sequence[Finding]]) -> Check:
-    """Objects to what ``lint`` finds, which must be sure to make the source fail."""
-
-    def check(source: str) -> Objection | None:
-        findings = lint(source)
-        if not findings:
-            return None
-        text = "\n".join(_told(found, source) for found in findings[:_SHOWN_FINDINGS])
-        verdict = Verdict(
-            status=_status(findings[0].rule),
-            metadata={"feedback": text, "lints": [found.rule for found in findings]},
-        )
-        told = f"This program cannot work:\n{text}"
-        return Objection(RepairReason.LINT, DraftOutcome.LINT_STOPPED, told, verdict)
-
-    return check
-
-
-def gate_check(compiled: Callable[[str], CompileFinding]) -> Check:
-    """Objects to what the judge's compiler is sure about; what it could not check passes."""
-
-    def check(source: str) -> Objection | None:
-        found = compiled(source)
-        if found.ok or found.status in _LIMITS:
-            return None
-        text = found.message.strip()
-        if found.line is not None:
-            text = _told(Finding("compile", found.line, text), source)
-        if found.kernel is not None:
-            text = f"in {found.kernel}, {text}"
-        verdict = Verdict(status=found.status, metadata={"feedback": text})
-        told = f"This program does not work:\n{text}"
-        return Objection(RepairReason.GATE, DraftOutcome.GATE_STOPPED, told, verdict)
-
-    return check
+def compiled(source: str, found: CompileFinding) -> Attempt | None:
+    """Object to a certain compile error; None if the source passed or could not be checked."""
+    if found.ok or found.status in _LIMITS:
+        return None
+    text = found.message.strip()
+    if found.line is not None:
+        text = _told(Finding("compile", found.line, text), source)
+    if found.kernel is not None:
+        text = f"in {found.kernel}, {text}"
+    verdict = Verdict(status=found.status, metadata={"feedback": text})
+    told = f"This program does not work:\n{text}"
+    return Attempt(DraftOutcome.GATE_STOPPED, source, RepairReason.GATE, told, verdict)
 
 
 def _told(found: Finding, source: str) -> str:
-    """The finding with its line's text, since the model has not seen the file with numbers."""
+    """Return the finding with the text of its line, since the model has not seen line numbers."""
     lines = source.splitlines()
     text = lines[found.line - 1].strip() if 0 < found.line <= len(lines) else ""
     where = f"line {found.line}"
@@ -90,7 +66,7 @@ def _told(found: Finding, source: str) -> str:
 
 
 def _status(rule: str) -> Status:
-    """What the judge would call it."""
+    """Return the status that the judge would give."""
     if rule in _STATUSES:
         return _STATUSES[rule]
     return Status.LAUNCH if rule.startswith(_ON_THE_HOST) else Status.COMPILE

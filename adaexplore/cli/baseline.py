@@ -6,31 +6,34 @@ import argparse
 import json
 import logging
 import os
-import tempfile
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from adaexplore.cli.options import add_config, overrides
 from adaexplore.cli.output import progress, show
+from adaexplore.cli.stopping import stop_on_signals
 from adaexplore.core.errors import ProblemError, UsageError
-from adaexplore.core.files import write_json
+from adaexplore.core.files.atomic import locked, write_json
 from adaexplore.core.task import Task
-from adaexplore.core.verdict import Verdict
-from adaexplore.judge_client.protocol import Judge
-from adaexplore.run.build import open_judge
-from adaexplore.settings.environment import read_environment
+from adaexplore.judge_client.access import JudgeAccess, open_judge
+from adaexplore.judge_client.baselines import FILE_NAMES, Timed, conditions, time_reference
+from adaexplore.run.batch import run_batch
+from adaexplore.settings.config import RunConfig
+from adaexplore.settings.environment import Environment, read_environment
 from adaexplore.settings.load import load_config
+from adaexplore.tasks.problem_folders import KB_ROOT, SYN_ROOT
 from adaexplore.tasks.sources import load_tasks
+from adaexplore.tasks.test_list import Selection
 
 logger = logging.getLogger(__name__)
 
-FILE_NAME = "baseline_time_torch.json"
-_KEPT = ("mean", "median", "std", "min", "max", "p10", "p90", "num_trials", "hardware", "device")
+COVERAGE = "coverage"
+"""Key beside the levels: how many problems of each level have a time, and errors of the others."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     add_config(parser)
     parser.add_argument(
         "--out", type=Path, default=Path("results/timing"), help="folder of records (default: results/timing)"
@@ -38,59 +41,108 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Have every reference judged as its own candidate; prints the path of the record."""
-    config = load_config(args.config, overrides(args)).model_copy(update={"baseline": "eager"})
-    tasks = load_tasks(config, read_environment(os.environ))
-    failed = 0
+    """Time the references without a record, each as its own candidate; print the path of the record."""
+    config = load_config(args.config, overrides(args)).model_copy(update={"direction": "forward"})
+    if config.test_source not in ("KB", "SYN"):
+        raise UsageError(f"baseline times references of KernelBench or SYN, not of {config.test_source}")
+    environment = read_environment(os.environ)
+    tasks = load_tasks(config, environment)
+    problems = {level: _size(config, environment, level) for level in {task.level for task in tasks}}
     with (
-        tempfile.TemporaryDirectory(prefix="adaexplore-baseline-") as folder,
-        open_judge(config, Path(folder) / "judge.log", threading.Event(), force=True) as access,
+        stop_on_signals("recorded times") as stop,
+        open_judge(config, stop=stop, force=True, samples=True) as access,
     ):
         if access.identity.device != "cuda":
             raise UsageError(f"baselines need a GPU; the judge runs on {access.identity.hardware}")
         name = access.identity.hardware if config.gpu_name == "auto" else config.gpu_name
-        path = args.out / name / FILE_NAME
-        record = _read(path)
-        with progress(len(tasks), "problem") as bar:
-            for task in tasks:
-                failed += not _recorded(task, access.of_worker(0), record)
-                write_json(path, record)
-                bar.update()
+        path = args.out / name / f"{FILE_NAMES[config.baseline]}{_set_name(config, environment)}.json"
+        busy = f"another process writes to {path}; wait for it or name another folder with --out"
+        with locked(path.with_suffix(".lock"), "name another folder with --out", busy):
+            record = _read(path)
+            wanted = {task: conditions(task, config, access.identity) for task in tasks}
+            waiting = [task for task in tasks if not _is_recorded(task, record, wanted[task])]
+            with progress(len(tasks), "problem", len(tasks) - len(waiting)) as bar:
+                for timed in _timed(waiting, config, access, stop):
+                    if timed.entry is None:
+                        logger.error("%s: %s", timed.task.path, timed.reason)
+                    _note(record, timed.task, timed.entry, timed.reason, problems[timed.task.level])
+                    write_json(path, record)
+                    bar.update()
     show(f"Baselines: {path}")
-    return ProblemError.exit_code if failed else 0
+    for level in sorted(problems):
+        known = record.get(COVERAGE, {}).get(f"level{level}", {})
+        if not known.get("complete"):
+            share = f"{known.get('timed', 0)} of {problems[level]}"
+            show(f"Level {level} is partial: {share} problems have a time.")
+    complete = all(_is_recorded(task, record, wanted[task]) for task in tasks)
+    return 0 if complete else ProblemError.exit_code
 
 
-def _recorded(task: Task, judge: Judge, record: dict[str, Any]) -> bool:
-    """Time one reference into ``record``; returns whether that was possible."""
-    try:
-        verdict = judge.evaluate(task, _itself(task))
-    except ProblemError as problem:
-        logger.error("%s", problem)
-        return False
-    if not verdict.correct:
-        logger.error("%s: the reference does not pass itself: %s", task.path, verdict.status.value)
-        return False
-    record.setdefault(f"level{task.level}", {})[f"{task.name}.py"] = _times(verdict)
-    return True
+def _timed(
+    tasks: Sequence[Task], config: RunConfig, access: JudgeAccess, stop: threading.Event
+) -> Iterator[Timed]:
+    """Time the references, and yield each result as it arrives.
+
+    Raises:
+        Interrupted: ``stop`` was set.
+        JudgeError: the judge failed, or sent no timed calls.
+    """
+
+    def timed(task: Task) -> Iterator[Timed]:
+        yield time_reference(task, config, access)
+
+    for news in run_batch([(task, timed(task)) for task in tasks], config.num_processes, stop):
+        if news.problem is not None:
+            yield Timed(news.task, None, str(news.problem))
+        elif news.result is not None:
+            yield news.result
 
 
-def _itself(task: Task) -> str:
-    """The reference as a candidate."""
-    return task.reference.rstrip("\n") + "\n\n\nclass ModelNew(Model):\n    pass\n"
+def _size(config: RunConfig, environment: Environment, level: int) -> int:
+    """Return the number of problems in the level, chosen or not."""
+    return len(load_tasks(config, environment, [Selection(level, None, "level")]))
 
 
-def _times(verdict: Verdict) -> dict[str, Any]:
-    return {key: verdict.runtime_stats[key] for key in _KEPT if key in verdict.runtime_stats}
+def _set_name(config: RunConfig, environment: Environment) -> str:
+    """Return a suffix for the times of sets other than KernelBench, which share its problem numbers."""
+    if config.test_source == "KB" and environment.kernelbench_root is not None:
+        return ""
+    default = KB_ROOT if config.test_source == "KB" else SYN_ROOT
+    name = Path(config.problem_root or default).name
+    return "" if name == Path(KB_ROOT).name else f"-{name}"
+
+
+def _is_recorded(task: Task, record: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    entry = record.get(f"level{task.level}", {}).get(f"{task.name}.py", {})
+    return all(entry.get(key) == value for key, value in wanted.items())
+
+
+def _note(
+    record: dict[str, Any], task: Task, entry: dict[str, Any] | None, reason: str, problems: int
+) -> None:
+    """Put one reference's times, or its error, into ``record``."""
+    level, name = f"level{task.level}", f"{task.name}.py"
+    times = record.setdefault(level, {})
+    coverage = record.setdefault(COVERAGE, {}).setdefault(level, {})
+    failed = coverage.setdefault("failed", {})
+    if entry is None:
+        failed[name] = reason
+        times.pop(name, None)
+    else:
+        times[name] = entry
+        failed.pop(name, None)
+    coverage |= {"timed": len(times), "problems": problems, "complete": len(times) == problems}
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """What is recorded so far; a run that was stopped goes on with it."""
+    """Read the existing record; a stopped run continues from it."""
     if not path.exists():
         return {}
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record: Any = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read ({error}); move it away") from error
-    if not isinstance(record, dict):
-        raise UsageError(f"{path} holds no JSON object; move it away")
-    return record
+    levels = record.values() if isinstance(record, dict) else [None]
+    if not all(isinstance(part, dict) and all(isinstance(x, dict) for x in part.values()) for part in levels):
+        raise UsageError(f"{path} does not hold levels of problems; move it away")
+    return dict(record)

@@ -1,4 +1,4 @@
-"""``adaexplore build-memory``: rules out of recorded failures, and proof that they hold."""
+"""``adaexplore build-memory``: make rules from recorded failures, and verify them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import json
 import logging
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -32,37 +31,33 @@ logger = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("--runs", nargs="+", type=Path, default=[], metavar="RUN", help="run directories")
-    parser.add_argument(
-        "--traces", type=Path, default=None, metavar="DIR", help="folder of recorded trees (*.json)"
-    )
-    parser.add_argument(
-        "--out", type=Path, default=None, metavar="FILE", help="the memory: .jsonl, else rule||count text"
-    )
+    parser.add_argument("--traces", type=Path, metavar="DIR", help="folder of recorded trees (*.json)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the memory: .jsonl, else rule||count text")
     parser.add_argument(
         "--prove",
         type=float,
         nargs="?",
         const=60.0,
-        default=None,
         metavar="SECONDS",
-        help="also shrink failing candidates to reproducers and find counterparts, at most so long a rule "
-        "(default: 60); needs a .jsonl",
+        help="also shrink failing candidates to reproducers and find working counterparts; "
+        "maximum seconds per rule (default: 60); needs a .jsonl",
     )
     parser.add_argument(
-        "--no-judge", action="store_true", help="do not compile candidates again whose error was cut off"
+        "--no-judge",
+        action="store_true",
+        help="do not recompile candidates whose recorded error is truncated",
     )
     parser.add_argument(
-        "--verify", type=Path, default=None, metavar="FILE", help="compile every rule's proof; builds nothing"
+        "--verify", type=Path, metavar="FILE", help="compile the proof of every rule; builds no memory"
     )
-    parser.add_argument("--target", default=None, metavar="sm_90", help="architecture to compile for")
+    parser.add_argument("--target", metavar="sm_90", help="architecture to compile for")
     add_config(parser)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Build or verify; prints the figures."""
+    """Build or verify a memory; print the figures."""
     target = [] if args.target is None else [f"compile_target={args.target}"]
     config = load_config(args.config, [*overrides(args), *target])
     if args.verify is not None:
@@ -70,10 +65,10 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError("--verify builds nothing; leave out --runs, --traces and --out")
         return _verify(args, config)
     if args.out is None or not (args.runs or args.traces is not None):
-        raise UsageError("say what to learn from (--runs or --traces) and where to write it (--out)")
+        raise UsageError("name the input (--runs or --traces) and the output (--out)")
     if args.prove is not None and (args.no_judge or not is_jsonl(args.out)):
         raise UsageError("--prove needs a judge and an --out that ends in .jsonl")
-    runs = {folder.resolve(): folder for folder in args.runs}  # one that is named twice is read once
+    runs = {folder.resolve(): folder for folder in args.runs}  # read each file once, even if named twice
     collected = sum(map(from_run, runs.values()), Collected())
     if args.traces is not None:
         collected += from_trees(args.traces)
@@ -92,32 +87,28 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _located(collected: Collected, config: RunConfig, *, judge: bool) -> Collected:
-    """``collected`` with whole errors where a judge can be had."""
+    """Return ``collected`` with complete errors if a judge is available."""
     if not judge or not needs_locating(collected):
         return collected
     try:
         with _compiler(config) as compiler:
             return located(collected, compiler)
     except JudgeError as error:
-        logger.warning("errors that were cut off stay so: %s", error)
+        logger.warning("truncated errors stay truncated: %s", error)
         return collected
 
 
-@contextmanager
-def _compiler(config: RunConfig) -> Iterator[Compiler]:
-    remote = config.use_remote_eval
-    with open_compiler(
-        config.compile_target,
-        url=config.remote_eval_url if remote else None,
-        token=read_environment(os.environ).judge_token if remote else None,
-    ) as compiler:
-        yield compiler
+def _compiler(config: RunConfig) -> AbstractContextManager[Compiler]:
+    if not config.use_remote_eval:
+        return open_compiler(config.compile_target)
+    token = read_environment(os.environ).judge_token
+    return open_compiler(config.compile_target, url=config.remote_eval_url, token=token)
 
 
 def _verify(args: argparse.Namespace, config: RunConfig) -> int:
     if not is_jsonl(args.verify):
         raise UsageError(f"{args.verify} holds no proofs: --verify takes a memory that ends in .jsonl")
-    read_rules(args.verify)  # what cannot be read is said before a judge is started
+    read_rules(args.verify)  # report unreadable files before starting a judge
     with _compiler(config) as compiler:
         found = verify_file(args.verify, compiler)
     print(json.dumps(asdict(found), indent=2) if args.json else wrapped(_page(found), columns()))  # noqa: T201

@@ -1,4 +1,4 @@
-"""``adaexplore compare``: the same tasks and seeds under several configurations."""
+"""``adaexplore compare``: run the same tasks and seeds with several configurations."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
+from adaexplore.cli.options import add_set
 from adaexplore.cli.output import columns
 from adaexplore.cli.run import carry_out
 from adaexplore.core.errors import UsageError
@@ -22,31 +23,30 @@ logger = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument(
         "--config",
         type=Path,
         nargs="+",
         required=True,
         metavar="FILE",
-        help="two or more; the others are compared with the first",
-    )
-    parser.add_argument("--seeds", type=int, default=3, metavar="N", help="runs a configuration (default: 3)")
-    parser.add_argument("--tasks", type=Path, default=None, metavar="LIST", help="test list for all of them")
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one key in all of them"
+        help="two or more configurations; the others are compared with the first",
     )
     parser.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="holds NAME/seed-N of each run"
+        "--seeds", type=int, default=3, metavar="N", help="runs per configuration (default: 3)"
+    )
+    parser.add_argument("--tasks", type=Path, metavar="LIST", help="test list for all configurations")
+    add_set(parser, "override one key in all configurations")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="DIR", help="folder for the runs, as NAME/seed-N"
     )
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do all runs that are not finished yet, seed by seed, and print the comparison."""
+    """Run all unfinished runs, seed by seed, and print the comparison."""
     names = [path.stem for path in args.config]
     if len(set(names)) < 2 or len(set(names)) < len(names):
-        raise UsageError("--config takes two or more files, each with a name of its own")
+        raise UsageError("--config takes two or more files with different names")
     if args.seeds < 1:
         raise UsageError(f"--seeds must be at least 1, not {args.seeds}")
     chosen = [*args.set, *([] if args.tasks is None else [f"test_list_path={json.dumps(str(args.tasks))}"])]
@@ -61,7 +61,9 @@ def run(args: argparse.Namespace) -> int:
     if len({tuple(task.key for task in tasks) for _, tasks in planned}) > 1:
         raise UsageError("the configurations name different tasks; give one list with --tasks")
     if any(config.memory_update for config, _ in planned):
-        raise UsageError("memory_update lets one run learn from another; set it to false in all of them")
+        raise UsageError(
+            "with memory_update one run would learn from another; set it to false in all configurations"
+        )
     if len({(config.tier, config.baseline, config.total_steps) for config, _ in planned}) > 1:
         logger.warning("tier, baseline or total_steps differ between the configurations")
     for config, tasks in planned:

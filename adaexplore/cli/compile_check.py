@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import tempfile
-import threading
 from pathlib import Path
 
-from adaexplore.cli.options import add_judge, add_set, overrides
-from adaexplore.core.inputs import input_text
-from adaexplore.run.build import open_judge
+from adaexplore.cli.options import add_judge, add_set, add_timeout, overrides
+from adaexplore.core.files.inputs import input_text
+from adaexplore.judge_client.access import open_judge
 from adaexplore.settings.load import load_config
 from adaexplore.tasks.sources import task_from_file
 
@@ -18,13 +16,12 @@ STOPPED = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("kernel", type=Path, metavar="FILE", help="file that defines ModelNew")
     parser.add_argument("--task", type=Path, required=True, metavar="PROBLEM.py", help="the problem's file")
     parser.add_argument(
         "--target", default="sm_90", metavar="ARCH", help="GPU to compile for (default: sm_90)"
     )
-    parser.add_argument("--timeout", metavar="S", help="seconds that the kernel may take (key timeout)")
+    add_timeout(parser)
     add_set(parser)
     add_judge(parser)
     parser.add_argument("--url", dest="judge", help=argparse.SUPPRESS)  # its name in earlier versions
@@ -32,17 +29,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print what was found; 0 when nothing was, 1 when the kernel cannot work, 4 when the judge failed."""
+    """Print the finding; return 0 without one, 1 if the kernel cannot work, 4 if the judge failed."""
     settings = ["preset=default", f"compile_target={args.target}", "judge_device=cpu", "num_processes=1"]
-    timeout = [] if args.timeout is None else [f"timeout={args.timeout}"]
-    config = load_config(None, [*settings, *overrides(args), *timeout])
-    task = task_from_file(args.task, config.dtype_str)
+    config = load_config(None, [*settings, *overrides(args)])
+    task = task_from_file(args.task, config.dtype_str, config.direction)
     source = input_text(args.kernel, "kernel file")
-    with (
-        tempfile.TemporaryDirectory(prefix="adaexplore-compile-") as folder,
-        open_judge(config, Path(folder) / "judge.log", threading.Event()) as access,
-    ):
-        found = access.of_worker(0).compile(task, source)
+    with open_judge(config) as access:
+        found = access.first.compile(task, source)
     if args.json:
         told = {
             "file": str(args.kernel),

@@ -1,4 +1,4 @@
-"""``adaexplore doctor``: what is here, and what would run with it."""
+"""``adaexplore doctor``: what is installed, and what it can run."""
 
 from __future__ import annotations
 
@@ -13,20 +13,19 @@ from importlib.metadata import PackageNotFoundError, version
 from adaexplore import __version__
 from adaexplore.cli.output import show
 from adaexplore.core.errors import JudgeError
-from adaexplore.core.wire import LEGACY_TOLERANCE
-from adaexplore.judge_client.connection import open_client
+from adaexplore.core.wire import LEGACY_TOLERANCE, WorkerStatus
+from adaexplore.judge_client.connection import Connection, open_client
 from adaexplore.judge_client.http import Evaluation, HttpJudge
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import Environment, read_environment
 from adaexplore.settings.paths import locate
-from adaexplore.tasks.sources import KB_ROOT
+from adaexplore.tasks.problem_folders import KB_ROOT
 
 _AGENT_PACKAGES = ("openai", "anthropic", "argcomplete", "httpx", "pydantic", "pygments", "pyyaml", "tqdm")
 _JUDGE_PACKAGES = ("torch", "triton", "numpy", "fastapi", "prometheus_client", "uvicorn")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument(
         "--judge",
         default=RunConfig().remote_eval_url,
@@ -36,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings; always 0."""
+    """Print the findings; always return 0."""
     environment = read_environment(os.environ)
     gpus = _gpus()
     judge_ready = all(importlib.util.find_spec(name) for name in _JUDGE_PACKAGES)
@@ -79,29 +78,37 @@ def _would_run(gpu: bool, judge_ready: bool, environment: Environment) -> list[s
 
 
 def _judge(url: str, token: str | None) -> list[str]:
-    """What the judge at ``url`` is, and what keeps candidates in there."""
+    devices: list[str] = []
     try:
         with open_client() as client:
-            judge = HttpJudge(url, Evaluation(LEGACY_TOLERANCE, "paper"), token=token, client=client)
+            connection = Connection(url, token=token, client=client)
+            judge = HttpJudge(connection, Evaluation(LEGACY_TOLERANCE, "paper"))
+            devices += map(_device, judge.workers())
             identity = judge.identity()
     except JudgeError as error:
-        return [f"judge: {error}"]
-    lines = [f"judge: {url} ({identity.hardware})"]
+        return [f"judge: {error}", *devices]
+    lines = [f"judge: {url} ({identity.hardware})", *devices]
     if identity.sandbox is not None:
         if identity.sandbox.level:
             lines.append(
                 f"judge sandbox level: {identity.sandbox.level} for candidates, "
                 f"{identity.sandbox.evaluator or 'none'} for references"
             )
-        lines.append("judge sandbox: " + (", ".join(identity.sandbox.in_force) or "nothing is in force"))
+        lines.append("judge sandbox: " + (", ".join(identity.sandbox.in_force) or "no limits are active"))
         if identity.sandbox.missing:
             missing = ", ".join(identity.sandbox.missing)
-            lines.append(f"warning: the judge could not put these limits on candidates in force: {missing}")
+            lines.append(f"warning: the judge could not set these limits for candidates: {missing}")
     return lines
 
 
+def _device(worker: WorkerStatus) -> str:
+    state = f"{worker.state}: {worker.reason}" if worker.reason else worker.state
+    where = f"{worker.hardware or 'unknown'} on {worker.host}, slots: {worker.slots}"
+    return f"judge device {worker.device}: {where}, {state}"
+
+
 def _gpus() -> list[str]:
-    """One ``name, memory, driver`` a GPU, as nvidia-smi tells."""
+    """Return ``name, memory, driver`` of each GPU, from nvidia-smi."""
     command = ["nvidia-smi", "--query-gpu=name,memory.total,driver_version", "--format=csv,noheader"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)

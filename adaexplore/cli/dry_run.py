@@ -1,4 +1,4 @@
-"""``adaexplore run --dry-run``: what a run would ask for, without asking."""
+"""``adaexplore run --dry-run``: estimate a run's requests, tokens, cost and time."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ from adaexplore.run.build import judge_facts
 from adaexplore.run.estimate import FREE, REQUEST_S, Estimate, estimate
 from adaexplore.run.memory import open_memory
 from adaexplore.run.origin import Fork, to_take
-from adaexplore.run.seeds import load_seeds
 from adaexplore.settings.config import UNPRICED, RunConfig
-from adaexplore.settings.paths import locate
+from adaexplore.tasks.seeds import load_seeds
 
 
 def dry_run(config: RunConfig, tasks: Sequence[Task], folder: Path, fork: Fork | None = None) -> str:
-    """A report of requests, tokens, dollars and hours; asks no model and no judge, and writes nothing.
+    """Report requests, tokens, dollars and hours; ask no model and no judge, and write nothing.
 
     Args:
         config: the run.
-        tasks: to be solved.
-        folder: where it is or will be recorded: steps that are there are not made again.
-        fork: the run whose steps it begins with.
+        tasks: the tasks to solve.
+        folder: the run directory; recorded steps are not repeated.
+        fork: the run whose first steps this run copies.
 
     Raises:
-        UsageError: the memory, the starting kernels, or the steps to begin with cannot be read.
+        UsageError: the memory, the starting kernels, or the steps to copy cannot be read.
     """
     nobody = JudgeIdentity(device="cuda", hardware="the judge's GPU")
     memory = open_memory(config.model_copy(update={"memory_update": False}), ReplayClient({}))
@@ -57,12 +56,8 @@ def dry_run(config: RunConfig, tasks: Sequence[Task], folder: Path, fork: Fork |
 def _free(
     config: RunConfig, tasks: Sequence[Task], records: RunRecords, fork: Fork | None
 ) -> Mapping[str, int]:
-    """How many steps of each task ask no model: recorded ones, those taken over, starting kernels."""
-    taken = []
-    if config.resume_from is not None:
-        taken += to_take(records, config, tasks, locate(config.resume_from), "resume_from")
-    if fork is not None:
-        taken += to_take(records, config, tasks, fork.run, "--fork", fork.at)
+    """Count the steps of each task that ask no model: recorded ones, copied ones, starting kernels."""
+    taken = to_take(records, config, tasks, fork)
     free = {key: len(seeds) for key, seeds in load_seeds(config, tasks).items()}
     for key, steps in [
         *((task.key, records.task(task.key, config.agent_type).step_count()) for task in tasks),
@@ -82,10 +77,10 @@ def _cost(config: RunConfig, found: Estimate) -> str:
     if config.server_type in FREE:
         return "nothing"
     if config.server_type in UNPRICED:
-        return "unknown, and so are its tokens; max_wall_s limits a run all the same"
+        return "unknown, and so are its tokens; only max_wall_s can limit this run"
     prices = found.usd(config.model_name, config.service_tier)
     if prices is None:
-        return "unknown, no list price is known; max_total_tokens limits a run all the same"
+        return "unknown, no list price is known; max_total_tokens can limit this run"
     least, most = prices
     return (
         f"${least:,.2f} without reasoning, at most ${most:,.2f} "
@@ -95,7 +90,7 @@ def _cost(config: RunConfig, found: Estimate) -> str:
 
 def _time(config: RunConfig, tasks: int, found: Estimate) -> str:
     if config.server_type in FREE:
-        return "what the judge takes"
+        return "the judge's time"
     at_a_time = min(config.num_processes, tasks) * config.parallel_steps
     if config.max_concurrent_requests is not None:
         at_a_time = min(at_a_time, config.max_concurrent_requests)

@@ -1,24 +1,22 @@
-"""``adaexplore eval``: judge kernels against one problem, two of them also against each other."""
+"""``adaexplore eval``: judge a kernel against a problem, or compare two kernels."""
 
 from __future__ import annotations
 
 import argparse
 import json
-import tempfile
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from adaexplore.cli.options import add_config, overrides
+from adaexplore.cli.options import add_config, add_timeout, overrides
 from adaexplore.cli.output import columns
 from adaexplore.core.errors import UsageError
-from adaexplore.core.inputs import input_text
+from adaexplore.core.files.inputs import input_text
 from adaexplore.core.verdict import Verdict
+from adaexplore.judge_client.access import open_judge
 from adaexplore.report.race import race, race_text
 from adaexplore.report.text import wrapped
 from adaexplore.report.verdict_page import verdict_page
-from adaexplore.run.build import open_judge
 from adaexplore.settings.load import load_config
 from adaexplore.tasks.sources import task_from_file
 
@@ -26,33 +24,29 @@ INCORRECT = 1
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument(
         "kernels",
         type=Path,
         nargs="+",
         metavar="KERNEL.py",
-        help="file that defines ModelNew; with two files also which one is faster",
+        help="file that defines ModelNew; two files are also compared with each other",
     )
     parser.add_argument("--task", type=Path, required=True, metavar="PROBLEM.py", help="the problem's file")
     add_config(parser)
-    parser.add_argument("--timeout", metavar="S", help="seconds that the kernel may take (key timeout)")
+    add_timeout(parser)
     parser.add_argument("--json", action="store_true", help="print the whole verdict as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the verdicts; 0 when all are correct, 1 when not, 4 when the judge failed."""
+    """Print the verdicts; return 0 if all are correct, 1 if not, 4 if the judge failed."""
     if len(args.kernels) > 2:
         raise UsageError("eval takes one kernel, or two to compare")
     preset = [] if args.config is not None else ["preset=default"]
-    timeout = [] if args.timeout is None else [f"timeout={args.timeout}"]
-    config = load_config(args.config, [*preset, *overrides(args), *timeout])
-    task = task_from_file(args.task, config.dtype_str)
+    config = load_config(args.config, [*preset, *overrides(args)])
+    task = task_from_file(args.task, config.dtype_str, config.direction)
     sources = [input_text(path, "kernel file") for path in args.kernels]
-    with tempfile.TemporaryDirectory(prefix="adaexplore-eval-") as folder:
-        log_path = Path(folder) / "judge.log"
-        with open_judge(config, log_path, threading.Event(), force=True) as access:
-            verdicts = [access.of_worker(0).evaluate(task, source) for source in sources]
+    with open_judge(config, force=True) as access:
+        verdicts = [access.first.evaluate(task, source) for source in sources]
     names = [str(path) for path in args.kernels]
     print(_json(names, verdicts) if args.json else _page(names, verdicts, columns()))  # noqa: T201
     return 0 if all(verdict.correct for verdict in verdicts) else INCORRECT
@@ -67,7 +61,7 @@ def _page(names: Sequence[str], verdicts: Sequence[Verdict], width: int | None) 
 
 
 def _json(names: Sequence[str], verdicts: Sequence[Verdict]) -> str:
-    """Write one verdict as it is; two as ``kernels`` with ``file``, and ``race``: first against second."""
+    """Write one verdict as an object; two as ``kernels`` with ``file``, and ``race``, first to second."""
     if len(verdicts) == 1:
         return json.dumps(_as_object(verdicts[0]), indent=2)
     kernels = [{"file": name, **_as_object(found)} for name, found in zip(names, verdicts, strict=True)]

@@ -7,7 +7,7 @@ import json
 import logging
 from pathlib import Path
 
-from adaexplore.core.files import write_text
+from adaexplore.core.files.atomic import write_text
 from adaexplore.records.run_records import RunRecords
 from adaexplore.report.export import ExportFormat, export
 
@@ -15,24 +15,22 @@ logger = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directory")
     formats = [known.value for known in ExportFormat]
     parser.add_argument("--format", choices=formats, required=True, help="what a row holds")
     parser.add_argument(
         "--min-gain",
         type=float,
-        default=None,
         metavar="X",
-        help="only kernels whose whole interval of the speedup is at least X; untimed ones have none",
+        help="only timed kernels whose speedup interval has a lower bound of at least X",
     )
     parser.add_argument(
-        "--out", type=Path, default=None, metavar="FILE", help="write there, not to standard output"
+        "--out", type=Path, metavar="FILE", help="write to this file (default: standard output)"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write one JSON object a line; 1 where there is none. Runs are only read."""
+    """Write one JSON object per line; return 1 if there is none. Runs are only read."""
     runs = [RunRecords.existing(folder) for folder in args.runs]
     rows = [row for each in runs for row in export(each, ExportFormat(args.format), args.min_gain)]
     lines = [json.dumps(row, ensure_ascii=False) for row in rows]

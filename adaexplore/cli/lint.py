@@ -1,57 +1,59 @@
-"""``adaexplore lint``: find mistakes in kernels with which they cannot work."""
+"""``adaexplore lint``: find mistakes that keep kernels from working."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import logging
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from adaexplore.cli.output import show
 from adaexplore.core.cpu_limit import CpuLimitReached, cpu_limit
+from adaexplore.core.environment import TritonFacts
 from adaexplore.core.errors import UsageError
-from adaexplore.core.inputs import input_bytes, input_text
+from adaexplore.core.files.inputs import input_bytes, input_text
 from adaexplore.preflight.findings import Finding, finding
 from adaexplore.preflight.lints import lint
-from adaexplore.preflight.triton_api import TritonApi, triton_api
+from adaexplore.preflight.triton_names import read_triton
 
 FOUND = 1
+_VERSION = re.compile(r"\d+(\.\d+)+(\+\S+)?")
+
+logger = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("files", type=Path, nargs="+", metavar="FILE", help="module that defines ModelNew")
-    parser.add_argument("--task", type=Path, default=None, metavar="PROBLEM.py", help="the problem's file")
+    parser.add_argument("--task", type=Path, metavar="PROBLEM.py", help="the problem's file")
     parser.add_argument(
         "--triton",
-        default=None,
-        metavar="VERSION",
-        help="the judge's Triton, as its /health tells (default: the one installed, else the newest known)",
+        metavar="FILE",
+        help="judge_environment.json of a run: names and parameters of that judge's Triton (default: none)",
     )
-    parser.add_argument("--strict", action="store_true", help="end with exit code 1 where there are findings")
+    parser.add_argument("--strict", action="store_true", help="return exit code 1 if there are findings")
     parser.add_argument(
-        "--timeout", type=float, default=30.0, metavar="S", help="seconds of CPU time a file (default: 30)"
+        "--timeout", type=float, default=30.0, metavar="S", help="seconds of CPU time per file (default: 30)"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON array")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the findings of each file that can be read; 0 whatever they are, unless ``--strict``.
+    """Print the findings of each readable file; return 0, or with ``--strict`` 1 if there are findings.
 
     Raises:
-        UsageError: some cannot be read.
+        UsageError: a file cannot be read.
     """
     if not args.timeout > 0:
         raise UsageError(f"--timeout must be above 0, not {args.timeout:g}")
-    api = triton_api(args.triton)
-    if api is None:
-        raise UsageError(f"no table for Triton {args.triton}; leave --triton out, or give 3.6 or 3.7")
+    triton = _triton(args.triton)
     reference = None if args.task is None else input_text(args.task, "problem file")
     told, unread = [], []
     for file in args.files:
         try:
             with cpu_limit(args.timeout, f"{file}: no findings within {args.timeout:g} s; raise --timeout"):
-                told.append((str(file), _findings(file, api, reference)))
+                told.append((str(file), _findings(file, triton, reference)))
         except (UsageError, CpuLimitReached) as error:
             unread.append(str(error))
     _show(told, as_json=args.json)
@@ -72,9 +74,19 @@ def _show(told: Sequence[tuple[str, Sequence[Finding]]], *, as_json: bool) -> No
             show(f"{file}: nothing found")
 
 
-def _findings(file: Path, api: TritonApi, reference: str | None) -> tuple[Finding, ...]:
+def _triton(given: str | None) -> TritonFacts | None:
+    if given is not None and _VERSION.fullmatch(given):  # the option's values in earlier versions
+        logger.warning(
+            "--triton takes a run's judge_environment.json now; %s is ignored, and lints of names are off",
+            given,
+        )
+        return None
+    return None if given is None else read_triton(Path(given))
+
+
+def _findings(file: Path, triton: TritonFacts | None, reference: str | None) -> tuple[Finding, ...]:
     try:
         source = input_bytes(file, "file").decode("utf-8-sig")
     except UnicodeDecodeError as error:
         return (finding("syntax", 1, what=f"byte {error.start} is not UTF-8 text"),)
-    return lint(source, api, reference)
+    return lint(source, triton, reference)

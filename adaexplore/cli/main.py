@@ -1,4 +1,4 @@
-"""``adaexplore COMMAND ...``: the border where errors become one line and an exit code."""
+"""``adaexplore COMMAND ...``: errors become one line and an exit code here."""
 
 from __future__ import annotations
 
@@ -21,26 +21,27 @@ from adaexplore.report.text import without_control
 
 COMMANDS = {
     "run": "search for faster kernels: one task, a file of your own, or a whole list",
-    "replay": "do a recorded run again without a model and without a judge, to the same bytes",
-    "stats": "figures of one or several runs",
+    "replay": "repeat a recorded run without a model or a judge, with byte-identical records",
+    "stats": "print the figures of one or several runs",
     "steer": "pause, resume or stop a run from another terminal",
-    "view": "a local page of runs, live, or one file with all of it",
-    "compare": "the same tasks and seeds under several configurations",
-    "export": "recorded runs as training data",
-    "show": "a run's tasks, a task's steps and best kernel, or one step with its differences",
-    "eval": "judge a kernel against a problem, or two against each other",
-    "profile": "where a kernel spends its time on the judge's GPU, and what its launches occupy",
-    "repair": "set aside what cannot be read in a damaged run, so that it can go on",
+    "view": "show runs live on a local web page, or write them to one HTML file",
+    "compare": "run the same tasks and seeds with several configurations",
+    "export": "write recorded runs as training data",
+    "show": "show a run's tasks, a task's steps and best kernel, or one step with its differences",
+    "eval": "judge a kernel against a problem, or compare two kernels",
+    "profile": "show where a kernel spends its time on the judge's GPU, and the occupancy of its launches",
+    "repair": "set aside the unreadable files of a damaged run, so that it can continue",
     "re-evaluate": "judge the best kernels of a run again",
-    "lint": "find mistakes in kernels with which they cannot work; needs no judge and no GPU",
+    "lint": "find mistakes that keep kernels from working; needs no judge and no GPU",
     "compile-check": "compile one kernel's launches without running them; needs no GPU",
-    "baseline": "time the references themselves and record the times for a GPU",
-    "synth": "make a set of problems, with a model or without one, or have a judge look at one",
-    "build-memory": "rules out of recorded failures, and proof that they hold",
+    "baseline": "time the references and record the times for a GPU",
+    "datasets": "list, download and check public benchmarks",
+    "synth": "make a set of problems, with or without a model, or check one with a judge",
+    "build-memory": "make rules from recorded failures, or verify them",
     "judge": "start the judge service",
-    "doctor": "what is installed, which GPUs and keys are there, what would run",
+    "doctor": "show what is installed, which GPUs and keys there are, and what can run",
 }
-"""Every command with its purpose; each has a module of its own, imported when it is used."""
+"""Every command with its purpose; its module is imported on use."""
 
 _MOST_MISTAKES = 20
 
@@ -54,11 +55,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0 on success, else the exit code of the error (see ``adaexplore.core.errors``).
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no error
+        sys.stdout.reconfigure(errors="backslashreplace")  # for names that it cannot show
     try:
         with sigterm_interrupts():
             return _run(sys.argv[1:] if arguments is None else arguments)
-    except SystemExit:  # of argparse, which has printed
+    except SystemExit:  # from argparse, which has printed the message
         _flush()
         raise
     except AdaExploreError as error:
@@ -71,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("adaexplore: interrupted", file=sys.stderr)  # noqa: T201
         return 130
-    except BrokenPipeError:  # the reader, such as head, has seen enough
+    except BrokenPipeError:  # the reader, such as head, closed the pipe
         _drop_output()
         return 0
     except Exception as error:
@@ -82,12 +83,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print("adaexplore: cannot write the output: no space is left", file=sys.stderr)  # noqa: T201
             _drop_output()
             return StorageError.exit_code
-        logger.exception("this is a fault of adaexplore itself; please report it with the lines above")
+        logger.exception("this is a bug in adaexplore; please report it with the lines above")
         return 1
 
 
 def _run(given: Sequence[str]) -> int:
-    completing = "_ARGCOMPLETE" in os.environ  # set by a shell that completes a command line
+    completing = "_ARGCOMPLETE" in os.environ  # set by the shell for completion
     if completing:
         given = os.environ.get("COMP_LINE", "").split()[1:]
     parser = _Parser(prog="adaexplore", description="Turn PyTorch modules into faster Triton kernels.")
@@ -118,7 +119,7 @@ def _run(given: Sequence[str]) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says in one line what is wrong."""
+    """A parser with one-line errors."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"adaexplore: {message}; see {self.prog} --help\n")
@@ -130,7 +131,7 @@ def _nearest(word: str, known: Iterable[str]) -> str:
 
 
 def _flush() -> None:
-    """Write what is printed; what cannot be written is an error of the command's own."""
+    """Flush the output, so that a failed write is an error of the command."""
     try:
         print(end="", flush=True)  # noqa: T201
     except BrokenPipeError:
@@ -138,7 +139,7 @@ def _flush() -> None:
 
 
 def _drop_output() -> None:
-    """Have what is still to be printed go nowhere, so that the end of the process says nothing of it."""
+    """Discard the remaining output, so that the exit of the process reports no error about it."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 

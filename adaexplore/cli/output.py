@@ -1,4 +1,4 @@
-"""How commands print for people: no wider than the terminal, and plain lines where there is none."""
+"""Output for people: as wide as the terminal at most, plain lines without a terminal."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from adaexplore.report.text import wrapped
 
 
 def columns() -> int | None:
-    """Return the columns of the terminal or of ``COLUMNS``; None, no limit, where there is neither."""
+    """Return the columns of the terminal or of ``COLUMNS``; None (no limit) without either."""
     return shutil.get_terminal_size(fallback=(0, 0)).columns or None
 
 
@@ -22,7 +22,7 @@ def show(text: str) -> None:
 
 
 def progress(total: int | None, unit: str, initial: int = 0) -> tqdm[NoReturn]:
-    """Show a bar on stderr; where that is no terminal, a plain line each time another 10 % is done."""
+    """Show a progress bar on stderr; without a terminal, print a plain line every 10 %."""
     if sys.stderr.isatty():
         return tqdm(total=total, unit=unit, initial=initial, dynamic_ncols=True)
     return _Lines(total=total, unit=unit, initial=initial, bar_format=_LINE, mininterval=0, miniters=1)
@@ -32,20 +32,20 @@ _LINE = "{percentage:.0f} %, {n_fmt} of {total_fmt} {unit}s, {elapsed}{postfix}"
 
 
 class _Lines(tqdm):  # type: ignore[type-arg]  # it takes no type at run time
-    """Prints lines instead of a bar that redraws itself, which would fill a log with carriage returns."""
+    """A progress bar that prints lines; one that redraws itself would fill logs with carriage returns."""
 
     _told: int | None = None
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
-        """Print a line if another tenth is done since the last one, or since the beginning."""
+        """Print a line if at least 10 % was done since the last one."""
         tenth = int(10 * self.n // self.total) if self.total else 0
         if self._told is not None and tenth > self._told:
             self.fp.write(f"{self}\n")
         self._told = tenth
 
     def clear(self, nolock: bool = False) -> None:
-        """Leave what is printed."""
+        """Keep the printed lines."""
 
     def close(self) -> None:
-        """End without a last line."""
+        """Close without a final line."""
         self.disable = True

@@ -1,12 +1,10 @@
-"""``adaexplore profile``: where one kernel spends its time on the judge's GPU."""
+"""``adaexplore profile``: show where a kernel spends its time on the judge's GPU."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import re
-import tempfile
-import threading
 from dataclasses import asdict
 from pathlib import Path
 
@@ -14,15 +12,15 @@ from adaexplore.cli.options import add_config, overrides
 from adaexplore.cli.output import columns, show
 from adaexplore.cli.sass import sass
 from adaexplore.core.errors import UsageError
-from adaexplore.core.files import write_text
-from adaexplore.core.inputs import input_text
+from adaexplore.core.files.atomic import write_text
+from adaexplore.core.files.inputs import input_text
 from adaexplore.core.profile import KernelProfile, Profile
 from adaexplore.core.task import Task
+from adaexplore.judge_client.access import open_judge
 from adaexplore.judge_client.http import HttpJudge
 from adaexplore.judge_client.protocol import Judge
 from adaexplore.prompts.profile import call_text
 from adaexplore.report.text import NONE, text_table, wrapped
-from adaexplore.run.build import open_judge
 from adaexplore.settings.load import load_config
 from adaexplore.tasks.sources import task_from_file
 
@@ -43,16 +41,12 @@ _OPTIONAL = ("programs", "warps", "shared B")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("kernel", type=Path, metavar="KERNEL.py", help="file that defines ModelNew")
     parser.add_argument("--task", type=Path, required=True, metavar="PROBLEM.py", help="the problem's file")
     add_config(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
-        "--asm",
-        choices=("ptx", "sass"),
-        default=None,
-        help="instead write the compiled code of each kernel; needs no GPU",
+        "--asm", choices=("ptx", "sass"), help="write the compiled code of each kernel instead; needs no GPU"
     )
     parser.add_argument(
         "--out", type=Path, default=Path(), metavar="DIR", help="folder for --asm (default: .)"
@@ -60,16 +54,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the profile; 0, or 1 where the judge has none, which is logged with the reason."""
+    """Print the profile and return 0; without a profile, log the reason and return 1."""
     preset = [] if args.config is not None else ["preset=default"]
     config = load_config(args.config, [*preset, *overrides(args)])
-    task = task_from_file(args.task, config.dtype_str)
+    task = task_from_file(args.task, config.dtype_str, config.direction)
     source = input_text(args.kernel, "kernel file")
-    with (
-        tempfile.TemporaryDirectory(prefix="adaexplore-profile-") as folder,
-        open_judge(config, Path(folder) / "judge.log", threading.Event()) as access,
-    ):
-        judge = access.of_worker(0)
+    with open_judge(config) as access:
+        judge = access.first
         if args.asm is not None:
             return _write_code(judge, task, source, args)
         profile = judge.profile(task, source)
@@ -80,10 +71,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _write_code(judge: Judge, task: Task, source: str, args: argparse.Namespace) -> int:
-    """Write a file for each kernel that a call launches; prints their paths."""
+    """Write a file for each kernel that a call launches; print the paths."""
     report = judge.compile_report(task, source, asm=True) if isinstance(judge, HttpJudge) else None
     if report is None:
-        raise UsageError("this judge has no compile jobs; name another one with --judge, or set dummy=false")
+        raise UsageError("this judge cannot compile; name another judge with --judge, or set dummy=false")
     if not report.asm:
         show(f"{report.status}: {report.message or 'no code: the judge is older, or no kernel was launched'}")
         return NO_PROFILE
@@ -95,7 +86,6 @@ def _write_code(judge: Judge, task: Task, source: str, args: argparse.Namespace)
 
 
 def _page(profile: Profile, width: int | None) -> str:
-    """Write the call in a line, and a table of its kernels by time."""
     rows = [_row(kernel) for kernel in profile.kernels]
     table = text_table(_HEADER, rows, width, _OPTIONAL)
     return wrapped(f"{profile.hardware}. {call_text(profile)}\n\n{table}", width)

@@ -11,19 +11,19 @@ from pathlib import Path
 
 from adaexplore.cli.options import add_judge, add_set, overrides
 from adaexplore.cli.output import columns, progress, show
+from adaexplore.cli.saved import re_evaluate_saved
 from adaexplore.core.errors import ProblemError, UsageError
-from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
-from adaexplore.core.wire import DtypeName
+from adaexplore.judge_client.access import open_judge
 from adaexplore.judge_client.protocol import Judge
 from adaexplore.records.layout import CONFIG
+from adaexplore.records.recorded import recorded_task
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.report.closing import verdict_text
 from adaexplore.report.task_result import task_result
 from adaexplore.report.text import text_table
 from adaexplore.report.verdict_page import flag_lines
-from adaexplore.run.build import open_judge
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.load import load_config
 
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Again:
-    """A task's best kernel, judged then and now; ``now`` is None where it could not be judged."""
+    """A task's best kernel with old and new verdict; ``now`` is None if the problem could not be judged."""
 
     key: str
     step: int | None
@@ -41,17 +41,41 @@ class Again:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
-    parser.add_argument("run_dir", type=Path, metavar="RUN", help="run directory")
+    parser.add_argument("run_dir", nargs="?", type=Path, metavar="RUN", help="run directory")
     parser.add_argument(
-        "--step", type=int, default=None, metavar="N", help="the best within the first N steps"
+        "--saved",
+        type=Path,
+        metavar="DIR",
+        help="judge the kernels of this folder, level<N>/<problem id>.py, instead of a run",
     )
+    parser.add_argument(
+        "--tasks", type=Path, metavar="LIST", help="with --saved: only kernels of this test list"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="with --saved: folder for tables and verdicts, new or to continue "
+        "(default: outputs/re-evaluated)",
+    )
+    parser.add_argument("--step", type=int, metavar="N", help="take the best kernel of the first N steps")
     add_set(parser)
     add_judge(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Judge every task's best kernel and write what came out beside it; prints both figures."""
+    """Judge every task's best kernel again, write the verdict beside it, and print both figures."""
+    if (args.run_dir is None) == (args.saved is None):
+        raise UsageError("name a run directory, or a folder of kernels with --saved DIR")
+    foreign = [args.step] if args.saved is not None else [args.tasks, args.out]
+    if any(each is not None for each in foreign):
+        raise UsageError("--step belongs to a run directory, --tasks and --out to --saved DIR")
+    if args.saved is not None:
+        out = args.out or Path("outputs/re-evaluated")
+        config = load_config(None, ["preset=default", *overrides(args)])
+        if config.test_source not in ("KB", "SYN"):
+            raise UsageError(f"--saved judges kernels of KernelBench or SYN, not of {config.test_source}")
+        return re_evaluate_saved(config, args.saved, args.tasks, out)
     if args.step is not None and args.step < 1:
         raise UsageError(f"--step must be at least 1, not {args.step}")
     records = RunRecords.existing(args.run_dir)
@@ -63,16 +87,13 @@ def run(args: argparse.Namespace) -> int:
         keys, found = records.tasks(), []
         with progress(len(keys), "task") as bar:
             for key in keys:
-                found.append(
-                    _judge_again(records.task(key), access.of_worker(0), config.dtype_str, args.step)
-                )
+                found.append(_judge_again(records.task(key), access.first, config, args.step))
                 bar.update()
     show(_table(found, columns()))
     return 0 if all(item.now is not None for item in found if item.step) else ProblemError.exit_code
 
 
 def _table(found: Sequence[Again], width: int | None) -> str:
-    """A row a task; below it what speaks against a kernel."""
     rows = [
         [
             item.key,
@@ -89,25 +110,23 @@ def _table(found: Sequence[Again], width: int | None) -> str:
 
 
 def _config(records: RunRecords, given: list[str]) -> RunConfig:
-    """The run's own settings; a run of the release, whose file holds other keys, takes the defaults."""
+    """Load the run's settings; a run of the release has other keys and gets the defaults."""
     ours = bool(records.environment())
     return load_config(records.folder / CONFIG if ours else None, given)
 
 
-def _judge_again(records: TaskRecords, judge: Judge, dtype: DtypeName, within: int | None) -> Again:
+def _judge_again(records: TaskRecords, judge: Judge, config: RunConfig, within: int | None) -> Again:
     key = records.folder.name
     result = task_result(records, within)
     if result.best.step is None:
         return Again(key, None, None, None)
     step = result.best.step
     then = next(record for record in records.steps() if record.node.plan.step == step)
-    level, _, problem_id = key.partition("_")
-    path = records.kernel_path(step)
-    task = Task(int(level), problem_id, key, records.reference(), dtype, path)
+    task = recorded_task(records, config.dtype_str, config.direction)
     try:
         now = judge.evaluate(task, then.draft.source)
     except ProblemError as problem:
         logger.error("task %s: %s", key, problem)
         return Again(key, step, then.verdict, None)
-    records.write_re_evaluation(result.steps, now, path)
+    records.write_re_evaluation(result.steps, now, records.kernel_path(step))
     return Again(key, step, then.verdict, now)

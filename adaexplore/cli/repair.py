@@ -12,14 +12,13 @@ from adaexplore.report.text import count_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("run_dir", type=Path, metavar="RUN", help="run directory")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Rename what cannot be read; prints the files, of which none is deleted."""
+    """Rename damaged files and print their names; no file is deleted."""
     if not args.run_dir.is_dir():
-        RunRecords.existing(args.run_dir)  # says what is wrong
+        RunRecords.existing(args.run_dir)  # raises with the reason
     records = RunRecords(args.run_dir)
     with records.lock():
         renamed = repair(records)
@@ -30,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     lines = [f"{path} renamed to end in .damaged" for path in renamed]
     lines.append(
         f"{count_of(len(renamed), 'file')} set aside; "
-        f"Next: the command that made the run, with save_path={args.run_dir}, does missing steps again"
+        f"Next: the command that made the run, with save_path={args.run_dir}, repeats the missing steps"
     )
     show("\n".join(lines))
     return 0

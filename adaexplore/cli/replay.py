@@ -1,4 +1,4 @@
-"""``adaexplore replay``: do a recorded run again, offline."""
+"""``adaexplore replay``: repeat a recorded run offline."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 from adaexplore.cli.run import carry_out
 from adaexplore.core.errors import UsageError
 from adaexplore.records.layout import CONFIG
+from adaexplore.records.recorded import one_at_a_time, recorded_tasks
 from adaexplore.records.run_records import RunRecords
-from adaexplore.run.replay import one_at_a_time, recorded_tasks
 from adaexplore.settings.load import load_config
 from adaexplore.settings.paths import locate
 
@@ -22,17 +22,16 @@ _LIMITS = (
     "requests_per_minute",
     "tokens_per_minute",
 )
-"""Keys that hold for a service that is paid; a replay asks none."""
+"""Keys for paid services; a replay uses none."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("run_dir", type=Path, metavar="RUN", help="run directory")
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="directory of the new run")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Search as the recorded run did, with its model's replies and its judge's verdicts from disk."""
+    """Repeat the recorded search with the model's replies and the judge's verdicts from disk."""
     recorded = RunRecords.existing(args.run_dir)
     if args.out.resolve() == args.run_dir.resolve():
         raise UsageError(f"--out: {args.out} is the recorded run itself; choose another directory")
@@ -44,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
         "memory_update": False,
         **dict.fromkeys(_LIMITS),
     }
-    if "\ndirections: " not in (recorded.config() or ""):  # made before there were any
+    if "directions" not in recorded.settings():  # recorded before directions existed
         settings["directions"] = False
     config = load_config(
         args.run_dir / CONFIG, [f"{key}={json.dumps(value)}" for key, value in settings.items()]
@@ -54,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         config = config.model_copy(update={"general_memory_path": None})
     if config.parallel_steps > 1 or not one_at_a_time(recorded):
         raise UsageError(
-            f"{args.run_dir} had several steps of a task in flight (parallel_steps), which end in an order "
-            "of their own each time; only runs with one at a time can be replayed"
+            f"{args.run_dir} had several steps of a task in flight (parallel_steps), whose order differs "
+            "each time; only runs with one step at a time can be replayed"
         )
-    return carry_out(config, recorded_tasks(recorded, config.dtype_str), replayed=recorded)
+    return carry_out(config, recorded_tasks(recorded, config.dtype_str, config.direction), replayed=recorded)

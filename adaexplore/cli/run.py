@@ -17,14 +17,22 @@ from adaexplore.cli.dry_run import dry_run
 from adaexplore.cli.options import add_config, overrides
 from adaexplore.cli.output import columns, progress, show
 from adaexplore.cli.stopping import stop_on_signals
-from adaexplore.core.errors import AnswersPending, BudgetReached, Interrupted, ProblemError, UsageError
+from adaexplore.core.errors import (
+    AnswersPending,
+    BudgetReached,
+    ConfigError,
+    Interrupted,
+    ProblemError,
+    UsageError,
+)
+from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
 from adaexplore.records.layout import CONFIG
+from adaexplore.records.recorded import recorded_tasks
 from adaexplore.records.run_records import RunRecords
 from adaexplore.report.closing import closing_report
 from adaexplore.run.batch import Progress
 from adaexplore.run.origin import Fork
-from adaexplore.run.replay import recorded_tasks
 from adaexplore.run.session import Session, open_session
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import read_environment
@@ -39,47 +47,44 @@ _CHOOSING = ("test_list_path=", "level=", "problem_id=", "problem_root=", "test_
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     add_config(parser)
     parser.add_argument(
         "--task",
         type=Path,
-        default=None,
         metavar="FILE.py",
-        help="run this one file, which defines Model, get_inputs and get_init_inputs",
+        help="run this file, which defines Model, get_inputs and get_init_inputs",
     )
     parser.add_argument(
         "--fork",
         type=Path,
-        default=None,
         metavar="RUN",
-        help="begin a new run with the first steps (--at) of RUN, under its settings and those of --set",
+        help="start a new run from the first steps (--at) of RUN, with its settings and those of --set",
     )
     parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print how many requests, tokens and dollars the run may take, and end",
+        "--dry-run", action="store_true", help="print an estimate of requests, tokens and cost, then exit"
     )
     parser.add_argument(
-        "--at", type=int, default=None, metavar="STEP", help="how many steps of each task --fork takes over"
+        "--at", type=int, metavar="STEP", help="number of steps of each task that --fork copies"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the search; prints a table of results and the paths of the best kernels."""
+    """Run the search; print a table of results and the paths of the best kernels."""
     if (args.fork is None) != (args.at is None):
         raise UsageError("--fork RUN and --at STEP go together")
     fork = None if args.fork is None else Fork(args.fork, args.at)
     given = overrides(args)
     config = load_config(args.config, given) if fork is None else _forked(fork, args.config, given)
+    if config.direction != "forward" and config.server_type == "offline":
+        raise ConfigError("direction: the offline writer writes no backward passes; use another server_type")
     if config.debug:
         logging.getLogger().setLevel(logging.DEBUG)
     if args.task is not None:
-        tasks = [task_from_file(args.task, config.dtype_str)]
+        tasks = [task_from_file(args.task, config.dtype_str, config.direction)]
     elif fork is None or args.config is not None or any(text.startswith(_CHOOSING) for text in args.set):
         tasks = load_tasks(config, read_environment(os.environ))
     else:
-        tasks = recorded_tasks(RunRecords.existing(fork.run), config.dtype_str)
+        tasks = recorded_tasks(RunRecords.existing(fork.run), config.dtype_str, config.direction)
         tasks = [task for task in tasks if task.reference]
     if args.dry_run:
         show(dry_run(config, tasks, run_directory(config, datetime.now()), fork))
@@ -94,7 +99,7 @@ def carry_out(
     fork: Fork | None = None,
     replayed: RunRecords | None = None,
 ) -> int:
-    """Do a run to its end, show how it goes, and print the closing report; returns the exit code."""
+    """Execute a run, show its progress, print the closing report, and return the exit code."""
     folder = run_directory(config, datetime.now())
     code, spent = 0, None
     try:
@@ -105,14 +110,14 @@ def carry_out(
             logger.info("run directory: %s", folder)
             code = _follow(session)
     except BudgetReached as reached:
-        spent = BudgetReached(f"{reached}; with a higher limit and save_path={folder} it goes on from here")
+        spent = BudgetReached(f"{reached}; to continue, raise the limit and set save_path={folder}")
     except AnswersPending as pending:
-        goes_on = "the same command goes on" if config.save_path else f"--set save_path={folder} goes on"
+        goes_on = "the same command continues" if config.save_path else f"--set save_path={folder} continues"
         raise AnswersPending(f"{pending}; then {goes_on}", pending.prompts) from pending
     except Interrupted as stopped:
         if config.save_path is not None:
             raise
-        raise Interrupted(f"stopped; with --set save_path={folder} it goes on from here") from stopped
+        raise Interrupted(f"stopped; to continue, add --set save_path={folder}") from stopped
     print(closing_report(folder, config.total_steps, [task.key for task in tasks], columns()))  # noqa: T201
     if spent is not None:
         raise spent
@@ -120,7 +125,7 @@ def carry_out(
 
 
 def _forked(fork: Fork, path: Path | None, given: Sequence[str]) -> RunConfig:
-    """The settings of a fork: those of ``path`` or of the forked run, in a directory of their own."""
+    """Load the settings of a fork from ``path`` or the forked run, with a new run directory."""
     if fork.at < 1:
         raise UsageError(f"--at must be at least 1, not {fork.at}")
     RunRecords.existing(fork.run)
@@ -132,7 +137,7 @@ def _forked(fork: Fork, path: Path | None, given: Sequence[str]) -> RunConfig:
 
 
 def _follow(session: Session) -> int:
-    """Show progress until the run is over; returns the exit code: 1 where no task has a correct kernel."""
+    """Show progress until the run ends; return the exit code: 1 if no task has a correct kernel."""
     failed = False
     total = len(session.tasks) * session.config.total_steps
     best: dict[str, float] = {}
@@ -147,8 +152,8 @@ def _follow(session: Session) -> int:
     return 0 if best else 1
 
 
-def _show(bar: tqdm[NoReturn], session: Session, news: Progress, best: dict[str, float]) -> None:
-    record = news.record
+def _show(bar: tqdm[NoReturn], session: Session, news: Progress[StepRecord], best: dict[str, float]) -> None:
+    record = news.result
     if record is None or record.node.plan.step == 0:
         return
     if record.verdict is not None and record.verdict.correct:

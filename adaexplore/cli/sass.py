@@ -1,4 +1,4 @@
-"""From PTX to the GPU's own code, with the tools of CUDA or those that Triton brings."""
+"""Turn PTX into SASS, the GPU's machine code, with the tools of CUDA or Triton."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def sass(ptx: str) -> str:
     """Assemble and disassemble ``ptx`` for the architecture that it names.
 
     Raises:
-        UsageError: the tools are missing or refuse it.
+        UsageError: the tools are missing or reject it.
     """
     target = re.search(r"^\.target (sm_(\d+)\w*)", ptx, re.MULTILINE)
     if target is None:
@@ -33,7 +33,7 @@ def sass(ptx: str) -> str:
 
 
 def _tool(name: str) -> str:
-    """Return the path of a tool: Triton's, as it fits Triton's PTX, else the one on the PATH."""
+    """Return the path of a tool: Triton's, since it fits Triton's PTX, else the one on the PATH."""
     triton = importlib.util.find_spec("triton")
     for folder in (triton and triton.submodule_search_locations) or ():
         path = Path(folder, "backends/nvidia/bin", name)

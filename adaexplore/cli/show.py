@@ -1,4 +1,4 @@
-"""``adaexplore show``: a run, a task or a step of it in the terminal."""
+"""``adaexplore show``: show a run, a task or a step in the terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from adaexplore.report.text import without_control
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("run_dir", type=Path, metavar="RUN", help="run directory")
     parser.add_argument("task", nargs="?", metavar="TASK", help="task, such as 2_17 (default: the only one)")
     parser.add_argument("step", nargs="?", type=int, metavar="STEP", help="number of a step")
@@ -36,7 +35,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _coloured(section: Section) -> str:
-    """Return the text with colours for a terminal."""
     if section.language == "text":
         return section.text
     from pygments import highlight

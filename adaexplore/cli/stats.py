@@ -1,38 +1,37 @@
-"""``adaexplore stats``: figures of one or several runs."""
+"""``adaexplore stats``: print the figures of one or several runs."""
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 
+from adaexplore.cli.options import need_packages
 from adaexplore.cli.output import columns
 from adaexplore.core.errors import UsageError
-from adaexplore.core.files import write_json
+from adaexplore.core.files.atomic import write_json
+from adaexplore.records.run_records import RunRecords
+from adaexplore.report.categories import Judged, by_category
 from adaexplore.report.statistics import run_results, run_statistics
-from adaexplore.report.tables import TableFormat, best_prefix, render
+from adaexplore.report.tables import TableFormat, best_prefix, render, render_categories
+from adaexplore.tasks.categories import category_of
 
 logger = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run directory")
-    parser.add_argument("--step", type=int, default=None, metavar="N", help="count the first N steps only")
+    parser.add_argument("--step", type=int, metavar="N", help="count the first N steps only")
     formats = [known.value for known in TableFormat]
-    parser.add_argument("--format", choices=formats, default="table", help="how to print (default: table)")
+    parser.add_argument("--format", choices=formats, default="table", help="output format (default: table)")
     parser.add_argument(
-        "--best-prefix",
-        type=Path,
-        default=None,
-        metavar="FILE",
-        help="also write the best after each step, as JSON",
+        "--best-prefix", type=Path, metavar="FILE", help="also write the best kernel after each step, as JSON"
     )
     parser.add_argument(
-        "--plot", type=Path, default=None, metavar="FOLDER", help="also write figures, as SVG and PNG"
+        "--by", choices=("category",), help="print the figures of each problem category over all runs instead"
     )
+    parser.add_argument("--plot", type=Path, metavar="FOLDER", help="also write plots, as SVG and PNG")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -45,16 +44,29 @@ def run(args: argparse.Namespace) -> int:
         if args.step is not None:
             raise UsageError("--plot draws all steps; leave out --step")
         _plot(args.runs, args.plot)
+    if args.by is not None:
+        print(_by_category(args.runs, args.step, TableFormat(args.format)))  # noqa: T201
+        return 0
     found = [run_statistics(folder, args.step) for folder in args.runs]
     print(render(found, TableFormat(args.format), columns()))  # noqa: T201
     return 0
 
 
+def _by_category(runs: Sequence[Path], within: int | None, table_format: TableFormat) -> str:
+    judged = []
+    for folder in runs:
+        records = RunRecords.existing(folder)
+        for result in run_results(folder, within):
+            task = records.task(result.key)
+            reference = task.reference() if task.has_reference() else result.key
+            judged.append(Judged(reference, category_of(reference), result.best))
+    return render_categories(by_category(judged), table_format, columns())
+
+
 def _plot(runs: Sequence[Path], folder: Path) -> None:
-    if any(importlib.util.find_spec(name) is None for name in ("jinja2", "resvg_py")):
-        raise UsageError("--plot needs its own packages: pip install 'adaexplore[view]'")
+    need_packages("--plot", "view", "jinja2", "resvg_py")
     from adaexplore.view.plot import write_figures
     from adaexplore.view.sources import open_source, read_all
 
     written = write_figures(read_all([open_source(path) for path in runs]), folder)
-    logger.info("%d figures are in %s", len(written), folder)
+    logger.info("%d plots are in %s", len(written), folder)

@@ -9,23 +9,23 @@ from adaexplore.core.errors import UsageError
 from adaexplore.records import layout
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.steering import Action, Steering
+from adaexplore.report.show import find_task
 
 _EFFECTS = {
-    Action.PAUSE: "begins no further step until --resume; steps in flight are finished",
-    Action.RESUME: "begins steps again",
-    Action.STOP: "ends after the steps in flight; the command that started it goes on from there",
+    Action.PAUSE: "starts no further step until --resume; steps in flight are finished",
+    Action.RESUME: "starts steps again",
+    Action.STOP: "ends after the steps in flight; the command that started it continues from there",
 }
 
 _MAX_NOTE = 2000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
-    parser.usage = (  # argparse would write all of the group into one line
+    parser.usage = (  # argparse would write the whole group into one line
         "%(prog)s RUN (--pause | --resume | --stop |\n"
         "       --pin NODE | --ban NODE | --note TEXT) [--task KEY]"
     )
-    parser.add_argument("run", type=Path, metavar="RUN", help="directory of a run that is going on")
+    parser.add_argument("run", type=Path, metavar="RUN", help="directory of a running run")
     actions = parser.add_mutually_exclusive_group(required=True)
     for action, effect in _EFFECTS.items():
         actions.add_argument(
@@ -35,21 +35,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         f"--{Action.PIN}", type=int, metavar="NODE", help="the next step of a task edits this step's kernel"
     )
     actions.add_argument(
-        f"--{Action.BAN}", type=int, metavar="NODE", help="the search leaves out this step and all below it"
+        f"--{Action.BAN}",
+        type=int,
+        metavar="NODE",
+        help="the search ignores this step and all steps below it",
     )
     actions.add_argument(
-        f"--{Action.NOTE}", metavar="TEXT", help='prompts end with TEXT from now on; "" ends that'
+        f"--{Action.NOTE}", metavar="TEXT", help='add TEXT to the end of prompts from now on; "" removes it'
     )
     parser.add_argument(
-        "--task", metavar="KEY", help="task that is meant (default: all; for --pin and --ban the only one)"
+        "--task", metavar="KEY", help="only this task (default: all; for --pin and --ban the run's only task)"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Note the request for the run to find."""
+    """Write the request into the run directory."""
     records = RunRecords.existing(args.run)
     if not records.is_written():
-        raise UsageError(f"no process of this machine writes {args.run}; start it, or steer it where it runs")
+        raise UsageError(
+            f"no process on this machine is running {args.run}; start it, or steer it on its own machine"
+        )
     if args.note is not None:
         if len(args.note) > _MAX_NOTE:
             raise UsageError(f"a note has at most {_MAX_NOTE} characters, not {len(args.note)}")
@@ -65,21 +70,19 @@ def run(args: argparse.Namespace) -> int:
     kernel = layout.step_files(records.folder / task, layout.MCTS, node).code
     if not kernel.is_file() or not kernel.stat().st_size:
         raise UsageError(
-            f"task {task} has no kernel {kernel.name} of a tree search; name a step that has one"
+            f"task {task} has no kernel {kernel.name} from a tree search; name a step that has one"
         )
     if args.pin is not None:
         Steering(args.run).add(Action.PIN, task, node)
-        print(f"the next step of {task} that is planned edits step {node}")  # noqa: T201
+        print(f"the next planned step of {task} edits step {node}")  # noqa: T201
     else:
         Steering(args.run).add(Action.BAN, task, node)
-        print(f"the search of {task} leaves out step {node} and all below it")  # noqa: T201
+        print(f"the search of {task} ignores step {node} and all steps below it")  # noqa: T201
     return 0
 
 
 def _task(records: RunRecords, named: str | None) -> str:
     keys = records.tasks()
-    if named is None and len(keys) == 1:
-        return keys[0]
-    if named not in keys:
+    if named is None and len(keys) != 1:
         raise UsageError(f"name one of the run's tasks with --task: {', '.join(keys[:20])}")
-    return named
+    return find_task(records, keys[0] if named is None else named).folder.name

@@ -1,4 +1,4 @@
-"""Signals that end a command in good order."""
+"""Signals that stop a command cleanly."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 @contextmanager
 def sigterm_interrupts() -> Iterator[None]:
-    """Have SIGTERM end a command as SIGINT does, so that it leaves no folder and no process behind."""
+    """Make SIGTERM stop a command as SIGINT does, so that no temporary folder or process is left."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
@@ -25,10 +25,10 @@ def sigterm_interrupts() -> Iterator[None]:
 
 @contextmanager
 def stop_on_signals(kept: str) -> Iterator[threading.Event]:
-    """An event that SIGINT and SIGTERM set; a second signal ends the process at once.
+    """Yield an event that SIGINT and SIGTERM set; a second signal ends the process at once.
 
     Args:
-        kept: what of the work so far is kept, for the message.
+        kept: which results are kept, for the message.
     """
     stop = threading.Event()
 

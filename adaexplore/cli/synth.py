@@ -1,11 +1,10 @@
-"""``adaexplore synth``: make a set of problems, or have a judge look at one."""
+"""``adaexplore synth``: make a set of problems, or check one with a judge."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import logging
-import tempfile
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,10 @@ from adaexplore.cli.options import add_config, overrides
 from adaexplore.cli.output import progress, show
 from adaexplore.cli.stopping import stop_on_signals
 from adaexplore.core.errors import StorageError, UsageError
-from adaexplore.core.files import write_json
+from adaexplore.core.files.atomic import write_json
+from adaexplore.judge_client.access import open_judge
 from adaexplore.report.text import count_of
-from adaexplore.run.build import open_judge, open_model
+from adaexplore.run.build import open_model
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.load import load_config
 from adaexplore.settings.paths import locate
@@ -35,12 +35,14 @@ logger = logging.getLogger(__name__)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     add_config(parser)
-    parser.add_argument("--count", type=_positive, default=200, help="problems the folder is to hold")
-    parser.add_argument("--out", type=Path, default=None, metavar="DIR", help="folder of the set")
+    parser.add_argument("--count", type=_positive, default=200, help="number of problems in the finished set")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the set")
     parser.add_argument(
-        "--style", action="append", choices=[style.value for style in Style], help="only these (repeatable)"
+        "--style",
+        action="append",
+        choices=[style.value for style in Style],
+        help="make only problems of this style (repeatable)",
     )
     parser.add_argument(
         "--elements",
@@ -48,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs=2,
         default=(2**15, 2**18),
         metavar=("LOW", "HIGH"),
-        help="size of first inputs (default: 32768 262144)",
+        help="range of elements of the first input (default: 32768 262144)",
     )
     parser.add_argument(
         "--seeds",
@@ -57,18 +59,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help=f"problems shown as examples (default: {SEEDS})",
     )
-    parser.add_argument("--catalogue", type=Path, default=None, help="another catalogue of operators")
+    parser.add_argument("--catalogue", type=Path, help="catalogue of operators (default: the bundled one)")
+    parser.add_argument("--check", type=Path, metavar="DIR", help="check this set; make nothing")
     parser.add_argument(
-        "--check", type=Path, default=None, metavar="DIR", help="make nothing, look at this set"
-    )
-    parser.add_argument(
-        "--report", type=Path, default=None, metavar="FILE", help="with --check: write it here"
+        "--report", type=Path, metavar="FILE", help="with --check: write the report to this file"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make or check a set; prints the account, and fails where problems are missing or cannot be used."""
+    """Make or check a set and print a summary; fail if problems are missing or unusable."""
     config = load_config(args.config, overrides(args))
     catalogue = read_catalogue(args.catalogue)
     if args.check is not None:
@@ -89,11 +89,11 @@ def _make(args: argparse.Namespace, config: RunConfig, catalogue: Catalogue) -> 
         workers=config.num_processes,
     )
     if config.server_type == "replay":
-        raise UsageError("synth has no recording to replay; it goes on with the replies in the folder itself")
+        raise UsageError("synth cannot use replay; it reuses the replies in the folder of the set by itself")
     seeds = seed_problems(locate(args.seeds))
     with stop_on_signals("finished problems") as stop, open_judge(config, _log(args.out), stop) as access:
         model = open_model(config, None, stop)
-        synthesiser = Synthesiser(args.out, catalogue, seeds, model, access.of_worker(0))
+        synthesiser = Synthesiser(args.out, catalogue, seeds, model, access.first)
         before = synthesiser.account(order.count).written
         with (
             logging_redirect_tqdm(),
@@ -113,14 +113,13 @@ def _make(args: argparse.Namespace, config: RunConfig, catalogue: Catalogue) -> 
 def _check(args: argparse.Namespace, config: RunConfig, catalogue: Catalogue) -> int:
     with (
         stop_on_signals("nothing") as stop,
-        tempfile.TemporaryDirectory(prefix="adaexplore-synth-") as folder,
-        open_judge(config, Path(folder) / "judge.log", stop) as access,
+        open_judge(config, stop=stop) as access,
         progress(None, "problem") as names,
     ):
         report = check_set(
             args.check,
             catalogue,
-            access.of_worker(0),
+            access.first,
             dtype=config.dtype_str,
             limits=Limits(margin=False),
             workers=config.num_processes,
@@ -142,7 +141,7 @@ def _check(args: argparse.Namespace, config: RunConfig, catalogue: Catalogue) ->
         print(json.dumps(facts))  # noqa: T201
     else:
         lines = [
-            f"{report.valid} of {count_of(report.tasks, 'problem')} can be used on {identity.hardware}; "
+            f"{report.valid} of {count_of(report.tasks, 'problem')} are usable on {identity.hardware}; "
             f"{count_of(len(report.operators), 'operator')}, {count_of(len(report.duplicates), 'duplicate')}"
         ]
         show("\n".join([*lines, *(f"{name}: {reason}" for name, reason in report.invalid.items())]))
@@ -150,7 +149,6 @@ def _check(args: argparse.Namespace, config: RunConfig, catalogue: Catalogue) ->
 
 
 def _log(folder: Path) -> Path:
-    """Where the command's own judge writes, beside the set's journal."""
     path = folder / FOLDER / "judge.log"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

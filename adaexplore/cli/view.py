@@ -1,17 +1,17 @@
-"""``adaexplore view``: a local page of runs, or one file with all of it."""
+"""``adaexplore view``: show runs on a local web page, or write them to one HTML file."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
-import importlib.util
 import os
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from adaexplore.cli.options import need_packages
 from adaexplore.core.errors import UsageError
-from adaexplore.core.files import write_text
+from adaexplore.core.files.atomic import write_text
 from adaexplore.settings.environment import read_environment
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's arguments."""
     parser.add_argument(
         "runs",
         nargs="*",
@@ -30,20 +29,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=int, default=8765, help="port on 127.0.0.1 (default: 8765; 0: any free)"
     )
+    parser.add_argument("--export", type=Path, metavar="FILE", help="write one HTML file instead of serving")
     parser.add_argument(
-        "--export", type=Path, default=None, metavar="FILE", help="write one HTML file instead of serving"
+        "--memory",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="skill memory to show on the page",
     )
-    parser.add_argument(
-        "--memory", type=Path, action="append", default=[], metavar="FILE", help="skill memory to show"
-    )
-    parser.add_argument("--judge", default=None, metavar="URL", help="judge whose queue is shown")
+    parser.add_argument("--judge", metavar="URL", help="judge whose queue the page shows")
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until ctrl-C, or write the file."""
-    needed = ("jinja2", "pygments", *(() if args.export else ("fastapi", "uvicorn")))
-    if any(importlib.util.find_spec(name) is None for name in needed):
-        raise UsageError("the view needs its own packages: pip install 'adaexplore[view]'")
+    server = () if args.export else ("fastapi", "uvicorn")
+    need_packages("the view", "view", "jinja2", "pygments", *server)
     from adaexplore.view.pages import Memory, Shown
     from adaexplore.view.sources import Watcher, default_runs, judge_queue, open_source, read_all
     from skill_memory.store import read_rules

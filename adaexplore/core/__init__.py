@@ -1,1 +1,1 @@
-"""Types, wire contract, errors, random streams, edits, identity, atomic files; imports nothing above it."""
+"""Types, wire contract, errors, random streams, edits, identity, atomic files; the lowest layer."""

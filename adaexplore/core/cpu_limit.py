@@ -11,15 +11,15 @@ _LOOK_S = 0.1
 
 
 class CpuLimitReached(BaseException):
-    """The limit is reached; no ``except Exception`` stops it."""
+    """The limit is reached; ``except Exception`` does not catch it."""
 
 
 @contextmanager
 def cpu_limit(limit_s: float, message: str) -> Iterator[None]:
-    """Raise where the main thread is, once it has used ``limit_s`` of CPU time within the block.
+    """Raise in the main thread once it has used ``limit_s`` of CPU time within the block.
 
-    Waiting does not count, nor do other threads. Call it from the main thread. Code in the block can lift the
-    limit, and a call into C that does not return is not ended.
+    Waiting and other threads do not count. Call it from the main thread. Code in the block can remove the
+    limit, and a C call that does not return is not interrupted.
 
     Raises:
         CpuLimitReached: with ``message``.

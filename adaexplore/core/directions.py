@@ -1,4 +1,4 @@
-"""Ids of the directions that the search may give to steps beside each other."""
+"""Ids of the directions that the search may give to sibling steps."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FREE = ""
 
 @dataclass(frozen=True)
 class Directions:
-    """Those offered for one task, in the order in which they are given.
+    """The directions of one task, in their order.
 
     Attributes:
         large: for new kernels.

@@ -1,4 +1,4 @@
-"""A candidate's source and how it came about."""
+"""A candidate's source and its origin."""
 
 from __future__ import annotations
 
@@ -6,34 +6,35 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from adaexplore.core.profile import Profile
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
 
 
 class DraftOutcome(StrEnum):
-    """What became of the model's replies in one step."""
+    """The outcome of the model's replies in one step."""
 
     WRITTEN = "written"  # new source, to be judged
-    UNCHANGED = "unchanged"  # the reply asked for no effective change
-    EDIT_FAILED = "edit_failed"  # edits did not match, also after repair; source is the parent's
+    UNCHANGED = "unchanged"  # the reply has no effective change
+    EDIT_FAILED = "edit_failed"  # edits did not match, even after repair; source is the parent's
     EMPTY = "empty"  # an empty reply
     REFUSED = "refused"  # the model declined
     CUT = "cut"  # the reply hit the token limit
-    NO_CODE = "no_code"  # a reply in which no code can be found
-    LINT_STOPPED = "lint_stopped"  # a lint is sure that the source fails, also after repair
-    GATE_STOPPED = "gate_stopped"  # the source does not compile, also after repair
+    NO_CODE = "no_code"  # a reply without code
+    LINT_STOPPED = "lint_stopped"  # a lint is sure that the source fails, even after repair
+    GATE_STOPPED = "gate_stopped"  # the source does not compile, even after repair
     SEED = "seed"  # a starting kernel that the user gave; no model was asked
 
 
 STOPPED = (DraftOutcome.LINT_STOPPED, DraftOutcome.GATE_STOPPED)
-"""Outcomes that come with a verdict of their own."""
+"""Outcomes with their own verdict."""
 
 
 class RepairReason(StrEnum):
-    """Why the model was asked again within one step."""
+    """Why a reply was sent back within one step."""
 
     EDIT = "edit"  # its edits did not match
-    FORMAT = "format"  # its reply held nothing usable
+    FORMAT = "format"  # its reply had no usable content
     UNCHANGED = "unchanged"  # its edits changed nothing
     DUPLICATE = "duplicate"  # an equal program was judged already
     LINT = "lint"  # a lint is sure that the source fails
@@ -41,7 +42,7 @@ class RepairReason(StrEnum):
 
 
 MOST_SHOWN_CHARS = 2**18
-"""A longer reply, or failing source, is not put into a prompt again: no model could read it."""
+"""Longer replies or failing sources are not put into a prompt again: no model could read them."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,10 @@ class Exchange:
     """One prompt and the reply to it.
 
     Attributes:
-        purpose: what it was asked for, by name.
         prompt: the whole message.
         reply: the text that came back.
         finish: how the reply ended: complete, cut (by the token limit) or refused.
-        reason: why it was asked, where it repairs the reply before it (a :class:`RepairReason`), else "".
+        reason: the :class:`RepairReason` if it repairs the previous reply, else "".
     """
 
     purpose: str
@@ -64,12 +64,7 @@ class Exchange:
 
 
 def request_name(purpose: str, earlier: Iterable[str]) -> str:
-    """What names a request within its step: its purpose, with a number from the second one of it on.
-
-    Args:
-        purpose: what it is for.
-        earlier: the purposes of the requests before it.
-    """
+    """Return the name of a request within its step: its purpose, with a number if ``earlier`` ones had it."""
     before = sum(other == purpose for other in earlier)
     return purpose if before == 0 else f"{purpose}-{before + 1}"
 
@@ -80,11 +75,10 @@ class Draft:
 
     Attributes:
         outcome: how the step ended on the model's side.
-        source: the candidate, or "" where no source came about.
+        source: the candidate, or "" if there is none.
         exchanges: every prompt and reply of the step, in order.
-        usage: their cost.
-        verdict: what is already sure about the source (``LINT_STOPPED``, ``GATE_STOPPED``): the judge is
-            not asked for it. None everywhere else.
+        verdict: the certain verdict of outcomes ``LINT_STOPPED`` and ``GATE_STOPPED``, for which the judge
+            is not asked; else None.
     """
 
     outcome: DraftOutcome
@@ -92,3 +86,25 @@ class Draft:
     exchanges: tuple[Exchange, ...]
     usage: Usage
     verdict: Verdict | None = None
+
+
+@dataclass(frozen=True)
+class ShownKernel:
+    """A candidate as prompts show it.
+
+    Attributes:
+        source: its code.
+        verdict: None if it was never judged.
+        repeated: whether its verdict is that of an equal program judged before.
+        profile: its profile, if one was requested.
+    """
+
+    source: str
+    verdict: Verdict | None
+    repeated: bool = False
+    profile: Profile | None = None
+
+    @property
+    def failed(self) -> bool:
+        """Whether the judge found it wrong."""
+        return self.verdict is not None and not self.verdict.correct

@@ -1,6 +1,6 @@
-"""Every error this project raises on purpose, with the exit code a command ends with.
+"""Every deliberate error of this project, with its exit code.
 
-    AdaExploreError                1   base: a message for a person, in one line
+    AdaExploreError                1   base: a one-line message for the user
     |-- UsageError                 2   the input is wrong; the message says what to type instead
     |   |-- ConfigError            2   a configuration key, value or file
     |   |-- TaskError              2   a problem file or a test list
@@ -14,16 +14,16 @@
     |   |   `-- RequestTooLargeError 4   the request is larger than the judge accepts
     |   `-- ProblemError           4   the reference module of the problem itself fails
     |-- StorageError               5   a file could not be written (disk full, no permission)
-    |-- BudgetReached              6   the run may spend no more; what was finished is on disk
-    |-- AnswersPending             7   prompts wait in a mailbox; the same command goes on
-    `-- Interrupted              130   SIGINT or SIGTERM: what was finished is on disk
+    |-- BudgetReached              6   the run's budget is spent; finished steps are on disk
+    |-- AnswersPending             7   prompts wait in a mailbox; the same command continues
+    `-- Interrupted              130   SIGINT or SIGTERM; finished steps are on disk
 
 A bad kernel is never an error: it is a :class:`~adaexplore.core.verdict.Verdict`.
 """
 
 
 class AdaExploreError(Exception):
-    """Base of all deliberate errors; ``str()`` says what to do next, in a line for each mistake."""
+    """Base of all deliberate errors; ``str()`` says what to do next, one line per mistake."""
 
     exit_code = 1
 
@@ -75,7 +75,7 @@ class JudgeRequestError(JudgeError):
 
 
 class RequestTooLargeError(JudgeRequestError):
-    """The request is larger than the judge accepts; caught where the candidate made it so."""
+    """The request is larger than the judge accepts; caught if the candidate is the cause."""
 
 
 class ProblemError(JudgeError):
@@ -98,8 +98,8 @@ class AnswersPending(AdaExploreError):
     """Prompts wait in a mailbox; finished steps are on disk.
 
     Args:
-        message: where they wait, for a person.
-        prompts: how many.
+        message: where they wait, for the user.
+        prompts: number of prompts.
     """
 
     exit_code = 7

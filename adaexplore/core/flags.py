@@ -1,4 +1,4 @@
-"""What the judge found besides wrong outputs, read from a verdict's metadata, old or new."""
+"""Flags of a verdict, read from its metadata, old or new."""
 
 from __future__ import annotations
 
@@ -28,25 +28,14 @@ class ProblemFlag(NamedTuple):
 
 
 class Flags(NamedTuple):
-    """All findings of a verdict; those about the kernel have the gravest first."""
+    """All flags of a verdict; those of the kernel have the gravest first."""
 
     kernel: tuple[Flag, ...] = ()
     problem: tuple[ProblemFlag, ...] = ()
 
-    def to_metadata(self) -> dict[str, Any]:
-        """Return the keys that a judge writes; none for what was not found."""
-        found: dict[str, Any] = {}
-        if self.kernel:
-            found["integrity"] = [flag.id for flag in self.kernel]
-            found["integrity_evidence"] = [flag._asdict() for flag in self.kernel]
-        if self.problem:
-            found["problem_flags"] = [flag.id for flag in self.problem]
-            found["problem_flags_evidence"] = [flag._asdict() for flag in self.problem]
-        return found
-
 
 def read_flags(metadata: Mapping[str, Any]) -> Flags:
-    """Return the findings in a verdict's metadata.
+    """Return the flags in a verdict's metadata.
 
     Older judges list flags of the problem in ``integrity``, newer ones in ``problem_flags``. A kernel's
     flag without evidence counts as suspect.

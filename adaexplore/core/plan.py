@@ -1,4 +1,4 @@
-"""What the search policy wants next."""
+"""Plans of a search policy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class StepKind(StrEnum):
-    """How a node came about."""
+    """The kind of a step."""
 
     DUMMY_ROOT = "dummy_root"
     LARGE = "large_step"
@@ -19,15 +19,15 @@ class Plan:
     """One decision of a search policy; node 0 is the dummy root, node ids are step numbers.
 
     Attributes:
-        step: 1-based step number, also the id of the node that it will make.
+        step: step number from 1, also the id of its node.
         kind: ``LARGE`` (a new kernel from a pool) or ``SMALL`` (edits of the last context node).
-        parent_id: the node under which the new one hangs.
+        parent_id: the parent of the new node.
         context_ids: nodes shown to the model, in this order; a small step's chain is oldest first, and it
             edits the last one.
-        elite_ids: nodes shown in a block of their own before the context (IRB, IRLE).
+        elite_ids: nodes shown in a separate block before the context (IRB, IRLE).
         direction: what to try, by name (prompts/templates/directions.yaml); "" leaves it to the model.
-        banned: nodes that a person took out of the search before it was decided.
-        note: what a person wants the model to read; it ends the prompt.
+        banned: nodes that the user had banned when the plan was made.
+        note: the user's note at the end of the prompt.
     """
 
     step: int

@@ -1,4 +1,4 @@
-"""Where one call of a candidate spends its time, and what its kernels occupy."""
+"""Profile of one call of a candidate: times and occupancy of its kernels."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from dataclasses import dataclass
 from typing import Literal
 
 Bound = Literal["memory", "compute", "launch"]
-"""What limits a call: bytes moved, operations done, or the host that cannot keep the GPU busy."""
+"""The bottleneck of a call: memory, compute, or the host that cannot keep the GPU busy."""
 
 
 @dataclass(frozen=True)
 class KernelProfile:
-    """All launches of one kernel in a call, those of libraries included.
+    """All launches of one kernel in a call, including kernels of libraries.
 
-    What is None could not be found out: the compiler tells it of the candidate's own Triton kernels alone.
+    None means unknown: the compiler reports these values only for the candidate's own Triton kernels.
 
     Attributes:
-        name: of the kernel, at most 80 characters.
+        name: the kernel's name, at most 80 characters.
         calls: launches in one call of the model.
-        us: GPU time of all of them, microseconds.
-        share: of the call's GPU time, 0 to 1.
+        us: total GPU time of them, microseconds.
+        share: share of the call's GPU time, 0 to 1.
         own: whether it is one of the candidate's own Triton kernels.
-        registers: a thread.
-        spills: 4-byte registers a thread that were spilled to memory.
+        registers: registers per thread.
+        spills: 4-byte registers per thread that were spilled to memory.
         shared_bytes: shared memory of one program (thread block).
-        warps: of one program.
-        programs: in the largest grid of a launch.
-        occupancy: most warps that a multiprocessor can hold at a time, as a share of its limit, 0 to 1.
+        warps: warps of one program.
+        programs: number of programs in the largest grid of a launch.
+        occupancy: maximum resident warps of a multiprocessor, as a share of its limit, 0 to 1.
     """
 
     name: str
@@ -44,17 +44,17 @@ class KernelProfile:
 
 @dataclass(frozen=True)
 class Profile:
-    """One call of a candidate on a GPU, as its own process tells; good for prompts, not for scores.
+    """One call of a candidate on a GPU, as reported by its own process; for prompts, not for scores.
 
     Attributes:
         kernels: the longest ones, at most eight, longest first.
         gpu_us: summed time of all kernels, copies and fills, microseconds.
-        wall_us: microseconds of a call on the host's clock, one call after another.
-        bytes: what every solution must move: inputs, weights and outputs, once each.
-        flops: of matrix products, convolutions and attention in the reference; 0 where there are none.
-        roofline: the least time that bytes and flops allow on this GPU / ``gpu_us``, 0 to 1; None where
-            the GPU's peak is not known.
-        bound: what limits it; None where the GPU's peak is not known.
+        wall_us: microseconds of a call by the host's clock, with calls one after another.
+        bytes: bytes that every solution must move: inputs, weights and outputs, once each.
+        flops: operations of matrix products, convolutions and attention in the reference; 0 without any.
+        roofline: minimum time for bytes and flops on this GPU / ``gpu_us``, 0 to 1; None if the GPU's peak is
+            unknown.
+        bound: the bottleneck; None if the GPU's peak is unknown.
         hardware: name of the GPU.
     """
 

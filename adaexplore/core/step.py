@@ -29,15 +29,13 @@ class NodeState:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """All that is kept of one step.
+    """The record of one step.
 
     Attributes:
-        node: the tree's side.
-        draft: the model's side.
-        verdict: the judge's side; None where there was nothing to judge.
-        evaluated: whether the judge was asked, False where a known verdict was reused.
-        written: the source as the model wrote it, where a sweep of its tunables changed it; else None.
-        pinned: whether a person chose the node that it edits.
+        verdict: the verdict; None if there was nothing to judge.
+        evaluated: whether the judge was asked; False if a known verdict was reused.
+        written: the source as the model wrote it, if a config sweep changed it; else None.
+        pinned: whether the user chose the node that it edits.
     """
 
     node: NodeState

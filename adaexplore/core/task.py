@@ -5,20 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from adaexplore.core.wire import DtypeName
+from adaexplore.core.wire import Direction, DtypeName
 
 
 @dataclass(frozen=True)
 class Task:
-    """One problem: a reference module and the precision it is judged in.
+    """One problem: a reference module and its precision.
 
     Attributes:
-        level: KernelBench level, or 0 for a single file given by hand.
+        level: KernelBench level, or 0 for a single file.
         problem_id: the number in the file name, or the file's stem for a single file.
         name: the file name without its suffix.
-        reference: source text that defines ``Model``, ``get_inputs`` and ``get_init_inputs``.
+        reference: source text that defines ``Model``, ``get_init_inputs`` and ``get_inputs`` or
+            ``get_workloads``.
         dtype: precision of weights and floating inputs.
         path: where the source came from.
+        hidden_workloads: source text that defines further workloads, which models never see.
+        direction: whether only outputs are judged, or gradients too.
     """
 
     level: int
@@ -27,8 +30,15 @@ class Task:
     reference: str
     dtype: DtypeName
     path: Path
+    hidden_workloads: str | None = None
+    direction: Direction = "forward"
 
     @property
     def key(self) -> str:
         """``<level>_<problem_id>``: the name of the task's folder in a run."""
         return f"{self.level}_{self.problem_id}"
+
+    @property
+    def as_candidate(self) -> str:
+        """Return the reference as its own candidate."""
+        return self.reference + "\n\nModelNew = Model\n"

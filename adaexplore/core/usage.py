@@ -1,4 +1,4 @@
-"""What model requests cost."""
+"""The cost of model requests."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ class Usage:
     """Cost of one or more requests.
 
     Attributes:
-        input_tokens: tokens of the prompts, the cached ones included.
-        cached_input_tokens: those of them that were read from the service's prompt cache.
+        input_tokens: tokens of the prompts, including cached ones.
+        cached_input_tokens: input tokens read from the service's prompt cache.
         output_tokens: tokens written, reasoning included.
         seconds: wall-clock seconds spent waiting for answers.
-        usd: price in US dollars; None when unknown, and a sum with an unknown part is unknown.
-        cache_write_tokens: those of the input tokens that the service wrote to its cache, where it counts
-            them (Anthropic charges 125 % for them).
+        usd: price in US dollars; None if unknown; a sum with an unknown part is unknown.
+        cache_write_tokens: input tokens that the service wrote to its cache, if it counts them
+            (Anthropic charges 125 % for them).
     """
 
     input_tokens: int = 0

@@ -1,4 +1,4 @@
-"""What the judge found out about one candidate."""
+"""The judge's verdict on one candidate."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import Any, NamedTuple, Self, TypeGuard, get_args
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from adaexplore.core.flags import REJECT, SUSPECT, Flag, ProblemFlag, read_flags
-from adaexplore.core.tunables import Values
+from adaexplore.core.text.dispatch import ShapeClass
+from adaexplore.core.text.tunables import Values
 from adaexplore.core.wire import Tier
+from adaexplore.core.workloads import WorkloadVerdict, WorstWorkload, read_workloads, read_worst
 
 
 class Status(StrEnum):
-    """The one typed outcome of an evaluation, decided by stage and exception type."""
+    """The outcome of an evaluation, decided by stage and exception type."""
 
     PASSED = "passed"
     SYNTAX = "syntax"
@@ -67,14 +69,15 @@ class Interval(NamedTuple):
 
 
 class Verdict(BaseModel):
-    """The judge's finding, in the shape it has on the wire and in ``step_k_metrics.json``.
+    """The judge's verdict, in the form of the wire and of ``step_k_metrics.json``.
 
-    ``runtime_ms`` (mean, milliseconds) and ``runtime_stats`` are there exactly when the candidate
+    ``runtime_ms`` (mean, milliseconds) and ``runtime_stats`` exist exactly if the candidate
     passed and was timed on real hardware; under the interpreter ``runtime_stats`` is
-    ``{"fast_p": 1.0, "timing": "interpreter"}`` and claims nothing. ``metadata`` may hold ``tier``,
-    ``tuned``, ``integrity`` and ``problem_flags`` (ids), ``integrity_evidence``, ``problem_flags_evidence``
-    and ``sandbox``; ``runtime_stats`` may hold ``gpu_ms``, ``e2e_ms``, ``ci_low``, ``ci_high``, ``median``,
-    ``p10``, ``p90``, ``baseline``, ``slot``, ``clocks`` and ``stopped_early`` (true where the judge stopped
+    ``{"fast_p": 1.0, "timing": "interpreter"}``, which is no measurement. ``metadata`` may hold ``tier``,
+    ``tuned``, ``integrity`` and ``problem_flags`` (ids), ``integrity_evidence``, ``problem_flags_evidence``,
+    ``workloads``, ``worst_workload`` and ``sandbox``;
+    ``runtime_stats`` may hold ``gpu_ms``, ``e2e_ms``, ``ci_low``, ``ci_high``, ``median``,
+    ``p10``, ``p90``, ``baseline``, ``slot``, ``clocks`` and ``stopped_early`` (true if the judge stopped
     timing because the candidate is clearly slower than the request's ``best_so_far``).
     """
 
@@ -109,13 +112,8 @@ class Verdict(BaseModel):
         return self.status is Status.PASSED
 
     @property
-    def measured(self) -> bool:
-        """Whether the speedup was measured on hardware (False under the interpreter)."""
-        return self.speedup is not None
-
-    @property
     def speedup(self) -> float | None:
-        """Reference time / candidate time; None when not correct, not timed, or interpreted."""
+        """Reference time / candidate time; None if not correct, not timed, or interpreted."""
         if not self.correct or self.runtime_stats.get("timing") == INTERPRETER:
             return None
         value = self.runtime_stats.get("fast_p")
@@ -123,30 +121,39 @@ class Verdict(BaseModel):
 
     @property
     def score(self) -> Score:
-        """The search's order; a correct candidate without a measured speedup counts as 1.0."""
+        """The score for the search; a correct candidate without a measured speedup counts as 1.0."""
         if not self.correct:
             return Score(self.compiled, False, 0.0)
         return Score(True, True, 1.0 if self.speedup is None else self.speedup)
 
     @property
     def feedback(self) -> str:
-        """The model-facing explanation (at most 1.5 KB), empty when there is none."""
+        """The explanation for the model (at most 1.5 KB); empty if there is none."""
         return str(self.metadata.get("feedback", ""))
 
     @property
     def tuned(self) -> Values | None:
-        """Values of the candidate's tunables that were judged; None where the judge swept nothing."""
+        """Judged values of the candidate's tunables; None without a config sweep."""
         found = self.metadata.get("tuned")
-        values = found.get("values") if isinstance(found, Mapping) else None
-        if not isinstance(values, Mapping):
-            return None
-        return {
-            str(name): value for name, value in values.items() if isinstance(value, bool | int | float | str)
-        }
+        return _values(found.get("values")) if isinstance(found, Mapping) else None
+
+    @property
+    def tuned_by_shape(self) -> dict[ShapeClass, Values]:
+        """Values of the tunables by shape class, if the sweep found several."""
+        found = self.metadata.get("tuned")
+        listed = found.get("by_shape") if isinstance(found, Mapping) else None
+        table: dict[ShapeClass, Values] = {}
+        for entry in listed if isinstance(listed, list) else ():
+            if not isinstance(entry, Mapping):
+                continue
+            shape, values = entry.get("shape"), _values(entry.get("values"))
+            if values is not None and isinstance(shape, list) and all(type(size) is int for size in shape):
+                table[tuple(shape)] = values
+        return table
 
     @property
     def speedup_interval(self) -> Interval | None:
-        """Confidence interval of :attr:`speedup`, where the judge gave one."""
+        """Confidence interval of :attr:`speedup`, if the judge gave one."""
         low, high = self.runtime_stats.get("ci_low"), self.runtime_stats.get("ci_high")
         if self.speedup is None or not _is_number(low) or not _is_number(high):
             return None
@@ -154,26 +161,36 @@ class Verdict(BaseModel):
 
     @property
     def tier(self) -> Tier | None:
-        """The precision that the output reached, where the judge says so."""
+        """The precision that the output reached, if the judge states it."""
         return next((tier for tier in get_args(Tier) if tier == self.metadata.get("tier")), None)
 
     @property
     def flags(self) -> tuple[Flag, ...]:
-        """What the judge found about the kernel besides its outputs, the gravest first."""
+        """Flags of the kernel, the gravest first."""
         return read_flags(self.metadata).kernel
 
     @property
     def suspect_flags(self) -> tuple[Flag, ...]:
-        """Those after which a person should look before the speedup is believed."""
+        """Flags that need a person's review before the speedup is trusted."""
         return tuple(flag for flag in self.flags if flag.severity == SUSPECT)
 
     @property
     def problem_flags(self) -> tuple[ProblemFlag, ...]:
-        """What the judge found about the problem; it says nothing about the kernel."""
+        """Flags of the problem; they say nothing about the kernel."""
         return read_flags(self.metadata).problem
 
+    @property
+    def workloads(self) -> tuple[WorkloadVerdict, ...]:
+        """Results by workload; empty for a problem with one."""
+        return read_workloads(self.metadata)
+
+    @property
+    def worst_workload(self) -> WorstWorkload | None:
+        """The workload that failed or is slower than the reference; hidden ones are not named."""
+        return read_worst(self.metadata)
+
     def to_metrics(self) -> dict[str, Any]:
-        """The five keys of ``step_k_metrics.json``, in the release's order (runtime in ms)."""
+        """Return the five keys of ``step_k_metrics.json``, in the release's order (runtime in ms)."""
         return {
             "compiled": self.compiled,
             "correctness": self.correct,
@@ -184,7 +201,7 @@ class Verdict(BaseModel):
 
     @classmethod
     def from_metrics(cls, data: dict[str, Any]) -> Verdict:
-        """Read a verdict from a v1 response or a metrics file, the release's included.
+        """Read a verdict from a v1 response or a metrics file, including those of the release.
 
         Args:
             data: a mapping with compiled, correctness, metadata, runtime, runtime_stats.
@@ -208,12 +225,18 @@ class Verdict(BaseModel):
         )
 
 
+def _values(found: object) -> Values | None:
+    if not isinstance(found, Mapping):
+        return None
+    return {str(name): value for name, value in found.items() if isinstance(value, bool | int | float | str)}
+
+
 def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _status_of_release(compiled: bool, correct: bool, metadata: dict[str, Any]) -> Status:
-    """The status of a verdict written by the release, which names none."""
+    """Return the status of a verdict of the release, which states none."""
     if correct:
         return Status.PASSED
     if not compiled:

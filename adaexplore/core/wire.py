@@ -13,9 +13,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    SerializerFunctionWrapHandler,
     StrictBool,
-    model_serializer,
 )
 from pydantic_core import PydanticCustomError
 
@@ -23,14 +21,16 @@ from adaexplore.core.profile import Profile
 
 Backend = Literal["cuda", "triton"]
 DtypeName = Literal["fp32", "fp16", "bf16", "native"]
+Direction = Literal["forward", "backward", "both"]
+"""What is judged: only outputs, or outputs and gradients; ``backward`` is an alias of ``both``."""
 Tf32Policy = Literal["paper", "off", "on"]
 Tier = Literal["strict", "tf32", "half", "legacy"]
-"""Precision of an output, best first; ``legacy`` is the elementwise tolerance alone."""
+"""Precision of an output, best first; ``legacy`` is only the elementwise tolerance."""
 BaselineKind = Literal["eager", "compile", "max-autotune"]
-"""What the reference runs as when it is timed; the latter two are modes of ``torch.compile``."""
+"""How the reference runs when it is timed; the latter two are modes of ``torch.compile``."""
 
 DeviceKind = Literal["cuda", "cpu"]
-"""What a judge evaluates on: GPUs for ``cuda``; for any other kind the CPU, on which nothing is timed."""
+"""Device kind of a judge: GPUs for ``cuda``; for any other kind the CPU, where nothing is timed."""
 
 LEGACY_TOLERANCE = 5e-2
 
@@ -41,11 +41,35 @@ def _require_number(value: object) -> object:
     return value
 
 
+def _is_absent(value: object) -> bool:
+    return value is None or value is False
+
+
+def _is_forward(direction: Direction) -> bool:
+    return direction == "forward"
+
+
 Whole = Annotated[int, BeforeValidator(_require_number)]
-"""A whole number: no text and no boolean, but 5.0 is one, as in JSON."""
+"""An integer: no text and no boolean; 5.0 is allowed, as in JSON."""
 TimeLimit = Annotated[int, Field(ge=1, le=3600), BeforeValidator(_require_number)]
 """Whole seconds; the JSON schema of ``TimeLimit | None`` has the limits only because they come first."""
-Speedup = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+Positive = Annotated[float, Field(strict=True, gt=0, allow_inf_nan=False)]
+GpuModel = Annotated[str, Field(pattern="[A-Za-z0-9]", max_length=100)]
+"""Words of a GPU's name, such as ``H100``."""
+MAX_WORKLOADS = 128
+"""Maximum number of workloads of a problem."""
+
+
+class Workload(BaseModel):
+    """One input set of a problem that has several.
+
+    ``inputs`` are dtypes, shapes and plain values; empty if hidden or not drawn.
+    """
+
+    name: str
+    weight: Positive
+    hidden: bool = False
+    inputs: str = ""
 
 
 class EvaluationRequest(BaseModel):
@@ -71,26 +95,29 @@ class EvaluationRequest(BaseModel):
     test_source: str | None = None
     kernel_code: str | None = None
     task_id: str | None = None
-    # added here
+    # added here; older judges do not know all of them, so some are not sent without a value
     tolerance: float = Field(default=LEGACY_TOLERANCE, strict=True, gt=0, allow_inf_nan=False)
     tf32: Tf32Policy = "paper"
     tier: Tier = "legacy"
     baseline: BaselineKind = "eager"
-    tune_s: float = Field(
-        default=0.0, strict=True, ge=0, le=600
-    )  # for a sweep of TUNABLES; 0 leaves them as declared
-    best_so_far: Speedup | None = None  # of a search; the judge may stop timing what is clearly slower
-    asm: StrictBool = False  # of a job of kind ``compile``: return the PTX of the kernels
+    tune_s: float = Field(default=0.0, strict=True, ge=0, le=600)  # for a sweep of TUNABLES; 0: no sweep
+    # of a search; the judge may stop timing what is clearly slower
+    best_so_far: Positive | None = Field(default=None, exclude_if=_is_absent)
+    # of a job of kind ``compile``: return the PTX of the kernels
+    asm: StrictBool = Field(default=False, exclude_if=_is_absent)
+    samples: StrictBool = Field(default=False, exclude_if=_is_absent)  # return the baseline's timed calls
+    direction: Direction = Field(default="forward", exclude_if=_is_forward)
+    # source that defines get_workloads() in the reference's namespace
+    hidden_workloads: str | None = Field(default=None, exclude_if=_is_absent)
+    # one of these; None: any
+    gpu: GpuModel | Annotated[list[GpuModel], Field(min_length=1, max_length=64)] | None = Field(
+        default=None, exclude_if=_is_absent
+    )
 
-    @model_serializer(mode="wrap")
-    def _leave_out_absent(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Leave out absent ``best_so_far`` and ``asm``: judges of before know no such keys."""
-        fields: dict[str, Any] = dump(self)
-        if self.best_so_far is None:
-            fields.pop("best_so_far", None)
-        if not self.asm:
-            fields.pop("asm", None)
-        return fields
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """Return the GPU models of which one is to be used; empty for any."""
+        return (self.gpu,) if isinstance(self.gpu, str) else tuple(self.gpu or ())
 
 
 class EvaluationResponse(BaseModel):
@@ -126,7 +153,7 @@ class QueueStatus(BaseModel):
 
 
 class ProblemRequest(BaseModel):
-    """Body of ``POST /v2/problem``: can this reference be judged here at all?"""
+    """Body of ``POST /v2/problem``, which checks whether a reference can be judged."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -134,22 +161,25 @@ class ProblemRequest(BaseModel):
     dtype_str: DtypeName = "fp32"
     seed_num: Whole = 42
     timeout: TimeLimit = 300
-    thorough: StrictBool = False  # judges of before know no such key: not sent where false
+    # older judges do not know these keys: not sent without a value
+    thorough: StrictBool = Field(default=False, exclude_if=_is_absent)
+    hidden_workloads: str | None = Field(default=None, exclude_if=_is_absent)
+    direction: Direction = Field(default="forward", exclude_if=_is_forward)
 
 
 class ProblemTraits(BaseModel):
-    """What a thorough look at a reference found.
+    """Result of a thorough examination of a reference.
 
     Attributes:
-        flags: what makes results on it say little: ``nondeterministic``, ``stochastic`` (it draws random
-            numbers), ``nonfinite``, ``constant_inputs``, ``degenerate_problem`` (a trivial answer
-            passes), ``nearly_degenerate`` (it would at twice the tolerance, or for most elements),
+        flags: properties that make its results less meaningful: ``nondeterministic``, ``stochastic`` (it
+            draws random numbers), ``nonfinite``, ``constant_inputs``, ``degenerate_problem`` (a trivial
+            answer passes), ``nearly_degenerate`` (it would at twice the tolerance, or for most elements),
             ``loose_tolerance`` (the tolerance exceeds a tenth of the output's standard deviation),
             ``view_of_input``, ``writes_inputs``.
         elements: of inputs, weights and outputs.
         call_ms: the fastest of its calls, by the wall clock.
-        operators: what one call does, by the names of torch's registry.
-        graph: a hash of operators, what feeds them, shapes and dtypes; equal for two spellings of one.
+        operators: the operators of one call, by the names of torch's registry.
+        graph: a hash of operators, data flow, shapes and dtypes; equal for two spellings of one problem.
     """
 
     flags: list[str]
@@ -159,12 +189,29 @@ class ProblemTraits(BaseModel):
     graph: str
 
 
+Role = Literal["input", "weight", "output"]
+
+
+class TensorFacts(BaseModel):
+    """One tensor of a task; ``role`` is input, weight or output, numbers and names count within a role."""
+
+    model_config = ConfigDict(frozen=True)
+
+    role: Role
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+
+
 class ProblemReport(BaseModel):
     """Answer of ``POST /v2/problem``.
 
-    ``ok`` is False when the reference fails or is too large for the device; ``reason`` then says
-    in one line which and why. ``device`` is the judge's device kind, ``hardware`` its name.
-    ``traits`` are there when a thorough look was asked for and the reference works.
+    ``ok`` is False if the reference fails or is too large for the device; ``reason`` then explains
+    it in one line. ``device`` is the judge's device kind, ``hardware`` its name.
+    ``traits`` are present if a thorough examination was requested and the reference works, else ``tensors``:
+    inputs, weights and outputs of one call on the first workload, at most 64. ``workloads`` are present if
+    the problem has several.
     """
 
     ok: bool
@@ -172,6 +219,33 @@ class ProblemReport(BaseModel):
     device: DeviceKind
     hardware: str
     traits: ProblemTraits | None = None
+    tensors: list[TensorFacts] = Field(default_factory=list)
+    workloads: list[Workload] | None = Field(default=None, exclude_if=_is_absent)
+
+
+WorkerState = Literal["ready", "starting", "draining", "quarantined", "refused", "lost"]
+
+
+class WorkerStatus(BaseModel):
+    """One device that jobs run on.
+
+    ``device`` is its number, ``node`` the id of its machine in the cluster, ``slots`` the evaluations that it
+    takes at a time; ``reason`` says why it is not ready.
+    """
+
+    device: int
+    host: str
+    node: str = ""
+    hardware: str
+    slots: int
+    state: WorkerState
+    reason: str = ""
+
+
+class Workers(BaseModel):
+    """Answer of ``GET /v2/workers``."""
+
+    workers: list[WorkerStatus]
 
 
 JobKind = Literal["candidate", "compile", "problem", "profile"]
@@ -183,10 +257,9 @@ class JobRequest(BaseModel):
 
     Attributes:
         kind: ``candidate`` judges a candidate, ``compile`` compiles its launches without executing them,
-            ``problem`` asks whether the reference can be judged here at all, ``profile`` where a candidate
-            spends its time.
+            ``problem`` checks whether the reference can be judged, ``profile`` profiles a candidate.
         request: the fields of v1; ``problem`` uses the reference, dtype, seed and timeout.
-        priority: a waiting job of a higher one goes first.
+        priority: waiting jobs with a higher priority run first.
         force: judge again even if the verdict is known or an identical job is on its way.
     """
 
@@ -199,7 +272,7 @@ class JobRequest(BaseModel):
 
 
 class JobTicket(BaseModel):
-    """Answer of ``POST /v2/jobs``; ``position`` counts the jobs that wait in front of it."""
+    """Answer of ``POST /v2/jobs``; ``position`` is the number of waiting jobs before it."""
 
     id: str
     status: JobState
@@ -218,11 +291,11 @@ class JobVerdict(BaseModel):
 
 
 class CompileReport(BaseModel):
-    """What a job of kind ``compile`` found.
+    """Result of a job of kind ``compile``.
 
     ``ok``: the module imports, the model is constructed, and every launch that one call reaches compiles.
-    ``kernel``, ``line``, ``message`` and ``error_name`` (its ``module.Class``) tell of the first failure;
-    ``line`` is one of the candidate's source. ``asm``: PTX by kernel, where it was asked for.
+    ``kernel``, ``line``, ``message`` and ``error_name`` (its ``module.Class``) describe the first failure;
+    ``line`` is a line of the candidate's source. ``asm``: PTX by kernel, if requested.
     """
 
     ok: bool
@@ -231,20 +304,13 @@ class CompileReport(BaseModel):
     line: int | None = None
     message: str = ""
     error_name: str = ""
-    asm: dict[str, str] | None = None
-
-    @model_serializer(mode="wrap")
-    def _leave_out_absent(self, dump: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = dump(self)
-        if self.asm is None:
-            fields.pop("asm", None)
-        return fields
+    asm: dict[str, str] | None = Field(default=None, exclude_if=_is_absent)
 
 
 class ProfileReport(BaseModel):
-    """What a job of kind ``profile`` found; ``profile`` is None where there is none, ``message`` says why.
+    """Result of a job of kind ``profile``; without a ``profile``, ``message`` says why.
 
-    ``status`` is ``passed`` where the candidate ran, which says nothing about its outputs.
+    ``status`` is ``passed`` if the candidate ran, which says nothing about its outputs.
     """
 
     status: str
@@ -255,8 +321,8 @@ class ProfileReport(BaseModel):
 class JobAnswer(BaseModel):
     """Answer of ``GET`` and ``DELETE /v2/jobs/{id}``.
 
-    ``verdict`` is there when a candidate is done, ``report`` when a job of another kind is,
-    ``error`` when the job failed; ``cached`` says that the verdict was already known.
+    ``verdict`` is present if a candidate is done, ``report`` if a job of another kind is done,
+    ``error`` if the job failed; ``cached`` means that the verdict was already known.
     """
 
     id: str

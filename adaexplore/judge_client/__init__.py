@@ -1,1 +1,1 @@
-"""The judge as the agent sees it: an HTTP service, remote or started for the length of a run."""
+"""The agent's client of the judge: an HTTP service, remote or started for one run."""

@@ -1,4 +1,4 @@
-"""HTTP to one judge: asks until something final is answered."""
+"""HTTP to one judge: retry until the answer is final."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx
+from pydantic import BaseModel, ValidationError
 
 from adaexplore.core.errors import (
     Interrupted,
@@ -21,6 +22,7 @@ from adaexplore.core.errors import (
 )
 
 logger = logging.getLogger(__name__)
+Model = TypeVar("Model", bound=BaseModel)
 
 _MAX_RETRY_AFTER_S = 300.0
 _LONGEST_DELAY_S = 30.0
@@ -28,12 +30,12 @@ _FAREWELL_S = 5.0
 
 
 def open_client() -> httpx.Client:
-    """An HTTP client for judges: no proxies, as many connections at a time as there are callers."""
+    """Open an HTTP client for judges: no proxies, no limit on parallel connections."""
     return httpx.Client(trust_env=False, limits=httpx.Limits(max_connections=None))
 
 
 class Connection:
-    """The judge at ``url``; safe to use from several threads."""
+    """A connection to the judge at ``url``; thread-safe."""
 
     def __init__(
         self,
@@ -51,10 +53,10 @@ class Connection:
         Args:
             base_url: for example ``http://127.0.0.1:12017``.
             token: sent as bearer token with every request.
-            own_log: the log of a judge that belongs to this run: when it is gone, nobody restarts it.
-            patience_s: seconds of trouble after which a request gives up.
-            client: an HTTP client to use instead of an own one.
-            sleep: waits that many seconds; answers True when the run was asked to stop.
+            own_log: the log of the run's own judge, which nothing restarts if it dies.
+            patience_s: seconds of failures after which a request gives up.
+            client: an HTTP client to use; by default a new one.
+            sleep: waits so many seconds; returns True if the run should stop.
             clock: seconds, monotonic.
         """
         self.url = base_url.rstrip("/")
@@ -67,10 +69,10 @@ class Connection:
         self._jitter = random.Random()
 
     def get(self, path: str, timeout_s: float) -> httpx.Response:
-        """GET once, so that a wrong address is said at once.
+        """GET without retries, so that a wrong address is reported at once.
 
         Raises:
-            JudgeUnavailableError: nobody answers.
+            JudgeUnavailableError: nothing answers.
             JudgeRequestError: the token is not the judge's.
         """
         try:
@@ -89,14 +91,14 @@ class Connection:
         body: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
-        """Send a request until the judge answers something final, or patience ends.
+        """Send a request until the judge's answer is final, or patience ends.
 
-        It must be one that may be sent twice: a broken connection does not tell whether it arrived.
+        The request must be safe to send twice: after a broken connection it may have arrived.
 
         Raises:
-            JudgeUnavailableError: trouble for longer than ``patience_s``.
+            JudgeUnavailableError: failures for longer than ``patience_s``.
             JudgeRequestError: the judge refuses the request itself.
-            Interrupted: the run was asked to stop while waiting.
+            Interrupted: the run was stopped while waiting.
         """
         begun = self._clock()
         delay_s = 1.0
@@ -125,7 +127,7 @@ class Connection:
             if self._clock() - begun > self._patience_s:
                 if cause is not None:
                     raise self._nobody(cause) from cause
-                raise JudgeUnavailableError(f"the judge at {self.url} stays in trouble: {trouble}")
+                raise JudgeUnavailableError(f"the judge at {self.url} keeps failing: {trouble}")
             wait_s = asked_s if asked_s is not None else delay_s * self._jitter.uniform(0.5, 1.0)
             logger.warning("judge: %s; trying again in %.0f s", trouble, wait_s)
             if self._sleep(wait_s):
@@ -133,31 +135,42 @@ class Connection:
             delay_s = min(2 * delay_s, _LONGEST_DELAY_S)
 
     def delete(self, path: str) -> None:
-        """DELETE if that can be done in a moment; nothing depends on it."""
+        """Send DELETE without retries; failures are only logged."""
         try:
             self._client.delete(self.url + path, headers=self._headers, timeout=_FAREWELL_S)
         except httpx.TransportError as error:
-            logger.debug("judge: %s could not be ended: %s", path, error)
+            logger.debug("judge: %s could not be deleted: %s", path, error)
 
     def stopped(self) -> bool:
-        """Whether the run was asked to stop."""
         return bool(self._sleep(0.0))
 
     def object_in(self, answer: httpx.Response) -> dict[str, Any]:
-        """The JSON object that an answer of success holds.
+        """Return the JSON object of a successful answer.
 
         Raises:
-            JudgeError: it is something else.
+            JudgeError: the answer is something else.
         """
         try:
             data = answer.json()
         except ValueError as error:
             raise JudgeError(
-                f"{self.url} does not speak the judge's protocol: {answer.text[:100]!r}"
+                f"{self.url} does not follow the judge's protocol: {answer.text[:100]!r}"
             ) from error
         if not answer.is_success or not isinstance(data, dict):
             raise JudgeError(f"{self.url} answered {answer.status_code}: {answer.text[:200]!r}")
         return data
+
+    def read(self, answer: httpx.Response, model: type[Model]) -> Model:
+        """Return a successful answer as ``model``.
+
+        Raises:
+            JudgeError: the answer is something else.
+        """
+        data = self.object_in(answer)
+        try:
+            return model.model_validate(data)
+        except ValidationError as error:
+            raise JudgeError(f"{self.url} does not follow the judge's protocol: {str(data)[:200]}") from error
 
     def _nobody(self, error: Exception) -> JudgeUnavailableError:
         return JudgeUnavailableError(
@@ -167,7 +180,7 @@ class Connection:
 
 
 def _trouble(answer: httpx.Response) -> str | None:
-    """Why to ask again, or None when the answer is final.
+    """Return the reason to ask again; None if the answer is final.
 
     Raises:
         JudgeRequestError: the request itself is refused.
@@ -192,7 +205,7 @@ def _raise_for_token(answer: httpx.Response) -> None:
 
 
 def _retry_after_s(answer: httpx.Response) -> float | None:
-    """The seconds that ``Retry-After`` asks for; a date there is not understood."""
+    """Return the seconds of ``Retry-After``; dates are not supported."""
     try:
         asked_s = float(answer.headers.get("Retry-After", ""))
     except ValueError:

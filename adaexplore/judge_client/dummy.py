@@ -1,9 +1,10 @@
-"""``dummy: true``: random metrics without any evaluation, for trying out a configuration."""
+"""``dummy: true``: random metrics without evaluation, to try out a configuration."""
 
 from __future__ import annotations
 
 import hashlib
 
+from adaexplore.core.environment import Environment, ReferenceFacts
 from adaexplore.core.profile import Profile
 from adaexplore.core.streams import stream
 from adaexplore.core.task import Task
@@ -13,26 +14,28 @@ from adaexplore.judge_client.protocol import CompileFinding, JudgeIdentity
 
 
 class DummyJudge:
-    """Answers at random, the same for the same source and seed; it runs nothing."""
+    """A judge with random answers that depend only on source and seed; it runs nothing."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
 
     def identity(self) -> JudgeIdentity:
-        """It is nothing."""
         return JudgeIdentity("dummy", "dummy (random metrics)")
 
-    def check_problem(self, task: Task) -> None:
-        """Any problem will do."""
+    def environment(self) -> Environment | None:
+        return None
+
+    def check_problem(self, task: Task) -> ReferenceFacts | None:
+        return None
 
     def examine_problem(self, source: str, dtype: DtypeName) -> ProblemReport:
-        """It takes any text for a problem of its own."""
+        """Report a problem whose graph is the hash of its text."""
         graph = hashlib.sha256(source.encode()).hexdigest()[:32]
         traits = ProblemTraits(flags=[], elements=0, call_ms=0.0, operators=[], graph=graph)
         return ProblemReport(ok=True, device="cpu", hardware="dummy", traits=traits)
 
     def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
-        """A random status, and a random speedup where it passed."""
+        """Return a random status, with a random speedup if it is ``passed``."""
         rng = stream(self._seed, task.key, "dummy", source)
         metadata = {"hardware": "dummy"}
         status = rng.choice([Status.PASSED, Status.PASSED, Status.WRONG_VALUE, Status.COMPILE])
@@ -47,9 +50,7 @@ class DummyJudge:
         )
 
     def compile(self, task: Task, source: str) -> CompileFinding:
-        """It compiles nothing."""
         return CompileFinding(Status.NOT_CHECKED)
 
     def profile(self, task: Task, source: str) -> Profile | None:
-        """It runs nothing."""
         return None

@@ -1,4 +1,4 @@
-"""A judge started for the length of a run, on a free loopback port."""
+"""A judge started for one run, on a free loopback port."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ def embedded_judge(
 ) -> Iterator[str]:
     """Start a judge, yield its base URL, stop it.
 
-    It ends with this process even when that is killed. Must be entered in the main thread.
+    The judge ends with this process, even if that is killed. Call it in the main thread.
 
     Args:
         device: ``auto``, ``cuda`` or ``cpu``.
-        compile_target: architecture the CPU path compiles for, such as ``sm_90``.
+        compile_target: architecture for which the CPU path compiles, such as ``sm_90``.
         gpu_ids: GPUs it may use; empty for all.
-        workers: evaluations that may be wanted at a time; as many run side by side, on the CPU up to the
-            number of cores, on GPUs up to three for four cores.
-        seed: on the CPU path the judge's hidden inputs derive from it, so that equal runs are
-            equal to the byte; where times are measured the judge keeps a random secret.
-        log_path: takes the judge's output.
-        token: what requests to it must bear.
+        workers: maximum number of evaluations in parallel; at most the number of cores on the CPU, and
+            three for every four cores on GPUs.
+        seed: seed of the hidden inputs on the CPU path, so that equal runs are equal to the byte; if
+            times are measured, the judge draws a random secret instead.
+        log_path: the file for the judge's output.
+        token: the token that requests to it need.
 
     Raises:
         JudgeUnavailableError: it cannot be started; the message says why.
@@ -71,8 +71,8 @@ def embedded_judge(
         "MAX_CONCURRENT_EVALS": str(math.ceil(slots / max(len(gpu_ids), 1))),
         "GPU_ALLOCATION_MODE": "auto",
         "ADAEXPLORE_JUDGE_TOKEN": token,
-        "JUDGE_TOKENS": "",  # the run is its one client
-        "JUDGE_STATE": "",  # it ends with the run, which has records of its own
+        "JUDGE_TOKENS": "",  # the run is its only client
+        "JUDGE_STATE": "",  # the run has its own records
     }
     if gpu_ids:
         environment["AVAILABLE_GPUS"] = ",".join(map(str, gpu_ids))
@@ -96,12 +96,7 @@ class JudgeProcess:
 
 @contextmanager
 def judge_process(environment: Mapping[str, str], log: IO[bytes], *, port: int = 0) -> Iterator[JudgeProcess]:
-    """Start ``python -m online_judge``, yield it when it is ready, stop it.
-
-    Args:
-        environment: its variables, all of them.
-        log: a file that takes its output.
-        port: where it listens; 0 for a free port.
+    """Start ``python -m online_judge`` on ``port`` (0: a free one), yield it when it is ready, stop it.
 
     Raises:
         JudgeUnavailableError: it does not start; the message says why.
@@ -129,7 +124,7 @@ def judge_process(environment: Mapping[str, str], log: IO[bytes], *, port: int =
 
 
 def _port(announcement: TextIO, log: Path) -> int:
-    """What the judge announces when it is ready; the end of the pipe is its own."""
+    """Read the port that the judge announces when it is ready; a closed pipe means that it exited."""
     if not select.select([announcement], [], [], _START_LIMIT_S)[0]:
         raise JudgeUnavailableError(f"the judge was not ready in {_START_LIMIT_S:.0f} s; see {log}")
     told = announcement.read()
@@ -139,7 +134,7 @@ def _port(announcement: TextIO, log: Path) -> int:
 
 
 def _last_line(log: Path) -> str:
-    """Return the log's last line but for the web server's own, which say nothing."""
+    """Return the log's last line, without lines of the web server."""
     lines = log.read_text(errors="replace").strip().splitlines()
     told = [line for line in lines if not line.endswith(_LAST_WORDS)]
     return f"{told[-1].removeprefix('ERROR:').strip()[:300]} (see {log})" if told else f"see {log}"

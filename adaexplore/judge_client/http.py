@@ -1,16 +1,15 @@
-"""A judge behind an address: jobs of protocol v2 where it takes them, else the release's v1."""
+"""A judge at an address: jobs of protocol v2 if it supports them, else the release's v1."""
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-import httpx
+from pydantic import TypeAdapter
 
+from adaexplore.core.environment import Environment, ReferenceFacts, TierLimits
 from adaexplore.core.errors import (
     JudgeError,
     JudgeRequestError,
@@ -26,44 +25,48 @@ from adaexplore.core.wire import (
     CompileReport,
     DtypeName,
     EvaluationRequest,
+    JobAnswer,
     JobRequest,
     ProblemReport,
     ProblemRequest,
     ProfileReport,
     Tf32Policy,
     Tier,
+    Workers,
+    WorkerStatus,
 )
 from adaexplore.judge_client.connection import Connection
-from adaexplore.judge_client.jobs import read_answer, run_job
+from adaexplore.judge_client.jobs import run_job
 from adaexplore.judge_client.protocol import CompileFinding, JudgeIdentity, sandbox_of
 
 logger = logging.getLogger(__name__)
+T = TypeVar("T")
 
 REFERENCE_FAILED = "Reference failed"
-"""How an answer's ``error`` begins when the problem, not the candidate, is at fault."""
+"""Prefix of an answer's ``error`` if the problem, not the candidate, is at fault."""
 RUNTIME_LIMIT = "Kernel execution timeout"
-"""How it begins when a candidate ran too long, on a judge that answers so without a status."""
-_AS_CANDIDATE = "\n\nModelNew = Model\n"
+"""Prefix of ``error`` if a candidate ran too long, from a judge that sends no status."""
+_LIMITS = TypeAdapter(dict[Tier, TierLimits])
 _FAILED_EVALUATIONS = 3
-"""Times the judge may fail at one candidate before the run stops."""
+"""Judge failures on one candidate after which the run stops."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How candidates are to be judged.
+    """Settings of an evaluation.
 
     Attributes:
         tolerance: absolute and relative, per element.
         tf32: float32 matrix precision policy for both sides.
         trials: number of fresh input sets.
-        timed_runs: number of timed runs.
-        gpu_name: names a recorded baseline, where the judge has one for it.
+        gpu_name: name of the GPU of a recorded baseline, if the judge has one.
         device: index of the GPU to use, for judges in manual allocation mode.
-        timeout_s: limit on one evaluation, queueing and running counted apart.
+        timeout_s: limit on one evaluation, for queueing and for running each.
         tier: precision that outputs must reach.
-        baseline: what the reference runs as when it is timed.
-        force: measure anew where the judge knows a verdict already.
-        tune_s: seconds that the judge may spend on a sweep of a candidate's tunables; 0 leaves them.
+        baseline: how the reference runs when it is timed.
+        force: measure again even if the judge knows the verdict.
+        samples: ask for each timed call of the baseline.
+        tune_s: maximum seconds for a sweep of a candidate's tunables; 0: no sweep.
         try_reference: judge the reference as its own candidate when a problem is checked.
     """
 
@@ -77,51 +80,31 @@ class Evaluation:
     tier: Tier = "legacy"
     baseline: BaselineKind = "eager"
     force: bool = False
+    samples: bool = False
     tune_s: float = 0.0
     try_reference: bool = False
 
 
 class HttpJudge:
-    """A judge at ``base_url``; retries what is the judge's trouble, never what is a verdict."""
+    """The judge behind ``connection``; its failures are retried, verdicts never.
 
-    def __init__(
-        self,
-        base_url: str,
-        evaluation: Evaluation,
-        *,
-        token: str | None = None,
-        own_log: Path | None = None,
-        patience_s: float = 600.0,
-        client: httpx.Client | None = None,
-        sleep: Callable[[float], object] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Use the judge at ``base_url``.
+    ``evaluation`` holds for every candidate.
+    """
 
-        ``evaluation`` goes with every candidate, the rest to the
-        :class:`~adaexplore.judge_client.connection.Connection`.
-        """
+    def __init__(self, connection: Connection, evaluation: Evaluation) -> None:
+        self._connection = connection
         self._evaluation = evaluation
         self._takes_jobs = True
-        self._connection = Connection(
-            base_url,
-            token=token,
-            own_log=own_log,
-            patience_s=patience_s,
-            client=client,
-            sleep=sleep,
-            clock=clock,
-        )
 
     def identity(self) -> JudgeIdentity:
-        """See :class:`Judge`; one try, so that a wrong address or a missing GPU is said at once."""
+        """See :class:`Judge`; without retries, so that a wrong address or missing GPU shows at once."""
         connection = self._connection
         health = connection.object_in(connection.get("/health", 30.0))
         cuda = bool(health.get("cuda_available"))
         if not cuda and health.get("judge_device", "cuda") == "cuda":
             raise JudgeUnavailableError(
                 f"the judge at {connection.url} sees no GPU and would refuse every candidate; "
-                "set judge_device: cpu, or use one that has a GPU"
+                "set judge_device: cpu, or use a judge with a GPU"
             )
         devices = health.get("devices") or [{}]
         name = devices[0].get("name") if isinstance(devices[0], dict) else None
@@ -133,84 +116,106 @@ class HttpJudge:
             sandbox=sandbox_of(health),
         )
 
-    def check_problem(self, task: Task) -> None:
-        """See :class:`Judge`; a judge without the question (the release's) is not asked."""
-        report = self._ask_about(ProblemRequest(original_model_src=task.reference, dtype_str=task.dtype))
+    def environment(self) -> Environment | None:
+        return environment_of(self._connection)
+
+    def workers(self) -> list[WorkerStatus]:
+        """Return the judge's devices; none where it does not list them. One try, as :meth:`identity`."""
+        answer = self._connection.get("/v2/workers", 30.0)
+        return [] if answer.status_code in (404, 405) else self._connection.read(answer, Workers).workers
+
+    def check_problem(self, task: Task) -> ReferenceFacts | None:
+        """See :class:`Judge`; a judge without this request (the release's) is not asked."""
+        request = ProblemRequest(
+            original_model_src=task.reference,
+            dtype_str=task.dtype,
+            direction=task.direction,
+            hidden_workloads=task.hidden_workloads,
+        )
+        report = self._ask_about(request)
         if report is not None and not report.ok:
             raise ProblemError(f"{task.path}: {report.reason}")
-        if self._evaluation.try_reference:
-            verdict = self.evaluate(task, task.reference + _AS_CANDIDATE)
-            if not verdict.correct:
-                why = " ".join(verdict.feedback.split()) or verdict.status.value
-                raise ProblemError(f"{task.path}: the reference fails as its own candidate: {why}")
+        if not self._evaluation.try_reference:
+            return None
+        verdict = self.evaluate(task, task.as_candidate)
+        if not verdict.correct:
+            why = " ".join(verdict.feedback.split()) or verdict.status.value
+            raise ProblemError(f"{task.path}: the reference fails as its own candidate: {why}")
+        return ReferenceFacts(
+            tensors=[] if report is None else report.tensors,
+            limits=_limits(verdict),
+            profile=None if verdict.runtime_ms is None else self.profile(task, task.as_candidate),
+        )
 
     def examine_problem(self, source: str, dtype: DtypeName) -> ProblemReport:
-        """See :class:`Judge`."""
         report = self._ask_about(ProblemRequest(original_model_src=source, dtype_str=dtype, thorough=True))
         if report is None or (report.ok and report.traits is None):
             raise JudgeError(
-                f"the judge at {self._connection.url} cannot examine problems; use one of this version"
+                f"the judge at {self._connection.url} cannot examine problems; use a judge of this version"
             )
         return report
 
     def _ask_about(self, request: ProblemRequest) -> ProblemReport | None:
-        """What the judge says of a reference; None where it does not know the question."""
-        body = request.model_dump(exclude=set() if request.thorough else {"thorough"})
-        answer = self._connection.ask("POST", "/v2/problem", body=body, timeout_s=_held_s(request.timeout))
-        if answer.status_code in (404, 405):
-            return None
-        return read_answer(ProblemReport, self._connection.object_in(answer), self._connection.url)
+        """Return the judge's report on a reference; None if it does not know the request."""
+        body, timeout_s = request.model_dump(), _held_s(request.timeout)
+        answer = self._connection.ask("POST", "/v2/problem", body=body, timeout_s=timeout_s)
+        return None if answer.status_code in (404, 405) else self._connection.read(answer, ProblemReport)
 
     def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
-        """See :class:`Judge`."""
         wanted = self._evaluation
-        tune_s = 0.0 if wanted.force else wanted.tune_s  # what is measured again stays as it is
+        tune_s = 0.0 if wanted.force else wanted.tune_s  # a repeated measurement keeps the tunables
         request = self._request(task, source, tune_s, best_so_far)
+
+        def ask() -> Verdict | str:
+            found = self._by_job(request) if self._takes_jobs else None
+            if found is not None:
+                return found
+            self._takes_jobs = False
+            return self._by_v1(request)
+
+        try:
+            return self._repeated(task, "evaluate", ask)
+        except RequestTooLargeError as refused:
+            return Verdict(status=Status.LOAD, metadata={"feedback": _too_large(task, source, refused)})
+
+    def _repeated(self, task: Task, what: str, ask: Callable[[], T | str]) -> T:
+        """Call ``ask`` until it returns no error of the judge."""
         for _ in range(_FAILED_EVALUATIONS):
-            try:
-                found = self._by_job(request) if self._takes_jobs else self._by_v1(request)
-                if found is None:
-                    self._takes_jobs = False
-                    found = self._by_v1(request)
-            except RequestTooLargeError as refused:
-                return Verdict(status=Status.LOAD, metadata={"feedback": _too_large(task, source, refused)})
-            if isinstance(found, Verdict):
+            found = ask()
+            if not isinstance(found, str):
                 return found
             if found.startswith(REFERENCE_FAILED):
                 raise ProblemError(f"{task.path}: {found}")
-            logger.warning("the judge could not evaluate: %s", found)
-        raise JudgeError(f"the judge at {self._connection.url} could not evaluate: {found}; see its log")
+            logger.warning("the judge could not %s: %s", what, found)
+        raise JudgeError(f"the judge at {self._connection.url} could not {what}: {found}; see its log")
 
     def compile(self, task: Task, source: str) -> CompileFinding:
-        """See :class:`Judge`; a judge without such jobs (the release's) checks nothing."""
+        """See :class:`Judge`; a judge without compile jobs (the release's) checks nothing."""
         try:
             report = self.compile_report(task, source)
         except RequestTooLargeError as refused:
             return CompileFinding(Status.LOAD, message=_too_large(task, source, refused))
         if report is None:
-            return CompileFinding(Status.NOT_CHECKED, message="this judge has no compile jobs")
+            return CompileFinding(Status.NOT_CHECKED, message="this judge cannot compile")
         return self._compiled(report)
 
     def compile_report(self, task: Task, source: str, *, asm: bool = False) -> CompileReport | None:
-        """Have a candidate compiled, with its PTX where ``asm``; None from a judge without such jobs.
+        """Compile a candidate, with its PTX if ``asm``; None from a judge without compile jobs.
 
         Raises:
             ProblemError: the reference fails.
             JudgeError: the judge failed in spite of retries.
         """
         asked = self._request(task, source).model_copy(update={"asm": asm})
-        for _ in range(_FAILED_EVALUATIONS):
-            request = JobRequest(kind="compile", request=asked)
+        request = JobRequest(kind="compile", request=asked)
+
+        def ask() -> CompileReport | str | None:
             answer = run_job(self._connection, request) if self._takes_jobs else None
             if answer is None:
                 return None
-            if isinstance(answer.report, CompileReport):
-                return answer.report
-            error = answer.error or f"the job was {answer.state} without a reason"
-            if error.startswith(REFERENCE_FAILED):
-                raise ProblemError(f"{task.path}: {error}")
-            logger.warning("the judge could not compile: %s", error)
-        raise JudgeError(f"the judge at {self._connection.url} could not compile: {error}; see its log")
+            return answer.report if isinstance(answer.report, CompileReport) else _reason(answer)
+
+        return self._repeated(task, "compile", ask)
 
     def _compiled(self, report: CompileReport) -> CompileFinding:
         try:
@@ -220,7 +225,6 @@ class HttpJudge:
         return CompileFinding(status, report.kernel, report.line, report.message, report.error_name)
 
     def profile(self, task: Task, source: str) -> Profile | None:
-        """See :class:`Judge`."""
         request = JobRequest(kind="profile", request=self._request(task, source))
         try:
             answer = run_job(self._connection, request) if self._takes_jobs else None
@@ -248,6 +252,7 @@ class HttpJudge:
             measure_performance=True,
             backend="triton",
             dtype_str=task.dtype,
+            direction=task.direction,
             device=wanted.device,
             gpu_name=wanted.gpu_name,
             level=str(task.level),
@@ -257,21 +262,23 @@ class HttpJudge:
             tf32=wanted.tf32,
             tier=wanted.tier,
             baseline=wanted.baseline,
+            samples=wanted.samples,
             tune_s=tune_s,
             best_so_far=best_so_far,
+            hidden_workloads=task.hidden_workloads,
         )
 
     def _by_job(self, request: EvaluationRequest) -> Verdict | str | None:
-        """The verdict, or the error that kept the judge from one; None where it takes no jobs."""
+        """Return the verdict or the judge's error from a job; None if the judge has no jobs."""
         answer = run_job(self._connection, JobRequest(request=request, force=self._evaluation.force))
         if answer is None:
             return None
         if answer.verdict is None:
-            return answer.error or f"the job was {answer.state} without a reason"
+            return _reason(answer)
         return self._verdict(answer.verdict.model_dump())
 
     def _by_v1(self, request: EvaluationRequest) -> Verdict | str:
-        """The same by one held request."""
+        """Return the verdict or the judge's error from one blocking request."""
         answer = self._connection.object_in(
             self._connection.ask(
                 "POST",
@@ -292,22 +299,44 @@ class HttpJudge:
             return Verdict.from_metrics(metrics)
         except (KeyError, TypeError, ValueError) as cause:
             url = self._connection.url
-            raise JudgeError(f"{url} answered something that is no verdict: {cause}") from cause
+            raise JudgeError(f"the answer of {url} is not a verdict: {cause}") from cause
+
+
+def environment_of(connection: Connection) -> Environment | None:
+    """Return a judge's environment facts; None if it does not know the request.
+
+    Raises:
+        JudgeError: the judge failed.
+    """
+    answer = connection.ask("GET", "/v2/environment", timeout_s=30.0)
+    return None if answer.status_code in (404, 405) else connection.read(answer, Environment)
+
+
+def _reason(answer: JobAnswer) -> str:
+    return answer.error or f"the job was {answer.state} without a reason"
 
 
 def _too_large(task: Task, source: str, error: RequestTooLargeError) -> str:
-    """Return the feedback on a candidate that is too large to be sent; raises where the problem is."""
+    """Return the feedback on a candidate that is too large to send; raise if the problem is too large."""
     if len(source) < len(task.reference):
         raise error
     size = len(source.encode("utf-8", "replace"))
     return f"load: the candidate has {size} bytes; {error}\nNext: write a shorter program."
 
 
+def _limits(verdict: Verdict) -> dict[Tier, TierLimits]:
+    found = None if verdict.workloads else verdict.metadata.get("precision")
+    try:
+        return _LIMITS.validate_python(found["limits"]) if isinstance(found, dict) else {}
+    except (KeyError, ValueError):
+        return {}
+
+
 def _held_s(timeout_s: float) -> float:
-    """How long a judge may hold a request: it may queue for ``timeout_s`` and then run for ``timeout_s``."""
+    """Return how long a request may take: ``timeout_s`` in the queue and ``timeout_s`` running."""
     return 2 * timeout_s + 60
 
 
 def _failed(answer: dict[str, Any]) -> bool:
-    """Whether an answer tells of the judge's own trouble: an error, and no status beside it."""
+    """Return whether an answer reports a failure of the judge: an error without a status."""
     return answer.get("success") is False and "status" not in (answer.get("metadata") or {})

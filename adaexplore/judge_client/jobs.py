@@ -1,41 +1,36 @@
-"""Jobs of protocol v2: nothing is lost with a connection, or with a judge that comes back."""
+"""Jobs of protocol v2: they survive broken connections and restarts of the judge."""
 
 from __future__ import annotations
 
 import logging
 import uuid
-from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
-
-from adaexplore.core.errors import Interrupted, JudgeError
+from adaexplore.core.errors import Interrupted
 from adaexplore.core.wire import JobAnswer, JobRequest, JobTicket
 from adaexplore.judge_client.connection import Connection
 
 logger = logging.getLogger(__name__)
 
-Model = TypeVar("Model", bound=BaseModel)
-
 _POLL_S = 5
-"""Seconds that one look at a job waits for its end; a run that is asked to stop notices after that long."""
+"""Seconds that one poll waits for a job's end; a stop request is noticed after that long."""
 _ANSWER_S = 30.0
 _MAX_FORGOTTEN = 3
 _V1_ONLY = {"kernel_code", "task_id", "test_source"}
 
 
 def run_job(connection: Connection, request: JobRequest) -> JobAnswer | None:
-    """Have a job done and return how it ended: ``done``, ``failed`` or ``cancelled``.
+    """Run a job and return how it ended: ``done``, ``failed`` or ``cancelled``.
 
-    The key under which it is handed in makes sending it again harmless. A judge that was restarted has the
-    job in its journal; one without a journal has forgotten it and is given it again. A job that is not
-    waited for to its end (the run stops, the judge stays away) is cancelled.
+    Its key makes sending it again harmless. A restarted judge has the job in its journal; a judge without a
+    journal has lost it and gets it again. A job whose end is not awaited (the run stops, the judge does not
+    answer) is cancelled.
 
     Returns:
-        None where the judge takes no jobs: the release's, or one that forgets them time and again.
+        None if the judge has no jobs: the release's, or one that loses them repeatedly.
 
     Raises:
         JudgeError: the judge failed in spite of retries, or refused the job.
-        Interrupted: the run was asked to stop.
+        Interrupted: the run was stopped.
     """
     headers = {"Idempotency-Key": uuid.uuid4().hex}
     body = request.model_dump(exclude={"request": _V1_ONLY})
@@ -43,20 +38,20 @@ def run_job(connection: Connection, request: JobRequest) -> JobAnswer | None:
         answer = connection.ask("POST", "/v2/jobs", timeout_s=_ANSWER_S, body=body, headers=headers)
         if answer.status_code in (404, 405):
             return None
-        ticket = read_answer(JobTicket, connection.object_in(answer), connection.url)
+        ticket = connection.read(answer, JobTicket)
         ended = _follow(connection, f"/v2/jobs/{ticket.id}")
         if ended is not None:
             return ended
         logger.warning("the judge at %s does not know job %s any more", connection.url, ticket.id)
     logger.warning(
-        "the judge at %s forgets its jobs (does it run with several WORKERS?); going on without them",
+        "the judge at %s loses its jobs (does it run with several WORKERS?); continuing without jobs",
         connection.url,
     )
     return None
 
 
 def _follow(connection: Connection, path: str) -> JobAnswer | None:
-    """Wait for a job's end; None when the judge does not know it (any more)."""
+    """Wait for a job's end; None if the judge does not know the job (any more)."""
     over = False
     try:
         while True:
@@ -64,7 +59,7 @@ def _follow(connection: Connection, path: str) -> JobAnswer | None:
             if answer.status_code == 404:
                 over = True
                 return None
-            job = read_answer(JobAnswer, connection.object_in(answer), connection.url)
+            job = connection.read(answer, JobAnswer)
             if job.state not in ("queued", "running"):
                 over = True
                 return job
@@ -73,15 +68,3 @@ def _follow(connection: Connection, path: str) -> JobAnswer | None:
     finally:
         if not over:
             connection.delete(path)
-
-
-def read_answer(model: type[Model], data: dict[str, Any], url: str) -> Model:
-    """Read what the judge at ``url`` answered.
-
-    Raises:
-        JudgeError: it is something else.
-    """
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        raise JudgeError(f"{url} does not speak the judge's protocol: {str(data)[:200]}") from error

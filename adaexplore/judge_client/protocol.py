@@ -1,26 +1,27 @@
-"""What the run asks of a judge."""
+"""The interface of a judge."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from adaexplore.core.environment import Environment, ReferenceFacts
 from adaexplore.core.profile import Profile
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import DtypeName, ProblemReport
 
 _QUALIFIERS = ("memory_of", "level", "evaluator")
-"""Keys of ``sandbox`` that say how another one is meant."""
+"""Keys of ``sandbox`` that explain another key."""
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """The limits on candidates that a judge speaks of: those in force, read back, and those that are not.
+    """The limits on candidates that a judge reports: active ones, read back, and missing ones.
 
-    ``level`` is all of it in one word (``full``, ``namespaces``, ``none``), ``evaluator`` the same of the
-    processes that run references; both are empty where the judge does not tell.
+    ``level`` sums them up in one word (``full``, ``namespaces``, ``none``); ``evaluator`` is the level of
+    processes that run references. Both are empty if the judge does not report them.
     """
 
     in_force: tuple[str, ...]
@@ -36,8 +37,8 @@ class JudgeIdentity:
     Attributes:
         device: ``cuda`` or ``cpu``.
         hardware: GPU name, or a description of the CPU path.
-        versions: torch, triton and python of the judge, where it tells.
-        sandbox: what keeps candidates in, where it tells.
+        versions: the judge's versions of torch, triton and python, if reported.
+        sandbox: the limits on candidates, if reported.
     """
 
     device: str
@@ -45,9 +46,33 @@ class JudgeIdentity:
     versions: tuple[tuple[str, str], ...] = ()
     sandbox: Sandbox | None = None
 
+    @property
+    def triton(self) -> str | None:
+        return dict(self.versions).get("triton")
+
+    def to_record(self) -> dict[str, Any]:
+        """Return the object for ``environment.json``."""
+        told = {"device": self.device, "hardware": self.hardware, "versions": dict(self.versions)}
+        return told if self.sandbox is None else told | {"sandbox": asdict(self.sandbox)}
+
+    @classmethod
+    def from_record(cls, told: Mapping[str, Any]) -> JudgeIdentity:
+        """Read the object of :meth:`to_record`.
+
+        Raises:
+            AttributeError, KeyError, TypeError: the object is damaged.
+        """
+        limits = told.get("sandbox")
+        return cls(
+            device=str(told.get("device", "unknown")),
+            hardware=str(told.get("hardware", "unknown")),
+            versions=tuple(sorted(told.get("versions", {}).items())),
+            sandbox=None if limits is None else Sandbox(tuple(limits["in_force"]), tuple(limits["missing"])),
+        )
+
 
 def sandbox_of(health: Mapping[str, Any]) -> Sandbox | None:
-    """What ``/health`` says under ``sandbox``: a value a limit, a false one where it is not in force."""
+    """Read ``sandbox`` of ``/health``: one value per limit, false if it is not active."""
     told = health.get("sandbox")
     if not isinstance(told, Mapping):
         return None
@@ -62,15 +87,15 @@ def sandbox_of(health: Mapping[str, Any]) -> Sandbox | None:
 
 @dataclass(frozen=True)
 class CompileFinding:
-    """What compiling a candidate's launches without running them found.
+    """The result of compiling a candidate's launches without running them.
 
     Attributes:
-        status: ``passed``, or the stage at which the candidate failed; ``not_checked`` where the judge
-            cannot tell.
-        kernel: the kernel that failed, where one did.
-        line: of the candidate's source, where it is known.
+        status: ``passed``, or the stage at which the candidate failed; ``not_checked`` if the judge cannot
+            check it.
+        kernel: the kernel that failed, if one did.
+        line: the line of the candidate's source, if known.
         message: the first failure.
-        error_name: its ``module.Class``, where there was an exception.
+        error_name: ``module.Class`` of the exception, if there was one.
     """
 
     status: Status
@@ -81,36 +106,35 @@ class CompileFinding:
 
     @property
     def ok(self) -> bool:
-        """Nothing was found against the candidate; what could not be checked is not its fault."""
+        """Whether no fault was found; a candidate that could not be checked is ok."""
         return self.status in (Status.PASSED, Status.NOT_CHECKED)
 
 
 class Judge(Protocol):
-    """Judges candidates. Safe to call from several threads."""
+    """A judge of candidates; thread-safe.
+
+    Methods raise JudgeUnavailableError if nothing answers, and JudgeError if the judge failed in spite of
+    retries, which says nothing about the candidate.
+    """
 
     def identity(self) -> JudgeIdentity:
-        """Ask the judge what it is.
-
-        Raises:
-            JudgeUnavailableError: nothing answers, or it lacks the GPU it would need.
-        """
+        """Return the judge's identity."""
         ...
 
-    def check_problem(self, task: Task) -> None:
-        """Have the judge try the reference, before anything is paid.
+    def environment(self) -> Environment | None:
+        """Return the judge's environment facts; None if the judge does not state them."""
+        ...
+
+    def check_problem(self, task: Task) -> ReferenceFacts | None:
+        """Check the reference before any model request; return the facts for prompts.
 
         Raises:
             ProblemError: the reference fails, or is too large for the judge's device.
-            JudgeError: the judge failed.
         """
         ...
 
     def examine_problem(self, source: str, dtype: DtypeName) -> ProblemReport:
-        """Have the judge look closely at a reference: ``traits`` of the answer tell what it found.
-
-        Raises:
-            JudgeError: the judge failed, or cannot look that closely.
-        """
+        """Examine a reference thoroughly; the result is in ``traits`` of the report."""
         ...
 
     def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
@@ -119,12 +143,11 @@ class Judge(Protocol):
         Args:
             task: the problem.
             source: the candidate.
-            best_so_far: the greatest speedup that the search has measured. The judge may stop measuring a
+            best_so_far: the greatest speedup that the search has measured. The judge may stop timing a
                 candidate that is clearly slower.
 
         Raises:
             ProblemError: the reference fails.
-            JudgeError: the judge failed in spite of retries; says nothing about the candidate.
         """
         ...
 
@@ -133,16 +156,12 @@ class Judge(Protocol):
 
         Raises:
             ProblemError: the reference fails.
-            JudgeError: the judge failed in spite of retries; says nothing about the candidate.
         """
         ...
 
     def profile(self, task: Task, source: str) -> Profile | None:
-        """Where a candidate that passed spends its time; None where the judge cannot tell.
+        """Profile a candidate that passed; None if the judge has no profile.
 
-        That is a judge without a GPU, an older one, or a candidate that fails now.
-
-        Raises:
-            JudgeError: the judge failed in spite of retries.
+        That is the case without a GPU, on an older judge, or if the candidate fails now.
         """
         ...

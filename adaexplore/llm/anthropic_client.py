@@ -1,29 +1,28 @@
-"""Anthropic's messages, streamed: the service drops long answers that are not."""
+"""Anthropic's messages, streamed: the service drops long answers without streaming."""
 
 from __future__ import annotations
 
 import importlib
 import json
-import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from adaexplore.core.errors import ModelRequestError
+from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from adaexplore.llm.rejection import public_url, read_rejection, status_inside
-from adaexplore.llm.retry import Retry, ServiceTrouble
-from adaexplore.llm.sampling import SamplingParameters
+from adaexplore.llm.retry import ServiceTrouble
 from adaexplore.llm.service import (
     PLACEHOLDER_KEY,
     Answer,
-    ServiceClient,
-    Tokens,
     count,
+    import_sdk,
     open_sdk,
     read_key,
     refuse_page,
+    sdk_errors,
 )
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 CACHE_CONTROL = "cache_control"
 MOST_MARKS = 4
-"""Places that one request may mark for the cache."""
+"""Maximum cache marks in a request."""
 
 _FINISHES = {
     "max_tokens": Finish.CUT,
@@ -41,10 +40,10 @@ _FINISHES = {
 
 
 class AnthropicService:
-    """Streams messages through the official SDK; its own retries are off.
+    """Messages, streamed through the official SDK; its own retries are off.
 
-    Only the SDK's connection is used; the events are read here, so that whatever a service sends
-    instead of them is told apart, and a stream that only stays alive ends at ``timeout_s``.
+    Only the SDK's connection is used. The events are read here, so that other answers of a service are
+    recognised, and a stream with only keep-alive events ends at ``timeout_s``.
     """
 
     def __init__(
@@ -55,60 +54,52 @@ class AnthropicService:
         max_tokens: int,
         timeout_s: float,
         secret: str,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._sdk = sdk
         self._model_name = model_name
         self._max_tokens = max_tokens
         self._timeout_s = timeout_s
         self._secret = secret
-        self._clock = clock
         self._transport_errors = _transport_errors()
         self.key_variable = "ANTHROPIC_API_KEY"
         self.address = public_url(str(sdk.base_url))
 
     def send(self, request: ModelRequest, parameters: Mapping[str, object]) -> Answer:
         """Send ``request`` once; see :class:`~adaexplore.llm.service.Service`."""
-        import anthropic
-
         body = {name: value for name, value in parameters.items() if name != CACHE_CONTROL}
         messages = _messages(request, marked=CACHE_CONTROL in parameters)
-
-        deadline = self._clock() + self._timeout_s
+        deadline = time.monotonic() + self._timeout_s
         try:
-            stream = self._sdk.messages.create(
-                model=self._model_name,
-                max_tokens=self._max_tokens,
-                messages=messages,
-                stream=True,
-                extra_body=body,
-            )
-            with stream:
+            with (
+                sdk_errors(import_sdk("anthropic"), self.address, self._secret),
+                self._sdk.messages.create(
+                    model=self._model_name,
+                    max_tokens=self._max_tokens,
+                    messages=messages,
+                    stream=True,
+                    extra_body=body,
+                ) as stream,
+            ):
                 refuse_page(stream.response.headers, stream.response.status_code)
-                return self._read(_events(stream.response, self._within(deadline)))
-        except anthropic.APITimeoutError:
-            raise self._late() from None
-        except anthropic.APIConnectionError as error:
-            cause = type(error.__cause__).__name__ if error.__cause__ else "connection error"
-            raise ServiceTrouble(f"cannot reach {self.address} ({cause})") from None
-        except anthropic.APIStatusError as error:
-            raise read_rejection(
-                error.status_code, error.body, headers=error.response.headers, secret=self._secret
-            ) from None
+                return self._read(self._events(stream.response, deadline))
         except self._transport_errors as error:
             raise ServiceTrouble(f"{self.address} broke off its answer ({type(error).__name__})") from None
         except ValueError:
             raise ServiceTrouble(f"{self.address} answered with something that is not JSON") from None
 
-    def _within(self, deadline: float) -> Callable[[], None]:
-        def check() -> None:
-            if self._clock() > deadline:
-                raise self._late()
-
-        return check
-
-    def _late(self) -> ServiceTrouble:
-        return ServiceTrouble(f"no answer from {self.address} in time")
+    def _events(self, response: Any, deadline: float) -> Iterator[dict[str, Any]]:
+        """Yield the JSON objects of a server-sent event stream, or the object of a plain JSON answer."""
+        if "json" in response.headers.get("content-type", ""):
+            yield _mapping(json.loads(response.read()))
+            return
+        rest = b""
+        for chunk in response.iter_bytes():
+            if time.monotonic() > deadline:
+                raise ServiceTrouble(f"no answer from {self.address} in time")
+            *lines, rest = (rest + chunk).split(b"\n")  # text may hold what str treats as line ends
+            for line in lines:
+                if line.startswith(b"data:"):
+                    yield _mapping(json.loads(line.removeprefix(b"data:")))
 
     def _read(self, events: Iterable[dict[str, Any]]) -> Answer:
         model, stop_reason, usage = self._model_name, None, {}
@@ -132,63 +123,55 @@ class AnthropicService:
                     usage.update({name: value for name, value in news.items() if value is not None})
                 case "message_stop":
                     ended = True
-                case "message":  # a service that does not stream answers in one piece
+                case "message":  # a service without streaming answers in one piece
                     model = str(event.get("model") or model)
                     blocks = event.get("content")
                     texts.extend(map(_block_text, blocks if isinstance(blocks, list) else []))
                     stop_reason, ended = event.get("stop_reason"), True
                     usage.update(_mapping(event.get("usage")))
-            if ended:  # a connection that breaks after that costs nothing
+            if ended:  # the answer is complete: a broken connection after it does not matter
                 break
         if not ended:
             raise ServiceTrouble(f"{self.address} answered without a complete message")
         finish = _FINISHES.get(str(stop_reason), Finish.COMPLETE)
-        return Answer("".join(texts), finish, model, _tokens(usage))
+        return Answer("".join(texts), finish, model, _usage(usage))
 
 
 def open_anthropic(
     model_name: str,
     *,
     base_url: str | None,
-    sampling: SamplingParameters,
     max_tokens: int,
-    retry: Retry,
     timeout_s: float,
-    environment: Mapping[str, str] = os.environ,
-) -> ServiceClient:
-    """A client for Anthropic or, with ``base_url``, for a server that speaks its dialect.
+    environment: Mapping[str, str],
+) -> AnthropicService:
+    """Connect to Anthropic or, with ``base_url``, for a server with its API.
 
-    The key is ``ANTHROPIC_API_KEY``; with a ``base_url`` (or ``ANTHROPIC_BASE_URL``) it may be absent.
+    The key is ``ANTHROPIC_API_KEY``; with a ``base_url`` (or ``ANTHROPIC_BASE_URL``) it may be missing.
 
     Raises:
         ModelRequestError: no key, or the SDK is not installed.
     """
-    try:
-        import anthropic
-    except ImportError:
-        raise ModelRequestError(
-            "the anthropic package is missing; install it: pip install anthropic"
-        ) from None
+    sdk = import_sdk("anthropic")
     base_url = base_url or environment.get("ANTHROPIC_BASE_URL") or None
     key = read_key(environment, "ANTHROPIC_API_KEY")
     if key is None and base_url is None:
         raise ModelRequestError("ANTHROPIC_API_KEY is not set; set it to a key of your Anthropic account")
     client = open_sdk(
-        anthropic,
+        sdk,
         "Anthropic",
         address=base_url,
         timeout_s=timeout_s,
         api_key=key or PLACEHOLDER_KEY,
         base_url=base_url,
     )
-    service = AnthropicService(
+    return AnthropicService(
         client, model_name, max_tokens=max_tokens, timeout_s=timeout_s, secret=key or PLACEHOLDER_KEY
     )
-    return ServiceClient(service, model_name, sampling, retry)
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:
-    """What a connection that breaks half-way raises; the SDK's HTTP library depends on its version."""
+    """Return the exceptions of a broken connection; the SDK's HTTP library depends on its version."""
     errors: list[type[Exception]] = [OSError]
     for name in ("httpx", "httpx2"):
         try:
@@ -197,20 +180,6 @@ def _transport_errors() -> tuple[type[Exception], ...]:
             continue
         errors += [library.HTTPError, library.StreamError]
     return tuple(errors)
-
-
-def _events(response: Any, check: Callable[[], None]) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a server-sent event stream, or the one of a plain JSON answer."""
-    if "json" in response.headers.get("content-type", ""):
-        yield _mapping(json.loads(response.read()))
-        return
-    rest = b""
-    for chunk in response.iter_bytes():
-        check()
-        *lines, rest = (rest + chunk).split(b"\n")  # text may hold what str takes for line ends
-        for line in lines:
-            if line.startswith(b"data:"):
-                yield _mapping(json.loads(line.removeprefix(b"data:")))
 
 
 def _messages(request: ModelRequest, *, marked: bool) -> list[anthropic.types.MessageParam]:
@@ -223,9 +192,9 @@ def _messages(request: ModelRequest, *, marked: bool) -> list[anthropic.types.Me
 
 
 def _content(message: ModelRequest | Turn, *, marked: bool) -> str | list[anthropic.types.TextBlockParam]:
-    """The text, cut into blocks where there are cuts; the first two and the last two are marked.
+    """Split the text at its cuts into blocks; the first two and the last two are marked for the cache.
 
-    The service looks for what it wrote at earlier marks in each marked block and the 19 before it.
+    The service looks for earlier marks in each marked block and in the 19 blocks before it.
     """
     cuts = message.cuts if marked else ()
     if not cuts:
@@ -248,16 +217,16 @@ def _mapping(value: object) -> dict[str, Any]:
 
 
 def _block_text(block: object, kind: str = "text") -> str:
-    """The text of a content block or delta; thinking and tool blocks have none."""
+    """Return the text of a content block or delta; thinking and tool blocks have none."""
     fields = _mapping(block)
     text = fields.get("text")
     return text if fields.get("type") == kind and isinstance(text, str) else ""
 
 
-def _tokens(usage: dict[str, Any]) -> Tokens | None:
+def _usage(usage: dict[str, Any]) -> Usage | None:
     if not usage:
         return None
     cached = count(usage.get("cache_read_input_tokens"))
     written = count(usage.get("cache_creation_input_tokens"))
     prompt = count(usage.get("input_tokens")) + cached + written
-    return Tokens(prompt, cached, count(usage.get("output_tokens")), written)
+    return Usage(prompt, cached, count(usage.get("output_tokens")), cache_write_tokens=written)

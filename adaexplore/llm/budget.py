@@ -1,4 +1,4 @@
-"""What a run may spend: dollars, tokens, seconds; steps in flight counted before they are paid."""
+"""The budget of a run: dollars, tokens, seconds; steps in flight count before they are paid."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from dataclasses import dataclass
 
 from adaexplore.core.errors import BudgetReached, ConfigError
 from adaexplore.core.usage import Usage
+from adaexplore.llm.meter import MeteredClient
 
 _LOOK_S = 0.5
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that a run directory may cost; None where there is no limit.
+    """Limits on the cost of a run directory; None for no limit.
 
     Attributes:
         usd: dollars at list prices, over all sessions of the run.
@@ -29,29 +30,28 @@ class Limits:
 
 
 class Budget:
-    """Admits steps as long as what is spent, what is in flight and one step more fit the limits.
+    """Admits a step if the cost so far, the steps in flight and the new step fit the limits.
 
-    A step in flight is expected to cost and to take what finished ones did on average, so the last steps
-    may exceed a limit by no more than they differ from that. Of more in flight than have finished, the rest
-    are expected to cost the most that they may; the very first one goes all the same. What does not fit
-    beside steps in flight may fit when these have ended. Safe to share between threads.
+    The expected cost and time of a step in flight are the mean of finished steps; so the last steps can
+    exceed a limit only by their difference from the mean. If more steps are in flight than have finished,
+    the rest count with their maximum cost; the very first step is always admitted. A step that does not
+    fit beside steps in flight may fit after they end. Thread-safe.
 
     Args:
-        limits: the most.
-        meter: what this session has spent so far, in all.
-        before: what earlier sessions of the run spent.
-        steps: in how many steps they did.
-        expected: the most that one step may cost.
+        client: counts the cost of this session.
+        before: the cost of earlier sessions of the run.
+        steps: the number of their steps.
+        expected: the maximum cost of one step.
         clock: monotonic seconds.
 
     Raises:
-        ConfigError: dollars are limited and nobody knows the model's price.
+        ConfigError: dollars are limited and the model's price is unknown.
     """
 
     def __init__(
         self,
         limits: Limits,
-        meter: Callable[[], Usage],
+        client: MeteredClient,
         *,
         before: Usage | None = None,
         steps: int = 0,
@@ -59,7 +59,7 @@ class Budget:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._limits = limits
-        self._meter = meter
+        self._client = client
         self._before = before or Usage()
         self._steps = steps
         self._expected = expected or Usage()
@@ -77,14 +77,14 @@ class Budget:
 
     @property
     def reached(self) -> str | None:
-        """Which limit ended the run, in one line; None while none has."""
+        """The limit that ended the run, in one line; None before that."""
         return self._reached
 
     def admit(self) -> None:
-        """Count one more step in flight.
+        """Admit one more step.
 
         Raises:
-            BudgetReached: it does not fit; where nothing is in flight, none does from then on.
+            BudgetReached: it does not fit; if nothing is in flight, no later step fits either.
         """
         with self._changed:
             reached = self._reached or self._exceeded()
@@ -94,13 +94,13 @@ class Budget:
             self._in_flight += 1
 
     def wait(self) -> None:
-        """Wait until a step in flight has ended, half a second at most."""
+        """Wait until a step in flight ends, at most half a second."""
         with self._changed:
             if self._in_flight:
                 self._changed.wait(_LOOK_S)
 
     def settle(self, seconds: float) -> None:
-        """An admitted step has ended after so many seconds."""
+        """Count an admitted step as finished after so many seconds."""
         with self._changed:
             self._changed.notify_all()
             self._in_flight -= 1
@@ -109,13 +109,13 @@ class Budget:
             self._step_s += seconds
 
     def drop(self) -> None:
-        """An admitted step came to nothing."""
+        """Remove an admitted step that has no result."""
         with self._changed:
             self._changed.notify_all()
             self._in_flight -= 1
 
     def _exceeded(self) -> str | None:
-        limits, spent = self._limits, self._before + self._meter()
+        limits, spent = self._limits, self._before + self._client.total().usage
         if limits.usd is not None:
             known = spent.usd
             if known is None:
@@ -135,7 +135,7 @@ class Budget:
         return None
 
     def _ahead(self, spent: float, most: float) -> float:
-        """What the steps in flight and one more are expected to cost, where ``spent`` are spent so far."""
+        """Return the expected cost of the steps in flight and one more, if ``spent`` is the cost so far."""
         steps = self._in_flight + (1 if self._steps or self._in_flight else 0)
         mean = spent / self._steps if self._steps else 0.0
         known = min(steps, self._steps)

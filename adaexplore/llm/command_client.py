@@ -1,4 +1,4 @@
-"""Any program as a model: the prompt on its standard input, the reply on its standard output."""
+"""Use any program as a model: prompt on standard input, reply on standard output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable
 from pathlib import PurePath
 
 from adaexplore.core.errors import ConfigError, Interrupted, ModelRequestError
@@ -18,7 +17,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest
 from adaexplore.llm.retry import Retry, RetryPolicy, ServiceTrouble
 
-# A program usually has retries of its own, so that few are added.
+# A program usually has its own retries, so few are added.
 COMMAND_RETRIES = RetryPolicy(max_attempts=3, max_wait_s=60.0)
 
 _POLL_S = 0.2
@@ -26,15 +25,12 @@ _STDERR_LIMIT = 300
 
 
 class CommandClient:
-    """Runs ``command`` once a request, in its own process group, without a shell.
+    """Runs ``command`` once per request, in its own process group, without a shell.
 
     Args:
         command: the command line, split as a POSIX shell would.
-        model_name: what replies name as their model; the program's name when None.
         timeout_s: seconds that one run may take.
-        retry: what to do when a run fails.
-        stop: set from outside to end a run at once.
-        clock: monotonic seconds.
+        stop: an event; when set, a run ends at once.
 
     Raises:
         ConfigError: the command line is empty or cannot be split.
@@ -44,11 +40,9 @@ class CommandClient:
         self,
         command: str,
         *,
-        model_name: str | None = None,
         timeout_s: float,
         retry: Retry,
         stop: threading.Event | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         try:
             self._arguments = shlex.split(command)
@@ -57,11 +51,9 @@ class CommandClient:
         if not self._arguments:
             raise ConfigError("command is empty; set it to a program that reads a prompt and writes a reply")
         self._name = PurePath(self._arguments[0]).name
-        self._model_name = model_name or self._name
         self._timeout_s = timeout_s
         self._retry = retry
         self._stop = stop or threading.Event()
-        self._clock = clock
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one request; tokens and price are unknown.
@@ -69,16 +61,16 @@ class CommandClient:
         Raises:
             ModelRequestError: the program cannot be started.
             ModelUnavailableError: it failed or took too long, repeatedly.
-            Interrupted: asked to stop.
+            Interrupted: ``stop`` was set.
         """
-        start = self._clock()
+        start = time.monotonic()
         text = self._retry.call(lambda: self._run(request.transcript))
-        usage = Usage(seconds=self._clock() - start, usd=None)
-        return ModelReply(text, Finish.COMPLETE, usage, self._model_name)
+        usage = Usage(seconds=time.monotonic() - start, usd=None)
+        return ModelReply(text, Finish.COMPLETE, usage, self._name)
 
     def _run(self, prompt: str) -> str:
-        # Files instead of pipes: a program may read late or never, and what it leaves running
-        # in the background cannot hold the reply back.
+        # Files instead of pipes: a program may read late or never, and its background
+        # processes cannot delay the reply.
         with (
             tempfile.TemporaryFile() as stdin,
             tempfile.TemporaryFile() as out,
@@ -107,7 +99,7 @@ class CommandClient:
             return out.read().decode("utf-8", errors="replace")
 
     def _wait(self, process: subprocess.Popen[bytes]) -> int:
-        deadline = self._clock() + self._timeout_s
+        deadline = time.monotonic() + self._timeout_s
         while True:
             try:
                 return process.wait(timeout=_POLL_S)
@@ -116,7 +108,7 @@ class CommandClient:
                     raise Interrupted(
                         f"stopped while {self._name} was writing; run the same command to continue"
                     ) from None
-                if self._clock() > deadline:
+                if time.monotonic() > deadline:
                     raise ServiceTrouble(f"{self._name} took longer than {self._timeout_s:g} s") from None
 
 

@@ -1,4 +1,4 @@
-"""What one run may ask of a model service at a time and in a minute, shared by all its tasks."""
+"""Rate limits of a model service, shared by all tasks of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from adaexplore.core.errors import Interrupted
-from adaexplore.core.tokens import estimate_tokens
+from adaexplore.core.text.tokens import estimate_tokens
 from adaexplore.llm.protocol import ModelClient, ModelReply, ModelRequest
 
 WINDOW_S = 60.0
@@ -19,11 +19,11 @@ _LOOK_S = 0.5
 
 @dataclass(frozen=True)
 class RateLimits:
-    """Limits of a service; None where there is none.
+    """Limits of a service; None for no limit.
 
     Attributes:
         concurrent_requests: requests in flight.
-        requests_per_minute: requests begun within any 60 seconds.
+        requests_per_minute: requests started within any 60 seconds.
         tokens_per_minute: tokens read and written within any 60 seconds.
     """
 
@@ -44,16 +44,13 @@ class _Tokens:
 
 
 class LimitedClient:
-    """A client that has requests wait, in the order in which they came, until the limits allow them.
+    """A client that delays requests, in order of arrival, until the limits allow them.
 
-    The tokens of a request count from its beginning, estimated from its text until its answer tells them;
-    those of its answer count from then on. A request that is larger than the limit of a minute goes when the
-    minute is empty.
+    The tokens of a request count from its start, as an estimate until the answer states them; tokens of the
+    answer count from then on. A request above the limit of a minute starts when no request counts any more.
 
     Args:
-        client: who answers.
-        limits: what holds for all requests together.
-        stop: set from outside to end the waiting.
+        stop: an event; when set, waiting ends.
         clock: monotonic seconds.
     """
 
@@ -75,11 +72,11 @@ class LimitedClient:
         self._in_flight = 0
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """Answer one request when its turn has come.
+        """Answer one request when the limits allow it.
 
         Raises:
-            Interrupted: asked to stop while waiting.
-            ModelError: as the client within.
+            Interrupted: ``stop`` was set while waiting.
+            ModelError: from the wrapped client.
         """
         with self._admitted(estimate_tokens(request.transcript)) as read:
             reply = self._client.complete(request)
@@ -114,7 +111,7 @@ class LimitedClient:
                 self._changed.notify_all()
 
     def _wait_s(self, tokens: int) -> float:
-        """How long the next request is to wait at least; 0 where it may go."""
+        """Return the minimum wait of the next request; 0 if it may start."""
         limits, now = self._limits, self._clock()
         while self._begun and self._begun[0] <= now - WINDOW_S:
             self._begun.popleft()

@@ -1,4 +1,4 @@
-"""A folder as a model: prompts are files in it, answers are files beside them."""
+"""Use a folder as a model: prompts and answers are files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import hashlib
 import re
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from adaexplore.core.errors import AnswersPending, Interrupted, StorageError
-from adaexplore.core.files import write_text
+from adaexplore.core.files.atomic import write_text
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest
 
@@ -18,16 +17,15 @@ _POLL_S = 0.2
 
 
 class MailboxClient:
-    """Writes ``prompts/ID.md`` and reads ``answers/ID.md``, which has to appear in one piece.
+    """Writes ``prompts/ID.md`` and reads ``answers/ID.md``, which must appear in one piece.
 
-    The id is the request's key with a digest of its text: a request that comes again, in this session or
-    in a later one, finds its own prompt and its own answer. No file is ever deleted.
+    The id is the request's key with a digest of its text: a repeated request, in this session or a later
+    one, finds its own prompt and answer. No file is ever deleted.
 
     Args:
         folder: holds both folders.
         wait_s: seconds without any new answer after which a request gives up.
-        stop: set from outside to end the waiting.
-        clock: monotonic seconds.
+        stop: an event; when set, waiting ends.
     """
 
     def __init__(
@@ -36,24 +34,22 @@ class MailboxClient:
         *,
         wait_s: float,
         stop: threading.Event | None = None,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._prompts = folder / "prompts"
         self._answers = folder / "answers"
         self._wait_s = wait_s
         self._stop = stop or threading.Event()
-        self._clock = clock
-        self._last_answer = clock()
+        self._last_answer = time.monotonic()
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one request from its file; tokens and price are unknown.
 
         Raises:
-            AnswersPending: no answer is there in time; the prompt stays.
-            Interrupted: asked to stop.
+            AnswersPending: no answer arrived in time; the prompt stays.
+            Interrupted: ``stop`` was set.
             StorageError: a file cannot be read or written.
         """
-        begun, name = self._clock(), _name(request)
+        begun, name = time.monotonic(), _name(request)
         try:
             self._answers.mkdir(parents=True, exist_ok=True)
             if not (self._prompts / name).exists():
@@ -63,17 +59,17 @@ class MailboxClient:
             raise StorageError(
                 f"cannot use {error.filename}: {error.strerror}; change mailbox_path"
             ) from error
-        usage = Usage(seconds=self._clock() - begun, usd=None)
+        usage = Usage(seconds=time.monotonic() - begun, usd=None)
         return ModelReply(text, Finish.COMPLETE, usage, "mailbox")
 
     def _wait(self, answer: Path, begun: float) -> str:
         while not (text := _text(answer)).strip():
             if self._stop.is_set():
                 raise Interrupted("stopped while waiting for an answer; run the same command to continue")
-            if self._clock() - max(begun, self._last_answer) >= self._wait_s:
+            if time.monotonic() - max(begun, self._last_answer) >= self._wait_s:
                 raise self._pending()
             self._stop.wait(_POLL_S)
-        self._last_answer = self._clock()
+        self._last_answer = time.monotonic()
         return text
 
     def _pending(self) -> AnswersPending:
@@ -92,7 +88,7 @@ def _name(request: ModelRequest) -> str:
 
 
 def _text(answer: Path) -> str:
-    """Return the answer, "" where there is none yet."""
+    """Return the answer; "" if there is none yet."""
     try:
         return answer.read_bytes().decode("utf-8", "replace")
     except FileNotFoundError:

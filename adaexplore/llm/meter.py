@@ -1,10 +1,11 @@
-"""Counting what model requests cost, by purpose and in all."""
+"""Count the cost of model requests, by purpose and in total."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
+from adaexplore.core.files.json_lines import JsonLines
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import ModelClient, ModelReply, ModelRequest, Purpose
 
@@ -21,26 +22,36 @@ class Tally:
 
 
 class MeteredClient:
-    """A client that counts what passes through it; safe to share between threads."""
+    """A client that counts requests and their cost; thread-safe.
 
-    def __init__(self, client: ModelClient) -> None:
+    Args:
+        notes: gets a line with the cost of each reply at once, since its step may never be recorded.
+    """
+
+    def __init__(self, client: ModelClient, notes: JsonLines | None = None) -> None:
         self._client = client
+        self._notes = notes
         self._lock = threading.Lock()
         self._tallies: dict[Purpose, Tally] = {}
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """Answer one request through the wrapped client and count it; errors are not counted."""
+        """Answer one request through the wrapped client and count it; errors are not counted.
+
+        Raises:
+            StorageError: its cost cannot be written.
+        """
         reply = self._client.complete(request)
+        if self._notes is not None:
+            self._notes.append({"request": request.key, **asdict(reply.usage)})
         with self._lock:
             known = self._tallies.get(request.purpose, Tally())
             self._tallies[request.purpose] = known + Tally(1, reply.usage)
         return reply
 
     def by_purpose(self) -> dict[Purpose, Tally]:
-        """A copy of the tallies so far; purposes never asked for are absent."""
+        """Return a copy of the tallies so far; unused purposes are missing."""
         with self._lock:
             return dict(self._tallies)
 
     def total(self) -> Tally:
-        """The sum over all purposes."""
         return sum(self.by_purpose().values(), Tally())

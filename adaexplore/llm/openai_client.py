@@ -1,29 +1,27 @@
-"""OpenAI's responses, and its chat completions, which Azure and many other servers speak too."""
+"""OpenAI's responses API, and chat completions, which Azure and many other servers support too."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from itertools import pairwise
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from adaexplore.core.errors import ModelRequestError
+from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from adaexplore.llm.rejection import public_url, read_rejection, status_inside
-from adaexplore.llm.retry import Retry, ServiceTrouble
-from adaexplore.llm.sampling import SamplingParameters
+from adaexplore.llm.retry import ServiceTrouble
 from adaexplore.llm.service import (
     PLACEHOLDER_KEY,
     Answer,
-    ServiceClient,
-    Tokens,
     count,
+    import_sdk,
     open_sdk,
     read_key,
     refuse_page,
+    sdk_errors,
 )
 
 if TYPE_CHECKING:
@@ -32,9 +30,9 @@ if TYPE_CHECKING:
 
 AZURE_API_VERSION = "2024-12-01-preview"
 CACHE_KEY = "prompt_cache_key"
-"""The parameter that brings requests with a common beginning to the same cache."""
+"""The parameter that routes requests with a common prefix to the same cache."""
 CACHE_OPTIONS = "prompt_cache_options"
-"""The parameter with which parts of a prompt may end in a cache breakpoint."""
+"""The parameter that enables cache breakpoints at the end of prompt parts."""
 
 _FINISHES = {"length": Finish.CUT, "content_filter": Finish.REFUSED}
 
@@ -50,26 +48,16 @@ class OpenAIService:
 
     def send(self, request: ModelRequest, parameters: Mapping[str, object]) -> Answer:
         """Send ``request`` once; see :class:`~adaexplore.llm.service.Service`."""
-        import openai
-
         body = {name: value for name, value in parameters.items() if name != CACHE_KEY}
         opening = request.earlier[0] if request.earlier else request
         if not opening.cuts:
             body.pop(CACHE_OPTIONS, None)
         elif CACHE_KEY in parameters:
             task = request.key.partition("/")[0]
-            body[CACHE_KEY] = _digest(f"{task}/{opening.prompt[: opening.cuts[0]]}")
-        try:
+            shared = f"{task}/{opening.prompt[: opening.cuts[0]]}"
+            body[CACHE_KEY] = hashlib.blake2b(shared.encode(), digest_size=8).hexdigest()
+        with sdk_errors(import_sdk("openai"), self.address, self._sdk.api_key):
             answered = self._post(request, body)
-        except openai.APITimeoutError:
-            raise ServiceTrouble(f"no answer from {self.address} in time") from None
-        except openai.APIConnectionError as error:
-            cause = type(error.__cause__).__name__ if error.__cause__ else "connection error"
-            raise ServiceTrouble(f"cannot reach {self.address} ({cause})") from None
-        except openai.APIStatusError as error:
-            raise read_rejection(
-                error.status_code, error.body, headers=error.response.headers, secret=self._sdk.api_key
-            ) from None
         refuse_page(answered.headers, answered.status_code)
         try:
             data = json.loads(answered.text)
@@ -92,7 +80,7 @@ class OpenAIService:
                 raise read_rejection(status_inside(data["error"]), data, secret=self._sdk.api_key)
             raise ServiceTrouble(f"{self.address} answered without choices")
         choice = choices[0]
-        if choice.get("finish_reason") == "error":  # a router whose upstream failed half-way
+        if choice.get("finish_reason") == "error":  # a router whose upstream failed during the answer
             error = choice.get("error")
             raise read_rejection(status_inside(error), {"error": error}, secret=self._sdk.api_key)
         message = choice.get("message")
@@ -109,13 +97,13 @@ class OpenAIService:
             text=text,
             finish=finish,
             model=model if isinstance(model, str) and model else self._model_name,
-            tokens=_tokens(data.get("usage")),
+            usage=_usage(data.get("usage")),
             tier=tier if isinstance(tier, str) else None,
         )
 
 
 class ResponsesService(OpenAIService):
-    """Sends responses, of which OpenAI keeps none; with ``CACHE_OPTIONS`` prompts have cache breakpoints."""
+    """Responses that OpenAI does not store; with ``CACHE_OPTIONS`` prompts have cache breakpoints."""
 
     def _post(self, request: ModelRequest, body: Mapping[str, object]) -> httpx2.Response:
         marked = CACHE_OPTIONS in body
@@ -154,20 +142,18 @@ def open_openai(
     model_name: str,
     *,
     base_url: str | None,
-    sampling: SamplingParameters,
-    retry: Retry,
     timeout_s: float,
-    environment: Mapping[str, str] = os.environ,
-    responses: bool = False,
-) -> ServiceClient:
-    """A client for OpenAI or, with ``base_url``, for any server that speaks its dialect.
+    environment: Mapping[str, str],
+    responses: bool,
+) -> OpenAIService:
+    """Connect to OpenAI or, with ``base_url``, for any server with its API.
 
-    The key is ``OPENAI_API_KEY``; with a ``base_url`` (or ``OPENAI_BASE_URL``) it may be absent.
+    The key is ``OPENAI_API_KEY``; with a ``base_url`` (or ``OPENAI_BASE_URL``) it may be missing.
 
     Raises:
         ModelRequestError: no key, or the SDK is not installed.
     """
-    sdk = _sdk()
+    sdk = import_sdk("openai")
     base_url = base_url or environment.get("OPENAI_BASE_URL") or None
     key = read_key(environment, "OPENAI_API_KEY")
     if key is None and base_url is None:
@@ -182,27 +168,24 @@ def open_openai(
         api_key=key or PLACEHOLDER_KEY,
         base_url=base_url,
     )
-    service = (ResponsesService if responses else OpenAIService)(client, model_name, "OPENAI_API_KEY")
-    return ServiceClient(service, model_name, sampling, retry)
+    return (ResponsesService if responses else OpenAIService)(client, model_name, "OPENAI_API_KEY")
 
 
 def open_azure(
     model_name: str,
     *,
     base_url: str | None,
-    sampling: SamplingParameters,
-    retry: Retry,
     timeout_s: float,
-    environment: Mapping[str, str] = os.environ,
-) -> ServiceClient:
-    """A client for an Azure OpenAI deployment named ``model_name``.
+    environment: Mapping[str, str],
+) -> OpenAIService:
+    """Connect to an Azure OpenAI deployment named ``model_name``.
 
     The endpoint is ``base_url`` or ``AZURE_OPENAI_ENDPOINT``, the key ``AZURE_API_KEY``.
 
     Raises:
         ModelRequestError: no endpoint, no key, or the SDK is not installed.
     """
-    sdk = _sdk()
+    sdk = import_sdk("openai")
     endpoint = base_url or environment.get("AZURE_OPENAI_ENDPOINT")
     if not endpoint:
         raise ModelRequestError(
@@ -220,15 +203,7 @@ def open_azure(
         api_version=AZURE_API_VERSION,
         api_key=key,
     )
-    return ServiceClient(OpenAIService(client, model_name, "AZURE_API_KEY"), model_name, sampling, retry)
-
-
-def _sdk() -> ModuleType:
-    try:
-        import openai
-    except ImportError:
-        raise ModelRequestError("the openai package is missing; install it: pip install openai") from None
-    return openai
+    return OpenAIService(client, model_name, "AZURE_API_KEY")
 
 
 def _messages(request: ModelRequest) -> list[openai.types.chat.ChatCompletionMessageParam]:
@@ -241,9 +216,9 @@ def _messages(request: ModelRequest) -> list[openai.types.chat.ChatCompletionMes
 
 
 def _parts(message: ModelRequest | Turn, *, marked: bool) -> list[dict[str, object]]:
-    """Return the text as parts that end where later requests may begin alike, each with a breakpoint.
+    """Return the text as parts that later requests may share as a prefix, each with a breakpoint.
 
-    A request may have four: the first two and the last two cuts.
+    A request may have four breakpoints: at the first two and the last two cuts.
     """
     cuts = message.cuts if marked else ()
     ends = sorted({*cuts[:2], *cuts[-2:]})
@@ -255,18 +230,14 @@ def _parts(message: ModelRequest | Turn, *, marked: bool) -> list[dict[str, obje
     return parts
 
 
-def _digest(text: str) -> str:
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
-
-
 def _text(content: object) -> str:
-    """The text of a message's content: a string, or a list of parts of which some have text."""
+    """Return the text of a message's content: a string, or a list of parts, some with text."""
     if isinstance(content, list):
         return "".join(_text(part.get("text")) for part in content if isinstance(part, dict))
     return content if isinstance(content, str) else ""
 
 
-def _tokens(usage: object) -> Tokens | None:
+def _usage(usage: object) -> Usage | None:
     if not isinstance(usage, dict) or not usage:
         return None
     details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
@@ -274,4 +245,5 @@ def _tokens(usage: object) -> Tokens | None:
     details = details if isinstance(details, dict) else {}
     cached = min(count(details.get("cached_tokens")), prompt)
     written = min(count(details.get("cache_write_tokens")), prompt - cached)
-    return Tokens(prompt, cached, count(usage.get("completion_tokens", usage.get("output_tokens"))), written)
+    output = count(usage.get("completion_tokens", usage.get("output_tokens")))
+    return Usage(prompt, cached, output, cache_write_tokens=written)

@@ -1,4 +1,4 @@
-"""What models cost and hold, from ``config/models.yaml``; costs are estimates, not bills."""
+"""Prices and context sizes of models, from ``config/models.yaml``; costs are estimates, not bills."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from adaexplore.core.errors import ConfigError
-from adaexplore.core.inputs import input_text
+from adaexplore.core.files.inputs import first_fault, input_text
+from adaexplore.core.usage import Usage
 from adaexplore.settings.paths import locate
 from adaexplore.settings.yaml_text import YamlProblem, parse_mapping
 
@@ -22,7 +23,7 @@ Dollars = Annotated[float, Field(ge=0)]
 
 
 class Model(BaseModel):
-    """US dollars per million tokens, standard service tier; ``context`` in tokens, None where unknown."""
+    """US dollars per million tokens, standard service tier; ``context`` in tokens, None if unknown."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -33,7 +34,7 @@ class Model(BaseModel):
 
 
 class ModelTable(BaseModel):
-    """The file; its comments say what each key means."""
+    """The content of the file; its comments explain each key."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -46,7 +47,7 @@ class ModelTable(BaseModel):
 
 @cache
 def model_table() -> ModelTable:
-    """Return the table, empty where there is no file.
+    """Return the table; empty without a file.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -59,16 +60,14 @@ def model_table() -> ModelTable:
     except YamlProblem as problem:
         raise ConfigError(f"{path}: {problem}; correct the file or restore it") from None
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(map(str, first["loc"]))
-        raise ConfigError(f"{path}: {where}: {first['msg']}; correct the file or restore it") from None
+        raise ConfigError(f"{path}: {first_fault(error)}; correct the file or restore it") from None
 
 
 def price_of(model: str) -> Model | None:
-    """The price of ``model`` or of the model that it is a dated snapshot of; None when unknown.
+    """Return the price of ``model``, or of the model whose dated snapshot it is; None if unknown.
 
-    Only dates and ``-latest`` are taken off a name, so ``gpt-5-mini-2025-08-07`` is priced as
-    ``gpt-5-mini``, and a variant with a name of its own never as its namesake.
+    Only dates and ``-latest`` are removed from a name: ``gpt-5-mini-2025-08-07`` has the price of
+    ``gpt-5-mini``; a variant with another name does not.
     """
     models = model_table().models
     return models.get(model) or models.get(_SNAPSHOT.sub("", model))
@@ -79,23 +78,12 @@ def takes_breakpoints(model: str) -> bool:
     return model.startswith(model_table().cache_breakpoints)
 
 
-def usd(
-    model: str,
-    *,
-    input_tokens: int,
-    cached_input_tokens: int,
-    output_tokens: int,
-    cache_write_tokens: int = 0,
-    tier: str | None = None,
-) -> float | None:
-    """List price of one request in US dollars; None for a model or a tier without a known price.
+def usd(model: str, usage: Usage, tier: str | None = None) -> float | None:
+    """Return the list price of the tokens of ``usage`` in US dollars; None if it is unknown.
 
     Args:
         model: the model's name, dated or not.
-        input_tokens: all tokens of the prompt, the cached ones included.
-        cached_input_tokens: those read from the service's cache.
-        output_tokens: tokens written, reasoning included.
-        cache_write_tokens: those of the input tokens that were written to the service's cache.
+        usage: counts the tokens.
         tier: the service tier, None for the standard one.
     """
     table, price = model_table(), price_of(model)
@@ -103,6 +91,6 @@ def usd(
     if price is None or scale is None:
         return None
     write = next((rate for name, rate in table.cache_write.items() if model.startswith(name)), 1.0)
-    fresh = input_tokens - cached_input_tokens + (write - 1.0) * cache_write_tokens
-    dollars = fresh * price.input + cached_input_tokens * price.cached + output_tokens * price.output
-    return scale * dollars / 1e6
+    fresh = usage.input_tokens - usage.cached_input_tokens + (write - 1.0) * usage.cache_write_tokens
+    cached = usage.cached_input_tokens * price.cached
+    return scale * (fresh * price.input + cached + usage.output_tokens * price.output) / 1e6

@@ -1,4 +1,4 @@
-"""What every model client takes and answers."""
+"""Requests and replies of every model client."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from adaexplore.core.draft import ShownKernel
 from adaexplore.core.usage import Usage
+from adaexplore.tasks.operators import Operator
 
 
 class Purpose(StrEnum):
-    """What a request is for, so that no client has to guess it from prose."""
+    """The purpose of a request, so that no client has to guess it from the text."""
 
     LARGE = "large"
     REVIEW = "review"
@@ -30,6 +32,54 @@ class Finish(StrEnum):
 
 
 @dataclass(frozen=True)
+class StepData:
+    """What a step of the search asks for.
+
+    Attributes:
+        reference: the module to replace.
+        kernels: in view, in the prompt's order; edits are of the last one.
+        direction: name of what to try; "" leaves it open.
+        tunes: whether the judge sweeps the numbers that a kernel declares.
+    """
+
+    reference: str
+    kernels: tuple[ShownKernel, ...] = ()
+    rules: tuple[str, ...] = ()
+    direction: str = ""
+    tunes: bool = False
+
+
+@dataclass(frozen=True)
+class RuleData:
+    """Failures of one kind that are to become a rule: what was used, and each one's code and error."""
+
+    constructs: tuple[str, ...]
+    failures: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class MergeData:
+    """Two rules that may say the same."""
+
+    one: str
+    other: str
+
+
+@dataclass(frozen=True)
+class TaskData:
+    """A problem to compose: operators to choose from, how many, and the elements of its first input."""
+
+    operators: tuple[Operator, ...]
+    fewest: int
+    most: int
+    low: int
+    high: int
+
+
+RequestData = StepData | RuleData | MergeData | TaskData
+
+
+@dataclass(frozen=True)
 class Turn:
     """An earlier message of the same conversation, and the reply to it, which is not blank."""
 
@@ -41,16 +91,17 @@ class Turn:
 
 @dataclass(frozen=True)
 class ModelRequest:
-    """One user message, alone or in a conversation that is under way.
+    """One user message, alone or in a conversation.
 
     Attributes:
         prompt: the whole message.
-        purpose: what it is for.
-        key: names this draw uniquely within a run, such as ``2_63/7/large``; a seeded writer and
-            a replay answer by it, others ignore it.
-        cuts: offsets in ``prompt``, ascending: up to each of them it may begin like later requests, those
-            that stay the same for longest first. A service that caches what is marked marks them.
-        earlier: what was said before in the same conversation, oldest first.
+        key: its unique name within a run, such as ``2_63/7/large``; a seeded writer and a replay
+            answer by it, others ignore it.
+        cuts: offsets in ``prompt``, ascending: later requests may have the same text up to each of them. The
+            longest-lived prefix comes first. Services with explicit caching mark them.
+        earlier: earlier turns of the same conversation, oldest first.
+        data: what the prompt says, or for a repair the first prompt of its conversation, for a client that
+            reads no prose; the others ignore it.
     """
 
     prompt: str
@@ -58,10 +109,11 @@ class ModelRequest:
     key: str
     cuts: tuple[int, ...] = ()
     earlier: tuple[Turn, ...] = ()
+    data: RequestData | None = None
 
     @property
     def transcript(self) -> str:
-        """The whole conversation as one text, for who takes no messages; ``prompt`` where it stands alone."""
+        """The conversation as one text, for clients without messages; ``prompt`` without earlier turns."""
         told = [f"{turn.prompt}\n\n## Your reply\n{turn.reply.strip()}\n\n" for turn in self.earlier]
         return "".join([*told, self.prompt])
 
@@ -77,7 +129,7 @@ class ModelReply:
 
 
 class ModelClient(Protocol):
-    """A language model, or something that answers like one. Safe to call from several threads."""
+    """A language model, or a program that answers like one; thread-safe."""
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one request.

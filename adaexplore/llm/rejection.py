@@ -1,4 +1,4 @@
-"""Reading a service's error answers: what they mean, and what a person should do about them."""
+"""Interpret a service's error answers, with advice for the user."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Rejection(Exception):
     """An error answer of a model service, with keys masked.
 
     Attributes:
-        status: the HTTP status, also where the error came inside a 200.
-        message: the service's words on one line.
+        status: the HTTP status, also if the error came inside a 200.
+        message: the service's message in one line.
         parameter: the request field it names, if any.
         code: the service's code for the cause, if any.
         retry_after_s: the wait it asks for, if any.
@@ -58,12 +58,12 @@ class Rejection(Exception):
 
     @property
     def out_of_credit(self) -> bool:
-        """Whether only paying helps."""
+        """Whether the account has no credit left."""
         return self.status == 402 or self.code in _NO_CREDIT
 
     @property
     def passes(self) -> bool:
-        """Whether asking again may help."""
+        """Whether a retry may help."""
         return (self.status in _PASSING or self.status >= 500) and not self.out_of_credit
 
     @property
@@ -73,7 +73,7 @@ class Rejection(Exception):
         return self.code in _FILTER_CODES or by_words
 
     def advice(self, *, where: str, model: str, key_variable: str) -> str:
-        """One line for a person: what happened and what to change."""
+        """Describe in one line what happened and what to change."""
         told = f" ({self.message})" if self.message else ""
         if self.out_of_credit:
             return f"{self.status} from {where}: no credit left; add some or change {key_variable}{told}"
@@ -97,9 +97,9 @@ def read_rejection(
 
     Args:
         status: the HTTP status.
-        body: the decoded JSON or the text of the answer; an ``error`` envelope is opened.
+        body: the decoded JSON or the text of the answer; an ``error`` envelope is unwrapped.
         headers: case-insensitive response headers.
-        secret: the key in use, masked wherever the service repeats it.
+        secret: the key in use; it is masked in the message.
     """
     error = body
     if isinstance(error, Mapping) and error.get("error"):
@@ -119,7 +119,7 @@ def read_rejection(
 
 
 def status_inside(error: object) -> int:
-    """The status of an error that came inside a successful response: its code, its type, else 500."""
+    """Return the status of an error inside a successful response: by its code, its type, else 500."""
     if not isinstance(error, Mapping):
         return 500
     code = str(error.get("code", ""))
@@ -129,7 +129,7 @@ def status_inside(error: object) -> int:
 
 
 def public_url(url: str) -> str:
-    """``url`` without the parts that may hold secrets: user, password, query."""
+    """Return ``url`` without the parts that may hold secrets: user, password, query."""
     try:
         parts = urlsplit(url)
         port = f":{parts.port}" if parts.port else ""

@@ -1,4 +1,4 @@
-"""Answering from a recording."""
+"""Answer requests from a recording."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
 
 @dataclass(frozen=True)
 class RecordedReply:
-    """One reply out of an earlier run.
+    """One reply of an earlier run.
 
     Attributes:
-        purpose: what it was asked for.
-        text: what was answered.
         finish: how the reply ended.
-        prompt: what was asked; None where that was not kept, and then it is not compared.
-        usage: what the answer is said to cost.
+        prompt: the prompt; None if not recorded, and then it is not compared.
+        usage: the cost to report for the reply.
     """
 
     purpose: Purpose
@@ -32,15 +30,14 @@ class RecordedReply:
 class ReplayClient:
     """Answers each request with the reply recorded under its key."""
 
-    def __init__(self, replies: Mapping[str, RecordedReply], model_name: str = "replay") -> None:
+    def __init__(self, replies: Mapping[str, RecordedReply]) -> None:
         self._replies = dict(replies)
-        self._model_name = model_name
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """The recorded reply to ``request``.
+        """Return the recorded reply to ``request``.
 
         Raises:
-            ModelRequestError: none was recorded, or it answered something else.
+            ModelRequestError: no reply was recorded, or it answers another prompt.
         """
         recorded = self._replies.get(request.key)
         if recorded is None:
@@ -50,7 +47,7 @@ class ReplayClient:
         if recorded.purpose is not request.purpose:
             raise ModelRequestError(
                 f"the recording has a {recorded.purpose} reply for {request.key}, "
-                f"where a {request.purpose} one is asked for; replay with the settings it was made with"
+                f"but the request is for a {request.purpose} one; replay with the settings it was made with"
             )
         if recorded.prompt is not None and recorded.prompt != request.prompt:
             where = _where(recorded.prompt, request.prompt)
@@ -58,11 +55,11 @@ class ReplayClient:
                 f"the prompt of {request.key} differs from the recorded one {where}; "
                 "replay with the settings and the version it was made with"
             )
-        return ModelReply(recorded.text, recorded.finish, recorded.usage, self._model_name)
+        return ModelReply(recorded.text, recorded.finish, recorded.usage, "replay")
 
 
 def _where(recorded: str, asked: str) -> str:
-    """The first line at which two different prompts part, 1-based."""
+    """Return the first line at which two different prompts differ, from 1."""
     pairs = zip(recorded.splitlines(), asked.splitlines(), strict=False)
     same = next((index for index, (old, new) in enumerate(pairs) if old != new), None)
     if same is None:

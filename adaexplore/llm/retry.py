@@ -1,4 +1,4 @@
-"""Asking a service again after trouble that passes: backoff with full jitter, honouring Retry-After."""
+"""Retry a service after temporary failures: backoff with full jitter, honouring Retry-After."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LOUD_WAIT_S = 10.0
 
 
 class ServiceTrouble(Exception):
-    """A failure that may pass; never leaves this package.
+    """A temporary failure; never leaves this package.
 
     Attributes:
-        reason: one line for a person.
-        retry_after_s: how long the service asked to wait; None when it did not say.
+        reason: one line for the user.
+        retry_after_s: the wait that the service asks for; None if it asks for none.
     """
 
     def __init__(self, reason: str, retry_after_s: float | None = None) -> None:
@@ -39,10 +39,10 @@ class RetryPolicy:
     """How often and how long to try.
 
     Attributes:
-        max_attempts: requests in all, the first included.
+        max_attempts: total number of requests, including the first.
         max_wait_s: sum of the waits between them; a wait that would exceed it ends the attempts.
         base_s: upper bound of the first wait, doubled with every further one.
-        cap_s: upper bound of what is added to a wait that the service asks for, or waited without one.
+        cap_s: upper bound of a wait, or of the time added to the wait that the service asks for.
     """
 
     max_attempts: int = 8
@@ -52,13 +52,12 @@ class RetryPolicy:
 
 
 class Retry:
-    """Calls until an answer comes, the policy's limits are reached, or ``stop`` is set.
+    """Calls until an answer arrives, the policy's limits are reached, or ``stop`` is set.
 
     Args:
-        policy: the limits.
-        stop: set from outside to end a wait at once.
+        stop: an event; when set, a wait ends at once.
         sleep: waits so many seconds; by default interruptible by ``stop`` and by signals.
-        rng: source of the jitter; unseeded, because nothing recorded depends on it.
+        rng: source of the jitter; unseeded, because no record depends on it.
     """
 
     def __init__(
@@ -75,7 +74,7 @@ class Retry:
         self._rng = rng or random.Random()
 
     def call(self, ask: Callable[[], T]) -> T:
-        """The first answer of ``ask`` that is not :class:`ServiceTrouble`.
+        """Call ``ask`` until it does not raise :class:`ServiceTrouble`; return its answer.
 
         Raises:
             ModelUnavailableError: the limits were reached.
@@ -104,17 +103,17 @@ class Retry:
             attempt, waited_s = attempt + 1, waited_s + delay_s
 
     def _delay_s(self, attempt: int, retry_after_s: float | None) -> float:
-        """What the service asks for and the backoff: one that asks for less than it needs is not hammered."""
+        """Return the wait that the service asks for plus the backoff, in case it asks for too little."""
         longest = min(self._policy.cap_s, self._policy.base_s * 2.0 ** (attempt - 1))
         return (retry_after_s or 0.0) + self._rng.uniform(0.0, longest)
 
 
 def retry_after_s(headers: Mapping[str, str], now: Callable[[], float] = time.time) -> float | None:
-    """The wait that a response asks for, in seconds; None when it asks for none that can be read.
+    """Return the wait that a response asks for, in seconds; None without a readable one.
 
     Args:
         headers: case-insensitive response headers; ``Retry-After`` may be seconds or an HTTP date,
-            ``retry-after-ms`` (milliseconds) is preferred where present.
+            ``retry-after-ms`` (milliseconds) is preferred if present.
         now: wall clock, seconds since the epoch.
     """
     for name, scale in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):

@@ -1,4 +1,4 @@
-"""The optional parameters of a request, fitted once to what the model accepts."""
+"""Optional parameters of a request, adapted once to what the model accepts."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _BAD_VALUE_CODES = re.compile(r"invalid_value|invalid_type|(above|below)_m(ax|in
 
 
 class SamplingParameters:
-    """Body fields that a model may not know; shared by the threads of one client.
+    """Body fields that a model may reject; shared by the threads of one client.
 
     Args:
         label: the model's name, for the warning.
-        body: fields and values as they go into the request's JSON.
+        body: fields and values of the request's JSON.
     """
 
     def __init__(self, label: str, body: Mapping[str, object]) -> None:
@@ -40,25 +40,24 @@ class SamplingParameters:
         self._lock = threading.Lock()
 
     def current(self) -> dict[str, object]:
-        """What to send now."""
         with self._lock:
             return dict(self._body)
 
     def give_way(self, rejection: Rejection, sent: Mapping[str, object]) -> bool:
-        """Drop or rename the parameter that was rejected, for this and all later requests.
+        """Drop or rename a rejected parameter, for this and all later requests.
 
         Args:
             rejection: the service's answer.
             sent: the parameters of the rejected request, from :meth:`current`.
 
         Returns:
-            Whether :meth:`current` now differs from ``sent``, so that asking again makes sense.
+            Whether :meth:`current` now differs from ``sent``, so that a retry makes sense.
         """
         name = _rejected_name(rejection, sent)
         if name is None:
             return False
         with self._lock:
-            if name not in self._body:  # another thread was first
+            if name not in self._body:  # another thread changed it first
                 return True
             value = self._body.pop(name)
             renamed = _RENAMES.get(name)
@@ -81,7 +80,7 @@ def _rejected_name(rejection: Rejection, sent: Mapping[str, object]) -> str | No
 
 
 def _says_unsupported(rejection: Rejection) -> bool:
-    """Whether the parameter is the trouble, not a value that the user should correct."""
+    """Return whether the parameter is unsupported, rather than a value that the user should correct."""
     if rejection.code in _UNSUPPORTED_CODES:
         return True
     if rejection.code and _BAD_VALUE_CODES.search(rejection.code):

@@ -1,11 +1,13 @@
-"""A client of a model service over HTTP: what OpenAI's and Anthropic's dialects have in common."""
+"""A client of a model service over HTTP: the common part of OpenAI's and Anthropic's APIs."""
 
 from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
 from ipaddress import ip_address
 from types import ModuleType
 from typing import Any, Protocol
@@ -15,7 +17,7 @@ from adaexplore.core.errors import ConfigError, ModelRequestError
 from adaexplore.core.usage import Usage
 from adaexplore.llm.pricing import usd
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest
-from adaexplore.llm.rejection import Rejection, public_url
+from adaexplore.llm.rejection import Rejection, public_url, read_rejection
 from adaexplore.llm.retry import Retry, ServiceTrouble
 from adaexplore.llm.sampling import SamplingParameters
 
@@ -24,48 +26,39 @@ CONNECT_TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True)
-class Tokens:
-    """Token counts of one answer; ``cached`` and ``written`` (to the cache) are parts of ``input``."""
-
-    input: int
-    cached: int
-    output: int
-    written: int = 0
-
-
-@dataclass(frozen=True)
 class Answer:
-    """One answer of a service; ``tokens`` is None where it did not count them.
+    """One answer of a service.
 
-    ``tier`` is the service tier that answered, where it says so.
+    ``usage`` has its tokens alone, None if the service did not count them; ``tier`` is the service tier that
+    answered, if it says so.
     """
 
     text: str
     finish: Finish
     model: str
-    tokens: Tokens | None
+    usage: Usage | None
     tier: str | None = None
 
 
 class Service(Protocol):
-    """One way to talk to a model service."""
+    """The API of a model service."""
 
     @property
     def address(self) -> str:
-        """Where it is, without secrets, for messages."""
+        """Its address without secrets, for messages."""
         ...
 
     @property
     def key_variable(self) -> str:
-        """The environment variable that its key comes from."""
+        """The environment variable of its key."""
         ...
 
     def send(self, request: ModelRequest, parameters: Mapping[str, object]) -> Answer:
-        """Send ``request`` after what was said before it, once.
+        """Send ``request`` once, after its earlier turns.
 
         Raises:
             Rejection: the service answered with an error.
-            ServiceTrouble: no answer, or none that can be read.
+            ServiceTrouble: no answer, or an unreadable one.
         """
         ...
 
@@ -74,11 +67,8 @@ class ServiceClient:
     """A model behind a service; a :class:`~adaexplore.llm.protocol.ModelClient`.
 
     Args:
-        service: how to talk to it.
-        model_name: the model asked for, priced when the service names an unknown one.
-        sampling: optional request fields, fitted to the model as it rejects them.
-        retry: what to do about trouble that may pass.
-        clock: monotonic seconds.
+        model_name: the requested model; its price holds if the service names an unknown one.
+        sampling: optional request fields, adapted to the model as it rejects them.
     """
 
     def __init__(
@@ -87,13 +77,11 @@ class ServiceClient:
         model_name: str,
         sampling: SamplingParameters,
         retry: Retry,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._service = service
         self._model_name = model_name
         self._sampling = sampling
         self._retry = retry
-        self._clock = clock
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """Answer one request.
@@ -101,11 +89,11 @@ class ServiceClient:
         Raises:
             ModelRequestError: the service refused it for good; the message says what to fix.
             ModelUnavailableError: no answer in spite of retries.
-            Interrupted: asked to stop while waiting between attempts.
+            Interrupted: ``stop`` was set while waiting between attempts.
         """
-        start = self._clock()
+        start = time.monotonic()
         answer = self._retry.call(lambda: self._ask(request))
-        usage = self._usage(answer, self._clock() - start)
+        usage = self._usage(answer, time.monotonic() - start)
         return ModelReply(_storable(answer.text), answer.finish, usage, answer.model)
 
     def _ask(self, request: ModelRequest) -> Answer:
@@ -115,7 +103,7 @@ class ServiceClient:
                 return self._service.send(request, parameters)
             except Rejection as rejection:
                 if rejection.filtered:
-                    return Answer(rejection.message, Finish.REFUSED, self._model_name, Tokens(0, 0, 0))
+                    return Answer(rejection.message, Finish.REFUSED, self._model_name, Usage())
                 if rejection.passes:
                     told = f": {rejection.message}" if rejection.message else ""
                     reason = f"{rejection.status} from {self._service.address}{told}"
@@ -130,30 +118,24 @@ class ServiceClient:
                     ) from None
 
     def _usage(self, answer: Answer, seconds: float) -> Usage:
-        if answer.tokens is None:
+        if answer.usage is None:
             return Usage(seconds=seconds, usd=None)
-        counts = {
-            "input_tokens": answer.tokens.input,
-            "cached_input_tokens": answer.tokens.cached,
-            "output_tokens": answer.tokens.output,
-            "cache_write_tokens": answer.tokens.written,
-        }
-        price = usd(answer.model, **counts, tier=answer.tier)
+        price = usd(answer.model, answer.usage, answer.tier)
         if price is None:
-            price = usd(self._model_name, **counts, tier=answer.tier)
-        return Usage(**counts, seconds=seconds, usd=price)
+            price = usd(self._model_name, answer.usage, answer.tier)
+        return replace(answer.usage, seconds=seconds, usd=price)
 
 
 def _storable(text: str) -> str:
-    """``text`` with halves of surrogate pairs joined or replaced: JSON can hold what UTF-8 cannot."""
+    """Join surrogate pairs in ``text`` and replace lone ones: JSON can hold what UTF-8 cannot."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def read_key(environment: Mapping[str, str], variable: str) -> str | None:
-    """The key in ``variable``, without surrounding white space; None when absent or blank.
+    """Read the key in ``variable``, without surrounding white space; None if missing or blank.
 
     Raises:
-        ModelRequestError: it holds characters that cannot travel in a header.
+        ModelRequestError: the key holds characters that a header cannot contain.
     """
     key = environment.get(variable, "").strip()
     if not all("!" <= character <= "~" for character in key):
@@ -162,28 +144,65 @@ def read_key(environment: Mapping[str, str], variable: str) -> str | None:
 
 
 def refuse_page(headers: Mapping[str, str], status: int) -> None:
-    """Raise if a successful answer is a web page: no model service is at that address.
+    """Raise if a successful answer is a web page: there is no model service at that address.
 
     Raises:
-        Rejection: it is one.
+        Rejection: the answer is a web page.
     """
     if headers.get("content-type", "").startswith("text/html"):
         raise Rejection(status, "an HTML page")
 
 
+@contextmanager
+def sdk_errors(sdk: ModuleType, address: str, secret: str) -> Iterator[None]:
+    """Translate the errors of an official SDK.
+
+    Args:
+        sdk: the ``openai`` or the ``anthropic`` module.
+        address: the server, for messages.
+        secret: the key in use; it is masked in messages.
+
+    Raises:
+        Rejection: the service answered with an error.
+        ServiceTrouble: no answer.
+    """
+    try:
+        yield
+    except sdk.APITimeoutError:
+        raise ServiceTrouble(f"no answer from {address} in time") from None
+    except sdk.APIConnectionError as error:
+        cause = type(error.__cause__).__name__ if error.__cause__ else "connection error"
+        raise ServiceTrouble(f"cannot reach {address} ({cause})") from None
+    except sdk.APIStatusError as error:
+        headers = error.response.headers
+        raise read_rejection(error.status_code, error.body, headers=headers, secret=secret) from None
+
+
+def import_sdk(name: str) -> ModuleType:
+    """Import an official SDK: ``openai`` or ``anthropic``.
+
+    Raises:
+        ModelRequestError: it is not installed.
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ModelRequestError(f"the {name} package is missing; install it: pip install {name}") from None
+
+
 def open_sdk(
     sdk: ModuleType, kind: str, *, address: str | None, timeout_s: float, **arguments: str | None
 ) -> Any:
-    """A client of an official SDK, without retries of its own.
+    """Open a client of an official SDK, without its own retries.
 
-    Proxy settings of the environment hold for every server but those on this machine.
+    Proxy settings of the environment hold for every server except those on this machine.
 
     Args:
         sdk: the ``openai`` or the ``anthropic`` module.
         kind: the name of the client's class in it.
         address: the server's URL; None for the vendor's.
         timeout_s: seconds of silence after which a request fails.
-        **arguments: what else the class takes.
+        **arguments: further arguments of the class.
 
     Raises:
         ConfigError: the address is not a URL.
@@ -224,5 +243,5 @@ def _on_this_machine(url: str) -> bool:
 
 
 def count(value: object) -> int:
-    """A token count out of an answer; 0 for whatever is not one."""
+    """Read a token count of an answer; 0 for anything else."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -1,1 +1,1 @@
-"""What needs no judge: lints that find drafts which cannot work."""
+"""Checks without a judge: lints that find drafts which cannot work."""

@@ -1,4 +1,4 @@
-"""Which names statements bind, and to what."""
+"""Names that statements bind and their values; arguments of calls."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 
 def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
-    """The argument of a call, given by name or position."""
+    """Return the argument of a call, given by name or position."""
     for word in call.keywords:
         if word.arg == name:
             return word.value
@@ -15,7 +15,7 @@ def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
 
 
 def bound_names(node: ast.AST) -> Iterator[str]:
-    """Names that one statement binds in its own scope; the parts of compound ones apart."""
+    """Return the names that a statement binds in its own scope, without the parts of compound statements."""
     match node:
         case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
             yield name
@@ -34,22 +34,19 @@ def bound_names(node: ast.AST) -> Iterator[str]:
             for item in items:
                 if item.optional_vars is not None:
                     yield from stored_names(item.optional_vars)
-        case _:
-            pass
     for inner in ast.walk(node) if isinstance(node, ast.Expr | ast.Assign | ast.If | ast.While) else ():
         if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name):
             yield inner.target.id
 
 
 def stored_names(target: ast.expr) -> Iterator[str]:
-    """Names in the target of an assignment."""
     for node in ast.walk(target):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             yield node.id
 
 
 def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements of one scope, also those inside compound ones."""
+    """Yield the statements of one scope, including those inside compound statements."""
     for node in body:
         yield node
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -63,7 +60,7 @@ def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 def imports(nodes: Iterator[ast.AST]) -> Iterator[tuple[str, str]]:
-    """Names that imports bind, with the dotted paths that they stand for."""
+    """Return the names that imports bind, with their dotted paths."""
     for node in nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
@@ -77,8 +74,40 @@ def imports(nodes: Iterator[ast.AST]) -> Iterator[tuple[str, str]]:
 
 
 def assigned(node: ast.Assign | ast.AnnAssign, name: str) -> ast.expr | None:
-    """The expression that a plain assignment gives to ``name``."""
+    """Return the expression that a plain assignment gives to ``name``."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]
     if any(isinstance(target, ast.Name) and target.id == name for target in targets):
         return node.value
     return None
+
+
+def is_open(call: ast.Call) -> bool:
+    """Return whether ``*`` or ``**`` hides arguments of a call."""
+    starred = any(isinstance(arg, ast.Starred) for arg in call.args)
+    return starred or any(word.arg is None for word in call.keywords)
+
+
+def unfit(given: ast.arguments, positions: int, words: Sequence[str]) -> str | None:
+    """Return why a call with these positional and keyword arguments fails; None if it does not."""
+    names = [arg.arg for arg in (*given.posonlyargs, *given.args)]
+    open_words = {arg.arg for arg in (*given.args, *given.kwonlyargs)}
+    if given.vararg is None and positions > len(names):
+        return f"takes {len(names)} positional arguments and gets {positions}"
+    for word in words:
+        if word in names[:positions] and word in open_words:
+            return f"gets {word} twice"
+        if word not in open_words and given.kwarg is None:
+            return f"has no parameter {word}"
+    required = names[: len(names) - len(given.defaults)]
+    missing = [name for name in required[positions:] if name not in words]
+    missing += [
+        arg.arg
+        for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        if default is None and arg.arg not in words
+    ]
+    return f"is called without {', '.join(missing)}" if missing else None
+
+
+def methods(owner: ast.ClassDef) -> dict[str, ast.FunctionDef]:
+    """Return the methods of a class, the last one of each name."""
+    return {node.name: node for node in owner.body if isinstance(node, ast.FunctionDef)}

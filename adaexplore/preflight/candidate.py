@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+import symtable
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from adaexplore.core.syntax import parse
+from adaexplore.core.text.arithmetic import compare, operate
+from adaexplore.core.text.syntax import parse
 from adaexplore.preflight.bindings import argument, assigned, bound_names, imports, statements
-from adaexplore.preflight.constants import UNKNOWN, compare, operate, too_long
 
 JIT = ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit")
 AUTOTUNE = ("triton.autotune", "triton.runtime.autotune", "triton.runtime.autotuner.autotune")
@@ -26,7 +27,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Parameter:
-    """A kernel's parameter; ``default`` is None where there is none."""
+    """A kernel's parameter; ``default`` is None without one."""
 
     name: str
     constexpr: bool
@@ -35,10 +36,10 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Tuning:
-    """One autotune configuration: values by parameter, and launch options; values may be UNKNOWN."""
+    """One autotune configuration: the parameters that it sets, ``num_warps`` if known, its line."""
 
-    values: Mapping[str, object]
-    options: Mapping[str, object]
+    names: frozenset[str]
+    num_warps: object
     line: int
 
 
@@ -49,10 +50,9 @@ class Kernel:
     Attributes:
         node: its definition.
         parameters: in order.
-        tuned: whether it is autotuned.
-        configs: its configurations; None where the code computes them.
-        pruned: a function chooses among the configurations.
-        filled: parameters that heuristics fill in; None where they cannot be told.
+        configs: its configurations; None if the code computes them.
+        pruned: whether a function chooses among the configurations.
+        filled: parameters that heuristics set; None if unknown.
     """
 
     node: ast.FunctionDef
@@ -64,26 +64,23 @@ class Kernel:
 
     @property
     def name(self) -> str:
-        """Its name."""
         return self.node.name
 
 
 class Candidate:
-    """The module's definitions."""
-
     def __init__(self, source: str) -> None:
-        """Parse and look through the module's own statements; nothing is run.
+        """Parse the module and read its own statements; nothing is run.
 
         Raises:
-            SyntaxError, ValueError, RecursionError: it is not valid Python.
+            SyntaxError, ValueError, RecursionError: the source is not valid Python.
         """
-        self.source = source
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.tree = tree = parse(source)
+            self._global_reads = _reads_by_scope(symtable.symtable(source, "candidate.py", "exec"))
         for node in ast.walk(tree):
-            if isinstance(node, ast.Constant) and too_long(node.value):
-                node.value = UNKNOWN  # type: ignore[assignment]
+            if isinstance(node, ast.Constant) and _is_too_long(node.value):
+                node.value = None
         self.star_import = any(
             isinstance(node, ast.ImportFrom) and node.names[0].name == "*" for node in ast.walk(tree)
         )
@@ -92,16 +89,9 @@ class Candidate:
         for node in statements(tree.body):
             for name in bound_names(node):
                 self.bindings.setdefault(name, []).append(node)
-        self.functions = {
-            name: nodes[0]
-            for name, nodes in self.bindings.items()
-            if len(nodes) == 1 and isinstance(nodes[0], ast.FunctionDef)
-        }
-        self.classes = {
-            name: nodes[0]
-            for name, nodes in self.bindings.items()
-            if len(nodes) == 1 and isinstance(nodes[0], ast.ClassDef)
-        }
+        once = {name: nodes[0] for name, nodes in self.bindings.items() if len(nodes) == 1}
+        self.functions = {name: node for name, node in once.items() if isinstance(node, ast.FunctionDef)}
+        self.classes = {name: node for name, node in once.items() if isinstance(node, ast.ClassDef)}
 
     @cached_property
     def kernels(self) -> dict[str, Kernel]:
@@ -109,26 +99,27 @@ class Candidate:
         found = {name: self._kernel(node) for name, node in self.functions.items()}
         return {name: kernel for name, kernel in found.items() if kernel is not None}
 
+    def global_reads(self, node: ast.AST) -> frozenset[str]:
+        """Return the foreign names that a function, a lambda or the module's own statements read."""
+        return self._global_reads.get(_place(node), frozenset())
+
     def path(self, node: ast.expr) -> str | None:
-        """The dotted path that an expression names through imports, such as ``triton.language.load``."""
+        """Return the dotted path of an expression through imports, such as ``triton.language.load``."""
         if isinstance(node, ast.Name):
-            return (
-                self.paths.get(node.id) if node.id not in self.bindings or self._imported(node.id) else None
-            )
+            bound = self.bindings.get(node.id, ())
+            imported = all(isinstance(each, ast.Import | ast.ImportFrom) for each in bound)
+            return self.paths.get(node.id) if imported else None
         if isinstance(node, ast.Attribute):
             base = self.path(node.value)
             return None if base is None else f"{base}.{node.attr}"
         return None
 
-    def _imported(self, name: str) -> bool:
-        return all(isinstance(node, ast.Import | ast.ImportFrom) for node in self.bindings.get(name, ()))
-
     def constant(self, node: ast.expr | None, scope: Mapping[str, object] | None = None) -> object:
-        """The value of an expression of literals, module constants and names of ``scope``, or UNKNOWN."""
+        """Return the value of literals, module constants and names of ``scope``; None if unknown."""
         try:
             return self._value(node, scope or {}, 0)
         except (ArithmeticError, TypeError, ValueError):
-            return UNKNOWN
+            return None
 
     def _value(self, node: ast.expr | None, scope: Mapping[str, object], depth: int) -> object:
         match node:
@@ -140,36 +131,29 @@ class Candidate:
                 bound = self.bindings[name][0]
                 if isinstance(bound, ast.Assign | ast.AnnAssign) and not self._rebound(name):
                     return self._value(assigned(bound, name), {}, depth + 1)
-                return UNKNOWN
+                return None
             case ast.Attribute(value=ast.Name(id="self"), attr=name):
-                return scope.get(f"self.{name}", UNKNOWN)
+                return scope.get(f"self.{name}")
             case ast.Call(func=ast.Name(id=name), args=[inner], keywords=[]) if name in _CONVERSIONS:
                 value = self._value(inner, scope, depth)
-                return _CONVERSIONS[name](value) if isinstance(value, bool | int | float) else UNKNOWN
+                return _CONVERSIONS[name](value) if isinstance(value, bool | int | float) else None
             case ast.Compare(left=left, ops=[way], comparators=[right]):
                 return compare(way, self._value(left, scope, depth), self._value(right, scope, depth))
             case ast.IfExp(test=test, body=then, orelse=otherwise):
                 known = self._value(test, scope, depth)
-                return (
-                    UNKNOWN if known is UNKNOWN else self._value(then if known else otherwise, scope, depth)
-                )
+                return None if known is None else self._value(then if known else otherwise, scope, depth)
             case ast.UnaryOp(op=ast.USub(), operand=inner):
                 value = self._value(inner, scope, depth)
-                return -value if isinstance(value, int | float) else UNKNOWN
+                return -value if isinstance(value, int | float) else None
             case ast.BinOp(left=left, op=operator, right=right):
                 return operate(operator, self._value(left, scope, depth), self._value(right, scope, depth))
-            case ast.Call(func=called, args=[argument], keywords=[]):
-                value = self._value(argument, scope, depth)
-                if isinstance(value, int) and value > 0 and self.path(called) == "triton.next_power_of_2":
-                    return 1 << (value - 1).bit_length()
-                if self.path(called) in CONSTEXPR:
-                    return value
-                return UNKNOWN
+            case ast.Call(func=called, args=[wrapped], keywords=[]) if self.path(called) in CONSTEXPR:
+                return self._value(wrapped, scope, depth)
             case _:
-                return UNKNOWN
+                return None
 
     def _rebound(self, name: str) -> bool:
-        """Whether a function changes a module's variable."""
+        """Return whether a function changes a module's variable."""
         return any(isinstance(node, ast.Global) and name in node.names for node in ast.walk(self.tree))
 
     def _kernel(self, node: ast.AST) -> Kernel | None:
@@ -184,14 +168,12 @@ class Candidate:
                 jitted = True
             elif path in AUTOTUNE and isinstance(each, ast.Call):
                 tuned = True
-                given = argument(each, 0, "configs")
-                configs = self._configs(given)
+                configs = self._configs(argument(each, 0, "configs"))
                 pruned = any(word.arg in (None, "prune_configs_by") for word in each.keywords)
             elif path in HEURISTICS and isinstance(each, ast.Call):
-                told = argument(each, 0, "values")
-                names = _literal_keys(told)
-                filled = None if names is None or filled is None else filled | names
-            else:  # a decorator of unknown effect
+                names = _literal_keys(argument(each, 0, "values"))
+                filled = None if names is None or filled is None else filled.union(names)
+            else:  # a decorator with unknown effect
                 return None
         if not jitted:
             return None
@@ -200,18 +182,16 @@ class Candidate:
     def _parameters(self, given: ast.arguments) -> Iterator[Parameter]:
         names = [*given.posonlyargs, *given.args]
         defaults: list[ast.expr | None] = [None] * (len(names) - len(given.defaults))
-        defaults += given.defaults
-        for arg, default in zip(names, defaults, strict=True):
-            yield Parameter(arg.arg, self.is_constexpr(arg.annotation), default)
-        for arg, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        defaults += [*given.defaults, *given.kw_defaults]
+        for arg, default in zip([*names, *given.kwonlyargs], defaults, strict=True):
             yield Parameter(arg.arg, self.is_constexpr(arg.annotation), default)
 
-    def configs_in(self, name: str) -> bool:
-        """Whether a module variable is a list of ``triton.Config``."""
-        return bool(self._configs(ast.Name(name, ast.Load())))
+    def configs(self, name: str) -> tuple[Tuning, ...]:
+        """Return the ``triton.Config`` objects that a module variable lists; empty if it lists others."""
+        return self._configs(ast.Name(name, ast.Load())) or ()
 
     def is_constexpr(self, annotation: ast.expr | None) -> bool:
-        """Whether an annotation says ``tl.constexpr``."""
+        """Return whether an annotation is ``tl.constexpr``."""
         if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
             return "constexpr" in annotation.value
         return annotation is not None and self.path(annotation) in CONSTEXPR
@@ -222,7 +202,7 @@ class Candidate:
             if any(
                 isinstance(each, ast.Attribute) and ast.unparse(each.value) == node.id
                 for each in ast.walk(self.tree)
-            ):  # filled later
+            ):  # set later
                 return None
             node = assigned(bound, node.id) if isinstance(bound, ast.Assign | ast.AnnAssign) else None
         if not isinstance(node, ast.List | ast.Tuple):
@@ -231,30 +211,47 @@ class Candidate:
         for each in node.elts:
             if not (isinstance(each, ast.Call) and self.path(each.func) in CONFIG):
                 return None
-            values = argument(each, 0, "kwargs")
-            if not isinstance(values, ast.Dict) or any(
-                not isinstance(key, ast.Constant) for key in values.keys
-            ):
+            given = argument(each, 0, "kwargs")
+            names = _literal_keys(given)
+            if names is None or not isinstance(given, ast.Dict):
                 return None
-            pairs = zip(values.keys, values.values, strict=True)
-            words = {word.arg: word.value for word in each.keywords if word.arg and word.arg != "kwargs"}
-            words |= dict(zip(("num_warps", "num_stages"), each.args[1:3], strict=False))
-            found.append(
-                Tuning(
-                    {
-                        str(key.value): self.constant(value)
-                        for key, value in pairs
-                        if isinstance(key, ast.Constant)
-                    },
-                    {name: self.constant(value) for name, value in words.items()},
-                    each.lineno,
-                )
-            )
+            warps = [value for name, value in zip(names, given.values, strict=True) if name == "num_warps"]
+            warps += [value for value in [argument(each, 1, "num_warps")] if value is not None]
+            num_warps = self.constant(warps[-1]) if warps else None
+            found.append(Tuning(frozenset(names), num_warps, each.lineno))
         return tuple(found)
 
 
-def _literal_keys(node: ast.expr | None) -> frozenset[str] | None:
+def _literal_keys(node: ast.expr | None) -> list[str] | None:
     if not isinstance(node, ast.Dict):
         return None
     keys = [key.value for key in node.keys if isinstance(key, ast.Constant) and isinstance(key.value, str)]
-    return frozenset(keys) if len(keys) == len(node.keys) else None
+    return keys if len(keys) == len(node.keys) else None
+
+
+def _reads_by_scope(top: symtable.SymbolTable) -> dict[tuple[str, int], frozenset[str]]:
+    """Return the foreign names that each scope reads, by name and line of the scope."""
+    found: dict[tuple[str, int], frozenset[str]] = {}
+    tables = [top]
+    for table in tables:
+        place = table.get_name(), 0 if table is top else table.get_lineno()
+        names = {
+            symbol.get_name()
+            for symbol in table.get_symbols()
+            if symbol.is_referenced() and (not symbol.is_assigned() if table is top else symbol.is_global())
+        }
+        found[place] = found.get(place, frozenset()) | names
+        tables += table.get_children()
+    return found
+
+
+def _is_too_long(value: object) -> bool:
+    """Return whether a literal has more than 4,096 bits: Python may refuse to convert it to text."""
+    return isinstance(value, int) and value.bit_length() > 4096
+
+
+def _place(node: ast.AST) -> tuple[str, int]:
+    """Return the name and line of a scope in a symbol table."""
+    if isinstance(node, ast.Module):
+        return "top", 0
+    return getattr(node, "name", "lambda"), getattr(node, "lineno", 0)

@@ -1,4 +1,4 @@
-"""Lints on launches: what a kernel is given, against its parameters and its autotune configurations."""
+"""Lints on launches: arguments compared with the kernel's parameters and autotune configurations."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from adaexplore.core.environment import TritonFacts
+from adaexplore.preflight.bindings import is_open
 from adaexplore.preflight.candidate import Candidate, Kernel
-from adaexplore.preflight.constants import UNKNOWN
 from adaexplore.preflight.findings import Finding, finding
-from adaexplore.preflight.reach import Where
-from adaexplore.preflight.scopes import assigned_once
-from adaexplore.preflight.triton_api import TritonApi
+from adaexplore.preflight.scopes import Where, assigned_once
 
 _RUN_OPTIONS = {"grid", "warmup"}
-_ALWAYS_TUNED = ("num_warps", "num_stages", "num_ctas")
-_MAX_WARPS = 32
+ALWAYS_TUNED = ("num_warps", "num_stages", "num_ctas")
 
 
 @dataclass(frozen=True)
@@ -23,11 +21,8 @@ class Launch:
     """A place where a kernel is launched.
 
     Attributes:
-        kernel: which one.
-        call: the place.
-        bound: by parameter, what it is given there.
-        complete: whether ``bound`` is all of it: no ``*`` and no ``**``.
-        where: the function that launches.
+        bound: the arguments by parameter.
+        complete: whether ``bound`` has all arguments: no ``*`` and no ``**``.
     """
 
     kernel: Kernel
@@ -38,7 +33,6 @@ class Launch:
 
 
 def launch_of(candidate: Candidate, node: ast.AST, where: Where) -> Launch | None:
-    """The launch that a node is, if it is one."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript)):
         return None
     target = node.func.value
@@ -49,12 +43,11 @@ def launch_of(candidate: Candidate, node: ast.AST, where: Where) -> Launch | Non
     starred = any(isinstance(arg, ast.Starred) for arg in node.args)
     bound = {} if starred else dict(zip(names, node.args, strict=False))
     bound |= {word.arg: word.value for word in node.keywords if word.arg is not None}
-    complete = not starred and all(word.arg is not None for word in node.keywords)
-    return Launch(kernel, node, bound, complete, where)
+    return Launch(kernel, node, bound, not is_open(node), where)
 
 
-def launch_findings(candidate: Candidate, launch: Launch, api: TritonApi | None) -> Iterator[Finding]:
-    """What of a launch fails before the kernel is looked at."""
+def launch_findings(candidate: Candidate, launch: Launch, triton: TritonFacts | None) -> Iterator[Finding]:
+    """Yield faults of a launch that occur before the kernel is compiled."""
     kernel, call = launch.kernel, launch.call
     names = [parameter.name for parameter in kernel.parameters]
     words = [word for word in call.keywords if word.arg is not None]
@@ -63,35 +56,29 @@ def launch_findings(candidate: Candidate, launch: Launch, api: TritonApi | None)
         if word.arg in by_position:
             yield finding("launch-duplicate-argument", word.value.lineno, kernel=kernel.name, name=word.arg)
     yield from _tuned(launch, by_position)
-    if api is not None:
-        allowed = {*names, *api.options, *_RUN_OPTIONS}
-        for word in words:
-            if word.arg not in allowed and word.arg is not None:
-                hint = "; name the parameters themselves: BLOCK=..." if word.arg == "meta" else ""
-                yield finding(
-                    "launch-unknown-argument", call.lineno, kernel=kernel.name, name=word.arg, hint=hint
-                )
-        for config in kernel.configs or ():
-            for name in config.values:
-                if name not in allowed:
-                    yield finding(
-                        "launch-unknown-argument", config.line, kernel=kernel.name, name=name, hint=""
-                    )
+    if triton is not None and triton.launch_options:
+        allowed = {*names, *triton.launch_options, *_RUN_OPTIONS}
+        hints = {"meta": "; name the parameters themselves: BLOCK=..."}
+        given = [(call.lineno, word.arg, hints.get(word.arg or "", "")) for word in words]
+        given += [(config.line, name, "") for config in kernel.configs or () for name in config.names]
+        for line, name, hint in given:
+            if name not in allowed:
+                yield finding("launch-unknown-argument", line, kernel=kernel.name, name=name, hint=hint)
     yield from _missing(launch, names)
     yield from _grid(launch)
     yield from _warps(candidate, launch)
 
 
 def _tuned(launch: Launch, by_position: Sequence[str]) -> Iterator[Finding]:
-    """Parameters that the launch and the configurations both give."""
+    """Yield findings on parameters that both the launch and the configurations set."""
     kernel = launch.kernel
     if not kernel.tuned or not kernel.configs:
         return
-    keys = [set(config.values) for config in kernel.configs]
-    tuned = set.intersection(*keys) if kernel.pruned else set.union(*keys)
+    keys = [config.names for config in kernel.configs]
+    tuned = frozenset.intersection(*keys) if kernel.pruned else frozenset.union(*keys)
     given = {word.arg for word in launch.call.keywords if word.arg}
     for name in sorted(tuned & (given | set(by_position))) + [
-        name for name in _ALWAYS_TUNED if name in given and name not in tuned
+        name for name in ALWAYS_TUNED if name in given and name not in tuned
     ]:
         yield finding("launch-tuned-argument", launch.call.lineno, kernel=kernel.name, name=name)
 
@@ -103,7 +90,7 @@ def _missing(launch: Launch, names: Sequence[str]) -> Iterator[Finding]:
     if len(launch.call.args) > len(names):
         what = f"takes {len(names)} arguments and gets {len(launch.call.args)}"
         yield finding("call-arguments", launch.call.lineno, name=f"{kernel.name}[grid]", what=what)
-    filled = {name for config in kernel.configs or () for name in config.values} | kernel.filled
+    filled = {name for config in kernel.configs or () for name in config.names} | kernel.filled
     for parameter in kernel.parameters:
         name = parameter.name
         if parameter.default is None and name not in launch.bound and name not in filled:
@@ -113,17 +100,14 @@ def _missing(launch: Launch, names: Sequence[str]) -> Iterator[Finding]:
 def _warps(candidate: Candidate, launch: Launch) -> Iterator[Finding]:
     given = [(launch.call.lineno, candidate.constant(launch.bound.get("num_warps")))]
     if not launch.kernel.pruned:
-        given += [
-            (config.line, config.options.get("num_warps", config.values.get("num_warps", UNKNOWN)))
-            for config in launch.kernel.configs or ()
-        ]
+        given += [(config.line, config.num_warps) for config in launch.kernel.configs or ()]
     for line, value in given:
         if isinstance(value, int) and not isinstance(value, bool) and (value < 1 or value & (value - 1)):
             yield finding("num-warps", line, value=value)
 
 
 def _grid(launch: Launch) -> Iterator[Finding]:
-    """Grids written out with something else than integers in them."""
+    """Yield findings on literal grids with values other than integers."""
     assert isinstance(launch.call.func, ast.Subscript)
     grid: ast.expr | None = launch.call.func.slice
     where = launch.where.node
@@ -132,13 +116,8 @@ def _grid(launch: Launch) -> Iterator[Finding]:
     if isinstance(grid, ast.Lambda):
         grid = grid.body
     for item in grid.elts if isinstance(grid, ast.Tuple | ast.List) else ():
-        what = None
         match item:
             case ast.Tuple() | ast.List():
-                what = "tuple"
+                yield finding("grid-type", item.lineno, kernel=launch.kernel.name, what="tuple")
             case ast.Constant(value=float()) | ast.BinOp(op=ast.Div()):
-                what = "float"
-            case _:
-                pass
-        if what is not None:
-            yield finding("grid-type", item.lineno, kernel=launch.kernel.name, what=what)
+                yield finding("grid-type", item.lineno, kernel=launch.kernel.name, what="float")

@@ -1,40 +1,31 @@
-"""Walks what constructing and calling ModelNew runs, as far as that is sure without running it."""
+"""Walk the code that surely runs when ModelNew is constructed and called, including kernels."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
-from adaexplore.preflight.candidate import Candidate, Function
-from adaexplore.preflight.constants import UNKNOWN
+from adaexplore.preflight.bindings import methods
+from adaexplore.preflight.candidate import Candidate
 from adaexplore.preflight.findings import Finding
-from adaexplore.preflight.scopes import MODEL, Scopes
+from adaexplore.preflight.launch_lints import Launch, launch_of
+from adaexplore.preflight.scopes import MODEL, Scopes, Where
 
 _PLAIN = 3
-
-
-@dataclass(frozen=True)
-class Where:
-    """The function that a node belongs to, or the module for its own statements; and its class."""
-
-    node: Function | ast.Module
-    owner: ast.ClassDef | None
-
+_UNROLLED = ("triton.language.static_range", "triton.language.core.static_range")
 
 Check = Callable[[ast.AST, Where], Iterable[Finding]]
 
 
 class Walk:
-    """Collects what ``check`` finds in code that surely runs.
+    """Collect the findings of ``check`` in code that surely runs.
 
-    Of two branches whose condition is open, findings count when both have some: one of them runs. A branch
-    that only leaves the function early (an empty input, a missing GPU) is taken not to be the one. What an
-    exception handler would catch does not count.
+    If a condition is unknown, findings count if both branches have some: one of them runs. A branch
+    that only leaves the function early (an empty input, a missing GPU) is assumed not to run. Errors that
+    an exception handler would catch do not count.
     """
 
     def __init__(self, candidate: Candidate, scopes: Scopes, check: Check) -> None:
-        """Walk ``candidate``; ``check`` is asked about each node."""
         self._candidate = candidate
         self._scopes = scopes
         self._check = check
@@ -45,8 +36,8 @@ class Walk:
         )
 
     def findings(self) -> list[Finding]:
-        """Those of the module's own statements, and of ModelNew's constructor and forward."""
-        found = self._body(self._candidate.tree.body, Where(self._candidate.tree, None))
+        """Return the findings in the module's own statements, and in ModelNew's constructor and forward."""
+        found = self._body(self._candidate.tree.body, Where(self._candidate.tree))
         model = self._candidate.classes.get(MODEL)
         if model is not None:
             found += self._of_class(model)
@@ -56,9 +47,9 @@ class Walk:
         return self._method(node, "__init__") + self._method(node, "forward")
 
     def _method(self, owner: ast.ClassDef, name: str) -> list[Finding]:
-        for each in owner.body:
-            if isinstance(each, ast.FunctionDef) and each.name == name:
-                return self._function(each, owner)
+        method = methods(owner).get(name)
+        if method is not None:
+            return self._function(method, owner)
         for base in owner.bases:
             if isinstance(base, ast.Name) and base.id in self._candidate.classes:
                 inherited = self._candidate.classes[base.id]
@@ -66,11 +57,22 @@ class Walk:
                     return self._method(inherited, name)
         return []
 
-    def _function(self, node: ast.FunctionDef, owner: ast.ClassDef | None) -> list[Finding]:
+    def _function(
+        self, node: ast.FunctionDef, owner: ast.ClassDef | None, *, in_kernel: bool = False
+    ) -> list[Finding]:
         if node not in self._known:
-            self._known[node] = []  # while it is walked: a recursive call adds nothing
-            self._known[node] = self._body(node.body, Where(node, owner))
+            self._known[node] = []  # set during the walk: a recursive call adds nothing
+            where = self._scopes.of_kernel(node, {}) if in_kernel else self._scopes.of(node, owner)
+            self._known[node] = self._body(node.body, where)
         return self._known[node]
+
+    def _launched(self, launch: Launch) -> list[Finding]:
+        given = {
+            each.name: self._candidate.constant(launch.bound.get(each.name), launch.where.constants)
+            for each in launch.kernel.parameters
+            if each.constexpr
+        }
+        return self._body(launch.kernel.node.body, self._scopes.of_kernel(launch.kernel.node, given))
 
     def _body(self, body: Sequence[ast.stmt], where: Where) -> list[Finding]:
         found: list[Finding] = []
@@ -85,7 +87,7 @@ class Walk:
         return found
 
     def _branches(self, node: ast.If, rest: Sequence[ast.stmt], where: Where) -> list[Finding]:
-        """What an ``if`` and the statements after it hold."""
+        """Return the findings in an ``if`` and the statements after it."""
         known = self.decided(node.test, where)
         if known is not None:
             taken = node.body if known else node.orelse
@@ -104,7 +106,7 @@ class Walk:
         return _either(then, otherwise) + after
 
     def _is_guard(self, body: Sequence[ast.stmt]) -> bool:
-        """Whether a branch that leaves does so at once, without work of its own."""
+        """Return whether a branch leaves at once, without other work."""
         return isinstance(body[-1], ast.Raise) or (len(body) <= _PLAIN and not self._works(body))
 
     def _works(self, body: Sequence[ast.stmt]) -> bool:
@@ -113,13 +115,16 @@ class Walk:
 
     def _statement(self, node: ast.stmt, where: Where) -> list[Finding]:
         found: list[Finding] = list(self._check(node, where))
+        if found and where.in_kernel:  # its content is not compiled
+            return found
         match node:
             case ast.Try(body=tried, handlers=handlers, orelse=otherwise, finalbody=final):
                 if not handlers:
                     found += self._body([*tried, *otherwise], where)
                 found += self._body(final, where)
             case ast.For(iter=iterated, body=inner):
-                found += self._expression(iterated, where) + self._body(inner, where)
+                found += self._expression(iterated, where)
+                found += self._body(inner, where) if self._runs(iterated, where) else []
             case ast.While(test=test, body=inner):
                 found += self._expression(test, where) + self._body(inner, where)
             case ast.With(items=items, body=inner):
@@ -141,6 +146,8 @@ class Walk:
 
     def _expression(self, node: ast.AST, where: Where) -> list[Finding]:
         found = list(self._check(node, where))
+        if found and where.in_kernel:
+            return found
         match node:
             case ast.IfExp(test=test, body=then, orelse=otherwise):
                 found += self._expression(test, where)
@@ -153,15 +160,26 @@ class Walk:
                 return found
             case ast.Call():
                 found += self._called(node, where)
-            case _:
-                pass
         for child in ast.iter_child_nodes(node):
             found += self._expression(child, where)
         return found
 
+    def _runs(self, iterated: ast.expr, where: Where) -> bool:
+        """Return whether a loop runs; a loop that the compiler unrolls must surely have passes."""
+        if not (isinstance(iterated, ast.Call) and self._candidate.path(iterated.func) in _UNROLLED):
+            return True
+        bounds = [self._candidate.constant(each, where.constants) for each in iterated.args]
+        numbers = [each for each in bounds if isinstance(each, int)]
+        return 0 < len(numbers) == len(bounds) and 0 not in numbers[2:] and bool(range(*numbers[:3]))
+
     def _called(self, node: ast.Call, where: Where) -> list[Finding]:
-        """What a call of the candidate's own code holds."""
         candidate = self._candidate
+        if where.in_kernel:
+            kernel = candidate.kernels.get(node.func.id) if isinstance(node.func, ast.Name) else None
+            return [] if kernel is None else self._function(kernel.node, None, in_kernel=True)
+        launch = launch_of(candidate, node, where)
+        if launch is not None:
+            return self._launched(launch)
         match node.func:
             case ast.Name(id=name) if name in candidate.functions and name not in candidate.kernels:
                 return self._function(candidate.functions[name], None)
@@ -177,7 +195,7 @@ class Walk:
                 return []
 
     def decided(self, test: ast.expr, where: Where) -> bool | None:
-        """What a condition is on a judge: tensors are on a CUDA device, the model is as constructed.
+        """Decide a condition as on a judge: tensors are on a CUDA device, the model is as constructed.
 
         Returns:
             None if that does not decide it.
@@ -202,13 +220,8 @@ class Walk:
                 compared = test.comparators[0]
                 if isinstance(compared, ast.Constant) and compared.value in ("cuda", "cpu"):
                     return (compared.value == "cuda") == isinstance(way, ast.Eq)
-                return self._constant(test, where)
-            case _:
-                return self._constant(test, where)
-
-    def _constant(self, test: ast.expr, where: Where) -> bool | None:
-        value = self._candidate.constant(test, self._scopes.of(where.node, where.owner))
-        return None if value is UNKNOWN else bool(value)
+        constant = self._candidate.constant(test, where.constants)
+        return None if constant is None else bool(constant)
 
 
 def _either(one: list[Finding], other: list[Finding]) -> list[Finding]:
@@ -216,7 +229,7 @@ def _either(one: list[Finding], other: list[Finding]) -> list[Finding]:
 
 
 def _ends(body: Sequence[ast.stmt]) -> bool:
-    """Whether a branch leaves what it is in."""
+    """Return whether a branch leaves its enclosing block."""
     return bool(body) and (
         isinstance(body[-1], ast.Return | ast.Raise | ast.Continue | ast.Break)
         or (isinstance(body[-1], ast.If) and _ends(body[-1].body) and _ends(body[-1].orelse))

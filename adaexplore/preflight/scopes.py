@@ -1,57 +1,73 @@
-"""Variables of functions and attributes of ModelNew that surely hold one constant."""
+"""Variables of functions and attributes of ModelNew with one known constant value."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from adaexplore.preflight.bindings import methods
 from adaexplore.preflight.candidate import Candidate, Function
-from adaexplore.preflight.constants import UNKNOWN
 
 MODEL = "ModelNew"
 _PASSES = 3
 
 
+@dataclass(frozen=True)
+class Where:
+    """The scope of a node.
+
+    Attributes:
+        node: the function, or the module for its own statements.
+        owner: the function's class.
+        in_kernel: whether it is a kernel, or a function that a kernel calls.
+        constants: values of its variables; None for those that vary.
+    """
+
+    node: Function | ast.Module
+    owner: ast.ClassDef | None = None
+    in_kernel: bool = False
+    constants: Mapping[str, object] = field(default_factory=dict)
+
+
 class Scopes:
-    """Constants by function; those of ModelNew follow from the values that its constructor gets."""
+    """Constants by function; those of ModelNew follow from the arguments of its constructor."""
 
     def __init__(self, candidate: Candidate, reference: Candidate | None) -> None:
-        """Take the constructor's inputs from the reference, or from the candidate's own copy of them."""
+        """Take the constructor's arguments from the reference, or from the candidate's own copy."""
         self._candidate = candidate
-        self._known: dict[ast.AST, Mapping[str, object]] = {}
         self._attributes: Mapping[str, object] = MappingProxyType({})
         model = candidate.classes.get(MODEL)
         inputs = init_inputs(candidate if reference is None else reference)
         if model is not None and inputs is not None:
             self._attributes = self._of_model(model, inputs)
 
-    def of(self, node: Function | ast.Module, owner: ast.ClassDef | None) -> Mapping[str, object]:
-        """Values of the function's variables, UNKNOWN for those that vary; attributes as ``self.name``."""
-        if isinstance(node, ast.Module):
-            return {}
-        if node not in self._known:
-            given = self._attributes if owner is not None and owner.name == MODEL else {}
-            self._known[node] = self._locals(node, given)
-        return self._known[node]
+    def of(self, node: Function, owner: ast.ClassDef | None) -> Where:
+        """Return the scope of a Python function; attributes of ModelNew are stored as ``self.name``."""
+        given = self._attributes if owner is not None and owner.name == MODEL else {}
+        return Where(node, owner, constants=self._locals(node, given))
+
+    def of_kernel(self, node: Function, given: Mapping[str, object]) -> Where:
+        """Return the scope of a kernel, or a function that one calls, with these compile-time arguments."""
+        return Where(node, in_kernel=True, constants=self._locals(node, given))
 
     def _locals(self, node: Function, given: Mapping[str, object]) -> dict[str, object]:
-        names = {name for each in ast.walk(node) for name in _stored(each)} | set(_parameters(node))
-        found: dict[str, object] = dict.fromkeys(names, UNKNOWN) | dict(given)
+        names = {name for each in ast.walk(node) for name in _stored(each)} | set(parameters(node))
+        found: dict[str, object] = dict.fromkeys(names) | dict(given)
         once = {name: bound for name in names if (bound := assigned_once(node, name)) is not None}
-        for _ in range(_PASSES):  # one may be made of another
+        for _ in range(_PASSES):  # one may depend on another
             for name, bound in once.items():
                 found[name] = self._candidate.constant(bound, found)
         return found
 
     def _of_model(self, model: ast.ClassDef, inputs: list[object]) -> dict[str, object]:
-        methods = [node for node in model.body if isinstance(node, ast.FunctionDef)]
-        init = next((node for node in methods if node.name == "__init__"), None)
+        init = methods(model).get("__init__")
         if init is None:
             return {}
-        own = _parameters(init)[1:]
+        own = parameters(init)[1:]
         changed = {name for node in ast.walk(init) if not isinstance(node, ast.arg) for name in _stored(node)}
-        scope: dict[str, object] = dict.fromkeys([*own, *changed], UNKNOWN)
+        scope: dict[str, object] = dict.fromkeys([*own, *changed])
         scope |= {name: value for name, value in zip(own, inputs, strict=False) if name not in changed}
         sets: dict[str, list[ast.expr | None]] = {}
         for node in ast.walk(model):
@@ -62,24 +78,31 @@ class Scopes:
                 case ast.Assign(targets=[ast.Attribute(value=ast.Name(id="self"), attr=name)], value=value):
                     if len(sets[name]) == 1:
                         scope[f"self.{name}"] = self._candidate.constant(value, scope)
-                case _:
-                    pass
         return {name: value for name, value in scope.items() if name.startswith("self.")}
 
 
 def assigned_once(node: Function, name: str) -> ast.expr | None:
-    """The expression that is all that a function ever gives to a variable; None if there is more to it."""
-    if name in _parameters(node):
-        return None
+    """Return the only expression that a function assigns to a variable; None if there are others."""
+    found = assigned_values(node, name)
+    return found[0] if len(found) == 1 else None
+
+
+def assigned_values(node: Function, name: str) -> list[ast.expr]:
+    """Return all values assigned to a variable by ``=`` and ``+=``; empty if it is bound otherwise."""
+    if name in parameters(node):
+        return []
     stores = 0
-    found = None
+    found: list[ast.expr] = []
     for each in ast.walk(node):
-        if isinstance(each, ast.Assign | ast.AnnAssign):
-            targets = each.targets if isinstance(each, ast.Assign) else [each.target]
-            if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-                found = each.value
+        match each:
+            case ast.Assign(targets=[ast.Name(id=target)], value=value) if target == name:
+                found.append(value)
+            case ast.AnnAssign(target=ast.Name(id=target), value=ast.expr() as value) if target == name:
+                found.append(value)
+            case ast.AugAssign(target=ast.Name(id=target), op=way, value=value) if target == name:
+                found.append(ast.BinOp(ast.Name(name, ast.Load()), way, value))
         stores += sum(stored == name for stored in _stored(each))
-    return found if stores == 1 else None
+    return found if stores == len(found) else []
 
 
 def _stored(node: ast.AST) -> Iterator[str]:
@@ -92,18 +115,16 @@ def _stored(node: ast.AST) -> Iterator[str]:
             yield name
         case ast.Global(names=names) | ast.Nonlocal(names=names):
             yield from names
-        case _:
-            pass
 
 
-def _parameters(node: Function) -> list[str]:
+def parameters(node: Function) -> list[str]:
     given = node.args
     more = [arg.arg for arg in (given.vararg, given.kwarg) if arg is not None]
     return [arg.arg for arg in (*given.posonlyargs, *given.args, *given.kwonlyargs)] + more
 
 
 def init_inputs(module: Candidate) -> list[object] | None:
-    """What ``get_init_inputs`` returns, as far as it is constant."""
+    """Return the constant part of the result of ``get_init_inputs``."""
     function = module.functions.get("get_init_inputs")
     last = function.body[-1] if function is not None else None
     if not isinstance(last, ast.Return) or not isinstance(last.value, ast.List | ast.Tuple):

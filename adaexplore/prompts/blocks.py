@@ -1,20 +1,22 @@
-"""The parts that prompts share, each made in one place."""
+"""The parts that prompts share."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from adaexplore.core.differences import differences_between
-from adaexplore.core.profile import Profile
-from adaexplore.core.verdict import Verdict
-from adaexplore.core.wire import DtypeName, Tf32Policy, Tier
+from adaexplore.core.draft import ShownKernel
+from adaexplore.core.environment import Environment, FactName, TritonFacts
+from adaexplore.core.text.differences import differences_between
+from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.wire import Direction, DtypeName, Tf32Policy, Tier
 from adaexplore.prompts.render import render
 
 FEEDBACK_LIMIT = 1500
-"""Most characters of a judge's explanation shown per kernel."""
+"""Maximum characters of a judge's explanation per kernel."""
 FLAGS_LIMIT = 300
-"""Most characters of what makes a correct kernel suspect."""
+"""Maximum characters of a correct kernel's suspect flags."""
+_MOST_WORKLOADS = 12
 
 _TF32 = {
     "paper": "IEEE float32 (TF32 off); `tl.dot` may use TF32",
@@ -28,6 +30,13 @@ _ACCURACY: dict[Tier, str] = {
     "legacy": "",
 }
 """What a tier asks beyond the tolerance."""
+_GRADIENTS = (
+    " Gradients are judged and timed too: the judge calls `forward`, then the backward pass with random "
+    "upstream gradients, compares the outputs and the gradients of every floating input and every parameter, "
+    "and times both passes together. So `forward` must build an autograd graph: put your kernels into a "
+    "`torch.autograd.Function` with a `backward` of its own, and keep each parameter of `Model` a parameter."
+)
+_BACKWARD = " What is to become faster is the backward pass."
 _NATIVE = "as the module makes them, float32 where it says nothing else"
 _NATIVE_ACCURACY = "; outputs in half precision: as accurate as that arithmetic accumulating in float32"
 _EXPLANATIONS = ("feedback", "compilation_error", "runtime_error", "correctness_issue", "error")
@@ -35,11 +44,12 @@ _EXPLANATIONS = ("feedback", "compilation_error", "runtime_error", "correctness_
 
 @dataclass(frozen=True)
 class JudgeFacts:
-    """What the prompts say about the judge; owned by the settings, never written into templates.
+    """Facts about the judge in prompts; they come from the settings, never from templates.
 
-    ``tolerance`` is absolute and relative; the counts are per evaluation. ``shows_flags`` tells the model
-    what makes a correct kernel suspect and which program was known already. ``tunes`` says that the
-    judge sweeps the numbers that a candidate declares.
+    ``tolerance`` is absolute and relative; the counts are per evaluation. With ``shows_flags`` prompts show
+    suspect flags, known programs and each workload. With ``tunes`` the judge sweeps the numbers that a
+    candidate declares. ``environment`` is the judge's own answer; prompts leave out ``omitted`` facts.
+    ``direction`` says whether gradients are judged.
     """
 
     gpu_name: str
@@ -53,27 +63,18 @@ class JudgeFacts:
     tier: Tier = "legacy"
     shows_flags: bool = False
     tunes: bool = False
+    environment: Environment | None = None
+    omitted: frozenset[FactName] = frozenset()
+    direction: Direction = "forward"
 
-
-@dataclass(frozen=True)
-class ShownKernel:
-    """A candidate as the model gets to see it.
-
-    Attributes:
-        source: its code.
-        verdict: None where it was never judged.
-        repeated: whether an equal program had been judged before, so that its verdict was reused.
-        profile: where a call of it spends its time, if that was asked.
-    """
-
-    source: str
-    verdict: Verdict | None
-    repeated: bool = False
-    profile: Profile | None = None
+    @property
+    def triton(self) -> TritonFacts | None:
+        """Facts about the judge's Triton; None if the judge did not state them."""
+        return None if self.environment is None else self.environment.triton
 
 
 def contract_block(facts: JudgeFacts) -> str:
-    """What an answer must hold and how it is judged."""
+    """Return what an answer must hold and how it is judged."""
     return render(
         "contract",
         trials=facts.trials,
@@ -85,51 +86,67 @@ def contract_block(facts: JudgeFacts) -> str:
 
 
 def judge_sentence(facts: JudgeFacts) -> str:
-    """How closely it is judged."""
+    """Return how strictly an answer is judged."""
     return render(
         "judge", trials=facts.trials, tolerance=f"{facts.tolerance:g}", accuracy=accuracy_sentence(facts)
     )
 
 
 def hardware_block(facts: JudgeFacts) -> str:
-    """GPU and precision."""
-    return render(
-        "hardware",
-        gpu_name=facts.gpu_name,
-        gpu_architecture=facts.gpu_architecture,
-        dtype=_NATIVE if facts.dtype == "native" else facts.dtype,
-        tf32=_TF32[facts.tf32],
-    )
+    """Return GPU and precision."""
+    return render("hardware", **hardware_values(facts))
+
+
+def hardware_values(facts: JudgeFacts) -> dict[str, str]:
+    """Return the template variables for GPU and precision."""
+    return {
+        "gpu_name": facts.gpu_name,
+        "gpu_architecture": facts.gpu_architecture,
+        "dtype": _NATIVE if facts.dtype == "native" else facts.dtype,
+        "tf32": _TF32[facts.tf32],
+    }
 
 
 def rules_block(rules: Sequence[str]) -> str:
-    """The skill memory, one rule a line, or nothing."""
+    """Return the skill memory, one rule per line; "" without rules."""
     if not rules:
         return ""
     return render("rules", rules="\n".join(f"- {rule}" for rule in rules)) + "\n\n"
 
 
 def accuracy_sentence(facts: JudgeFacts) -> str:
-    """What outputs must hold besides the tolerance, as a sentence with a space before it, or nothing."""
+    """Return the accuracy required besides the tolerance, as a sentence after a space; "" for none."""
+    wanted = wanted_accuracy(facts)
+    return (f" Results must also be {wanted}." if wanted else "") + gradients_sentences(facts)
+
+
+def gradients_sentences(facts: JudgeFacts) -> str:
+    """Return how gradients are judged, after a space; "" if they are not."""
+    return {"forward": "", "backward": _GRADIENTS + _BACKWARD, "both": _GRADIENTS}[facts.direction]
+
+
+def wanted_accuracy(facts: JudgeFacts) -> str:
+    """Return how accurate results must be by the tier; "" for ``legacy``."""
     native = facts.dtype == "native"
     wanted = _ACCURACY[facts.tier].format(dtype="half-precision" if native else facts.dtype)
     if native and facts.tier in ("strict", "tf32"):
         wanted += _NATIVE_ACCURACY
-    return f" Results must also be {wanted}." if wanted else ""
+    return wanted
 
 
 def kernel_blocks(kernels: Sequence[ShownKernel], facts: JudgeFacts) -> str:
-    """Candidates numbered from 0, code before findings."""
+    """Return blocks of candidates, numbered from 0, code before findings."""
     return "\n\n".join(kernel_block(index, kernel, facts) for index, kernel in enumerate(kernels))
 
 
 def kernel_block(index: int, kernel: ShownKernel, facts: JudgeFacts, code: str = "") -> str:
-    """One candidate: its code, in full unless ``code`` tells it, then what the judge found."""
+    """Return one candidate: its code, or ``code`` in its place, then the judge's finding."""
     found = [finding(kernel.verdict)]
     if facts.tunes:
         found.append(tuned_line(kernel.verdict))
     if facts.shows_flags:
         found.append(flags_line(kernel.verdict))
+        found.append(workloads_text(kernel.verdict))
         found.append(render("repeated") if kernel.repeated else "")
     return render(
         "kernel",
@@ -140,19 +157,19 @@ def kernel_block(index: int, kernel: ShownKernel, facts: JudgeFacts, code: str =
 
 
 def code_block(source: str) -> str:
-    """A whole file."""
+    """Return a whole file."""
     source = source.rstrip("\n")
     return render("code", fence=fence_for(source), source=source)
 
 
 def changes_block(base: int, old: str, new: str) -> str:
-    """A file told by its differences from ``old``, the file of kernel ``base``."""
+    """Return a file as its differences from ``old``, the file of kernel ``base``."""
     changes = differences_between(old.rstrip("\n"), new.rstrip("\n"))
     return render("changes", base=base, fence=fence_for(changes), changes=changes or "none")
 
 
 def tuned_line(verdict: Verdict | None) -> str:
-    """The numbers that the judge's sweep chose, or ""."""
+    """Return the numbers that the judge's sweep chose, or ""."""
     values = verdict.tuned if verdict is not None else None
     if not values:
         return ""
@@ -160,7 +177,7 @@ def tuned_line(verdict: Verdict | None) -> str:
 
 
 def flags_line(verdict: Verdict | None) -> str:
-    """What makes a correct candidate suspect, in one line of at most ``FLAGS_LIMIT`` characters, or ""."""
+    """Return a correct candidate's suspect flags in one line (at most ``FLAGS_LIMIT`` characters), or ""."""
     if verdict is None or not verdict.correct or not verdict.suspect_flags:
         return ""
     found = [f"{flag.id}: {flag.evidence}" if flag.evidence else flag.id for flag in verdict.suspect_flags]
@@ -169,7 +186,7 @@ def flags_line(verdict: Verdict | None) -> str:
 
 
 def fence_for(source: str) -> str:
-    """A fence that does not occur in ``source``."""
+    """Return a fence that does not occur in ``source``."""
     fence = "```"
     while fence in source:
         fence += "`"
@@ -177,7 +194,7 @@ def fence_for(source: str) -> str:
 
 
 def finding(verdict: Verdict | None) -> str:
-    """The judge's finding: the status and measured times in one line, then the explanation."""
+    """Return the judge's finding: status and times in one line, then the explanation."""
     if verdict is None:
         return "not judged"
     if verdict.correct:
@@ -193,10 +210,10 @@ def finding(verdict: Verdict | None) -> str:
 
 
 def explain(verdict: Verdict) -> str:
-    """Why a candidate failed, at most ``FEEDBACK_LIMIT`` characters; "" where the judge said nothing.
+    """Return why a candidate failed, in at most ``FEEDBACK_LIMIT`` characters; "" without feedback.
 
-    A judge of this project says it in ``feedback``; the others' tracebacks are cut from the front,
-    since their last lines name the error.
+    A judge of this project gives ``feedback``. Tracebacks of other judges are cut at the front, since
+    their last lines name the error.
     """
     for key in _EXPLANATIONS:
         text = verdict.metadata.get(key)
@@ -204,3 +221,27 @@ def explain(verdict: Verdict) -> str:
             text = text.strip()
             return text if len(text) <= FEEDBACK_LIMIT else "..." + text[-(FEEDBACK_LIMIT - 3) :]
     return ""
+
+
+def workloads_text(verdict: Verdict | None) -> str:
+    """Return a line for each shown workload and one for the worst; "" for a single workload.
+
+    Of many workloads, failed and slowest ones are listed, in the problem's order.
+    """
+    shown = [] if verdict is None else [each for each in verdict.workloads if not each.hidden]
+    if verdict is None or not shown:
+        return ""
+    unchecked = [each for each in shown if each.status == Status.NOT_CHECKED.value]
+    ranked = sorted(
+        (each for each in shown if each not in unchecked),
+        key=lambda each: (each.correctness, each.speedup or 0.0),
+    )
+    first = [*ranked, *unchecked][:_MOST_WORKLOADS]
+    listed = [each for each in shown if each in first]
+    rows = [f"- {each.summary}" for each in listed]
+    if len(shown) > len(listed):
+        rows.append(f"- {len(shown) - len(listed)} more")
+    if verdict.correct and verdict.worst_workload is not None:
+        name, why = verdict.worst_workload
+        rows.append(f"Too slow on {name}: {why}")
+    return render("workloads", rows="\n".join(rows))

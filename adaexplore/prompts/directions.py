@@ -1,15 +1,14 @@
-"""The directions of ``templates/directions.yaml``: which a task offers, and how a prompt states them."""
+"""The directions of ``templates/directions.yaml``: which apply to a task, and their text in prompts."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
 
 from pydantic import BaseModel, ConfigDict
 
 from adaexplore.core.directions import FREE, Directions
-from adaexplore.settings.yaml_text import parse_mapping
+from adaexplore.settings.yaml_text import read_bundled
 
 
 class _Direction(BaseModel):
@@ -29,8 +28,7 @@ class _Table(BaseModel):
 
 @cache
 def _table() -> _Table:
-    path = files("adaexplore.prompts").joinpath("templates", "directions.yaml")
-    return _Table.model_validate(parse_mapping(path.read_text(encoding="utf-8"))[0])
+    return _Table.model_validate(read_bundled("adaexplore.prompts", "templates/directions.yaml"))
 
 
 def offered_directions(reference: str) -> Directions:
@@ -44,7 +42,7 @@ def offered_directions(reference: str) -> Directions:
 
 
 def direction_text(name: str) -> str:
-    """Return the sentence for a prompt as a line of its own; "" for none and for one of another version."""
+    """Return a direction's sentence as a line of a prompt; "" for none or one of another version."""
     table = _table()
     found = {**table.large, **table.small, **table.repair}.get(name)
     return "" if name == FREE or found is None else f"\n{found.text}"

@@ -1,4 +1,4 @@
-"""The prompts of preset ``paper``: one template a step, without regard to caches."""
+"""The prompts of preset ``paper``: one template per kind of step, not arranged for prompt caches."""
 
 from __future__ import annotations
 

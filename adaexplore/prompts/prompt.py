@@ -1,4 +1,4 @@
-"""A prompt in the parts that stay the same for how long."""
+"""A prompt, split by how long its parts stay the same."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from itertools import accumulate
 
 @dataclass(frozen=True)
 class Prompt:
-    """One message; its parts follow each other without anything between them.
+    """One message; its parts are joined without separators.
 
     Attributes:
         fixed: the same for the whole run.
         task: the same for one task.
-        growing: parts that the prompts of later steps begin with as well, the last one perhaps excepted.
-        now: what this request alone says.
+        growing: parts at the start of later steps' prompts too, except perhaps the last one.
+        now: the part of this request alone.
     """
 
     now: str
@@ -24,7 +24,6 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """The whole message."""
         return "".join((self.fixed, self.task, *self.growing, self.now))
 
     @property

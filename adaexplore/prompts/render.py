@@ -14,7 +14,7 @@ def _template(name: str) -> Template:
 
 
 def render(name: str, **values: str | int | float) -> str:
-    """Fill the template ``name``; its variables are written ``${variable}``.
+    """Fill in the template ``name``; its variables are written ``${variable}``.
 
     Args:
         name: file name in ``templates/`` without ``.md``.

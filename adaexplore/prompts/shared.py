@@ -1,68 +1,79 @@
-"""The prompts of preset ``default``: all steps of a task begin alike, what they add comes last.
+"""The prompts of preset ``default``: all steps of a task share a prefix, new text comes last.
 
-A prompt is the fixed part of the run, the module of the task, the kernels in view from the oldest on, and
-at its end what to do now. So a service that keeps beginnings reads them from its cache: the first
-two parts in every request, the kernels where an earlier request had them in this order. No step sends them
-twice: the review of a small step stands in the answer that brings the edits, before them. Nor does a pool
-hold the same lines twice: a kernel that is nearly another one of it is told by their differences.
+A prompt has the fixed part of the run, the module of the task, the shown kernels from the oldest on, and
+at the end the request. A service with a prompt cache reads the first two parts of every request from it,
+and the kernels if an earlier request had them in this order. No step sends the kernels twice: in a small
+step the review and the edits are one answer. Near-duplicate pool kernels are shown as diffs.
 """
 
 from __future__ import annotations
 
+from adaexplore.core.draft import ShownKernel
+from adaexplore.core.environment import ReferenceFacts
 from adaexplore.core.task import Task
-from adaexplore.core.tunables import MAX_CHOICES, MAX_NAMES
+from adaexplore.core.text.tunables import MAX_CHOICES, MAX_NAMES
 from adaexplore.prompts.blocks import (
     JudgeFacts,
-    ShownKernel,
     changes_block,
     code_block,
-    contract_block,
     fence_for,
-    hardware_block,
     kernel_block,
     rules_block,
 )
+from adaexplore.prompts.facts import measured_block, reference_block
 from adaexplore.prompts.profile import profile_text
 from adaexplore.prompts.prompt import Prompt
 from adaexplore.prompts.render import render
 from adaexplore.prompts.view import View
 
 MOST_CHANGED = 1 / 3
-"""Length of the differences between two kernels, as a share of the whole file, up to which they are shown."""
+"""Maximum length of a diff between two kernels, as a share of the whole file."""
 
 
-def large_prompt(task: Task, facts: JudgeFacts, view: View, direction: str = "") -> Prompt:
+def large_prompt(
+    task: Task, facts: JudgeFacts, reference: ReferenceFacts | None, view: View, direction: str = ""
+) -> Prompt:
     """Ask for a new kernel that differs in structure from those shown."""
     best = max(range(len(view.kernels)), key=lambda index: _speedup(view.kernels[index]), default=None)
     aim = render("aim_first" if best is None else "aim_other")
-    return _prompt(task, facts, view, _kernels(view, facts, best), render("now_large", aim=aim) + direction)
+    now = render("now_large", aim=aim) + direction
+    return _prompt(task, facts, reference, view, _kernels(view, facts, best), now)
 
 
-def small_prompt(task: Task, facts: JudgeFacts, view: View, guidance: str) -> Prompt:
+def small_prompt(
+    task: Task, facts: JudgeFacts, reference: ReferenceFacts | None, view: View, guidance: str
+) -> Prompt:
     """Ask for edits of the last kernel that follow ``guidance``."""
     last = len(view.kernels) - 1
-    now = render("now_small", index=last, guidance=guidance)
-    return _prompt(task, facts, view, _kernels(view, facts, last), now)
+    before = "; those before it led to it" if last else ""
+    now = render("now_small", index=last, before=before, guidance=guidance)
+    return _prompt(task, facts, reference, view, _kernels(view, facts, last), now)
 
 
-def _prompt(task: Task, facts: JudgeFacts, view: View, kernels: tuple[str, ...], now: str) -> Prompt:
+def _prompt(
+    task: Task,
+    facts: JudgeFacts,
+    reference: ReferenceFacts | None,
+    view: View,
+    kernels: tuple[str, ...],
+    now: str,
+) -> Prompt:
     tunables = ""
     if facts.tunes:
         tunables = render("tunables", names=MAX_NAMES, choices=MAX_CHOICES) + "\n\n"
     fixed = render(
         "shared",
-        contract=contract_block(facts),
         tunables=tunables,
         example=render("example") + "\n\n" if view.example else "",
         rules=rules_block(view.rules),
-        hardware=hardware_block(facts),
+        measured=measured_block(facts),
     )
     module = render("module", fence=fence_for(task.reference), reference=task.reference.strip("\n"))
-    return Prompt(now, f"{fixed}\n\n", f"{module}\n\n", kernels)
+    return Prompt(now, f"{fixed}\n\n", f"{module}\n\n{reference_block(facts, task, reference)}", kernels)
 
 
 def _kernels(view: View, facts: JudgeFacts, profiled: int | None) -> tuple[str, ...]:
-    """The kernels in view, then the profile of one of them, so that what precedes it stays as it is."""
+    """Return the shown kernels, then the profile of one of them; the text before it does not change."""
     shown = enumerate(zip(view.kernels, _codes(view), strict=True))
     blocks = [f"{kernel_block(index, kernel, facts, code)}\n\n" for index, (kernel, code) in shown]
     if blocks:
@@ -74,9 +85,9 @@ def _kernels(view: View, facts: JudgeFacts, profiled: int | None) -> tuple[str, 
 
 
 def _codes(view: View) -> tuple[str, ...]:
-    """The code of each kernel; in a pool, of one that is nearly an earlier one, their differences.
+    """Return the code of each kernel; near-duplicate pool kernels are shown as diffs.
 
-    Nothing depends on later kernels, so that what another prompt begins with stays as it is.
+    Nothing depends on later kernels, so that prompts keep a common prefix.
     """
     codes = [code_block(kernel.source) for kernel in view.kernels]
     whole: list[int] = []

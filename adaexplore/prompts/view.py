@@ -1,12 +1,12 @@
-"""What a prompt has in view, and the order in which it is let go where the prompt grows too long."""
+"""The optional parts of a prompt, and the order in which they are dropped if it is too long."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from adaexplore.core.draft import ShownKernel
 from adaexplore.core.verdict import NO_SCORE, Score
-from adaexplore.prompts.blocks import ShownKernel
 
 
 @dataclass(frozen=True)
@@ -14,12 +14,12 @@ class View:
     """The parts of a step's prompt that differ in number.
 
     Attributes:
-        rules: of the skill memory, in the file's order.
-        elite: kernels shown before ``recent``, in a block of their own where the layout has one.
+        rules: rules of the skill memory, in the file's order.
+        elite: kernels shown before ``recent``, in a separate block if the layout has one.
         recent: the other kernels; a small step edits the last one.
         example: whether a worked answer is shown.
-        profiled: whether what a profiler found is shown, where there is something.
-        edits_last: whether the last kernel is the one to work on, so that it stays.
+        profiled: whether a profile is shown, if there is one.
+        edits_last: whether the last kernel is the one to edit, so that it stays.
     """
 
     rules: tuple[str, ...] = ()
@@ -31,14 +31,14 @@ class View:
 
     @property
     def kernels(self) -> tuple[ShownKernel, ...]:
-        """All of them, as they are numbered."""
+        """All kernels in the order of their numbers."""
         return (*self.elite, *self.recent)
 
 
 def smaller(view: View) -> Iterator[View]:
-    """``view`` itself, then ever less of it.
+    """Yield ``view`` itself, then ever smaller views.
 
-    First goes the profile, then kernels (of a chain the oldest, of a pool the worst), then the worked
+    Dropped are first the profile, then kernels (of a chain the oldest, of a pool the worst), then the worked
     answer, then rules from the last one on. The kernel to edit, and the best one of a pool, stay.
     """
     yield view

@@ -1,1 +1,1 @@
-"""The run directory: its names, its atomic writer, its reader. Nothing else knows file names."""
+"""The run directory: file names, atomic writer, reader. No other package knows file names."""

@@ -1,44 +1,24 @@
-"""Text in and out of files: errors name the file and say what to do, odd characters survive."""
+"""Read text files; errors name the file and the remedy."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from adaexplore.core.errors import RecordError
-from adaexplore.core.files import write_text
+from adaexplore.core.files.inputs import first_fault
 
-
-def write(path: Path, text: str) -> None:
-    """Write ``text`` atomically; half of a surrogate pair, which UTF-8 cannot hold, becomes its escape.
-
-    Raises:
-        StorageError: the file cannot be written.
-    """
-    write_text(path, text.encode("utf-8", "backslashreplace").decode("utf-8"))
-
-
-def write_json(path: Path, data: Any) -> None:
-    """Write ``data`` as indented JSON atomically; every string reads back exactly.
-
-    Raises:
-        StorageError: the file cannot be written.
-    """
-    write(path, json_text(data))
-
-
-def json_text(data: Any) -> str:
-    """What :func:`write_json` writes: half of a surrogate pair becomes its JSON escape."""
-    text = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+T = TypeVar("T")
 
 
 def read(path: Path) -> str:
-    """The text of ``path``, line ends as they are.
+    """Read the text of ``path``, with its line ends unchanged.
 
     Raises:
-        RecordError: it is missing, unreadable or not UTF-8.
+        RecordError: the file is missing, unreadable or not UTF-8.
     """
     try:
         return path.read_bytes().decode("utf-8")
@@ -53,29 +33,48 @@ def read(path: Path) -> str:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in ``path``.
+    """Read the JSON object in ``path``.
 
     Raises:
         RecordError: it is missing or holds no JSON object.
     """
-    try:
-        data = json.loads(read(path))
-    except (ValueError, RecursionError) as error:
-        raise damaged(path, f"it is no JSON ({error})") from error
+    data = _value(path)
     if not isinstance(data, dict):
         raise damaged(path, "it holds no JSON object")
     return data
 
 
+def read_as(path: Path, shape: TypeAdapter[T]) -> T | None:
+    """Return the JSON in ``path`` as ``shape``; None if there is no such file.
+
+    Raises:
+        RecordError: the file holds something else.
+    """
+    if not path.is_file():
+        return None
+    try:
+        return shape.validate_python(_value(path))
+    except ValidationError as error:
+        raise damaged(path, reason(error)) from error
+
+
+def _value(path: Path) -> Any:
+    try:
+        return json.loads(read(path))
+    except (ValueError, RecursionError) as error:
+        raise damaged(path, f"it is not JSON ({error})") from error
+
+
 def damaged(path: Path, reason: str) -> RecordError:
-    """The error for a file whose content makes no sense."""
     return RecordError(
         f"{path} is damaged: {reason}; restore it, or have `adaexplore repair RUN` set it aside"
     )
 
 
 def reason(error: Exception) -> str:
-    """One line of what was wrong with a file's content."""
+    """Describe in one line what is wrong with a file's content."""
     if isinstance(error, KeyError):
         return f"the key {error.args[0]!r} is missing"
+    if isinstance(error, ValidationError):
+        return first_fault(error)
     return " ".join(str(error).split())

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 FORMAT = 1
-"""Version of the format, in ``environment.json``; raised when an older reader would misread it."""
+"""Format version in ``environment.json``; increased when older readers would misread the files."""
 
 CONFIG = "config.yaml"
 ENVIRONMENT = "environment.json"
+JUDGE_ENVIRONMENT = "judge_environment.json"
 LOCK = ".run.lock"
 USAGE = "usage.jsonl"
 MAILBOX = "mailbox"
 ORIGINS = "origins.json"
 STEERING = "steering.jsonl"
 REFERENCE = "reference_src.py"
+HIDDEN_WORKLOADS = "hidden_workloads_src.py"
+REFERENCE_FACTS = "reference_facts.json"
 RULES = "rules.json"
 PLANS = "plans.json"
 FINDINGS = "compile_findings.json"
@@ -43,9 +46,9 @@ _STEP_CODE = {
 
 @dataclass(frozen=True)
 class StepFiles:
-    """Where one step's files lie; ``metrics_text`` is None for the agent that never had it.
+    """Paths of one step's files; ``metrics_text`` is None for the agent without it.
 
-    ``timings`` is there in runs of earlier versions only: both verdicts of a kernel that was timed twice.
+    ``timings`` exists only in runs of earlier versions: both verdicts of a kernel that was timed twice.
     """
 
     code: Path
@@ -55,31 +58,23 @@ class StepFiles:
     reply: Path
     exchanges: Path
     usage: Path
-    log: Path
-    superseded_log: Path
     written: Path
     timings: Path
     profile: Path
+    log: Path
+
+    @property
+    def superseded_log(self) -> Path:
+        """The log of the step before it was repeated with another result."""
+        return self.log.with_name(f"{self.log.stem}_superseded.json")
 
     def all(self) -> tuple[Path, ...]:
         """Every file, the log last."""
-        return (
-            self.code,
-            self.metrics,
-            *(() if self.metrics_text is None else (self.metrics_text,)),
-            self.prompt,
-            self.reply,
-            self.exchanges,
-            self.usage,
-            self.written,
-            self.timings,
-            self.profile,
-            self.log,
-        )
+        return tuple(path for path in astuple(self) if path is not None)
 
 
 def step_files(folder: Path, agent_type: str, step: int) -> StepFiles:
-    """The files of step ``step`` of an agent (``MCTS``, ``IRS``, ``IRL``, ``IRB``, ``IRLE``, ``PS``).
+    """Return the files of step ``step`` of an agent (``MCTS``, ``IRS``, ``IRL``, ``IRB``, ``IRLE``, ``PS``).
 
     Raises:
         ValueError: there is no such agent.
@@ -102,7 +97,6 @@ def step_files(folder: Path, agent_type: str, step: int) -> StepFiles:
         exchanges=folder / f"{stem}_exchanges.json",
         usage=folder / f"{stem}_usage.json",
         log=folder / f"{stem}_log.json",
-        superseded_log=folder / f"{stem}_log_superseded.json",
         written=folder / f"{stem}_written.py",
         timings=folder / f"{stem}_timings.json",
         profile=folder / f"{stem}_profile.json",
@@ -110,47 +104,46 @@ def step_files(folder: Path, agent_type: str, step: int) -> StepFiles:
 
 
 def step_numbers(names: Iterable[str]) -> list[int]:
-    """The numbers of the steps of which some file lies among ``names``, ascending."""
+    """Return the numbers of steps with at least one file in ``names``, ascending."""
     return sorted({int(match[1]) for name in names if (match := _STEP_FILE.match(name))})
 
 
 def has_root(agent_type: str) -> bool:
-    """Whether the agent's folder holds the dummy root as step 0."""
+    """Return whether the agent's folder holds the dummy root as step 0."""
     return agent_type == MCTS
 
 
 def best_kernel(total_steps: int) -> str:
-    """The best candidate's source after ``total_steps`` steps."""
+    """Return the file name of the best candidate's source after ``total_steps`` steps."""
     return f"global_best_kernel_{total_steps}.py"
 
 
 def best_metrics(total_steps: int) -> str:
-    """The best candidate's verdict after ``total_steps`` steps."""
+    """Return the file name of the best candidate's verdict after ``total_steps`` steps."""
     return f"global_best_metrics_{total_steps}.json"
 
 
 def best_clean_kernel(total_steps: int) -> str:
-    """The best candidate without suspect flags; there only where the best one has some."""
+    """Return the file name of the best source without suspect flags; used only if the best one has flags."""
     return f"global_best_clean_kernel_{total_steps}.py"
 
 
 def best_clean_metrics(total_steps: int) -> str:
-    """Its verdict."""
     return f"global_best_clean_metrics_{total_steps}.json"
 
 
 def re_evaluated_within(steps: int) -> str:
-    """The verdict of judging the best candidate of the first ``steps`` steps again."""
+    """Return the file name of a new verdict on the best candidate of the first ``steps`` steps."""
     return f"global_best_metrics_on_sf_{steps}.json"
 
 
 def best_steps(names: Iterable[str]) -> list[int]:
-    """The step totals for which a best verdict lies among ``names``, ascending."""
+    """Return the step totals with a best verdict in ``names``, ascending."""
     return sorted(int(match[1]) for name in names if (match := _BEST_METRICS.fullmatch(name)))
 
 
 def detect_agent(names: Iterable[str]) -> str | None:
-    """Whose step files lie among ``names``: ``MCTS``, ``IRS``, ``IRL`` (also for IRB, IRLE, PS) or None."""
+    """Detect the agent by its step files: ``MCTS``, ``IRS``, ``IRL`` (also for IRB, IRLE, PS) or None."""
     listed = list(names)
     for agent_type, pattern in _STEP_CODE.items():
         if any(pattern.fullmatch(name) for name in listed):
@@ -159,19 +152,18 @@ def detect_agent(names: Iterable[str]) -> str | None:
 
 
 def is_task_folder(name: str, names: Iterable[str]) -> bool:
-    """Whether a folder called ``name`` that holds ``names`` is a task's: ``<level>_<problem_id>``."""
+    """Return whether folder ``name`` with the files ``names`` is a task's: ``<level>_<problem_id>``."""
     if name.startswith((".", "_")) or "_" not in name:
         return False
     return re.match(r"\d+_", name) is not None or holds_task_files(names)
 
 
 def holds_task_files(names: Iterable[str]) -> bool:
-    """Whether files of a task lie among ``names``."""
     listed = list(names)
     known = {REFERENCE, TASK_FAILURE}
     return not known.isdisjoint(listed) or bool(best_steps(listed)) or detect_agent(listed) is not None
 
 
 def natural(name: str) -> list[tuple[int, int, str]]:
-    """Sort key under which ``2_10`` comes after ``2_2``."""
+    """Return a sort key that puts ``2_10`` after ``2_2``."""
     return [(0, int(part), "") if part.isdecimal() else (1, 0, part) for part in re.split(r"(\d+)", name)]

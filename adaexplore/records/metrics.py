@@ -1,4 +1,4 @@
-"""A verdict as the metrics files store it, and back; a step that had nothing to judge included."""
+"""Convert verdicts to and from metrics files, including steps with nothing to judge."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.plan import StepKind
-from adaexplore.core.syntax import literal
+from adaexplore.core.text.syntax import literal
 from adaexplore.core.verdict import Verdict
 from adaexplore.records import content
 
@@ -34,11 +34,11 @@ _TEXT = re.compile(
 
 
 def to_metrics(verdict: Verdict | None, cause: DraftOutcome | StepKind) -> dict[str, Any]:
-    """The object of ``_metrics.json``: compiled, correctness, metadata, runtime (ms), runtime_stats.
+    """Return the object of ``_metrics.json``: compiled, correctness, metadata, runtime (ms), runtime_stats.
 
     Args:
-        verdict: what the judge found, None where there was nothing to judge.
-        cause: why there was nothing: what the model's side came to, or that it is the dummy root.
+        verdict: the judge's verdict; None if there was nothing to judge.
+        cause: why there was nothing to judge: the draft's outcome, or the dummy root.
     """
     if verdict is not None:
         return verdict.to_metrics()
@@ -47,7 +47,7 @@ def to_metrics(verdict: Verdict | None, cause: DraftOutcome | StepKind) -> dict[
 
 
 def from_metrics(data: Mapping[str, Any]) -> Verdict | None:
-    """The verdict in the object of a metrics file, None where there was nothing to judge.
+    """Return the verdict in the object of a metrics file; None if there was nothing to judge.
 
     Raises:
         KeyError, TypeError, ValueError: ``data`` is not of that shape.
@@ -59,20 +59,20 @@ def from_metrics(data: Mapping[str, Any]) -> Verdict | None:
 
 
 def to_text(metrics: Mapping[str, Any]) -> str:
-    """The one line of ``_metrics.txt``: Python literals in the release's field order."""
+    """Return the line of ``_metrics.txt``: Python literals in the release's field order."""
     names = ("compiled", "correctness", "metadata", "runtime", "runtime_stats")
     return " ".join(f"{name}={metrics[name]!r}" for name in names)
 
 
 def from_text(text: str) -> dict[str, Any]:
-    """The metrics object in the line of a ``_metrics.txt``.
+    """Return the metrics object in the line of a ``_metrics.txt``.
 
     Raises:
-        ValueError: the text is no such line.
+        ValueError: the text is not such a line.
     """
     match = _TEXT.fullmatch(text)
     if match is None:
-        raise ValueError("it is no line of 'compiled=... correctness=... metadata=...'")
+        raise ValueError("it is not a line 'compiled=... correctness=... metadata=...'")
     compiled, correctness, metadata, runtime, stats = match.groups()
     try:
         return {
@@ -83,11 +83,11 @@ def from_text(text: str) -> dict[str, Any]:
             "runtime_stats": literal(stats),
         }
     except (SyntaxError, ValueError) as error:
-        raise ValueError(f"its metrics are no Python literals ({error})") from error
+        raise ValueError(f"its metrics are not Python literals ({error})") from error
 
 
 def read_metrics(path: Path) -> dict[str, Any]:
-    """The metrics object in a ``_metrics.json`` or ``_metrics.txt``.
+    """Read the metrics object in a ``_metrics.json`` or ``_metrics.txt``.
 
     Raises:
         RecordError: it is missing or damaged.
@@ -101,7 +101,7 @@ def read_metrics(path: Path) -> dict[str, Any]:
 
 
 def read_verdict(path: Path) -> Verdict | None:
-    """The verdict in a metrics file, None where there was nothing to judge.
+    """Read the verdict in a metrics file; None if there was nothing to judge.
 
     Raises:
         RecordError: the file is missing or damaged.

@@ -1,25 +1,27 @@
-"""Make a damaged run usable again: what cannot be read is renamed, so that it counts as not there."""
+"""Make a damaged run usable again: rename unreadable files, so that they count as missing."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from adaexplore.core.errors import StorageError
+from adaexplore.core.errors import RecordError, StorageError
+from adaexplore.records import layout
 from adaexplore.records.run_records import RunRecords
 
 _SUFFIX = ".damaged"
 
 
 def repair(run: RunRecords) -> list[Path]:
-    """Set aside JSON files that hold no JSON, then the logs of steps that cannot be read without them.
+    """Set aside damaged JSON files, then the logs of steps that cannot be read without them.
 
-    A step whose log is set aside is done again when the run goes on, and so are those after it. The caller
-    holds the run's lock.
+    When the run continues, it repeats a step whose log was set aside, and all later steps. The caller holds
+    the run's lock.
 
     Returns:
-        The files that were renamed, by their names before.
+        The old names of the renamed files.
 
     Raises:
         StorageError: a file cannot be renamed.
@@ -30,6 +32,11 @@ def repair(run: RunRecords) -> list[Path]:
             json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError):
             renamed.append(_set_aside(path))
+    for path, read in _readers(run):
+        try:
+            read()
+        except RecordError:
+            renamed.append(_set_aside(path))
     for key in run.tasks():
         records = run.task(key)
         logs = [log for log in records.unreadable_logs() if log.is_file()]
@@ -39,8 +46,17 @@ def repair(run: RunRecords) -> list[Path]:
     return renamed
 
 
+def _readers(run: RunRecords) -> Iterator[tuple[Path, Callable[[], object]]]:
+    """Yield files whose JSON may be invalid, each with the method that reads it."""
+    yield run.folder / layout.JUDGE_ENVIRONMENT, run.judge_environment
+    for records in map(run.task, run.tasks()):
+        yield records.folder / layout.REFERENCE_FACTS, records.reference_facts
+        yield records.folder / layout.RULES, records.rules
+        yield records.folder / layout.PLANS, records.plans
+
+
 def _set_aside(path: Path) -> Path:
-    """Rename ``path``; a file that was set aside before under that name is kept."""
+    """Rename ``path``; keep a file that was set aside under that name before."""
     number, target = 1, path.with_name(path.name + _SUFFIX)
     while target.exists():
         number += 1

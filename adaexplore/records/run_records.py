@@ -1,40 +1,49 @@
-"""A run's folder: its config, its environment, its tasks, and the lock that one writer holds."""
+"""A run's folder: its config, environment, tasks, and the lock of its one writer."""
 
 from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
+from adaexplore.core.environment import Environment
 from adaexplore.core.errors import RecordError
-from adaexplore.core.files import locked
-from adaexplore.core.json_lines import JsonLines
+from adaexplore.core.files.atomic import locked, write_json, write_text
+from adaexplore.core.files.json_lines import JsonLines
 from adaexplore.core.usage import Usage
 from adaexplore.records import content, layout
 from adaexplore.records.task_records import TaskRecords
+from adaexplore.settings.yaml_text import YamlProblem, parse_mapping
+
+_ENVIRONMENT = TypeAdapter(Environment)
 
 
 class RunRecords:
-    """The folder of one run, this project's or the release's."""
+    """The folder of one run of this project or of the release.
+
+    Methods that read raise RecordError if a file is damaged; methods that write raise StorageError.
+    """
 
     def __init__(self, folder: Path) -> None:
-        """Describe ``folder``, which need not exist yet."""
+        """Describe ``folder``, which need not exist yet; ``replies`` is the file with each reply's cost."""
         self.folder = folder
-        self._usage = JsonLines(folder / layout.USAGE)
+        self.replies = JsonLines(folder / layout.USAGE)
+        self.mailbox = folder / layout.MAILBOX
 
     @classmethod
     def existing(cls, folder: Path) -> RunRecords:
-        """The run in ``folder``, for readers.
+        """Open the run in ``folder`` for reading.
 
         Raises:
             RecordError: there is none, or a newer version of this program wrote it.
         """
         if not folder.is_dir():
-            raise RecordError(f"{folder} is no folder; give a run's save_path")
+            raise RecordError(f"{folder} is not a folder; give a run's save_path")
         if layout.holds_task_files(path.name for path in folder.iterdir()):
             raise RecordError(f"{folder} is one task's folder; give the run directory {folder.parent}")
         run = cls(folder)
@@ -47,7 +56,7 @@ class RunRecords:
         """Refuse a run that a newer version of this program wrote.
 
         Raises:
-            RecordError: it is one, or its ``environment.json`` is damaged.
+            RecordError: the run is newer, or its ``environment.json`` is damaged.
         """
         version = self.environment().get("format", layout.FORMAT)
         if not isinstance(version, int) or version > layout.FORMAT:
@@ -57,67 +66,58 @@ class RunRecords:
             )
 
     def write_config(self, yaml: str) -> None:
-        """Keep the resolved configuration."""
-        content.write(self.folder / layout.CONFIG, yaml)
+        write_text(self.folder / layout.CONFIG, yaml)
 
     def config(self) -> str | None:
-        """The resolved configuration's text, None where there is none.
-
-        Raises:
-            RecordError: it cannot be read.
-        """
+        """Return the text of the resolved configuration; None without one."""
         path = self.folder / layout.CONFIG
         return content.read(path) if path.is_file() else None
 
-    def write_environment(self, info: Mapping[str, Any]) -> None:
-        """Keep seed, versions and git revision; what differed before stays under ``earlier``, once.
+    def settings(self) -> dict[str, Any]:
+        """Return the recorded keys and values of the resolved configuration; empty without one."""
+        try:
+            return parse_mapping(self.config() or "")[0]
+        except YamlProblem as problem:
+            path = self.folder / layout.CONFIG
+            raise RecordError(f"{path} is damaged: {problem}; restore it") from problem
 
-        Raises:
-            RecordError: the file that is there is damaged.
-        """
+    def write_environment(self, info: Mapping[str, Any]) -> None:
+        """Write seed, versions and git revision; earlier values that differ stay under ``earlier``, once."""
         earlier: list[dict[str, Any]] = []
         previous = self.environment()
         if previous:
             earlier = [*previous.pop("earlier", []), previous]
         data = {"format": layout.FORMAT, **info}
         earlier = [each for i, each in enumerate(earlier) if each != data and each not in earlier[:i]]
-        content.write_json(self.folder / layout.ENVIRONMENT, data | ({"earlier": earlier} if earlier else {}))
+        write_json(self.folder / layout.ENVIRONMENT, data | ({"earlier": earlier} if earlier else {}))
 
     def environment(self) -> dict[str, Any]:
-        """What :meth:`write_environment` kept; empty for a run of the release.
-
-        Raises:
-            RecordError: the file is damaged.
-        """
+        """Return what :meth:`write_environment` wrote; empty for a run of the release."""
         path = self.folder / layout.ENVIRONMENT
         return content.read_object(path) if path.is_file() else {}
 
-    def name(self) -> str:
-        """What names the run wherever its folder is moved to; one without an id is named by its path.
+    def write_judge_environment(self, environment: Environment) -> None:
+        """Write the judge's environment facts, which prompts state."""
+        write_json(self.folder / layout.JUDGE_ENVIRONMENT, environment.model_dump(mode="json"))
 
-        Raises:
-            RecordError: ``environment.json`` is damaged.
-        """
+    def judge_environment(self) -> Environment | None:
+        """Return what :meth:`write_judge_environment` wrote last; None if it was not called."""
+        return content.read_as(self.folder / layout.JUDGE_ENVIRONMENT, _ENVIRONMENT)
+
+    def name(self) -> str:
+        """Return the run's id, which stays when its folder moves; without an id, its path."""
         return str(self.environment().get("id", self.folder.resolve()))
 
     def makers(self, key: str, steps: int) -> list[str]:
-        """Who made the first ``steps`` steps of a task, one by one: ``<run's name>/<task's key>``.
-
-        Raises:
-            RecordError: a file is damaged.
-        """
+        """Return the origin of each of the first ``steps`` steps of a task: ``<run's name>/<task's key>``."""
         return [*self._other_makers(key), *[f"{self.name()}/{key}"] * steps][:steps]
 
     def taken_over(self, key: str) -> int:
-        """How many steps of a task were taken over from another run.
-
-        Raises:
-            RecordError: ``origins.json`` is damaged.
-        """
+        """Return how many steps of a task were copied from another run."""
         return len(self._other_makers(key))
 
     def _other_makers(self, key: str) -> list[str]:
-        """Who made the steps of a task that were taken over, one by one."""
+        """Return the origin of each copied step of a task."""
         path = self.folder / layout.ORIGINS
         origins = content.read_object(path) if path.is_file() else {}
         try:
@@ -126,37 +126,21 @@ class RunRecords:
             raise RecordError(f"{path} is damaged: restore it, or start with another save_path") from error
 
     def write_makers(self, key: str, makers: Iterable[str]) -> None:
-        """Keep who made the steps that a task takes over from another run, in their order.
-
-        Raises:
-            RecordError: the file that is there is damaged.
-        """
+        """Write the origin of each step that a task copies from another run, in order."""
         path = self.folder / layout.ORIGINS
         origins = content.read_object(path) if path.is_file() else {}
-        content.write_json(path, origins | {key: Counter(makers)})
-
-    def write_usage(self, request: str, usage: Usage) -> None:
-        """Note what the reply to a request cost, as it comes: its step may never be recorded.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
-        self._usage.append({"request": request, **asdict(usage)})
+        write_json(path, origins | {key: Counter(makers)})
 
     def usage(self) -> list[tuple[str, Usage]]:
-        """What :meth:`write_usage` noted in all sessions, by the requests' keys, in order.
-
-        Raises:
-            StorageError: it cannot be read.
-        """
-        return self._usage.read(_noted)
+        """Return the cost of all sessions' replies by request key, in order: see ``replies``."""
+        return self.replies.read(_noted)
 
     def task(self, key: str, agent_type: str | None = None) -> TaskRecords:
-        """The records of the task ``<level>_<problem_id>``.
+        """Return the records of the task ``<level>_<problem_id>``.
 
         Args:
             key: the task's key.
-            agent_type: whose files it holds; by default that is seen from the names in the folder.
+            agent_type: whose files it holds; by default detected from the file names.
         """
         folder = self.folder / key
         if agent_type is None:
@@ -165,7 +149,7 @@ class RunRecords:
         return TaskRecords(folder, agent_type)
 
     def tasks(self) -> list[str]:
-        """The keys of the tasks that have a folder, ``2_2`` before ``2_10``."""
+        """Return the keys of the tasks that have a folder, ``2_2`` before ``2_10``."""
         if not self.folder.is_dir():
             return []
         keys = [
@@ -181,7 +165,7 @@ class RunRecords:
             shutil.rmtree(self.folder)
 
     def is_written(self) -> bool:
-        """Return whether a process of this machine holds the run; the lock itself is not touched."""
+        """Return whether a process on this machine holds the lock; the lock itself is not touched."""
         try:
             inode = f":{(self.folder / layout.LOCK).stat().st_ino} "
             held = Path("/proc/locks").read_text().splitlines()
@@ -189,19 +173,16 @@ class RunRecords:
             return False
         return any("FLOCK" in line and inode in line for line in held)
 
-    @contextmanager
-    def lock(self) -> Iterator[None]:
-        """Hold the run for one writing process (advisory, ends with the process).
+    def lock(self) -> AbstractContextManager[None]:
+        """Lock the run for one writing process (advisory, ends with the process).
 
         Raises:
-            UsageError: another process holds it.
-            StorageError: the lock file cannot be made.
+            UsageError: another process holds the lock.
         """
         busy = f"another process is writing to {self.folder}; wait for it or choose another save_path"
-        with locked(self.folder / layout.LOCK, "choose another save_path", busy):
-            yield
+        return locked(self.folder / layout.LOCK, "choose another save_path", busy)
 
 
 def _noted(line: dict[str, Any]) -> tuple[str, Usage]:
     request, usage = str(line.pop("request")), Usage(**line)
-    return request, Usage() + usage  # raises a TypeError for what is no number
+    return request, Usage() + usage  # raises a TypeError unless it is a number

@@ -1,4 +1,4 @@
-"""What a person asked of a running run, from another terminal."""
+"""Requests of a user to a running run, from another terminal."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from adaexplore.core.json_lines import JsonLines
+from adaexplore.core.files.json_lines import JsonLines
 from adaexplore.records import layout
 
 
 class Action(StrEnum):
-    """What can be asked for."""
+    """The kinds of requests."""
 
-    PIN = "pin"  # the next step of a task edits a node
-    NOTE = "note"  # what prompts say at their end from now on
-    BAN = "ban"  # a node and all below it are left out of the search for good
-    PAUSE = "pause"  # begin no further step; those in flight are finished
-    RESUME = "resume"  # begin steps again
+    PIN = "pin"  # the next step of a task edits this node
+    NOTE = "note"  # text at the end of all further prompts
+    BAN = "ban"  # the search ignores a node and all below it from now on
+    PAUSE = "pause"  # start no further step; those in flight are finished
+    RESUME = "resume"  # start steps again
     STOP = "stop"  # end the run after the steps in flight
 
 
@@ -27,8 +27,8 @@ class Action(StrEnum):
 class SteeringEvent:
     """One request; ``time`` is in ISO 8601, UTC.
 
-    ``task`` is "" where all are meant, ``node`` that of a pin or a ban, ``text`` that of a note; an empty
-    note ends an earlier one.
+    ``task`` is "" for all tasks, ``node`` belongs to a pin or a ban, ``text`` to a note; an empty note
+    removes an earlier one.
     """
 
     action: Action
@@ -39,7 +39,6 @@ class SteeringEvent:
 
     @property
     def words(self) -> str:
-        """Return the event in one line."""
         what = {
             Action.PIN: f" step {self.node}",
             Action.BAN: f" step {self.node}",
@@ -48,31 +47,34 @@ class SteeringEvent:
         return f"{self.time}: {self.action.value}{what}" + (f" of {self.task}" if self.task else "")
 
 
+@dataclass(frozen=True)
+class Steered:
+    """Requests that apply to one step: the node that it edits, its note, the banned nodes."""
+
+    pinned: int | None = None
+    note: str = ""
+    banned: tuple[int, ...] = ()
+
+
 class Steering:
-    """The events of a run's folder; a session obeys those that came after its start."""
+    """The events of a run's folder; a session follows those added after its start.
+
+    Methods raise StorageError if the file cannot be read or written.
+    """
 
     def __init__(self, folder: Path) -> None:
-        """Describe the events of ``folder``; none need be there."""
+        """Describe the events of ``folder``, which may have none."""
         self._lines = JsonLines(folder / layout.STEERING)
         self._size = -1
         self._events: list[SteeringEvent] = []
         self._before = len(self.events())
 
     def add(self, action: Action, task: str = "", node: int = 0, text: str = "") -> None:
-        """Ask for ``action`` now.
-
-        Raises:
-            StorageError: it cannot be written.
-        """
         time = datetime.now(UTC).isoformat(timespec="seconds")
         self._lines.append(asdict(SteeringEvent(action, time, task, node, text)))
 
     def events(self) -> list[SteeringEvent]:
-        """Return all events, those of earlier sessions included.
-
-        Raises:
-            StorageError: they cannot be read.
-        """
+        """Return all events, including those of earlier sessions."""
         path = self._lines.path
         size = path.stat().st_size if path.exists() else 0
         if size != self._size:
@@ -81,25 +83,23 @@ class Steering:
         return self._events
 
     def paused(self) -> bool:
-        """Return whether no further step may begin for now."""
         asked = [event.action for event in self._asked() if event.action in (Action.PAUSE, Action.RESUME)]
         return bool(asked) and asked[-1] is Action.PAUSE
 
     def stopped(self) -> bool:
-        """Return whether the run is to end."""
         return any(event.action is Action.STOP for event in self._asked())
 
     def pins(self, task: str) -> list[int]:
-        """Return the nodes of a task that were pinned, the first one first."""
+        """Return the pinned nodes of a task, in the order of the requests."""
         return [event.node for event in self._asked() if event.action is Action.PIN and event.task == task]
 
     def bans(self, task: str) -> tuple[int, ...]:
-        """Return the nodes of a task that were banned, in whichever session."""
+        """Return the banned nodes of a task, from all sessions."""
         found = {event.node for event in self.events() if event.action is Action.BAN and event.task == task}
         return tuple(sorted(found))
 
     def note(self, task: str) -> str:
-        """Return what a task's prompts are to say at their end; "" for nothing."""
+        """Return the note at the end of a task's prompts; "" for none."""
         notes = [event for event in self._asked() if event.action is Action.NOTE and event.task in ("", task)]
         return notes[-1].text if notes else ""
 

@@ -1,4 +1,4 @@
-"""The node of a step as ``_log.json`` stores it, and back; logs of the release are understood too."""
+"""Convert a step's node to and from ``_log.json``; logs of the release can be read too."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from adaexplore.core.verdict import NO_SCORE, Score, Verdict
 
 
 def tree_log(record: StepRecord) -> dict[str, Any]:
-    """The log of a tree search: the release's keys in its order, then ``outcome`` and ``evaluated``.
+    """Return the log of a tree search: the release's keys in its order, then ``outcome`` and ``evaluated``.
 
     The root's ``parent_node_id`` is null. ``elite_node_ids``, ``direction``, ``repairs`` (a count by reason),
-    ``tuned``, ``pinned``, ``note`` and ``banned_node_ids`` are there only where they say something.
+    ``tuned``, ``pinned``, ``note`` and ``banned_node_ids`` exist only if they have a value.
     """
     node = record.node
     plan = node.plan
@@ -58,12 +58,12 @@ def tree_log(record: StepRecord) -> dict[str, Any]:
 def proposal_log(
     record: StepRecord, metrics: Mapping[str, Any], context_metrics: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    """The log of IRL, IRB, IRLE and PS: the release's keys, then those of :func:`tree_log`.
+    """Return the log of IRL, IRB, IRLE and PS: the release's keys, then those of :func:`tree_log`.
 
     Args:
         record: the step.
         metrics: its metrics object.
-        context_metrics: the short metrics of the elite and then the recent kernels that it was shown.
+        context_metrics: the short metrics of the shown kernels, first the elite, then the recent ones.
     """
     plan = record.node.plan
     log: dict[str, Any] = {
@@ -81,7 +81,7 @@ def proposal_log(
 
 
 def short_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """What ``context_metrics`` says of one kernel: compiled, correctness, runtime (ms), fast_p."""
+    """Return the entry of ``context_metrics`` for one kernel: compiled, correctness, runtime (ms), fast_p."""
     return {
         "compiled": metrics["compiled"],
         "correctness": metrics["correctness"],
@@ -91,26 +91,26 @@ def short_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_kind(log: Mapping[str, Any], default: StepKind) -> StepKind:
-    """How the step came about; ``default`` where the log (one of the release) does not say."""
+    """Return the step's kind; ``default`` if the log (one of the release) has none."""
     return StepKind(log["created_by"]) if "created_by" in log else default
 
 
 def read_outcome(log: Mapping[str, Any]) -> DraftOutcome:
-    """What the model's side came to; the release only knows written candidates."""
+    """Return the draft's outcome; logs of the release have only written candidates."""
     return DraftOutcome(log.get("outcome", DraftOutcome.WRITTEN))
 
 
 def read_node(
     log: Mapping[str, Any], step: int, kind: StepKind, verdict: Verdict | None, before: NodeState | None
 ) -> NodeState:
-    """The node of step ``step``.
+    """Return the node of step ``step``.
 
     Args:
-        log: the log, ``{}`` where the release wrote none.
-        step: the step's number by its file names.
-        kind: how it came about.
+        log: the log, ``{}`` if the release wrote none.
+        step: the step's number in its file names.
+        kind: its kind.
         verdict: its verdict.
-        before: the node of the step before, which completes a log of the release's linear agents.
+        before: the node of the previous step; it completes logs of the release's linear agents.
 
     Raises:
         KeyError, TypeError, ValueError: the log is not of that shape.
@@ -145,7 +145,7 @@ def read_node(
 def _linear_node(
     log: Mapping[str, Any], step: int, kind: StepKind, verdict: Verdict | None, before: NodeState | None
 ) -> NodeState:
-    """A node of the release's linear agents, whose logs know no tree: statistics are left at zero."""
+    """Return a node of the release's linear agents, whose logs have no tree: its statistics are zero."""
     context = log.get("context") or {}
     score = NO_SCORE if verdict is None else verdict.score
     parent_id, depth, total_nodes, best_id, best = 0, 1, 1, 0, NO_SCORE
@@ -170,7 +170,7 @@ def _linear_node(
 
 
 def _numbers(value: Any) -> tuple[int, ...]:
-    """Step numbers, where a log of the release holds such."""
+    """Return the step numbers in a field of a log; empty if a log of the release has none."""
     if not isinstance(value, list) or not all(type(item) is int for item in value):
         return ()
     return tuple(value)

@@ -1,4 +1,4 @@
-"""The steps of one task's folder, read back: this project's files and the release's."""
+"""Read the steps of one task's folder, written by this project or by the release."""
 
 from __future__ import annotations
 
@@ -18,22 +18,20 @@ from adaexplore.core.verdict import Verdict
 from adaexplore.records import content, layout, metrics, step_log
 
 UNKNOWN_USAGE = Usage(usd=None)
-"""Stands for the cost of a step that recorded none (a run of the release)."""
+"""The cost of a step without a recorded one (a run of the release)."""
 
 
 @dataclass(frozen=True)
 class StepSummary:
-    """What counting needs of a step, without its prompts and source.
+    """The parts of a step that statistics need, without its prompts and source.
 
     Attributes:
         step: its number, also its node's id.
-        kind: how it came about.
-        outcome: what the model's side came to.
-        verdict: the judge's side, None where there was nothing to judge.
+        verdict: the verdict; None if there was nothing to judge.
         evaluated: whether the judge was asked.
-        usage: its cost, None where none was recorded (a run of the release).
-        repairs: how often the model was asked again within the step, by reason.
-        retimed: whether the judge was asked twice, as earlier versions did for a new best within noise.
+        usage: its cost; None if not recorded (a run of the release).
+        repairs: number of repairs within the step, by reason.
+        retimed: whether the judge was asked twice, as in earlier versions for a new best within noise.
     """
 
     step: int
@@ -47,24 +45,21 @@ class StepSummary:
 
 
 class StepReader:
-    """The complete steps of the folder of one task, in the order in which the search observed them.
+    """The complete steps of one task's folder, in the order in which the search observed them.
 
-    A step is complete when its log is there; of the release's IRS, which wrote none, when its
-    metrics are. Its place in the order is the size of the tree that its log tells, since each
-    observation adds one node; with one step in flight at a time places and numbers are the same.
+    A step is complete if its log exists; for the release's IRS, which wrote no logs, if its metrics
+    exist. Its place in the order is the tree size in its log, since each observation adds one node.
+    With one step in flight at a time, places and numbers are the same. Methods raise RecordError, which names
+    the file, if one is missing or damaged.
     """
 
     def __init__(self, folder: Path, agent_type: str) -> None:
         """Read ``folder``, which need not exist, as the files of ``agent_type``."""
         self._folder = folder
-        self._agent_type = agent_type
+        self.agent_type = agent_type
 
     def numbers(self) -> list[int]:
-        """The complete steps from the first place (the root's, or 1) on, up to the first gap.
-
-        Raises:
-            RecordError: a log is damaged.
-        """
+        """Return the complete steps from the first place (the root's, or 1) up to the first gap."""
         at_place: dict[int, int] = {}
         for step in self.complete():
             at_place.setdefault(self._place(step), step)
@@ -74,12 +69,12 @@ class StepReader:
         return order
 
     def complete(self) -> list[int]:
-        """All complete steps, those beyond a gap included, by number."""
+        """Return all complete steps by number, including those after a gap."""
         names = [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else []
         return [step for step in layout.step_numbers(names) if self._exists(step)]
 
     def unreadable(self) -> list[int]:
-        """List the complete steps of which a file is missing or damaged."""
+        """List the complete steps with a missing or damaged file."""
         found = []
         for step in self.complete():
             try:
@@ -90,22 +85,14 @@ class StepReader:
         return found
 
     def records(self) -> list[StepRecord]:
-        """These steps, whole.
-
-        Raises:
-            RecordError: a file of a complete step is missing or damaged; the message names it.
-        """
+        """Return the steps in full."""
         records: list[StepRecord] = []
         for step in self.numbers():
             records.append(self._record(step, records[-1].node if records else None))
         return records
 
     def summaries(self) -> list[StepSummary]:
-        """These steps without their prompts and sources.
-
-        Raises:
-            RecordError: a file of a complete step is missing or damaged; the message names it.
-        """
+        """Return the steps without their prompts and sources."""
         summaries = []
         for step in self.numbers():
             files = self.files(step)
@@ -113,14 +100,11 @@ class StepReader:
         return summaries
 
     def step(self, step: int, before: NodeState | None) -> tuple[StepSummary, NodeState]:
-        """Return one complete step without its prompts and source; a damaged one harms no other.
+        """Return one complete step without its prompts and source; other steps may be damaged.
 
         Args:
             step: its number.
-            before: the node of the step before, which a log of the release's linear agents leaves out.
-
-        Raises:
-            RecordError: a file of the step is missing or damaged; the message names it.
+            before: the node of the previous step, which logs of the release's linear agents do not have.
         """
         files = self.files(step)
         log = _read_log(files.log)
@@ -128,34 +112,23 @@ class StepReader:
         return summary, _node(files.log, log, summary, before)
 
     def exchanges(self, step: int, kind: StepKind) -> tuple[Exchange, ...]:
-        """Return what was asked and answered in one step.
-
-        Raises:
-            RecordError: the file is damaged.
-        """
         return _read_exchanges(self.files(step), kind)
 
     def metrics(self, step: int) -> dict[str, Any]:
-        """The metrics object of one step.
-
-        Raises:
-            RecordError: it is missing or damaged.
-        """
         return metrics.read_metrics(_metrics_path(self.files(step)))
 
     def files(self, step: int) -> layout.StepFiles:
-        """Return where one step's files are."""
-        return layout.step_files(self._folder, self._agent_type, step)
+        return layout.step_files(self._folder, self.agent_type, step)
 
     def _exists(self, step: int) -> bool:
-        """A log; of IRS also metrics that this project, which writes exchanges first, did not write."""
+        """Return whether a log exists; for IRS of the release also metrics without exchanges."""
         files = self.files(step)
-        if self._agent_type != layout.IRS or files.metrics_text is None or files.exchanges.exists():
+        if self.agent_type != layout.IRS or files.metrics_text is None or files.exchanges.exists():
             return files.log.is_file()
         return files.log.is_file() or files.metrics_text.is_file()
 
     def _place(self, step: int) -> int:
-        """How many nodes were there before; in a run of the release, one step at a time, its number."""
+        """Return the number of nodes before the step; in a run of the release, its number."""
         path = self.files(step).log
         log = _read_log(path)
         if log.get("node_id", step) != step:
@@ -164,7 +137,7 @@ class StepReader:
         return nodes - 1 if "outcome" in log and isinstance(nodes, int) else step
 
     def _summary(self, step: int, files: layout.StepFiles, log: Mapping[str, Any]) -> StepSummary:
-        tuned = self._agent_type == layout.IRS and step > 1
+        tuned = self.agent_type == layout.IRS and step > 1
         try:
             kind = step_log.read_kind(log, StepKind.SMALL if tuned else StepKind.LARGE)
             outcome = step_log.read_outcome(log)
@@ -212,7 +185,7 @@ def _node(path: Path, log: Mapping[str, Any], summary: StepSummary, before: Node
 
 
 def _metrics_path(files: layout.StepFiles) -> Path:
-    """The JSON, or the text where the release wrote only that."""
+    """Return the path of the JSON, or of the text if the release wrote only that."""
     if files.metrics_text is not None and not files.metrics.exists():
         return files.metrics_text
     return files.metrics
@@ -226,7 +199,7 @@ def _read_usage(path: Path) -> Usage | None:
     if not path.is_file():
         return None
     try:
-        return Usage() + Usage(**content.read_object(path))  # raises a TypeError for what is no number
+        return Usage() + Usage(**content.read_object(path))  # raises a TypeError unless it is a number
     except TypeError as error:
         raise content.damaged(path, content.reason(error)) from error
 
@@ -238,7 +211,7 @@ def _read_source(path: Path, kind: StepKind) -> str:
 
 
 def _read_exchanges(files: layout.StepFiles, kind: StepKind) -> tuple[Exchange, ...]:
-    """What was asked and answered; of the release's steps only the prompt is known."""
+    """Read prompts and replies; steps of the release have only the prompt."""
     if files.exchanges.is_file():
         try:
             return tuple(Exchange(**exchange) for exchange in json.loads(content.read(files.exchanges)))

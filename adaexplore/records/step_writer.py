@@ -1,90 +1,82 @@
-"""The files of one step, written so that the step exists only when all of them are there."""
+"""Write the files of one step; the step exists only once all of them are written."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from adaexplore.core.draft import Exchange
 from adaexplore.core.errors import RecordError, StorageError
+from adaexplore.core.files.atomic import json_text, write_json, write_text
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepRecord
-from adaexplore.records import content, layout, metrics, step_log
+from adaexplore.records import layout, metrics, step_log
 from adaexplore.records.step_reader import StepReader
 
 SEPARATOR = "\n" + "-" * 100 + "\n"
-"""Stands between the prompts, and between the replies, of a step that asked more than once."""
+"""Separator of the prompts, and of the replies, in a step with several requests."""
 
 
-class StepWriter:
-    """Writes steps into the folder of one task as the files of one agent."""
-
-    def __init__(self, folder: Path, agent_type: str, reader: StepReader) -> None:
-        self._folder = folder
-        self._agent_type = agent_type
-        self._reader = reader
-
-    def write(self, record: StepRecord) -> None:
-        """See :meth:`~adaexplore.records.task_records.TaskRecords.write_step`."""
-        step = record.node.plan.step
-        if step == 0 and not layout.has_root(self._agent_type):
-            return
-        files = layout.step_files(self._folder, self._agent_type, step)
-        exchanges = record.draft.exchanges
-        kind = record.node.plan.kind
-        cause = kind if kind is StepKind.DUMMY_ROOT else record.draft.outcome
-        found = metrics.to_metrics(record.verdict, cause)
-        log = self._log(record, found)
-        _retire(files, log)
-        content.write_json(files.exchanges, [_exchange(exchange) for exchange in exchanges])
-        content.write_json(files.usage, asdict(record.draft.usage))
-        content.write(files.prompt, SEPARATOR.join(exchange.prompt for exchange in exchanges))
-        content.write(files.reply, SEPARATOR.join(exchange.reply for exchange in exchanges))
-        content.write(files.code, record.draft.source)
-        if files.metrics_text is not None:
-            content.write(files.metrics_text, metrics.to_text(found))
-        content.write_json(files.metrics, found)
-        if record.written is not None:
-            content.write(files.written, record.written)
-        content.write_json(files.log, log)
-
-    def set_aside(self) -> None:
-        """See :meth:`~adaexplore.records.task_records.TaskRecords.set_aside`."""
-        kept = set(self._reader.numbers())
-        for step in self._reader.complete():
-            if step not in kept:
-                _rename_log(layout.step_files(self._folder, self._agent_type, step))
-
-    def _log(self, record: StepRecord, found: Mapping[str, Any]) -> dict[str, Any]:
-        if self._agent_type not in layout.PROPOSERS:
-            return step_log.tree_log(record)
-        plan = record.node.plan
-        shown = [step for step in (*plan.elite_ids, *plan.context_ids) if step > 0]
-        context = [step_log.short_metrics(self._reader.metrics(step)) for step in shown]
-        return step_log.proposal_log(record, found, context)
+def write_step(reader: StepReader, record: StepRecord) -> None:
+    """See :meth:`~adaexplore.records.task_records.TaskRecords.write_step`."""
+    step = record.node.plan.step
+    if step == 0 and not layout.has_root(reader.agent_type):
+        return
+    files = reader.files(step)
+    exchanges = record.draft.exchanges
+    kind = record.node.plan.kind
+    cause = kind if kind is StepKind.DUMMY_ROOT else record.draft.outcome
+    found = metrics.to_metrics(record.verdict, cause)
+    log = _log(reader, record, found)
+    _retire_changed(files, log)
+    write_json(files.exchanges, [_exchange(exchange) for exchange in exchanges])
+    write_json(files.usage, asdict(record.draft.usage))
+    write_text(files.prompt, SEPARATOR.join(exchange.prompt for exchange in exchanges))
+    write_text(files.reply, SEPARATOR.join(exchange.reply for exchange in exchanges))
+    write_text(files.code, record.draft.source)
+    if files.metrics_text is not None:
+        write_text(files.metrics_text, metrics.to_text(found))
+    write_json(files.metrics, found)
+    if record.written is not None:
+        write_text(files.written, record.written)
+    write_json(files.log, log)
 
 
-def _retire(files: layout.StepFiles, log: Mapping[str, Any]) -> None:
-    """Make a step that is about to become another one not exist meanwhile."""
+def _log(reader: StepReader, record: StepRecord, found: Mapping[str, Any]) -> dict[str, Any]:
+    if reader.agent_type not in layout.PROPOSERS:
+        return step_log.tree_log(record)
+    plan = record.node.plan
+    shown = [step for step in (*plan.elite_ids, *plan.context_ids) if step > 0]
+    context = [step_log.short_metrics(reader.metrics(step)) for step in shown]
+    return step_log.proposal_log(record, found, context)
+
+
+def _retire_changed(files: layout.StepFiles, log: Mapping[str, Any]) -> None:
+    """Set the log of a changed step aside before the step is overwritten."""
     try:
-        same = not files.log.exists() or files.log.read_bytes() == content.json_text(log).encode()
+        written = json_text(log).encode("utf-8", "backslashreplace")
+        same = not files.log.exists() or files.log.read_bytes() == written
     except OSError as error:
         raise RecordError(f"cannot read {files.log}: {error.strerror or error}") from error
     if not same:
-        _rename_log(files)
+        retire_log(files)
 
 
-def _rename_log(files: layout.StepFiles) -> None:
+def retire_log(files: layout.StepFiles) -> None:
+    """Rename a step's log, so that the step no longer exists.
+
+    Raises:
+        StorageError: it cannot be renamed.
+    """
     try:
         files.log.replace(files.superseded_log)
     except FileNotFoundError:
-        return  # a step of the release's IRS, which wrote none
+        return  # a step of the release's IRS, which wrote no log
     except OSError as error:
         raise StorageError(f"cannot rename {files.log}: {error.strerror or error}") from error
 
 
 def _exchange(exchange: Exchange) -> dict[str, str]:
-    """An exchange as its file has it; ``reason`` only where there is one."""
+    """Return an exchange as its file stores it; ``reason`` only if it has one."""
     return {key: value for key, value in asdict(exchange).items() if key != "reason" or value}

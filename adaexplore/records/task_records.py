@@ -1,4 +1,4 @@
-"""One task's folder in a run: its steps, its best kernel, its tree, or why it could not be run."""
+"""One task's folder in a run: its steps, best kernel and tree, or why it could not run."""
 
 from __future__ import annotations
 
@@ -9,23 +9,26 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from adaexplore.core.environment import ReferenceFacts
 from adaexplore.core.errors import AdaExploreError
+from adaexplore.core.files.atomic import write_json, write_text
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.profile import Profile
 from adaexplore.core.step import StepRecord
 from adaexplore.core.verdict import Verdict
 from adaexplore.records import content, layout, metrics
 from adaexplore.records.step_reader import StepReader, StepSummary
-from adaexplore.records.step_writer import StepWriter
+from adaexplore.records.step_writer import retire_log, write_step
 
 _PROFILE: TypeAdapter[Profile | None] = TypeAdapter(Profile | None)
 _PLANS: TypeAdapter[tuple[Plan, ...]] = TypeAdapter(tuple[Plan, ...])
 _RULES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
+_FACTS = TypeAdapter(ReferenceFacts)
 
 
 @dataclass(frozen=True)
 class BestKernel:
-    """The best candidate within ``total_steps`` steps; no verdict where nothing could be judged."""
+    """The best candidate within ``total_steps`` steps; without a verdict if nothing could be judged."""
 
     total_steps: int
     source: str
@@ -34,16 +37,19 @@ class BestKernel:
 
 @dataclass(frozen=True)
 class TaskFailure:
-    """Why a task could not be run: the name of the error and its message."""
+    """Why a task could not run: the name of the error and its message."""
 
     error_type: str
     message: str
 
 
 class TaskRecords:
-    """A task's folder; a step exists from the moment its log is there, which is written last.
+    """A task's folder; a step exists once its log, the last of its files, is written.
 
-    Nothing is ever deleted: what an unfinished step left is overwritten when the step is repeated.
+    Nothing is ever deleted: repeating an unfinished step overwrites its files.
+
+    Methods that read raise RecordError, which names the file, if it is missing or damaged; methods that write
+    raise StorageError.
     """
 
     def __init__(self, folder: Path, agent_type: str) -> None:
@@ -56,98 +62,85 @@ class TaskRecords:
         self.folder = folder
         self.agent_type = agent_type
         self._reader = StepReader(folder, agent_type)
-        self._writer = StepWriter(folder, agent_type, self._reader)
 
-    def write_reference(self, text: str) -> None:
-        """Keep the problem's source."""
-        content.write(self.folder / layout.REFERENCE, text)
+    def write_reference(self, text: str, hidden_workloads: str | None = None) -> None:
+        """Write the problem's source, and that of its hidden workloads if it has some."""
+        if hidden_workloads is not None:
+            write_text(self.folder / layout.HIDDEN_WORKLOADS, hidden_workloads)
+        write_text(self.folder / layout.REFERENCE, text)
+
+    def write_reference_facts(self, facts: ReferenceFacts) -> None:
+        """Write the judge's facts about the reference, which the task's prompts state."""
+        write_json(self.folder / layout.REFERENCE_FACTS, facts.model_dump(mode="json"))
+
+    def reference_facts(self) -> ReferenceFacts | None:
+        """Return what :meth:`write_reference_facts` wrote; None if it was not called."""
+        return content.read_as(self.folder / layout.REFERENCE_FACTS, _FACTS)
 
     def write_step(self, record: StepRecord) -> None:
-        """Write one finished step, its log last. A linear agent keeps nothing of the dummy root.
+        """Write one finished step, its log last. A linear agent writes nothing for the dummy root.
 
         Raises:
-            RecordError: the metrics of a kernel that the step was shown cannot be read.
+            RecordError: the metrics of a kernel in the step's context cannot be read.
             StorageError: a file cannot be written; the step then does not exist.
         """
-        self._writer.write(record)
+        write_step(self._reader, record)
 
     def steps(self) -> list[StepRecord]:
-        """Every complete step in the order in which they were observed, up to the first gap.
+        """Yield the complete steps in the order in which they were observed, up to the first gap.
 
-        The first is the dummy root, where the agent keeps one; its parent reads back as node 0. A step
-        of the release has no replies and its usage is unknown.
-
-        Raises:
-            RecordError: a file of a complete step is missing or damaged; the message names it.
+        The first is the dummy root, if the agent has one; its parent reads back as node 0. A step
+        of the release has no replies, and its usage is unknown.
         """
         return self._reader.records()
 
     def step_count(self) -> int:
-        """How many steps :meth:`steps` has, the dummy root left out.
-
-        Raises:
-            RecordError: a log is damaged.
-        """
+        """Return the number of :meth:`steps`, without the dummy root."""
         return sum(step > 0 for step in self._reader.numbers())
 
     def unreadable_logs(self) -> list[Path]:
-        """List the logs of complete steps of which a file is missing or damaged."""
+        """List the logs of complete steps with a missing or damaged file."""
         return [
             layout.step_files(self.folder, self.agent_type, step).log for step in self._reader.unreadable()
         ]
 
     def summaries(self) -> list[StepSummary]:
-        """The same steps as :meth:`steps`, without their prompts and sources.
-
-        Raises:
-            RecordError: a file of a complete step is missing or damaged; the message names it.
-        """
+        """Yield the same steps as :meth:`steps`, without their prompts and sources."""
         return self._reader.summaries()
 
     def write_best(self, total_steps: int, source: str, verdict: Verdict | None) -> None:
-        """Keep the best candidate of ``total_steps`` steps; this marks the task as finished.
+        """Write the best candidate of ``total_steps`` steps; this marks the task as finished.
 
-        Only a correct candidate gets a kernel file. Without a verdict the best is the dummy root: no step
-        brought a candidate to judge.
+        Only a correct candidate has a kernel file. Without a verdict the best is the dummy root: no step
+        had a candidate to judge.
         """
         if verdict is not None and verdict.correct:
-            content.write(self.best_kernel_path(total_steps), source)
-        content.write_json(
-            self._best_metrics_path(total_steps), metrics.to_metrics(verdict, StepKind.DUMMY_ROOT)
-        )
+            write_text(self.best_kernel_path(total_steps), source)
+        write_json(self._best_metrics_path(total_steps), metrics.to_metrics(verdict, StepKind.DUMMY_ROOT))
 
     def write_best_clean(self, total_steps: int, source: str, verdict: Verdict) -> None:
-        """Keep the best correct candidate without suspect flags, beside a best one that has some."""
-        content.write(self.best_clean_kernel_path(total_steps), source)
-        content.write_json(self._best_clean_metrics_path(total_steps), verdict.to_metrics())
+        """Write the best correct candidate without suspect flags, if the best one has flags."""
+        write_text(self.best_clean_kernel_path(total_steps), source)
+        write_json(self._best_clean_metrics_path(total_steps), verdict.to_metrics())
 
     def best_clean_verdict(self, total_steps: int) -> Verdict | None:
-        """The verdict that :meth:`write_best_clean` kept, None where it was not called for.
-
-        Raises:
-            RecordError: the record is damaged.
-        """
+        """Return the verdict that :meth:`write_best_clean` wrote; None if it was not needed."""
         path = self._best_clean_metrics_path(total_steps)
         return metrics.read_verdict(path) if path.is_file() else None
 
     def best_clean_kernel_path(self, total_steps: int) -> Path:
-        """Where the best kernel without suspect flags lies, where the best one has some."""
+        """Return the path of the best kernel without suspect flags, for a best one with flags."""
         return self.folder / layout.best_clean_kernel(total_steps)
 
     def best_kernel_path(self, total_steps: int) -> Path:
-        """Where the best kernel of ``total_steps`` steps lies or will lie."""
+        """Return the path of the best kernel of ``total_steps`` steps."""
         return self.folder / layout.best_kernel(total_steps)
 
     def kernel_path(self, step: int) -> Path:
-        """Where the candidate of one step lies or will lie."""
         return layout.step_files(self.folder, self.agent_type, step).code
 
     def finished(self, total_steps: int) -> bool:
-        """Whether the metrics of the best of ``total_steps`` steps, and its kernel if correct, are on disk.
-
-        Raises:
-            RecordError: the metrics are damaged.
-        """
+        """Return whether the best of ``total_steps`` steps, with its kernel if correct, is on disk."""
         path = self._best_metrics_path(total_steps)
         if not path.is_file():
             return False
@@ -155,11 +148,7 @@ class TaskRecords:
         return best is None or not best.correct or self.best_kernel_path(total_steps).is_file()
 
     def best(self, total_steps: int | None = None) -> BestKernel | None:
-        """The recorded best of ``total_steps`` steps (by default of the most), None without such a record.
-
-        Raises:
-            RecordError: the record is damaged, or its source is missing.
-        """
+        """Return the recorded best of ``total_steps`` steps (by default the most); None without a record."""
         recorded = layout.best_steps(self._names())
         steps = recorded[-1] if total_steps is None and recorded else total_steps
         if steps is None or steps not in recorded:
@@ -169,43 +158,28 @@ class TaskRecords:
         return BestKernel(steps, content.read(self.best_kernel_path(steps)) if correct else "", verdict)
 
     def best_verdicts(self) -> dict[int, Verdict | None]:
-        """The recorded best verdicts by step total, ascending.
-
-        Raises:
-            RecordError: one of them is damaged.
-        """
+        """Return the recorded best verdicts by step total, ascending."""
         recorded = layout.best_steps(self._names())
         return {steps: metrics.read_verdict(self._best_metrics_path(steps)) for steps in recorded}
 
     def write_re_evaluation(self, steps: int, verdict: Verdict, kernel: Path) -> None:
-        """Keep what judging the best candidate of the first ``steps`` steps again found, and the curve to it.
-
-        Args:
-            steps: how many steps the candidate is the best of.
-            verdict: what the judge found now.
-            kernel: the file that was judged.
-        """
+        """Write the new verdict on the best candidate of the first ``steps`` steps, and the curve to it."""
         found = {**verdict.to_metrics(), "kernel_path": kernel.name}
-        content.write_json(self.folder / layout.re_evaluated_within(steps), found)
-        content.write_json(self.folder / layout.RE_EVALUATED, found)
-        content.write_json(self.folder / layout.STEP_CURVE, best_curve(self.summaries()))
+        write_json(self.folder / layout.re_evaluated_within(steps), found)
+        write_json(self.folder / layout.RE_EVALUATED, found)
+        write_json(self.folder / layout.STEP_CURVE, best_curve(self.summaries()))
 
     def write_tree(self, statistics: Mapping[str, Any], structure: str) -> None:
-        """Keep the finished tree's figures and its picture."""
-        content.write_json(self.folder / layout.TREE_STATISTICS, dict(statistics))
-        content.write(self.folder / layout.TREE_STRUCTURE, structure)
+        write_json(self.folder / layout.TREE_STATISTICS, dict(statistics))
+        write_text(self.folder / layout.TREE_STRUCTURE, structure)
 
     def write_failure(self, error: AdaExploreError) -> None:
-        """Keep why the task could not be run; a finished task's best files outrank it."""
+        """Write why the task could not run; the best files of a finished task take precedence."""
         failure = {"error_type": type(error).__name__, "message": str(error)}
-        content.write_json(self.folder / layout.TASK_FAILURE, failure)
+        write_json(self.folder / layout.TASK_FAILURE, failure)
 
     def failure(self) -> TaskFailure | None:
-        """Why the task could not be run, None when it could, or was finished in the end.
-
-        Raises:
-            RecordError: the record is damaged.
-        """
+        """Return why the task could not run; None if it could, or if it finished later."""
         path = self.folder / layout.TASK_FAILURE
         if not path.is_file() or layout.best_steps(self._names()):
             return None
@@ -213,121 +187,97 @@ class TaskRecords:
         return TaskFailure(str(data.get("error_type", "")), str(data.get("message", "")))
 
     def write_profile(self, step: int, profile: Profile | None) -> None:
-        """Keep the profile of a step's kernel, also that the judge has none."""
+        """Write the profile of a step's kernel, or that the judge has none."""
         path = layout.step_files(self.folder, self.agent_type, step).profile
-        content.write_json(path, None if profile is None else asdict(profile))
+        write_json(path, None if profile is None else asdict(profile))
 
     def profiles(self) -> dict[int, Profile | None]:
-        """The profiles that were kept, by step.
-
-        Raises:
-            RecordError: one of them is damaged.
-        """
         found = {}
         for step in self._reader.numbers():
             path = layout.step_files(self.folder, self.agent_type, step).profile
             if path.is_file():
-                try:
-                    found[step] = _PROFILE.validate_json(content.read(path))
-                except ValueError as error:
-                    raise content.damaged(path, content.reason(error)) from error
+                found[step] = content.read_as(path, _PROFILE)
         return found
 
     def write_findings(self, findings: Mapping[str, Mapping[str, Any]]) -> None:
-        """Keep what the judge's compiler said of the task's sources, by identity of the source."""
-        content.write_json(self.folder / layout.FINDINGS, findings)
+        """Write the findings of the judge's compiler, by identity of the source."""
+        write_json(self.folder / layout.FINDINGS, findings)
 
     def findings(self) -> dict[str, Any]:
-        """What :meth:`write_findings` kept.
-
-        Raises:
-            RecordError: the record is damaged.
-        """
         path = self.folder / layout.FINDINGS
         return content.read_object(path) if path.is_file() else {}
 
     def write_rules(self, rules: Sequence[str]) -> None:
-        """Keep the rules of the skill memory that the task's prompts show."""
-        content.write_json(self.folder / layout.RULES, list(rules))
+        """Write the rules of the skill memory that the task's prompts show."""
+        write_json(self.folder / layout.RULES, list(rules))
 
     def rules(self) -> tuple[str, ...] | None:
-        """The rules that the task was begun with; None where they were not kept.
-
-        Raises:
-            RecordError: the record is damaged.
-        """
-        path = self.folder / layout.RULES
-        if not path.is_file():
-            return None
-        try:
-            return _RULES.validate_json(content.read(path))
-        except ValueError as error:
-            raise content.damaged(path, content.reason(error)) from error
+        """Return the rules with which the task was started; None if they were not recorded."""
+        return content.read_as(self.folder / layout.RULES, _RULES)
 
     def write_plans(self, plans: Sequence[Plan]) -> None:
-        """Keep the plans in flight, so that a resumed search carries out the same ones."""
-        content.write_json(self.folder / layout.PLANS, _PLANS.dump_python(tuple(plans), mode="json"))
+        """Write the plans in flight, so that a resumed search executes the same plans."""
+        write_json(self.folder / layout.PLANS, _PLANS.dump_python(tuple(plans), mode="json"))
 
     def plans(self) -> tuple[Plan, ...]:
-        """Return what :meth:`write_plans` kept last.
-
-        Raises:
-            RecordError: the record is damaged.
-        """
-        path = self.folder / layout.PLANS
-        if not path.is_file():
-            return ()
-        try:
-            return _PLANS.validate_json(content.read(path))
-        except ValueError as error:
-            raise content.damaged(path, content.reason(error)) from error
+        return content.read_as(self.folder / layout.PLANS, _PLANS) or ()
 
     @property
     def reference_path(self) -> Path:
-        """Where the problem's source lies or will lie."""
         return self.folder / layout.REFERENCE
 
     def has_reference(self) -> bool:
-        """Whether the problem's source was kept, so that a search was begun here."""
+        """Return whether the problem's source was written, which starts a search."""
         return self.reference_path.is_file()
 
     def reference(self) -> str:
-        """The problem's source.
+        """Return the problem's source.
 
         Raises:
-            RecordError: it was not kept.
+            RecordError: it was not recorded.
         """
         return content.read(self.folder / layout.REFERENCE)
 
-    def copy_from(self, other: TaskRecords, within: int | None = None) -> None:
-        """Take over the first ``within`` steps (by default all) of another run, where this folder has fewer.
+    def hidden_workloads(self) -> str | None:
+        """Return the source of the problem's hidden workloads; None if it has none."""
+        path = self.folder / layout.HIDDEN_WORKLOADS
+        return content.read(path) if path.is_file() else None
 
-        Steps are copied in their order, the log of each last, with the problem and the rules that they were
-        made with.
+    def copy_from(self, other: TaskRecords, within: int | None = None) -> None:
+        """Copy the first ``within`` steps (by default all) of another run, if this folder has fewer.
+
+        Steps are copied in order, the log of each last, with their problem and rules.
 
         Raises:
-            RecordError: a file there cannot be read.
-            StorageError: a file here cannot be written.
+            RecordError: a source file cannot be read.
+            StorageError: a target file cannot be written.
         """
         root = [step for step in other._reader.numbers() if step == 0]
         steps = [step for step in other._reader.numbers() if step > 0][:within]
         if len(self._reader.numbers()) >= len(root + steps):
             return
-        paths = [other.folder / name for name in (layout.REFERENCE, layout.RULES, layout.FINDINGS)]
+        names = (
+            *(layout.HIDDEN_WORKLOADS, layout.REFERENCE, layout.REFERENCE_FACTS),
+            *(layout.RULES, layout.FINDINGS),
+        )
+        paths = [other.folder / name for name in names]
         for step in root + steps:
             paths += layout.step_files(other.folder, self.agent_type, step).all()
         for path in paths:
             if path.is_file():
-                content.write(self.folder / path.name, content.read(path))
+                write_text(self.folder / path.name, content.read(path))
 
     def set_aside(self) -> None:
-        """Rename the logs of complete steps beyond a gap, so that they do not mix with those to come.
+        """Rename the logs of complete steps after a gap, so that they do not mix with new steps.
 
         Raises:
             RecordError: a log is damaged.
             StorageError: a file cannot be renamed.
         """
-        self._writer.set_aside()
+        kept = set(self._reader.numbers())
+        for step in self._reader.complete():
+            if step not in kept:
+                retire_log(self._reader.files(step))
 
     def _names(self) -> list[str]:
         return [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
@@ -340,9 +290,9 @@ class TaskRecords:
 
 
 def best_curve(steps: Iterable[StepSummary]) -> list[dict[str, Any]]:
-    """The entries of ``step_best_curve.json``: step, current_runtime and best_runtime (ms), fast_p.
+    """Return the entries of ``step_best_curve.json``: step, current_runtime and best_runtime (ms), fast_p.
 
-    ``fast_p`` is the best speedup up to the step; what was not measured is null.
+    ``fast_p`` is the best speedup up to the step; unmeasured values are null.
     """
     curve: list[dict[str, Any]] = []
     best_runtime: float | None = None

@@ -1,1 +1,1 @@
-"""Numbers and tables out of records; reads only."""
+"""Numbers and tables from records; records are only read."""

@@ -1,4 +1,4 @@
-"""What a run says at its end: a row a task, and where the best kernels lie."""
+"""The report at the end of a run: one row per task, and the paths of the best kernels."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _MOST_NOTES = 10
 def closing_report(
     folder: Path, total_steps: int, keys: Sequence[str] | None = None, width: int | None = None
 ) -> str:
-    """Write the closing table of a run, why tasks failed, where the best kernels are, and what to type next.
+    """Write the closing table of a run, failures, paths of the best kernels, and the next command.
 
     Args:
         folder: the run.
-        total_steps: how many steps each task was given.
+        total_steps: steps per task.
         keys: the tasks to show, in this order; by default all that have a folder.
-        width: characters a line; None for no limit.
+        width: characters per line; None for no limit.
 
     Raises:
         RecordError: a record is damaged.
@@ -55,7 +55,7 @@ def closing_report(
 
 
 def closing_table(results: Sequence[TaskResult], width: int | None = None) -> str:
-    """A row a task: best speedup, steps, how often each status came up, cost; the total of several."""
+    """Format one row per task: best speedup, steps, count of each status, cost; then totals of several."""
     rows = [
         [result.key, best_text(result), str(result.steps), _statuses(result), cost_text(result.usage)]
         for result in results
@@ -71,7 +71,7 @@ def closing_table(results: Sequence[TaskResult], width: int | None = None) -> st
 
 
 def flag_notes(result: TaskResult) -> list[str]:
-    """Return a line on what makes a task's best kernel suspect, and one on the flags of its problem."""
+    """Return lines on doubts about a task's best kernel: its flags, its problem's flags, a slow workload."""
     best, clean = result.best, result.clean
     notes = []
     if best.flags:
@@ -82,6 +82,8 @@ def flag_notes(result: TaskResult) -> list[str]:
         notes.append(f"{result.key}: the best kernel is suspect ({', '.join(best.flags)}); {other}")
     if best.problem_flags:
         notes.append(f"{result.key}: the problem is flagged ({', '.join(best.problem_flags)})")
+    if best.worst_workload:
+        notes.append(f"{result.key}: the best kernel is too slow on {best.worst_workload}")
     return notes
 
 
@@ -106,7 +108,7 @@ def _failure_notes(folder: Path, results: Sequence[TaskResult]) -> list[str]:
 
 
 def _next_command(folder: Path, results: Sequence[TaskResult]) -> str:
-    """Show why a task failed, where none has a correct kernel; else the best kernel, or the figures."""
+    """Return the command that shows the best kernel or the figures, or why a task failed if all did."""
     run = shlex.quote(str(folder))
     if len(results) == 1 or not any(result.best.correct for result in results):
         return f"adaexplore show {run} {shlex.quote(results[0].key)}" if results else f"adaexplore show {run}"
@@ -116,7 +118,7 @@ def _next_command(folder: Path, results: Sequence[TaskResult]) -> str:
 def best_text(result: TaskResult) -> str:
     """``1.53x``, ``correct (interpreter)``, ``correct (not timed)``, ``none correct`` or ``not run``.
 
-    ``1.53x (1.50-1.56)`` where there is a confidence interval; ``suspect`` follows where there are flags.
+    ``1.53x (1.50-1.56)`` with a confidence interval; ``suspect`` follows if there are flags.
     """
     if result.best.correct:
         return _best_text(result.best)
@@ -124,7 +126,7 @@ def best_text(result: TaskResult) -> str:
 
 
 def verdict_text(verdict: Verdict | None) -> str:
-    """As :func:`best_text`; the status of a failure, or ``-``."""
+    """Return :func:`best_text` of a verdict; the status of a failure, or ``-``."""
     if verdict is None:
         return "-"
     if not verdict.correct:
@@ -133,7 +135,7 @@ def verdict_text(verdict: Verdict | None) -> str:
 
 
 def cost_text(usage: Usage | None) -> str:
-    """``$0.0123, 4,200 + 900 tokens``; the price is left out where it is unknown."""
+    """``$0.0123, 4,200 + 900 tokens``; without the price if it is unknown."""
     if usage is None:
         return "-"
     tokens = f"{usage.input_tokens:,} + {usage.output_tokens:,} tokens"
@@ -141,7 +143,7 @@ def cost_text(usage: Usage | None) -> str:
 
 
 def _best_text(best: Best) -> str:
-    """How good a correct candidate is."""
+    """Describe the speed of a correct candidate."""
     if best.speedup is None:
         text = "correct (interpreter)" if best.interpreted else "correct (not timed)"
     elif best.interval is None:
@@ -159,10 +161,7 @@ def _statuses(result: TaskResult) -> str:
 
 
 def _all_statuses(results: Sequence[TaskResult]) -> Counter[str]:
-    total: Counter[str] = Counter()
-    for result in results:
-        total.update(result.statuses)
-    return total
+    return sum((result.statuses for result in results), Counter())
 
 
 def _kernel_line(

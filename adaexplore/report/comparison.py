@@ -1,4 +1,4 @@
-"""Runs of several configurations on the same tasks and seeds, compared in pairs."""
+"""Paired comparison of runs with several configurations on the same tasks and seeds."""
 
 from __future__ import annotations
 
@@ -11,29 +11,28 @@ from statistics import fmean
 from pydantic import BaseModel, ConfigDict
 
 from adaexplore.core.flags import DEGENERATE
-from adaexplore.records.run_records import RunRecords
-from adaexplore.report.statistics import FAILED_IN_GM, SPEEDUP_CAP
-from adaexplore.report.task_result import TaskResult, task_result, total_usage
+from adaexplore.report.figures import gm10_log
+from adaexplore.report.statistics import run_results
+from adaexplore.report.task_result import TaskResult, total_usage
 from adaexplore.report.text import text_table, wrapped
 
 RESAMPLES = 5000
 
 Logs = dict[tuple[str, int], float]
-"""Logarithm of the speedup by task and by the place of the run, as GM(10) counts it."""
+"""Logarithm of the speedup by task and index of the run, as GM(10) counts it."""
 
 
 class Compared(BaseModel):
-    """One configuration.
+    """The figures of one configuration.
 
     Attributes:
-        name: the configuration's.
-        runs: how many.
-        tasks: of all runs together.
-        correct: those with a correct kernel without suspect flags.
+        tasks: number of tasks in all runs.
+        correct: tasks with a correct kernel without suspect flags.
         gm10: geometric mean of their speedups, at most 10 each, a failed task counting as 0.1.
-        usd: what the steps cost; None when a part of it is unknown.
-        pairs: tasks of one seed that the first configuration has a figure for as well.
-        ratio: geometric mean of speedup / the first configuration's; None for that and without pairs.
+        usd: cost of the steps; None if a part of it is unknown.
+        pairs: number of pairs of task and seed for which the first configuration has a figure too.
+        ratio: geometric mean of speedup / the first configuration's speedup; None for the first and
+            without pairs.
         ci_low: lower bound of the 95 % interval of ``ratio``, by resampling tasks.
         ci_high: upper bound.
     """
@@ -56,13 +55,13 @@ def compare(runs: Mapping[str, Sequence[Path]], steps: int | None = None) -> lis
     """Compare each configuration's runs with those of the first, seed by seed and task by task.
 
     Args:
-        runs: run directories by configuration, those of one seed at the same place.
+        runs: run directories by configuration; equal indices have equal seeds.
         steps: count the first steps only.
 
     Raises:
         RecordError: a record cannot be read.
     """
-    found = {name: [_results(folder, steps) for folder in folders] for name, folders in runs.items()}
+    found = {name: [run_results(folder, steps) for folder in folders] for name, folders in runs.items()}
     logs = {name: _logs(results) for name, results in found.items()}
     first = next(iter(logs.values()))
     return [
@@ -72,7 +71,7 @@ def compare(runs: Mapping[str, Sequence[Path]], steps: int | None = None) -> lis
 
 
 def comparison_table(compared: Sequence[Compared], width: int | None = None) -> str:
-    """Return a row a configuration, or a block where ``width`` characters do not suffice."""
+    """Format one row per configuration, or one block if ``width`` is too small for a table."""
     rows = []
     for each in compared:
         against = "-"
@@ -85,13 +84,8 @@ def comparison_table(compared: Sequence[Compared], width: int | None = None) -> 
     return wrapped(text_table(header, rows, width), width)
 
 
-def _results(folder: Path, steps: int | None) -> list[TaskResult]:
-    run = RunRecords.existing(folder)
-    return [task_result(run.task(key), steps) for key in run.tasks()]
-
-
 def _logs(runs: Sequence[Sequence[TaskResult]]) -> Logs:
-    """Figures that are known: kernels that were not timed and degenerate problems have none."""
+    """Return the known figures: untimed kernels and degenerate problems have none."""
     logs = {}
     for place, results in enumerate(runs):
         for result in results:
@@ -99,8 +93,7 @@ def _logs(runs: Sequence[Sequence[TaskResult]]) -> Logs:
                 result.clean.correct and result.clean.speedup is None
             ):
                 continue
-            speedup = min(result.clean.speedup or FAILED_IN_GM, SPEEDUP_CAP)
-            logs[result.key, place] = math.log(speedup)
+            logs[result.key, place] = gm10_log(result.clean.speedup)
     return logs
 
 
@@ -111,7 +104,7 @@ def _compared(name: str, runs: Sequence[Sequence[TaskResult]], logs: Logs, first
     for (key, place), value in logs.items():
         if first is not None and (key, place) in first:
             by_task.setdefault(key, []).append(value - first[key, place])
-    ratio, low, high = _interval(list(by_task.values()))
+    ratio, low, high = ratio_interval(list(by_task.values()))
     return Compared(
         name=name,
         runs=len(runs),
@@ -126,8 +119,12 @@ def _compared(name: str, runs: Sequence[Sequence[TaskResult]], logs: Logs, first
     )
 
 
-def _interval(tasks: Sequence[Sequence[float]]) -> tuple[float | None, float | None, float | None]:
-    """Return the ratio and its interval: seeds of one task are alike, so whole tasks are drawn."""
+def ratio_interval(tasks: Sequence[Sequence[float]]) -> tuple[float | None, float | None, float | None]:
+    """Return the geometric mean of ratios with its 95 % interval, by resampling tasks; None without tasks.
+
+    Args:
+        tasks: for each task the logarithms of its ratios, one per seed; seeds of a task are not independent.
+    """
     if not tasks:
         return None, None, None
     draw = random.Random(0)

@@ -1,4 +1,4 @@
-"""Steps of recorded runs as training data: one JSON object a row."""
+"""Export steps of recorded runs as training data: one JSON object per row."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from enum import StrEnum
 from typing import Any
 
 from adaexplore.core.draft import DraftOutcome, Exchange
-from adaexplore.core.flags import DEGENERATE, REJECT, SUSPECT
-from adaexplore.core.identity import source_identity
+from adaexplore.core.flags import DEGENERATE
 from adaexplore.core.step import StepRecord
+from adaexplore.core.text.identity import source_identity
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.records.run_records import RunRecords
 
@@ -18,17 +18,15 @@ Row = dict[str, Any]
 
 
 class ExportFormat(StrEnum):
-    """What a row holds."""
-
     MESSAGES = "messages"  # the whole conversation
-    SFT = "sft"  # the conversation up to the answer, and the answer
+    SFT = "sft"  # the conversation before the answer, and the answer
     PREFERENCE = "preference"  # a prompt, a good answer and a worse one
-    VERL = "verl"  # a prompt and what its answers are compared with
+    VERL = "verl"  # a prompt and the values its answers are compared with
 
 
 @dataclass(frozen=True)
 class Told:
-    """A step whose last reply brought the kernel that was judged."""
+    """A step whose last reply holds the judged kernel."""
 
     run: str
     task: str
@@ -39,7 +37,7 @@ class Told:
 
     @property
     def messages(self) -> list[dict[str, str]]:
-        """The conversation as chat messages, the last one with the kernel."""
+        """Return the conversation as chat messages; the last one holds the kernel."""
         return [
             {"role": role, "content": text}
             for each in self.conversation
@@ -48,12 +46,12 @@ class Told:
 
     @property
     def context(self) -> tuple[Any, ...]:
-        """Return what siblings share: the kernels that the model saw, and what it was to do with them."""
+        """Return what siblings share: the shown kernels and the request."""
         plan = self.record.node.plan
         return plan.kind, plan.parent_id, plan.context_ids, plan.elite_ids
 
     def facts(self) -> Row:
-        """Return where the row is from, and what the judge found."""
+        """Return the origin of the row, and its verdict."""
         return {
             "run": self.run,
             "task": self.task,
@@ -67,11 +65,11 @@ class Told:
 
 
 def export(run: RunRecords, kind: ExportFormat, min_gain: float | None = None) -> Iterator[Row]:
-    """Yield the rows of a run, each kernel of a task once.
+    """Yield the rows of a run; each kernel of a task appears once.
 
-    Good is a kernel that is correct, neither rejected nor suspect, and, with ``min_gain``, whose interval of
-    the speedup lies at or above it; problems that trivial answers solve have none. A worse one is a sibling
-    that is wrong or whose interval lies below.
+    A good kernel is correct, neither rejected nor suspect, and, with ``min_gain``, its speedup interval is
+    at or above that; problems that trivial answers solve have no good kernel. A worse kernel is a sibling
+    that is wrong or whose interval is lower.
 
     Raises:
         RecordError: a record is damaged.
@@ -94,7 +92,7 @@ def export(run: RunRecords, kind: ExportFormat, min_gain: float | None = None) -
 
 
 def _told(run: RunRecords, key: str) -> Iterator[Told]:
-    """Yield the steps with replies whose kernel the judge saw; equal programs once."""
+    """Yield the steps with replies and a judged kernel; equal programs once."""
     records = run.task(key)
     reference = records.reference() if records.has_reference() else ""
     seen = set()
@@ -112,8 +110,8 @@ def _told(run: RunRecords, key: str) -> Iterator[Told]:
 
 
 def _good(verdict: Verdict, min_gain: float | None) -> bool:
-    flagged = any(flag.severity in (REJECT, SUSPECT) for flag in verdict.flags)
-    if not verdict.correct or flagged or any(flag.id == DEGENERATE for flag in verdict.problem_flags):
+    degenerate = any(flag.id == DEGENERATE for flag in verdict.problem_flags)
+    if not verdict.correct or verdict.suspect_flags or degenerate:
         return False
     interval = verdict.speedup_interval
     return min_gain is None or (interval is not None and interval.low >= min_gain)
@@ -127,7 +125,7 @@ def _worse(verdict: Verdict, than: Verdict) -> bool:
 
 
 def _pairs(good: Sequence[Told], told: Sequence[Told]) -> Iterator[Row]:
-    """Yield each good answer with each worse one to a sibling's prompt; both came without a repair."""
+    """Yield each good answer with each worse answer to a sibling's prompt; both without a repair."""
     for chosen in good:
         for other in told:
             alone = len(chosen.conversation) == len(other.conversation) == 1

@@ -1,4 +1,4 @@
-"""Two kernels of one problem against each other, by their times against the same reference."""
+"""Compare two kernels of one problem by their speedups over the same reference."""
 
 from __future__ import annotations
 
@@ -10,24 +10,23 @@ from adaexplore.core.verdict import Interval, Verdict
 
 @dataclass(frozen=True)
 class Race:
-    """How many times as fast the first kernel is as the second.
+    """The speed ratio of two kernels.
 
     Attributes:
         ratio: speedup of the first / speedup of the second.
-        interval: 95 % interval of it; None where the judge gave none for one of them.
+        interval: 95 % interval of the ratio; None if one of the kernels has no interval.
     """
 
     ratio: float
     interval: Interval | None
 
     def inverse(self) -> Race:
-        """Return the second kernel against the first one."""
         turned = None if self.interval is None else Interval(1 / self.interval.high, 1 / self.interval.low)
         return Race(1 / self.ratio, turned)
 
 
 def race(first: Verdict, second: Verdict) -> Race | None:
-    """Compare two verdicts; None where one of the kernels is not correct or was not timed.
+    """Compare two verdicts; None if one of the kernels is not correct or was not timed.
 
     The errors of the two measurements are independent, so the widths of their intervals, on a logarithmic
     scale, add in squares.
@@ -44,7 +43,7 @@ def race(first: Verdict, second: Verdict) -> Race | None:
 
 
 def race_text(first: str, second: str, result: Race | None) -> str:
-    """Say which of the two kernels is faster, and how sure that is."""
+    """Describe which kernel is faster, with the interval."""
     if result is None:
         return f"{first} and {second} cannot be compared: both must be correct and timed on a GPU"
     if result.ratio < 1:

@@ -1,4 +1,4 @@
-"""What steps came to on the model's side, and which evaluations they did without."""
+"""Outcomes of the model's replies, and the evaluations that checks saved."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ class Savings:
     """Counts over steps.
 
     Attributes:
-        outcomes: steps by what came of the model's replies.
-        evaluations: verdicts that the judge was asked for, those of a second timing included.
-        saved: sources that were not sent to the judge, by why: ``duplicate`` (an equal program was judged
-            before), ``unchanged`` (of a small step), ``lint`` and ``gate`` (sure to fail). A source that was
-            sent back to the model for that reason counts too.
-        repairs: how often a reply was sent back within a step, by reason.
+        outcomes: number of steps by outcome of the model's replies.
+        evaluations: number of requested verdicts, including second timings.
+        saved: number of sources that were not sent to the judge, by reason: ``duplicate`` (an equal
+            program was judged before), ``unchanged`` (of a small step), ``lint`` and ``gate`` (certain to
+            fail). A source that was sent back to the model for that reason counts too.
+        repairs: number of replies sent back within a step, by reason.
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -47,7 +47,7 @@ class Savings:
 
 
 def count_savings(steps: Iterable[StepSummary]) -> Savings:
-    """The counts of ``steps``, none of which is the dummy root."""
+    """Count outcomes and savings of ``steps``, none of which is the dummy root."""
     outcomes: Counter[str] = Counter()
     saved: Counter[str] = Counter()
     repairs: Counter[str] = Counter()
@@ -66,7 +66,7 @@ def count_savings(steps: Iterable[StepSummary]) -> Savings:
 
 
 def savings_line(savings: Savings) -> str:
-    """Evaluations, saved ones and repairs in one line."""
+    """Format evaluations, saved ones and repairs in one line."""
     line = f"Judge evaluations: {savings.evaluations}"
     if savings.saved:
         line += f"; saved {savings.saved.total()} ({counts(savings.saved)})"
@@ -76,6 +76,10 @@ def savings_line(savings: Savings) -> str:
 
 
 def counts(numbers: Mapping[str, int]) -> str:
-    """The most frequent first, names in order where they are equally frequent; ``-`` where there are none."""
-    ordered = sorted(numbers.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{number} {name}" for name, number in ordered) or "-"
+    """Format counts in the order of :func:`ranked`; ``-`` without any."""
+    return ", ".join(f"{number} {name}" for name, number in ranked(numbers).items()) or "-"
+
+
+def ranked(numbers: Mapping[str, int]) -> dict[str, int]:
+    """Sort counts: the most frequent first, ties by name."""
+    return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))

@@ -1,17 +1,20 @@
-"""A run, a task or a step for the terminal: results, why steps failed, lineage, differences, source."""
+"""Show a run, a task or a step in the terminal: results, failures, lineage, differences, source.
+
+Functions raise RecordError if a record is damaged.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from textwrap import shorten
 from typing import Literal
 
-from adaexplore.core.differences import differences_between
 from adaexplore.core.errors import UsageError
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepRecord
+from adaexplore.core.text.differences import differences_between
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.report.closing import best_text, closing_table, flag_notes, verdict_text
@@ -27,18 +30,14 @@ _BEFORE_WHY = 50
 
 @dataclass(frozen=True)
 class Section:
-    """A part of a page; ``language`` is what it is written in."""
+    """A part of a page; ``language`` is its language for highlighting."""
 
     text: str
     language: Literal["text", "python", "diff"] = "text"
 
 
 def show_run(run: RunRecords, width: int | None) -> list[Section]:
-    """Show a row a task, and what makes best kernels suspect.
-
-    Raises:
-        RecordError: a record is damaged.
-    """
+    """Show one row per task, and the flags of best kernels."""
     results = [task_result(run.task(key), None) for key in run.tasks()]
     notes = [note for result in results for note in flag_notes(result)]
     table = closing_table(results, width)
@@ -46,11 +45,7 @@ def show_run(run: RunRecords, width: int | None) -> list[Section]:
 
 
 def show_task(records: TaskRecords, width: int | None) -> list[Section]:
-    """Show the steps of a task, why they failed, the lineage of the best kernel and its source.
-
-    Raises:
-        RecordError: a record is damaged.
-    """
+    """Show the steps of a task, their failures, and the best kernel with its lineage."""
     steps = {record.node.plan.step: record for record in records.steps()}
     result = task_result(records, None)
     best = None if result.best.step is None else steps[result.best.step]
@@ -75,7 +70,6 @@ def show_step(records: TaskRecords, step: int, width: int | None) -> list[Sectio
 
     Raises:
         UsageError: there is no such step.
-        RecordError: a record is damaged.
     """
     steps = {record.node.plan.step: record for record in records.steps()}
     record = steps.get(step)
@@ -123,19 +117,15 @@ def _row(record: StepRecord, width: int | None) -> list[str]:
 
 
 def _outcome(record: StepRecord) -> str:
-    """Name what the judge found, or why there was nothing to judge."""
+    """Name the verdict's status, or why there was nothing to judge."""
     return record.draft.outcome.value if record.verdict is None else verdict_text(record.verdict)
 
 
 def _lineage(steps: Mapping[int, StepRecord], record: StepRecord) -> str:
-    """Write the way from a large step to ``record``, such as ``1 (compile) > 4 (1.53x)``."""
+    """Format the path from a large step to ``record``, such as ``1 (compile) > 4 (1.53x)``."""
     chain: list[StepRecord] = []
     node: StepRecord | None = record
     while node is not None and node.node.plan.step > 0 and node not in chain:
         chain.append(node)
         node = steps.get(node.node.plan.parent_id)
-    return _joined(chain[::-1])
-
-
-def _joined(chain: Sequence[StepRecord]) -> str:
-    return " > ".join(f"{record.node.plan.step} ({_outcome(record)})" for record in chain)
+    return " > ".join(f"{each.node.plan.step} ({_outcome(each)})" for each in reversed(chain))

@@ -5,10 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
 
+from adaexplore.report.categories import CategoryFigures, category_table
+from adaexplore.report.figures import Metric
 from adaexplore.report.statistics import RunStatistics
 from adaexplore.report.task_result import TaskResult
 from adaexplore.report.text import NONE, text_table, wrapped
@@ -18,12 +21,10 @@ _CLEAN = "clean_"
 
 
 _Page = tuple[list[str], list[list[str]], Sequence[str]]
-"""Header and rows of a table, and the columns that it may leave out."""
+"""Header and rows of a table, and its optional columns."""
 
 
 class TableFormat(StrEnum):
-    """How statistics are printed."""
-
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
@@ -31,13 +32,14 @@ class TableFormat(StrEnum):
 
 
 def render(runs: Sequence[RunStatistics], table_format: TableFormat, width: int | None = None) -> str:
-    """The statistics of one or several runs, without a line end at the end.
+    """Render the statistics of one or several runs, without a final line end.
 
     A table has at most ``width`` columns of text: see :func:`~adaexplore.report.text.text_table`.
 
-    JSON is one object for one run and an array for several; CSV has one line a run, the header
-    first; a table or Markdown page of one run lists its tasks too. Intervals, flags and the figures
-    without flagged kernels are in a table where there are any, in JSON and CSV always.
+    JSON is one object for one run and an array for several. CSV has a header and one line per run. A
+    table or Markdown page of one run lists its tasks too. The last table of each run has the published
+    figures of its benchmark. Tables show intervals, flags and the figures without flagged kernels only if
+    there are any; JSON and CSV always have them.
     """
     if table_format is TableFormat.JSON:
         objects = [run.model_dump(mode="json") for run in runs]
@@ -51,19 +53,47 @@ def render(runs: Sequence[RunStatistics], table_format: TableFormat, width: int 
     )
 
 
+def render_categories(
+    figures: Sequence[CategoryFigures], table_format: TableFormat, width: int | None = None
+) -> str:
+    """Render the figures of categories, without a final line end; see :func:`render`."""
+    if table_format is TableFormat.JSON:
+        return json.dumps([asdict(each) for each in figures], indent=2)
+    if table_format is TableFormat.CSV:
+        return _lines([asdict(each) for each in figures])
+    header, rows = category_table(figures)
+    return markdown_table(header, rows) if table_format is TableFormat.MD else text_table(header, rows, width)
+
+
 def _pages(runs: Sequence[RunStatistics]) -> list[_Page]:
     if len(runs) == 1:
-        return [(*_tasks(runs[0]), ("ci_low", "ci_high", "clean_step")), (*_run_figures(runs[0]), ())]
+        figures = [(*_tasks(runs[0]), ("ci_low", "ci_high", "clean_step")), (*_run_figures(runs[0]), ())]
+        return [*figures, (*sheet_table(runs[0].benchmark, runs[0].score_sheet), ())]
     summaries = [_summary(run) for run in runs]
     if any(run.flagged or run.problem_flagged for run in runs):
         summaries = [row | _flag_columns(run) for row, run in zip(summaries, runs, strict=True)]
     header = list(summaries[0]) if summaries else []
     optional = [name for name in header if name.startswith(("paid_", "tokens_"))]
-    return [(header, [[_show(name, row[name]) for name in header] for row in summaries], optional)]
+    sheets = [(*sheet_table(f"{run.benchmark}, {run.run}", run.score_sheet), ()) for run in runs]
+    return [(header, [[_show(name, row[name]) for name in header] for row in summaries], optional), *sheets]
+
+
+def sheet_table(title: str, sheet: Sequence[Metric]) -> tuple[list[str], list[list[str]]]:
+    """Return a table with one row per published figure, with and without flagged kernels."""
+    rows = [
+        [each.name, *(_figure(value, each.is_share) for value in (each.value, each.clean))] for each in sheet
+    ]
+    return [title, "value", "clean"], rows
+
+
+def _figure(value: float | None, is_share: bool) -> str:
+    if value is None:
+        return NONE
+    return f"{100 * value:.1f}%" if is_share else f"{value:.3f}"
 
 
 def _tasks(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
-    """A row a task."""
+    """Return one row per task."""
     header = ["level", "problem_id", "correct", "speedup", "best_step"]
     if any(task.ci_low is not None for task in run.per_task):
         header[4:4] = ["ci_low", "ci_high"]
@@ -71,11 +101,13 @@ def _tasks(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
         header += ["clean_speedup", "clean_step", "flags"]
     if run.problem_flagged:
         header += ["problem_flags"]
+    if any(task.worst_workload for task in run.per_task):
+        header += ["worst_workload"]
     return header, [[_show(name, getattr(task, name)) for name in header] for task in run.per_task]
 
 
 def _run_figures(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
-    """A row a figure, with what it is without flagged kernels beside it."""
+    """Return one row per figure, with and without flagged kernels."""
     flagged = {"flagged": run.flagged, "problem_flagged": run.problem_flagged}
     figures = _summary(run) | {name: count for name, count in flagged.items() if count}
     parts = {
@@ -95,10 +127,10 @@ def _run_figures(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
 
 
 def best_prefix(results: Sequence[TaskResult]) -> dict[str, list[dict[str, Any]]]:
-    """The best after each step, by task: what ``best_prefix.json`` holds.
+    """Return the best after each step, by task: the content of ``best_prefix.json``.
 
-    Each entry is ``{step, best_step, correct, speedup}``, ``step`` counting from 1; a task whose steps
-    are not recorded has no entries.
+    Each entry is ``{step, best_step, correct, speedup}``; ``step`` starts at 1. A task without recorded
+    steps has no entries.
     """
     return {
         result.key: [
@@ -110,14 +142,13 @@ def best_prefix(results: Sequence[TaskResult]) -> dict[str, list[dict[str, Any]]
 
 
 def markdown_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
 def _summary(run: RunStatistics) -> dict[str, Any]:
-    """The figures of a run in one flat row, all kernels counted."""
-    flags = {"flagged", "flags", "problem_flagged", "problem_flags", "clean"}
+    """Return the figures of a run over all kernels as one flat row."""
+    flags = {"flagged", "flags", "problem_flagged", "problem_flags", "clean", "benchmark", "score_sheet"}
     row = run.model_dump(exclude=flags | {"per_task", "tokens", "usd", "savings", "paid"})
     tokens = {f"tokens_{name}": value for name, value in run.tokens.model_dump().items()}
     saved = {"evaluations": run.savings.evaluations, "saved": sum(run.savings.saved.values())}
@@ -136,7 +167,7 @@ def _summary(run: RunStatistics) -> dict[str, Any]:
 
 
 def _flag_columns(run: RunStatistics) -> dict[str, Any]:
-    """Return how many best kernels and problems are flagged, and the figures without them."""
+    """Return the numbers of flagged kernels and problems, and the figures without them."""
     clean = {f"{_CLEAN}{name}": value for name, value in run.clean.model_dump().items()}
     kernels = {"flagged": run.flagged, "flags": tuple(run.flags)}
     problems = {"problem_flagged": run.problem_flagged, "problem_flags": tuple(run.problem_flags)}
@@ -144,13 +175,18 @@ def _flag_columns(run: RunStatistics) -> dict[str, Any]:
 
 
 def _csv(runs: Sequence[RunStatistics]) -> str:
-    out = io.StringIO()
     summaries = [_summary(run) | _flag_columns(run) for run in runs]
     for row in summaries:
         row |= {name: " ".join(row[name]) for name in ("flags", "problem_flags")}
-    writer = csv.DictWriter(out, list(summaries[0]) if summaries else [], lineterminator="\n")
+    return _lines(summaries)
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write rows as CSV, the header first."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(summaries)
+    writer.writerows(rows)
     return out.getvalue().rstrip("\n")
 
 

@@ -1,4 +1,4 @@
-"""What one task of a run came to within a number of steps."""
+"""The result of one task within a number of steps."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.errors import RecordError
 from adaexplore.core.plan import StepKind
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import INTERPRETER, Interval, Verdict
+from adaexplore.core.verdict import INTERPRETER, Interval, Status, Verdict
 from adaexplore.records.step_reader import StepSummary
 from adaexplore.records.task_records import TaskFailure, TaskRecords
 from adaexplore.report.savings import Savings, count_savings
+
+RAN = (
+    Status.PASSED, Status.WRONG_SHAPE, Status.WRONG_DTYPE, Status.WRONG_VALUE, Status.NONFINITE,
+    Status.NONDETERMINISTIC, Status.INTEGRITY,
+)  # fmt: skip
+"""Statuses of candidates whose call ran to completion."""
 
 
 @dataclass(frozen=True)
@@ -22,13 +28,17 @@ class Best:
     """The best candidate after some step.
 
     Attributes:
-        step: the step that brought it, None while none was correct, or where that was not recorded.
+        step: its step; None if none is correct or the step was not recorded.
         correct: whether there is a correct one.
-        speedup: reference time / its time; None while none is correct, or where it was not measured.
-        interpreted: whether it is correct under Triton's interpreter, whose times claim nothing.
-        interval: confidence interval of the speedup, where the judge gave one.
-        flags: ids of what makes it suspect to the judge.
-        problem_flags: ids of what the judge found about its problem.
+        speedup: reference time / its time; None if none is correct or it was not measured.
+        interpreted: whether it was checked under Triton's interpreter, whose times mean nothing.
+        interval: confidence interval of the speedup, if the judge gave one.
+        flags: ids of its suspect flags.
+        problem_flags: ids of its problem's flags.
+        hardware: the judge's hardware; "" if not recorded.
+        workload_speedups: its speedup on each workload; empty for a problem with one.
+        sol_score: how near it is to the hardware limit, if the judge gave it: the mean over workloads.
+        worst_workload: a workload on which it is slower than the reference, with the ratio; "" for none.
     """
 
     step: int | None = None
@@ -38,22 +48,36 @@ class Best:
     interval: Interval | None = None
     flags: tuple[str, ...] = ()
     problem_flags: tuple[str, ...] = ()
+    hardware: str = ""
+    workload_speedups: tuple[float, ...] = ()
+    sol_score: float | None = None
+    worst_workload: str = ""
 
     def or_better(self, step: int | None, verdict: Verdict | None) -> Best:
-        """This or the candidate of ``step``, if strictly better; a measured one beats any that is not."""
+        """Return this, or the candidate of ``step`` if strictly better; measured beats unmeasured."""
         if verdict is None or not verdict.correct:
             return self
-        interpreted = verdict.runtime_stats.get("timing") == INTERPRETER
         speedup = measured_speedup(verdict)
+        worst = verdict.worst_workload
         found = Best(
             step=step,
             correct=True,
             speedup=speedup,
-            interpreted=interpreted,
+            interpreted=verdict.runtime_stats.get("timing") == INTERPRETER,
             interval=None if speedup is None else verdict.speedup_interval,
             flags=tuple(flag.id for flag in verdict.suspect_flags),
             problem_flags=tuple(flag.id for flag in verdict.problem_flags),
+            hardware=str(verdict.metadata.get("hardware") or ""),
+            workload_speedups=()
+            if speedup is None
+            else tuple(each.speedup for each in verdict.workloads if each.speedup is not None),
+            sol_score=_sol_score(verdict),
+            worst_workload="" if worst is None else f"{worst.name}: {worst.why}",
         )
+        return self.or_found(found)
+
+    def or_found(self, found: Best) -> Best:
+        """Return this, or ``found`` if strictly better; measured beats unmeasured."""
         return found if found._rank > self._rank else self
 
     @property
@@ -63,13 +87,13 @@ class Best:
 
 @dataclass(frozen=True)
 class CommonFailure:
-    """The most frequent way in which steps of a task failed.
+    """The most frequent failure of a task's steps.
 
     Attributes:
-        status: what the judge found, or why a reply left nothing to judge.
-        times: how many steps failed so.
+        status: the verdict's status, or why there was nothing to judge.
+        times: number of steps with this failure.
         step: the last of them.
-        text: what the judge said of that one, "" where it was not asked.
+        text: the judge's feedback on that step; "" if it was not asked.
     """
 
     status: str
@@ -80,20 +104,18 @@ class CommonFailure:
 
 @dataclass(frozen=True)
 class TaskResult:
-    """A task within the first so many steps.
+    """The result of a task within a number of steps.
 
     Attributes:
         key: ``<level>_<problem_id>``.
-        best: the best candidate.
-        clean: the best candidate without suspect flags; the same where the best has none.
-        savings: what its steps came to before the judge.
-        curve: the best after each step, the first step first; empty where steps were not recorded.
-        first_correct: whether the first step of a model was correct; None where steps were not recorded.
-        steps: how many steps were taken.
-        statuses: how often the judge found what, and how often a reply left nothing to judge.
-        usage: cost of these steps; None where it was not recorded.
-        failure: why the task could not be run.
-        common_failure: of these steps; None where none failed or steps were not recorded.
+        clean: the best candidate without suspect flags; the same as ``best`` if that has none.
+        savings: outcomes of the model's replies, and saved evaluations.
+        curve: the best after each step, in order; empty if steps were not recorded.
+        first_correct: whether the first step with a model was correct; None if steps were not recorded.
+        statuses: count of each status, and of each reason why there was nothing to judge.
+        usage: cost of these steps; None if not recorded.
+        failure: why the task could not run.
+        common_failure: the most frequent failure; None if no step failed or steps were not recorded.
     """
 
     key: str
@@ -108,15 +130,28 @@ class TaskResult:
     savings: Savings = field(default_factory=Savings)
     common_failure: CommonFailure | None = None
 
+    @property
+    def ran(self) -> bool:
+        """Whether a call of a candidate ran to completion, with a right or a wrong result."""
+        return self.best.correct or any(self.statuses[status] for status in RAN)
+
 
 def measured_speedup(verdict: Verdict) -> float | None:
-    """The verdict's speedup, None where there is none on real hardware; 0 (never timed) is none."""
+    """Return the verdict's speedup on real hardware; None without one, or for 0 (never timed)."""
     speedup = verdict.speedup
     return speedup if speedup is not None and math.isfinite(speedup) and speedup > 0 else None
 
 
+def _sol_score(verdict: Verdict) -> float | None:
+    one = verdict.runtime_stats.get("sol_score")
+    scores = [each.sol_score for each in verdict.workloads if each.sol_score is not None]
+    if not scores and isinstance(one, int | float):
+        scores = [one]
+    return math.fsum(scores) / len(scores) if scores else None
+
+
 def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
-    """The sum; None when one of them was not recorded."""
+    """Return the sum; None if one of them was not recorded."""
     total = Usage()
     for usage in usages:
         if usage is None:
@@ -126,9 +161,9 @@ def total_usage(usages: Iterable[Usage | None]) -> Usage | None:
 
 
 def task_result(records: TaskRecords, within: int | None) -> TaskResult:
-    """What the task came to within its first ``within`` steps, by default in all that are recorded.
+    """Return the result of the task within its first ``within`` steps (default: all recorded).
 
-    A folder that holds only recorded bests (``global_best_metrics_<n>.json``) is taken by these.
+    A folder with only recorded bests (``global_best_metrics_<n>.json``) is read from these.
 
     Raises:
         RecordError: a record is damaged, or only bests of more steps than ``within`` are there.

@@ -1,4 +1,4 @@
-"""Text for people: aligned tables that fit a number of columns, and lines that are wrapped to it."""
+"""Text for people: tables and lines that fit a number of columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 _CONTROL = re.compile(r"[^\n\t\x20-\x7e\xa0-\U0010ffff]")
 
 NONE = "-"
-"""Stands in a cell without a figure."""
+"""Content of a cell without a figure."""
 
 
 def text_table(
@@ -23,9 +23,9 @@ def text_table(
     Args:
         header: names of the columns.
         rows: their cells.
-        width: characters a line. A table that is wider leaves out columns without a figure, then the
-            ``optional`` ones; one that is still wider has a block a row instead. None: no limit.
-        optional: names of columns that may be left out, in this order.
+        width: characters per line. A wider table drops columns without a figure, then the
+            ``optional`` ones; if it is still too wide, each row becomes a block. None: no limit.
+        optional: names of columns that may be dropped, in this order.
     """
     columns = list(range(len(header)))
     empty = [column for column in columns[1:] if all(row[column] in ("", NONE) for row in rows)]
@@ -39,12 +39,12 @@ def text_table(
 
 
 def wrapped(text: str, width: int | None) -> str:
-    """Break lines longer than ``width`` between words; a word, such as a path, stays whole."""
+    """Break lines longer than ``width`` between words; a long word, such as a path, is not broken."""
     return "\n".join(line for given in without_control(text).split("\n") for line in _wrapped(given, width))
 
 
 def without_control(text: str) -> str:
-    """Escape the characters with which a text could change what the terminal shows."""
+    """Escape the control characters of a text, which could change the terminal's display."""
     return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
@@ -68,7 +68,7 @@ def _width(header: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequen
 
 
 def _block(header: Sequence[str], row: Sequence[str]) -> str:
-    """Put the first cell in a line, and each other one in a line below it."""
+    """Format a row as a block: the first cell, then one line for each other cell."""
     names = max(map(len, header[1:]), default=0)
     lines = [f"  {name:<{names}}  {cell}" for name, cell in zip(header[1:], row[1:], strict=True)]
     return "\n".join([f"{header[0]}: {row[0]}", *lines])

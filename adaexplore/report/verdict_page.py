@@ -1,4 +1,4 @@
-"""One verdict for people: what was found, how sure it is, and what speaks against it."""
+"""One verdict for people: status, interval, flags."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from adaexplore.report.text import without_control, wrapped
 
 
 def verdict_page(verdict: Verdict, width: int | None = None) -> str:
-    """Status and speedup in the first line; then tier, flags with their evidence, and feedback.
+    """Format status and speedup in the first line; then tier, flags with evidence, workloads and feedback.
 
-    Lines have at most ``width`` characters, but those of the feedback, which quotes code.
+    Lines have at most ``width`` characters, except those of the feedback, which quotes code.
     """
     lines = [_headline(verdict)]
     if verdict.tier is not None:
         lines.append(f"precision: {verdict.tier}")
     lines += flag_lines(verdict)
+    lines += [f"{'hidden ' * each.hidden}workload {each.summary}" for each in verdict.workloads]
     return "\n".join([wrapped("\n".join(lines), width), without_control(verdict.feedback)]).strip()
 
 
 def flag_lines(verdict: Verdict) -> list[str]:
-    """Return a line for each flag: severity, or ``problem`` for a flag of the problem, id, evidence."""
+    """Return one line per flag: severity (``problem`` for a flag of the problem), id, evidence."""
     found = [(flag.severity, flag.id, flag.evidence) for flag in verdict.flags]
     found += [("problem", flag.id, flag.evidence) for flag in verdict.problem_flags]
     return [f"{owner}: {name}" + (f" ({evidence})" if evidence else "") for owner, name, evidence in found]

@@ -1,1 +1,1 @@
-"""The loop that solves a task, batches of tasks, and how a configuration becomes their parts."""
+"""Solve one task step by step, or many tasks in parallel."""

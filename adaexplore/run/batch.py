@@ -1,128 +1,125 @@
-"""Many tasks at a time, one worker thread each."""
+"""Run many tasks in parallel, one worker thread per task."""
 
 from __future__ import annotations
 
+import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from adaexplore.core.errors import AnswersPending, BudgetReached, Interrupted, ProblemError
-from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
 
 DROP_AFTER_S = 10.0
-"""Seconds a step in flight may still take after a stop was asked for."""
+"""Seconds that a step in flight may still take after a stop request."""
 GRACE_S = 60.0
 """Seconds after ``max_wall_s`` at which steps in flight are stopped."""
+_PAUSES = (Interrupted, AnswersPending, BudgetReached)
+"""Errors after which other tasks finish their steps in flight; the batch raises the first kind found."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Progress:
-    """News of one task: a finished step, or its end, with the error that kept it from running."""
+class Progress(Generic[T]):
+    """One event of a task: a result, such as a finished step, or the task's end, with its error if any."""
 
     task: Task
-    record: StepRecord | None = None
+    result: T | None = None
     problem: ProblemError | None = None
 
 
 def run_batch(
-    tasks: Sequence[Task],
-    work: Callable[[Task, int], Iterator[StepRecord]],
+    work: Iterable[tuple[Task, Iterator[T]]],
     workers: int,
     stop: threading.Event,
     wall_s: float | None = None,
-) -> Iterator[Progress]:
-    """Run ``work(task, worker index)`` over all tasks and yield what happens as it happens.
+) -> Iterator[Progress[T]]:
+    """Run ``workers`` tasks in parallel and yield their results as they arrive.
 
-    A task whose problem cannot be judged ends alone, one whose prompts wait in a mailbox is followed by the
-    next, and where the budget is reached every task ends its
-    steps in flight and begins no more; any other error stops the whole batch. After
-    ``stop`` the steps in flight get ``DROP_AFTER_S`` seconds to end, then they are dropped; what is
-    on disk is whole at any time. Steps that are still in flight ``GRACE_S`` after ``wall_s`` seconds are
-    stopped in the same way.
+    A problem that cannot be judged ends only its own task. A task whose prompts wait in a mailbox is
+    followed by the next task. When the budget is reached, every task finishes its steps in flight and
+    starts no more. Any other error stops the whole batch. After ``stop`` the steps in flight have
+    ``DROP_AFTER_S`` seconds to finish; then they are dropped. The files on disk are complete at any time.
+    Steps still in flight ``GRACE_S`` after ``wall_s`` seconds are stopped in the same way.
 
     Raises:
-        Interrupted: ``stop`` was set from outside, or a person asked for the end.
-        AnswersPending: prompts of at least one task wait.
-        BudgetReached: at least one task could not go on, or steps were stopped after ``wall_s``.
+        Interrupted: ``stop`` was set from outside, or a user stopped the run.
+        AnswersPending: prompts of at least one task wait for answers.
+        BudgetReached: at least one task reached the budget, or steps were stopped after ``wall_s``.
         Exception: the first error of a worker.
     """
-    waiting: queue.SimpleQueue[Task] = queue.SimpleQueue()
-    for task in tasks:
-        waiting.put(task)
-    news: queue.SimpleQueue[Progress | Exception | None] = queue.SimpleQueue()
-
-    def worker(index: int) -> None:
-        try:
-            while not stop.is_set():
-                try:
-                    task = waiting.get_nowait()
-                except queue.Empty:
-                    break
-                try:
-                    for record in work(task, index):
-                        news.put(Progress(task, record))
-                except ProblemError as problem:
-                    news.put(Progress(task, problem=problem))
-                except AnswersPending as missing:
-                    news.put(missing)
-                else:
-                    news.put(Progress(task))
-        except BudgetReached as reached:
-            news.put(reached)
-        except Exception as error:  # noqa: BLE001 - handed to the main thread, which raises it
-            news.put(error)
-        finally:
-            news.put(None)
-
-    count = max(1, min(workers, len(tasks)))
-    for index in range(count):
-        threading.Thread(target=worker, args=(index,), name=f"task-worker-{index}", daemon=True).start()
-    first_error: Exception | None = None
-    spent: BudgetReached | None = None
-    pending: list[AnswersPending] = []
-    asked: Interrupted | None = None
-    deadline: float | None = None
-    last = None if wall_s is None else time.monotonic() + wall_s + GRACE_S
+    waiting = deque(work)
+    news: queue.SimpleQueue[Progress[T] | Exception | None] = queue.SimpleQueue()
+    running = max(1, min(workers, len(waiting)))
+    for index in range(running):
+        thread = threading.Thread(
+            target=_drain, args=(waiting, news, stop), name=f"task-worker-{index}", daemon=True
+        )
+        thread.start()
+    errors: list[Exception] = []
     too_late: BudgetReached | None = None
-    while count:
-        if last is not None and time.monotonic() > last and not stop.is_set():
+    dropped_at = math.inf
+    last = math.inf if wall_s is None else time.monotonic() + wall_s + GRACE_S
+    while running and time.monotonic() <= dropped_at:
+        if time.monotonic() > last and not stop.is_set():
             too_late = BudgetReached(
                 f"max_wall_s: {wall_s:g} s have passed, and steps in flight were stopped {GRACE_S:g} s later"
             )
             stop.set()
-        if stop.is_set() and deadline is None:
-            deadline = time.monotonic() + DROP_AFTER_S
-        if deadline is not None and time.monotonic() > deadline:
-            break
+        if stop.is_set() and dropped_at == math.inf:
+            dropped_at = time.monotonic() + DROP_AFTER_S
         try:
             item = news.get(timeout=0.2)
         except queue.Empty:
             continue
         if item is None:
-            count -= 1
+            running -= 1
         elif isinstance(item, Progress):
             yield item
-        elif isinstance(item, BudgetReached):
-            spent = item
-        elif isinstance(item, AnswersPending):
-            pending.append(item)
-        elif isinstance(item, Interrupted):
-            asked = item
-        elif first_error is None:
-            first_error = item
-            stop.set()
-    if first_error is not None:
-        raise first_error
+        else:
+            errors.append(item)
+            if not isinstance(item, _PAUSES):
+                stop.set()
+    for error in errors:
+        if not isinstance(error, _PAUSES):
+            raise error
     if too_late is not None:
         raise too_late
     if stop.is_set():
-        raise Interrupted("stopped; the same command goes on from here")
-    if asked is not None:
-        raise asked
-    if pending:
-        raise max(pending, key=lambda each: each.prompts)
-    if spent is not None:
-        raise spent
+        raise Interrupted("stopped; the same command continues from here")
+    for kind in _PAUSES:
+        found = [error for error in errors if isinstance(error, kind)]
+        if found:
+            raise max(found, key=lambda error: error.prompts if isinstance(error, AnswersPending) else 0)
+
+
+def _drain(
+    waiting: deque[tuple[Task, Iterator[T]]],
+    news: queue.SimpleQueue[Progress[T] | Exception | None],
+    stop: threading.Event,
+) -> None:
+    """Run waiting tasks one after another; put None into ``news`` at the end."""
+    try:
+        while waiting and not stop.is_set():
+            try:
+                task, results = waiting.popleft()
+            except IndexError:  # another worker took the last task
+                break
+            try:
+                for result in results:
+                    news.put(Progress(task, result))
+            except ProblemError as problem:
+                news.put(Progress(task, problem=problem))
+            except AnswersPending as missing:
+                news.put(missing)
+            else:
+                news.put(Progress(task))
+    except Exception as error:  # noqa: BLE001 - handed to the main thread, which raises it
+        news.put(error)
+    finally:
+        news.put(None)

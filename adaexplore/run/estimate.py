@@ -1,22 +1,23 @@
-"""What a run would ask of a model, worked out without asking one.
+"""Estimate a run's model requests without a model.
 
-The real policy plans every step on made-up verdicts, and the real prompts are written for its plans around
-kernels of the usual length. Only the lengths of replies are assumed.
+The real policy plans every step on made-up verdicts. Its plans are rendered as real prompts with kernels of
+the usual length. Only the lengths of replies are assumed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from adaexplore.core.draft import ShownKernel
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.streams import stream
 from adaexplore.core.task import Task
-from adaexplore.core.tokens import BYTES_PER_TOKEN, estimate_tokens
+from adaexplore.core.text.tokens import BYTES_PER_TOKEN, estimate_tokens
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Score
 from adaexplore.llm.pricing import usd
-from adaexplore.prompts.blocks import JudgeFacts, ShownKernel
+from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.prompts.steps import StepPrompts, review_first
 from adaexplore.run.build import agent_options, search_knobs
 from adaexplore.search.build import build_policy
@@ -28,22 +29,22 @@ EDIT_TOKENS = 600
 REVIEW_TOKENS = 400
 CORRECT_SHARE = 0.7
 REQUEST_S = 60.0
-"""Assumed for the time that a run takes."""
+"""Assumed seconds per request, for the estimated duration of a run."""
 FREE = ("offline", "replay")
-"""Servers that cost nothing."""
+"""Server types that cost nothing."""
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """Steps and requests of a run, and what they read and write.
+    """Estimated steps, requests and tokens of a run.
 
     Attributes:
-        steps: of all tasks, those that ask a model.
-        free: steps that do not: recorded ones and starting kernels.
-        requests: to the model, without repairs.
-        input_tokens: of the prompts, at full length: what a cache saves is left out.
-        least_output_tokens: of the replies without any reasoning.
-        most_output_tokens: of replies that all use up ``max_completion_tokens``.
+        steps: steps of all tasks that ask a model.
+        free: steps that ask no model: recorded ones and starting kernels.
+        requests: requests to the model, without repairs.
+        input_tokens: tokens of the full prompts; savings by a prompt cache are not counted.
+        least_output_tokens: tokens of the replies without any reasoning.
+        most_output_tokens: tokens of the replies if each uses all of ``max_completion_tokens``.
     """
 
     steps: int
@@ -54,18 +55,15 @@ class Estimate:
     most_output_tokens: int
 
     def usd(self, model: str, tier: str | None = None) -> tuple[float, float] | None:
-        """The least and the most at list prices; None for a model or a tier without a known price."""
-        found = [
-            usd(
-                model, input_tokens=self.input_tokens, cached_input_tokens=0, output_tokens=written, tier=tier
-            )
+        """Return minimum and maximum cost at list prices; None for a model or tier without a known price."""
+        least, most = (
+            usd(model, Usage(self.input_tokens, output_tokens=written), tier)
             for written in (self.least_output_tokens, self.most_output_tokens)
-        ]
-        least, most = found
+        )
         return None if least is None or most is None else (least, most)
 
     def dearest_step(self, model: str, tier: str | None = None) -> Usage:
-        """The most that one step may cost, by the mean of its requests."""
+        """Return the maximum cost of one step with the mean number of requests."""
         steps = max(self.steps, 1)
         prices = self.usd(model, tier)
         return Usage(
@@ -82,33 +80,31 @@ def estimate(
     rules: tuple[str, ...],
     free: Mapping[str, int] | None = None,
 ) -> Estimate:
-    """Play the search of every task without a model and a judge.
+    """Simulate the search of every task without a model or a judge.
 
-    Args:
-        config: the run.
-        tasks: to be solved.
-        facts: what prompts say about the judge.
-        rules: the skill memory that they show.
-        free: how many steps, the first, ask no model, by task.
+    ``free`` is the number of first steps of each task that ask no model.
     """
-    parts = [_of_task(config, task, facts, rules, (free or {}).get(task.key, 0)) for task in tasks]
+    known = {task.key: min((free or {}).get(task.key, 0), config.total_steps) for task in tasks}
+    asked = [pair for task in tasks for pair in _requests(config, task, facts, rules, known[task.key])]
     return Estimate(
-        steps=sum(part.steps for part in parts),
-        free=sum(part.free for part in parts),
-        requests=sum(part.requests for part in parts),
-        input_tokens=sum(part.input_tokens for part in parts),
-        least_output_tokens=sum(part.least_output_tokens for part in parts),
-        most_output_tokens=sum(part.most_output_tokens for part in parts),
+        steps=len(tasks) * config.total_steps - sum(known.values()),
+        free=sum(known.values()),
+        requests=len(asked),
+        input_tokens=sum(read for read, _ in asked),
+        least_output_tokens=sum(written for _, written in asked),
+        most_output_tokens=len(asked) * config.max_completion_tokens,
     )
 
 
-def _of_task(config: RunConfig, task: Task, facts: JudgeFacts, rules: tuple[str, ...], free: int) -> Estimate:
+def _requests(
+    config: RunConfig, task: Task, facts: JudgeFacts, rules: tuple[str, ...], free: int
+) -> Iterator[tuple[int, int]]:
+    """Yield input and output tokens of each request of a task's search, after ``free`` steps."""
     options = agent_options(config)
     prompts = StepPrompts(
         task, facts, rules, options.worked_example, options.layout, options.max_prompt_tokens
     )
     policy = build_policy(config.agent_type, search_knobs(config))
-    requests = read = written = 0
     for step in range(1, config.total_steps + 1):
         rng = stream(config.seed, task.key, "estimate", step)
         plan = policy.plan(step, rng)
@@ -124,21 +120,16 @@ def _of_task(config: RunConfig, task: Task, facts: JudgeFacts, rules: tuple[str,
                 asked = [(prompts.small(recent, review).text, EDIT_TOKENS)]
                 asked.append((prompts.review(recent).text, REVIEW_TOKENS))
         if step > free:
-            requests += len(asked)
-            read += sum(estimate_tokens(text) for text, _ in asked)
-            written += sum(tokens for _, tokens in asked)
+            yield from ((estimate_tokens(text), written) for text, written in asked)
         policy.observe(plan, f"kernel {step}", _made_up(plan, rng.random(), rng.random()))
-    free = min(free, config.total_steps)
-    most = requests * config.max_completion_tokens
-    return Estimate(config.total_steps - free, free, requests, read, written, most)
 
 
 def _kernel(node: int) -> ShownKernel:
-    """One of the usual length, unlike any other node's."""
+    """Return a kernel of the usual length that differs from every other node's."""
     return ShownKernel(f"# {node} ".ljust(KERNEL_TOKENS * BYTES_PER_TOKEN, "#"), None)
 
 
 def _made_up(plan: Plan, luck: float, speed: float) -> Score:
-    """A score such as kernels get: wrong now and then, faster by the step."""
+    """Return a plausible score: sometimes wrong, faster in later steps."""
     correct = luck < CORRECT_SHARE
     return Score(True, correct, (0.5 + speed) * (1 + plan.step / 25) if correct else 0.0)

@@ -1,23 +1,21 @@
-"""What a search has seen so far."""
+"""The finished steps of a search."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import count, islice
 
-from adaexplore.core.draft import MOST_SHOWN_CHARS
+from adaexplore.core.draft import MOST_SHOWN_CHARS, ShownKernel
 from adaexplore.core.step import StepRecord
-from adaexplore.prompts.blocks import ShownKernel
-from adaexplore.run.attempt import score_of
+from adaexplore.run.step import score_of
 
 _NOTHING = ShownKernel("", None)
 
 
 class History:
-    """Grows by one record a step; node 0 is the empty root.
+    """Finished steps, one record per step; node 0 is the empty root.
 
-    ``best`` is the search's own; ``best_clean`` is the best of the correct ones about which the
-    judge has no suspicion.
+    ``best`` is the best node of the search; ``best_clean`` is the best correct one without suspect flags.
     """
 
     def __init__(self) -> None:
@@ -26,19 +24,16 @@ class History:
         self._shown = {0: _NOTHING}
 
     def __len__(self) -> int:
-        """The number of steps."""
         return len(self._shown) - 1
 
     def free_numbers(self, steps: int) -> Iterator[int]:
-        """The numbers of the steps that are not there yet: the lowest that make ``steps`` in all."""
+        """Return the lowest unused step numbers, so many that the total becomes ``steps``."""
         return islice((number for number in count(1) if number not in self._shown), max(steps - len(self), 0))
 
     def has(self, *node_ids: int) -> bool:
-        """Return whether all of ``node_ids`` are there."""
         return all(node_id in self._shown for node_id in node_ids)
 
     def add(self, record: StepRecord) -> None:
-        """Take in a finished step."""
         repeated = record.verdict is not None and not record.evaluated and record.draft.verdict is None
         source, failed = record.draft.source, not score_of(record.verdict).correct
         kernel = ShownKernel(
@@ -51,9 +46,7 @@ class History:
             self.best_clean = kernel
 
     def has_kernel(self, step: int) -> bool:
-        """Return whether there is a source of that step."""
         return bool(self._shown.get(step, _NOTHING).source)
 
     def shown(self, node_ids: Iterable[int]) -> tuple[ShownKernel, ...]:
-        """The kernels of ``node_ids``, in their order."""
         return tuple(self._shown[node_id] for node_id in node_ids)

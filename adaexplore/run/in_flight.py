@@ -1,4 +1,4 @@
-"""Several pieces of work at a time, each in a thread of its own, taken in the order in which they end."""
+"""Run several plans in parallel, one thread each; results are taken in the order of completion."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ T = TypeVar("T")
 
 
 class InFlight(Generic[T]):
-    """The plans that are being worked on; used by one thread, which starts work and takes what came of it.
+    """Plans in flight. One thread starts the work and takes the results.
 
-    The threads are daemons: work that hangs does not keep the process from ending.
+    The threads are daemons: hanging work does not keep the process from exiting.
     """
 
     def __init__(self) -> None:
@@ -28,11 +28,11 @@ class InFlight(Generic[T]):
 
     @property
     def plans(self) -> tuple[Plan, ...]:
-        """The plans whose work was started and not taken yet, in the order in which they were started."""
+        """The started plans whose result was not taken yet, in the order of their start."""
         return tuple(self._plans.values())
 
     def start(self, plan: Plan, work: Callable[[], T]) -> None:
-        """Begin the work on ``plan``; a plan may come again after its work was taken."""
+        """Start work on ``plan``; after its result was taken, a plan may be started again."""
         self._plans[plan.step] = plan
 
         def do() -> None:
@@ -46,7 +46,7 @@ class InFlight(Generic[T]):
         threading.Thread(target=do, name=f"step-{plan.step}", daemon=True).start()
 
     def take(self) -> tuple[Plan, Future[T]]:
-        """Wait for the next work that ends, whichever it is; its error is raised by ``result()``."""
+        """Wait for the next work that finishes; ``result()`` raises its error."""
         plan, future = self._ended.get()
         del self._plans[plan.step]
         return plan, future

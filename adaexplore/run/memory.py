@@ -1,4 +1,4 @@
-"""The skill memory as a run uses it."""
+"""The skill memory of a run."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunMemory:
-    """Rules for prompts and, with ``memory_update``, what adds to them after each task.
+    """Rules for prompts and, with ``memory_update``, their update after each task.
 
     Attributes:
-        memory: the rules at the run's start.
-        threshold: least count of a rule that is shown.
-        updater: what adds to them.
-        triton: the judge's version of Triton, where it tells; rules retired for it are not shown.
+        threshold: minimum count of a rule that prompts show.
+        updater: adds rules after a task.
+        triton: the judge's Triton version, if known; rules retired for it are not shown.
     """
 
     memory: Memory
@@ -36,19 +35,20 @@ class RunMemory:
     triton: str | None = None
 
     def rules(self) -> tuple[str, ...]:
-        """The rules that a task which begins now is shown."""
+        """Return the rules in the prompts of a task that starts now."""
         rules: Sequence[Rule] = self.memory.rules
         if self.updater is not None:
             rules = read_rules(self.updater.path)
         return injected(rules, self.threshold, self.triton)
 
     def task_finished(self, run: RunRecords, key: str) -> None:
-        """Let the failures of a finished task enter the memory, where that is wanted.
+        """Add the failures of a finished task to the memory, if ``memory_update`` is set.
 
-        Those of steps that the run took over are known to it where the run that made them counted them.
+        Failures of copied steps are not counted twice: the memory knows them if the run that made them
+        counted them.
 
         Raises:
-            ModelRequestError: the model's service refused; what was known by then is counted.
+            ModelRequestError: the model's service refused; failures matched before that are counted.
             RecordError, ConfigError, StorageError: a file cannot be read or written.
         """
         if self.updater is None:
@@ -57,7 +57,7 @@ class RunMemory:
         if update.added or update.raised or update.calls:
             cost = "unknown" if update.usage.usd is None else f"${update.usage.usd:.4f}"
             logger.info(
-                "memory: task %s brought %d new rules and raised %d; %d requests, cost %s",
+                "memory: task %s added %d new rules and raised %d; %d requests, cost %s",
                 key,
                 len(update.added),
                 len(update.raised),
@@ -66,13 +66,13 @@ class RunMemory:
             )
 
     def under(self, judge: JudgeIdentity) -> RunMemory:
-        """The same for a run with ``judge``; one warning where rules were proven elsewhere only."""
-        triton = dict(judge.versions).get("triton")
+        """Return a copy for ``judge``; warn once if rules were verified with other Triton versions only."""
+        triton = judge.triton
         versions = sorted({seen.triton for rule in self.memory.rules for seen in rule.verified})
         if triton is not None and versions and triton not in versions:
             logger.warning(
                 "the memory %s was verified with Triton %s, the judge has %s; "
-                "`adaexplore build-memory --verify` tells which rules hold there",
+                "`adaexplore build-memory --verify` shows which rules hold there",
                 self.memory.path,
                 ", ".join(versions),
                 triton,
@@ -81,15 +81,11 @@ class RunMemory:
 
 
 def open_memory(config: RunConfig, client: ModelClient) -> RunMemory:
-    """The memory that the configuration names.
-
-    Args:
-        config: names the memory.
-        client: words new rules.
+    """Open the memory that the configuration names; ``client`` writes new rules.
 
     Raises:
         ConfigError: it cannot be read.
-        StorageError: ``memory_update`` and the file cannot be made.
+        StorageError: ``memory_update`` is set and the file cannot be created.
     """
     given = config.general_memory_path
     path = None if given is None else locate(given)

@@ -1,4 +1,4 @@
-"""Steps that a run begins with and did not make: taken over from another run, or a fork of it."""
+"""First steps of a run that are copied from another run, by resuming or forking it."""
 
 from __future__ import annotations
 
@@ -13,34 +13,38 @@ from adaexplore.core.task import Task
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.settings.config import RunConfig
-from adaexplore.settings.load import resolved_yaml
+from adaexplore.settings.paths import locate
+from adaexplore.settings.yaml_text import dump_mapping
 
-_LASTING = ("agent_type: ", "dummy: ", "tier: ", "baseline: ")
-"""Keys that a run directory is bound to once it holds steps, as they begin their lines."""
+_LASTING = ("agent_type", "dummy", "tier", "baseline", "direction")
+"""Keys that may not change once a run directory holds steps."""
 
 
 @dataclass(frozen=True)
 class Fork:
-    """A recorded run to begin with: the first ``at`` steps of each of its tasks."""
+    """A recorded run to start from: the first ``at`` steps of each of its tasks."""
 
     run: Path
     at: int
 
 
 def refuse_to_mix(records: RunRecords, config: RunConfig, otherwise: str) -> None:
-    """Keep steps of another agent, or with verdicts of another kind, out of a run.
+    """Refuse to mix steps of different agents or with different kinds of verdicts in a run.
 
     Raises:
-        ConfigError: ``records`` holds such steps; ``otherwise`` is what to do instead.
+        ConfigError: ``records`` holds such steps; ``otherwise`` says what to do instead.
     """
-    now = resolved_yaml(config).splitlines()
-    for line in (records.config() or "").splitlines():
-        if line.startswith(_LASTING) and line not in now and records.tasks():
-            raise ConfigError(f"{records.folder} was begun with {line}; {otherwise}")
+    begun = records.settings()
+    if begun:
+        begun.setdefault("direction", "forward")  # a run of an earlier version
+    for key in _LASTING:
+        if key in begun and begun[key] != getattr(config, key) and records.tasks():
+            shown = dump_mapping({key: begun[key]}).strip()
+            raise ConfigError(f"{records.folder} was started with {shown}; {otherwise}")
 
 
 def refuse_other_origin(records: RunRecords, fork: Fork | None, replayed: RunRecords | None) -> None:
-    """Keep a fork or a replay out of a directory that holds another run; its own it goes on with.
+    """Refuse to fork or replay into a directory that holds another run; continuing its own run is allowed.
 
     Raises:
         UsageError: ``records`` holds steps that do not come from there.
@@ -60,18 +64,18 @@ def _origin(fork: Fork | None, replayed: RunRecords | None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Taking:
-    """Steps of a task that a run begins with: the first ``steps`` of ``theirs``."""
+    """The steps to copy into a task: the first ``steps`` of ``theirs``."""
 
     ours: TaskRecords
     theirs: TaskRecords
     steps: int
 
     def take(self) -> None:
-        """Copy them, and keep who made them; nothing where the run has as many.
+        """Copy the steps and record which run made them; do nothing if the run has as many.
 
         Raises:
-            RecordError: a file there cannot be read.
-            StorageError: a file here cannot be written.
+            RecordError: a source file cannot be read.
+            StorageError: a target file cannot be written.
         """
         if self.ours.step_count() >= self.steps:
             return
@@ -84,19 +88,39 @@ def to_take(
     records: RunRecords,
     config: RunConfig,
     tasks: Sequence[Task],
+    fork: Fork | None,
+    replayed: RunRecords | None = None,
+) -> list[Taking]:
+    """List the steps to copy: of ``resume_from``, of a fork, and those that a replayed run copied.
+
+    Raises:
+        RecordError: a named run holds none of the tasks, or one of its files is damaged.
+        UsageError: no task of a forked run has that many steps.
+        ConfigError: its steps are of another kind.
+    """
+    taken = []
+    if config.resume_from is not None:
+        taken += _first_steps(records, config, tasks, locate(config.resume_from), "resume_from")
+    if fork is not None:
+        taken += _first_steps(records, config, tasks, fork.run, "--fork", fork.at)
+    if replayed is not None:
+        counts = {task.key: replayed.taken_over(task.key) for task in tasks}
+        for key, count in counts.items():
+            if count:
+                theirs = replayed.task(key)
+                taken.append(Taking(records.task(key, theirs.agent_type), theirs, count))
+    return taken
+
+
+def _first_steps(
+    records: RunRecords,
+    config: RunConfig,
+    tasks: Sequence[Task],
     source: Path,
     wanted_by: str,
     within: int | None = None,
 ) -> list[Taking]:
-    """The first ``within`` recorded steps of each task.
-
-    Args:
-        records: the run that takes them.
-        config: its settings.
-        tasks: its tasks.
-        source: a run, or one task's folder where one task runs.
-        wanted_by: who asks for it, for messages.
-        within: how many steps; by default all.
+    """Return the first ``within`` steps of each task; ``source`` may be the folder of the only task.
 
     Raises:
         RecordError: ``source`` holds none of the tasks.
@@ -114,7 +138,7 @@ def to_take(
             folder = source
         if folder.is_dir():
             run = RunRecords(folder.parent)
-            refuse_to_mix(run, config, f"{wanted_by} takes a run of the same kind")
+            refuse_to_mix(run, config, f"{wanted_by} needs a run of the same kind")
             theirs = run.task(folder.name, config.agent_type)
             steps = theirs.step_count()
             if folder != source or theirs.has_reference() or steps:
@@ -129,19 +153,8 @@ def to_take(
     return found
 
 
-def taken_over(records: RunRecords, tasks: Sequence[Task], replayed: RunRecords) -> list[Taking]:
-    """The steps that a recorded run took over itself, under whatever settings: its replay does too.
-
-    Raises:
-        RecordError: a file there is damaged.
-    """
-    counts = {task.key: replayed.taken_over(task.key) for task in tasks}
-    theirs = {key: replayed.task(key) for key, count in counts.items() if count}
-    return [Taking(records.task(key, task.agent_type), task, counts[key]) for key, task in theirs.items()]
-
-
 def origin(records: RunRecords, fork: Fork | None, replayed: RunRecords | None) -> dict[str, Any]:
-    """What the run is and where its steps come from, for ``environment.json``; what it was it stays."""
+    """Return the run's id and the origin of its steps, for ``environment.json``; recorded values stay."""
     known = records.environment()
     now = _origin(fork, replayed)
     now["id"] = (

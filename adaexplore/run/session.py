@@ -10,58 +10,54 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from adaexplore.agent.agent import Agent
+from adaexplore.core.directions import Directions
 from adaexplore.core.draft import DraftOutcome
+from adaexplore.core.environment import Environment
 from adaexplore.core.errors import AdaExploreError, JudgeError, ProblemError, RecordError
 from adaexplore.core.plan import StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
 from adaexplore.core.usage import Usage
+from adaexplore.judge_client.access import JudgeAccess, open_judge
 from adaexplore.llm.budget import Budget, Limits
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.prompts.blocks import JudgeFacts
+from adaexplore.prompts.directions import offered_directions
+from adaexplore.records.provenance import provenance
+from adaexplore.records.recorded import recorded_seeds, recorded_steering
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.steering import Steering
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.run.batch import Progress, run_batch
-from adaexplore.run.build import (
-    JudgeAccess,
-    build_solver,
-    judge_facts,
-    open_judge,
-    open_model,
-)
+from adaexplore.run.build import agent_options, judge_facts, open_model, search_knobs
 from adaexplore.run.estimate import FREE, estimate
 from adaexplore.run.memory import RunMemory, open_memory
-from adaexplore.run.origin import Fork, origin, refuse_other_origin, refuse_to_mix, taken_over, to_take
-from adaexplore.run.provenance import provenance
-from adaexplore.run.replay import (
-    RecordedJudge,
-    recorded_bans,
-    recorded_notes,
-    recorded_pins,
-    recorded_replies,
-    recorded_seeds,
-)
-from adaexplore.run.seeds import load_seeds
+from adaexplore.run.origin import Fork, origin, refuse_other_origin, refuse_to_mix, to_take
+from adaexplore.run.replay import RecordedJudge, recorded_replies
 from adaexplore.run.solve import solve
 from adaexplore.run.spending import spent
+from adaexplore.run.step import Solver
+from adaexplore.run.verdicts import Verdicts
+from adaexplore.search.build import build_policy
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.load import resolved_yaml
 from adaexplore.settings.paths import locate
+from adaexplore.tasks.seeds import load_seeds
 
 logger = logging.getLogger(__name__)
 
 JUDGE_LOG = "judge.log"
-_MEMORY = ("general_memory_path: ", "knowledge_1_threshold: ", "memory_update: ")
-"""Keys that decide which rules prompts show, as they begin their lines."""
+_MEMORY = ("general_memory_path", "knowledge_1_threshold", "memory_update")
+"""Keys that decide which rules prompts show."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """An open run; ``replayed`` is the recorded one that it repeats.
+    """An open run; ``replayed`` is the recorded run that it repeats.
 
-    ``seeds`` are kernels to begin with, by task. Where ``rules_of`` recorded the rules of a task these hold,
-    and not what the memory has by now.
+    ``seeds`` are the starting kernels by task. If ``rules_of`` recorded the rules of a task, prompts show
+    these, not the current memory.
     """
 
     config: RunConfig
@@ -78,66 +74,68 @@ class Session:
     steering: Steering | None = None
     replayed: RunRecords | None = None
 
-    def progress(self) -> Iterator[Progress]:
-        """Do the work, yielding news as it comes.
+    def progress(self) -> Iterator[Progress[StepRecord]]:
+        """Run all tasks and yield their progress.
 
         Raises:
-            AdaExploreError: what stops the whole run; everything finished is on disk.
+            AdaExploreError: the whole run stopped; everything finished is on disk.
         """
-        config = self.config
-        return run_batch(self.tasks, self._work, config.num_processes, self.stop, config.max_wall_s)
+        work = [(task, self._steps(task, home)) for home, task in enumerate(self.tasks)]
+        return run_batch(work, self.config.num_processes, self.stop, self.config.max_wall_s)
 
-    def _work(self, task: Task, worker: int) -> Iterator[StepRecord]:
-        try:
-            yield from self._steps(task, worker)
-        except ProblemError as problem:
-            self.records.task(task.key, self.config.agent_type).write_failure(problem)
-            raise
+    def _steps(self, task: Task, home: int) -> Iterator[StepRecord]:
+        """Yield the steps of a task: read them if it is finished, else solve it; then update the memory."""
+        config, records = self.config, self.records.task(task.key, self.config.agent_type)
+        problem = (task.reference.strip(), task.hidden_workloads)
+        if records.has_reference() and problem != (records.reference().strip(), records.hidden_workloads()):
+            raise RecordError(
+                f"{records.folder} was started with another problem than {task.path}; "
+                "choose another save_path"
+            )
+        if records.finished(config.total_steps):
+            yield from (step for step in records.steps() if step.node.plan.step <= config.total_steps)
+        else:
+            steps = solve(self._solver(task, records, home), self.stop)
+            before = None if self.replayed is None else self.replayed.task(task.key)
+            if before is not None and not before.finished(config.total_steps) and before.failure() is None:
+                steps = islice(steps, before.step_count())  # the recorded run stopped there
+            try:
+                yield from steps
+            except ProblemError as error:
+                if not records.step_count():
+                    records.write_failure(error)
+                raise
         self.memory.task_finished(self.records, task.key)
 
-    def _steps(self, task: Task, worker: int) -> Iterator[StepRecord]:
-        """The steps of a task: read where it is finished, else made."""
-        records = self.records.task(task.key, self.config.agent_type)
-        if records.has_reference() and records.reference().strip() != task.reference.strip():
-            raise RecordError(
-                f"{records.folder} was begun with another problem than {task.path}; choose another save_path"
-            )
-        if records.finished(self.config.total_steps):
-            return (step for step in records.steps() if step.node.plan.step <= self.config.total_steps)
-        solver = build_solver(
-            self.config,
-            task,
-            client=self.client,
-            judges=self.access.of_task(worker, self.config.parallel_steps),
-            facts=self.facts,
-            rules=self._rules(task),
+    def _solver(self, task: Task, records: TaskRecords, home: int) -> Solver:
+        config = self.config
+        return Solver(
+            agent=Agent(self.client, task, self.facts, self._rules(task), agent_options(config)),
+            policy=build_policy(config.agent_type, search_knobs(config)),
+            verdicts=Verdicts(self.access, task, home),
+            records=records,
+            seed=config.seed,
+            total_steps=config.total_steps,
+            parallel_steps=config.parallel_steps,
             seeds=self._seeds(records),
-            profiles=self.config.profile and self.access.identity.device == "cuda",
-            triton=dict(self.access.identity.versions).get("triton"),
-            records=self.records,
+            directions=offered_directions(task.reference) if config.directions else Directions(),
+            profiles=config.profile and self.access.identity.device == "cuda",
+            hardware=self.access.identity.hardware,
             budget=self.budget,
             steering=self.steering,
-            pinned={} if self.replayed is None else recorded_pins(self.replayed, task.key),
-            notes={} if self.replayed is None else recorded_notes(self.replayed, task.key),
-            bans={} if self.replayed is None else recorded_bans(self.replayed, task.key),
+            steered={} if self.replayed is None else recorded_steering(self.replayed, task.key),
         )
-        steps = solve(solver, self.stop)
-        recorded = None if self.replayed is None else self.replayed.task(task.key)
-        if recorded is None or recorded.finished(self.config.total_steps) or recorded.failure() is not None:
-            return steps
-        return islice(steps, recorded.step_count())  # the recorded run was stopped there
 
     def _rules(self, task: Task) -> tuple[str, ...]:
-        """The rules in a task's prompts."""
         kept = None if self.rules_of is None else self.rules_of.task(task.key).rules()
         return self.memory.rules() if kept is None else kept
 
     def _seeds(self, records: TaskRecords) -> tuple[str, ...]:
-        """The kernels that a task begins with; one that began without any stays so."""
+        """Return the starting kernels of a task; a task that was started without any has none."""
         seeds = self.seeds.get(records.folder.name, ())
         begun = [step for step in records.summaries() if step.kind is not StepKind.DUMMY_ROOT]
         if seeds and begun and begun[0].outcome is not DraftOutcome.SEED:
-            logger.warning("%s was begun without seed_kernel and goes on without", records.folder)
+            logger.warning("%s was started without seed_kernel and continues without", records.folder)
             return ()
         return seeds
 
@@ -152,18 +150,18 @@ def open_session(
     fork: Fork | None = None,
     replayed: RunRecords | None = None,
 ) -> Iterator[Session]:
-    """Make or reopen the run in ``folder``: locked for this process, judge and model at hand.
+    """Create or reopen the run in ``folder``, lock it, and connect its judge and model.
 
     Args:
-        config: what to do.
-        tasks: for which problems.
-        folder: where to record it.
-        stop: set from outside, ends the run.
-        fork: the run whose steps this one begins with.
-        replayed: a recorded run that answers in place of the judge.
+        config: the run's settings.
+        tasks: the problems to solve.
+        folder: the run directory.
+        stop: an event; when set, the run ends.
+        fork: the run whose first steps this run copies.
+        replayed: a recorded run that answers instead of the judge.
 
     Raises:
-        AdaExploreError: something the run needs is not there; the message says what to do.
+        AdaExploreError: the run lacks something; the message says what to do.
     """
     records, begun = RunRecords(folder), folder.exists()
     with _no_empty_folders(folder), records.lock():
@@ -178,7 +176,7 @@ def open_session(
 
 @contextmanager
 def _no_empty_folders(folder: Path) -> Iterator[None]:
-    """Remove ``folder`` and those above that were made for a run which came to nothing, where empty."""
+    """Remove ``folder`` and created parent folders if they are empty because the run failed to start."""
     made = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         yield
@@ -198,7 +196,7 @@ def _opened(
     fork: Fork | None,
     replayed: RunRecords | None,
 ) -> Iterator[Session]:
-    """What may refuse to run comes first, what costs time or writes comes last."""
+    """Open the run: first the checks that may refuse it, last the parts that take time or write files."""
     records.refuse_newer_format()
     refuse_to_mix(records, config, "choose another save_path")
     refuse_other_origin(records, fork, replayed)
@@ -206,26 +204,24 @@ def _opened(
     _note_changes(records, config)
     before = records if fork is None or records.tasks() else RunRecords(fork.run)
     rules_of = replayed or (records if _same_memory(before, config) else None)
-    taken = []
-    if config.resume_from is not None:
-        taken += to_take(records, config, tasks, locate(config.resume_from), "resume_from")
-    if fork is not None:
-        taken += to_take(records, config, tasks, fork.run, "--fork", fork.at)
-    if replayed is not None:
-        taken += taken_over(records, tasks, replayed)
+    taken = to_take(records, config, tasks, fork, replayed)
     replies = None
     if config.replay_path is not None:
         replies = recorded_replies(RunRecords.existing(locate(config.replay_path)), paid=replayed is not None)
-    client = open_model(config, replies, stop, records)
+    client = open_model(config, replies, stop, mailbox=records.mailbox, notes=records.replies)
     memory = open_memory(config, client)
     seeds = load_seeds(config, tasks) if replayed is None else recorded_seeds(replayed)
     with _judge(config, records.folder / JUDGE_LOG, stop, replayed) as access:
-        facts, memory = judge_facts(config, access.identity), memory.under(access.identity)
+        environment = None if config.preset == "paper" else _environment(records, access)
+        facts, memory = judge_facts(config, access.identity, environment), memory.under(access.identity)
         for taking in taken:
             taking.take()
         budget = _budget(config, tasks, records, client, facts, memory.rules())
         records.write_config(resolved_yaml(config))
-        records.write_environment(provenance(config.seed, access.identity) | told)
+        if environment is not None:
+            records.write_judge_environment(environment)
+        records.write_environment(provenance(config.seed, access.identity.to_record()) | told)
+        steering = Steering(records.folder)
         yield Session(
             config=config,
             tasks=tasks,
@@ -238,7 +234,7 @@ def _opened(
             rules_of=rules_of,
             stop=stop,
             budget=budget,
-            steering=Steering(records.folder),
+            steering=steering,
             replayed=replayed,
         )
 
@@ -251,7 +247,7 @@ def _budget(
     facts: JudgeFacts,
     rules: tuple[str, ...],
 ) -> Budget | None:
-    """What the run may still spend, earlier sessions counted; None where nothing is limited."""
+    """Return the remaining budget, with earlier sessions counted; None if nothing is limited."""
     limits = Limits(config.max_cost_usd, config.max_total_tokens, config.max_wall_s)
     if limits == Limits():
         return None
@@ -259,13 +255,7 @@ def _budget(
     expected = Usage()
     if config.server_type not in FREE:
         expected = estimate(config, tasks, facts, rules).dearest_step(config.model_name, config.service_tier)
-    return Budget(
-        limits,
-        lambda: client.total().usage,
-        before=before,
-        steps=steps,
-        expected=expected,
-    )
+    return Budget(limits, client, before=before, steps=steps, expected=expected)
 
 
 def _judge(
@@ -273,22 +263,31 @@ def _judge(
 ) -> AbstractContextManager[JudgeAccess]:
     if replayed is None:
         return open_judge(config, log_path, stop)
-    judge = RecordedJudge(replayed)
-    return nullcontext(JudgeAccess((judge,), judge.identity()))
+    return nullcontext(JudgeAccess([RecordedJudge(replayed)]))
+
+
+def _environment(records: RunRecords, access: JudgeAccess) -> Environment | None:
+    """Return the judge's recorded environment; ask the judge for a new run or if the judge changed."""
+    known, identity = records.judge_environment(), access.identity
+    told = dict(identity.versions).items()
+    if known is not None and known.hardware == identity.hardware and told <= known.versions.items():
+        complete = known.triton is None or known.triton.parameters  # earlier versions did not record these
+        if complete:
+            return known
+    return access.first.environment()
 
 
 def _same_memory(records: RunRecords, config: RunConfig) -> bool:
-    """Whether the settings of the skill memory are those with which ``records`` was begun."""
-    now = resolved_yaml(config).splitlines()
-    before = (records.config() or "").splitlines()
-    return all(line in now for line in before if line.startswith(_MEMORY))
+    """Return whether the settings of the skill memory are those with which ``records`` was started."""
+    before = records.settings()
+    return all(before.get(key, getattr(config, key)) == getattr(config, key) for key in _MEMORY)
 
 
 def _note_changes(records: RunRecords, config: RunConfig) -> None:
-    """Say so when a run is gone on with under another configuration."""
+    """Warn if a run continues with another configuration."""
     before = records.config()
     now = resolved_yaml(config)
     if before is None or before == now:
         return
     changed = sorted(set(now.splitlines()) - set(before.splitlines()))
-    logger.warning("%s was begun with other settings; from here on: %s", records.folder, ", ".join(changed))
+    logger.warning("%s was started with other settings; from here on: %s", records.folder, ", ".join(changed))

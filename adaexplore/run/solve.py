@@ -7,90 +7,47 @@ import random
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from functools import partial
 
-from adaexplore.agent.agent import Agent
-from adaexplore.core.directions import Directions
 from adaexplore.core.draft import STOPPED, Draft, DraftOutcome
+from adaexplore.core.environment import Conditions
 from adaexplore.core.errors import AdaExploreError, AnswersPending, BudgetReached, Interrupted
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.streams import stream
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Score
-from adaexplore.llm.budget import Budget
-from adaexplore.records.steering import Steering
-from adaexplore.records.task_records import TaskRecords
-from adaexplore.run.attempt import AS_BEFORE, Attempt, carry_out, judge_seed, score_of
+from adaexplore.records.steering import Steered
 from adaexplore.run.history import History
 from adaexplore.run.in_flight import InFlight
-from adaexplore.run.verdicts import Verdicts, recorded_findings
+from adaexplore.run.step import AS_BEFORE, JudgedDraft, Solver, score_of, take_step
+from adaexplore.run.verdicts import recorded_findings
 from adaexplore.search.directions import directed
-from adaexplore.search.policy import Policy
 
 logger = logging.getLogger(__name__)
 
 _LOOK_AGAIN_S = 0.5
-"""Seconds between two looks at whether a paused run goes on."""
+"""Seconds between two checks whether a paused run was resumed."""
 
 _NOTHING_NEW = (*STOPPED, *AS_BEFORE)
-"""Outcomes whose verdict the judge did not give, or gave before."""
-
-
-@dataclass(frozen=True)
-class Solver:
-    """All that one task needs; every part is a leaf that the loop calls.
-
-    Attributes:
-        agent: writes drafts.
-        policy: decides what is tried next.
-        verdicts: the judge behind a memory.
-        records: the task's folder.
-        seed: the run's seed.
-        total_steps: how many steps there are to be, those of ``seeds`` included.
-        parallel_steps: how many may be worked on at a time.
-        seeds: kernels to begin with; each makes a step without a model.
-        directions: what siblings may be told to try.
-        profiles: whether a kernel is profiled before a step builds on it.
-        budget: admits steps, those of the run's other tasks too; None where nothing is limited.
-        steering: what a person asks of the run meanwhile; None where nobody can.
-        pinned: the nodes that a person chose in a recorded run that is repeated, by step.
-        notes: what prompts said at a person's wish there, by step.
-        bans: the nodes that were left out of the search there, by step.
-    """
-
-    agent: Agent
-    policy: Policy
-    verdicts: Verdicts
-    records: TaskRecords
-    seed: int
-    total_steps: int
-    parallel_steps: int = 1
-    seeds: tuple[str, ...] = ()
-    directions: Directions = field(default_factory=Directions)
-    profiles: bool = False
-    budget: Budget | None = None
-    steering: Steering | None = None
-    pinned: Mapping[int, int] = field(default_factory=dict)
-    notes: Mapping[int, str] = field(default_factory=dict)
-    bans: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+"""Outcomes without a new verdict of the judge."""
 
 
 def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
-    """Search one task to ``total_steps``, going on from what is recorded; further records are left alone.
+    """Search one task up to ``total_steps``, continuing from its records; later records stay as they are.
 
-    Every record is yielded once it is on disk, the recorded ones first, in the order in which the policy
-    observed them. A step draws its random numbers from a stream of its own, so a resumed search goes on as
-    if it had never stopped; of several steps in flight those that were not recorded are done again, with the
+    Each record is yielded once it is on disk, in the order in which the policy observed the steps;
+    existing records come first. Each step has its own random stream, so a resumed search
+    continues as if it had never stopped. Steps in flight that were not recorded are repeated with the
     same plans.
 
     Raises:
-        Interrupted: ``stop`` was set; what was being written then is dropped, what was being judged is kept.
-            Or a person steered the run to its end; then all steps in flight are kept.
-        AnswersPending: as many steps as may be in flight wait for answers.
-        BudgetReached: no further step may begin; those in flight are kept.
+        Interrupted: ``stop`` was set; drafts being written are dropped, drafts being judged are kept. Or a
+            user stopped the run; then all steps in flight are kept.
+        AnswersPending: all steps that may be in flight wait for answers.
+        BudgetReached: no further step may start; those in flight are kept.
         ModelError, JudgeError, StorageError: nothing of the failing step is kept; others in flight are.
     """
     search = _Search(solver, stop)
@@ -99,29 +56,29 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
     failure: AdaExploreError | None = None
     pending: AnswersPending | None = None
     while True:
-        while failure is None and not stop.is_set() and search.has_room():
+        while failure is None and not stop.is_set() and search.may_start():
             if solver.steering is not None and solver.steering.stopped():
-                failure = Interrupted("stopped by adaexplore steer; the same command goes on from here")
+                failure = Interrupted("stopped by adaexplore steer; the same command continues from here")
                 break
             if solver.steering is not None and solver.steering.paused():
                 if search.in_flight:
-                    break  # what these find is recorded meanwhile
+                    break  # keep results that arrive while waiting
                 stop.wait(_LOOK_AGAIN_S)
                 continue
             try:
                 search.start_next()
             except BudgetReached as reached:
                 if search.in_flight:
-                    break  # what these cost decides
+                    break  # their cost decides
                 if solver.budget is None or solver.budget.reached is not None:
                     failure = reached
                 else:
-                    solver.budget.wait()  # what other tasks' steps cost decides
+                    solver.budget.wait()  # the cost of other tasks' steps decides
         if not search.in_flight:
             break
         plan, ended = search.in_flight.take()
         try:
-            attempt = ended.result()
+            judged = ended.result()
         except AnswersPending as missing:
             search.park(plan)
             pending = missing
@@ -132,7 +89,7 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
             if search.in_flight:
                 logger.warning("%s; waiting for %d steps in flight", error, len(search.in_flight))
             continue
-        yield search.keep(plan, attempt)
+        yield search.keep(plan, judged)
     if failure is not None:
         raise failure
     if pending is not None:
@@ -143,7 +100,7 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
 
 
 class _Search:
-    """The state of one task's search, and what the loop does with it; used by the loop's thread alone."""
+    """The state of one task's search; used only by the loop's thread."""
 
     def __init__(self, solver: Solver, stop: threading.Event) -> None:
         self._solver = solver
@@ -153,7 +110,7 @@ class _Search:
         self._verdicts = solver.verdicts
         self._recorded = solver.records.steps()
         self._kept_findings = 0
-        self.in_flight = InFlight[Attempt]()
+        self.in_flight = InFlight[JudgedDraft]()
         self.waiting: deque[int] = deque()
         self._since: dict[int, float] = {}
         self._parked: list[Plan] = []
@@ -163,7 +120,7 @@ class _Search:
         self._observed: list[tuple[Plan, str, Score]] = []
 
     def resume(self) -> Iterator[StepRecord]:
-        """Take in and yield what is recorded."""
+        """Observe and yield the recorded steps."""
         profiles = self._solver.records.profiles()
         self._verdicts.learn_findings(recorded_findings(self._solver.records))
         self._kept_findings = len(self._verdicts.findings())
@@ -183,20 +140,31 @@ class _Search:
                 self._begun[plan.step] = plan
 
     def begin(self) -> None:
-        """Make ready for more steps; where there is none yet, have the problem tried and write the root."""
-        records, rules = self._solver.records, self._solver.agent.rules
+        """Prepare for more steps; in a new task, have the judge check the problem and write the root.
+
+        The problem is checked again if another GPU, dtype or direction makes the recorded facts stale.
+        """
+        records, rules, task = self._solver.records, self._solver.agent.rules, self._task
+        facts = records.reference_facts()
+        now = Conditions(hardware=self._solver.hardware, dtype=task.dtype, direction=task.direction)
+        if not self._history or (self.waiting and facts is not None and facts.conditions != now):
+            facts = self._verdicts.check_problem()
+            records.write_reference(task.reference, task.hidden_workloads)
+            if facts is not None:
+                facts = facts.model_copy(update={"conditions": now})
+                records.write_reference_facts(facts)
         if not self._history:
-            self._verdicts.check_problem()
-            records.write_reference(self._task.reference)
             nothing = Draft(DraftOutcome.EMPTY, "", (), Usage())
             records.write_step(StepRecord(self._solver.policy.root_state(), nothing, None, False))
+        agent = replace(self._solver.agent, reference=facts)
+        self._solver = replace(self._solver, agent=agent)
         if self.waiting:
             records.set_aside()
             if records.rules() != rules:
                 records.write_rules(rules)
 
-    def has_room(self) -> bool:
-        """Whether another step is to be started now; the first one that is planned sees all seeds."""
+    def may_start(self) -> bool:
+        """Return whether another step may start now; the first planned step waits for all seeds."""
         if not self.waiting or len(self.in_flight) + len(self._parked) >= self._solver.parallel_steps:
             return False
         return self._is_seed(self.waiting[0]) or not any(
@@ -204,10 +172,10 @@ class _Search:
         )
 
     def start_next(self) -> None:
-        """Plan the next step and begin to work on it.
+        """Plan the next step and start work on it.
 
         Raises:
-            BudgetReached: it would cost too much.
+            BudgetReached: the step would exceed the budget.
         """
         solver, step = self._solver, self.waiting[0]
         if solver.budget is not None and not self._is_seed(step):
@@ -215,51 +183,31 @@ class _Search:
             self._since[step] = time.monotonic()
         self.waiting.popleft()
         if self._is_seed(step):
-            work = partial(judge_seed, solver.seeds[step - 1], self._verdicts)
-            self.in_flight.start(Plan(step, StepKind.LARGE, 0), work)
-            return
-        rng = stream(solver.seed, self._task.key, "search", step)
-        beside = (*self.in_flight.plans, *self._parked)
-        plan = self._begun.get(step)
-        if plan is None:
-            bans = self._bans(step)
-            plan = self._pinned_plan(step)
-            if plan is None:
-                plan = self._decided(step, rng, bans, beside)
-                plan = directed(plan, solver.policy.tree, beside, solver.directions)
-            plan = replace(plan, note=self._note(step), banned=bans)
-        if solver.parallel_steps > 1 and step not in self._begun:
-            self._begun[step] = plan
-            solver.records.write_plans(list(self._begun.values()))
-        self.in_flight.start(
-            plan,
-            partial(
-                carry_out,
-                plan,
-                self._history.shown(plan.context_ids),
-                self._history.shown(plan.elite_ids),
-                agent=solver.agent,
-                verdicts=self._verdicts,
-                records=solver.records,
-                profiles=solver.profiles,
-                stop=self._stop,
-            ),
-        )
+            plan = Plan(step, StepKind.LARGE, 0)
+        elif step in self._begun:
+            plan = self._begun[step]
+        else:
+            plan = self._planned(step)
+            if solver.parallel_steps > 1:
+                self._begun[step] = plan
+                solver.records.write_plans(list(self._begun.values()))
+        recent, elite = self._history.shown(plan.context_ids), self._history.shown(plan.elite_ids)
+        self.in_flight.start(plan, partial(take_step, solver, plan, recent, elite, self._stop))
 
-    def keep(self, plan: Plan, attempt: Attempt) -> StepRecord:
-        """Let the policy observe what came of ``plan``, and write the step."""
-        draft = attempt.draft
+    def keep(self, plan: Plan, judged: JudgedDraft) -> StepRecord:
+        """Let the policy observe the result of ``plan``, and write the step."""
+        draft = judged.draft
         since = self._since.pop(plan.step, None)
         if self._solver.budget is not None and since is not None:
             self._solver.budget.settle(time.monotonic() - since)
-        node = self._solver.policy.observe(plan, draft.source, attempt.score)
-        self._observed.append((plan, draft.source, attempt.score))
+        node = self._solver.policy.observe(plan, draft.source, judged.score)
+        self._observed.append((plan, draft.source, judged.score))
         record = StepRecord(
             node,
             draft,
-            attempt.verdict,
-            attempt.evaluated,
-            written=attempt.written,
+            judged.verdict,
+            judged.evaluated,
+            written=judged.written,
             pinned=plan.step in self._pinned,
         )
         findings = self._verdicts.findings()
@@ -272,17 +220,17 @@ class _Search:
         return record
 
     def park(self, plan: Plan) -> None:
-        """Leave ``plan`` as it is: its prompt waits in a mailbox, and other plans count with it."""
+        """Keep ``plan`` pending while its prompt waits in a mailbox; other plans count it as in flight."""
         self.drop(plan)
         self._parked.append(plan)
 
     def drop(self, plan: Plan) -> None:
-        """Take note that nothing came of ``plan``."""
+        """Forget ``plan``, which has no result."""
         if self._solver.budget is not None and self._since.pop(plan.step, None) is not None:
             self._solver.budget.drop()
 
     def finish(self) -> None:
-        """Write the tree, unless it is only a part of what is recorded, and the best kernel."""
+        """Write the best kernel, and the tree unless more steps are recorded than it holds."""
         solver, records = self._solver, self._solver.records
         if sum(record.node.plan.step > 0 for record in self._recorded) <= solver.total_steps:
             records.write_tree(asdict(solver.policy.statistics()), solver.policy.describe())
@@ -291,13 +239,31 @@ class _Search:
             records.write_best_clean(solver.total_steps, clean.source, clean.verdict)
         records.write_best(solver.total_steps, best.source, best.verdict)
 
-    def _pinned_plan(self, step: int) -> Plan | None:
-        """Return the plan that a person asked for, None where there is none or its kernel is not there."""
-        solver = self._solver
-        if step in solver.pinned:
-            node = solver.pinned[step]
-        else:
-            pins = [] if solver.steering is None else solver.steering.pins(self._task.key)
+    def _planned(self, step: int) -> Plan:
+        """Return the plan that the user asked for, else the policy's."""
+        rng = stream(self._solver.seed, self._task.key, "search", step)
+        beside, asked = (*self.in_flight.plans, *self._parked), self._asked(step)
+        plan = self._pinned_plan(step, asked.pinned)
+        if plan is None:
+            plan = self._decided(step, rng, asked.banned, beside)
+            plan = directed(plan, self._solver.policy.tree, beside, self._solver.directions)
+        return replace(plan, note=asked.note, banned=asked.banned)
+
+    def _asked(self, step: int) -> Steered:
+        """Return the user's steering of a step: from the repeated run's records, else the current one."""
+        found, steering = self._solver.steered.get(step, Steered()), self._solver.steering
+        if steering is None:
+            return found
+        key = self._task.key
+        return replace(
+            found, note=found.note or steering.note(key), banned=found.banned or steering.bans(key)
+        )
+
+    def _pinned_plan(self, step: int, node: int | None) -> Plan | None:
+        """Return the plan that the user asked for; None without one or if its kernel is missing."""
+        if node is None:
+            steering = self._solver.steering
+            pins = [] if steering is None else steering.pins(self._task.key)
             if self._pins_seen >= len(pins):
                 return None
             node = pins[self._pins_seen]
@@ -308,12 +274,8 @@ class _Search:
         self._pinned.add(step)
         return Plan(step, StepKind.SMALL, node, (node,))
 
-    def _bans(self, step: int) -> tuple[int, ...]:
-        steering = self._solver.steering
-        return self._solver.bans.get(step) or (() if steering is None else steering.bans(self._task.key))
-
     def _decided(self, step: int, rng: random.Random, bans: tuple[int, ...], beside: Sequence[Plan]) -> Plan:
-        """Return the policy's plan; where nodes are banned, that of a search that never had them."""
+        """Return the policy's plan; if nodes are banned, the plan of a search without them."""
         policy, gone = self._solver.policy, set(bans)
         if not gone:
             return policy.plan(step, rng, beside)
@@ -324,10 +286,6 @@ class _Search:
             else:
                 policy.observe(plan, source, score)
         return policy.plan(step, rng, [plan for plan in beside if plan.parent_id not in gone])
-
-    def _note(self, step: int) -> str:
-        steering = self._solver.steering
-        return self._solver.notes.get(step) or ("" if steering is None else steering.note(self._task.key))
 
     def _is_seed(self, step: int) -> bool:
         return step <= len(self._solver.seeds)

@@ -1,37 +1,18 @@
-"""What a run directory has cost by now, steps that were never recorded included."""
+"""The cost of a run directory so far, including steps that were never recorded."""
 
 from __future__ import annotations
 
 from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.plan import StepKind
 from adaexplore.core.usage import Usage
-from adaexplore.llm.protocol import ModelClient, ModelReply, ModelRequest
 from adaexplore.records.run_records import RunRecords
 
 
-class NotingClient:
-    """A client whose replies' costs are noted in a run as they come."""
-
-    def __init__(self, client: ModelClient, records: RunRecords) -> None:
-        self._client = client
-        self._records = records
-
-    def complete(self, request: ModelRequest) -> ModelReply:
-        """Answer one request through the wrapped client.
-
-        Raises:
-            StorageError: its cost cannot be noted.
-        """
-        reply = self._client.complete(request)
-        self._records.write_usage(request.key, reply.usage)
-        return reply
-
-
 def spent(records: RunRecords) -> tuple[Usage, int]:
-    """What the run cost so far, and how many of its recorded steps asked a model.
+    """Return the run's cost so far, and how many of its recorded steps asked a model.
 
-    All replies that were noted, and of the recorded steps those without any: they were taken over from
-    another run. A step of the release, whose cost nobody knows, is left out.
+    Counted are all noted replies, and recorded steps without a noted reply: these were copied from
+    another run. A step of the release, whose cost is unknown, is left out.
 
     Raises:
         RecordError, StorageError: a record cannot be read.

@@ -1,4 +1,4 @@
-"""From an agent's name to its policy."""
+"""Build the policy of an agent type."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ POLICIES: dict[str, type[Policy]] = {
 
 
 def build_policy(agent_type: str, knobs: SearchKnobs) -> Policy:
-    """A fresh policy of the kind that ``agent_type`` names.
+    """Build the policy that ``agent_type`` names.
 
     Raises:
         ConfigError: no policy has that name.

@@ -1,4 +1,4 @@
-"""Directions: siblings see the same kernels, so each is told to try something else."""
+"""Directions: sibling steps see the same kernels, so each gets a different direction to try."""
 
 from __future__ import annotations
 
@@ -14,14 +14,9 @@ from adaexplore.search.tree import Tree
 def directed(plan: Plan, tree: Tree, pending: Sequence[Plan], offered: Directions) -> Plan:
     """Return ``plan`` with a direction.
 
-    Large steps share theirs over the whole tree, edits over those of equal kernels. The first is free. Then
-    comes the direction that is least in flight, of these the least tried, of these the first.
-
-    Args:
-        plan: what the policy wants next.
-        tree: what was observed.
-        pending: plans in flight.
-        offered: what the task offers.
+    All large steps of the tree are siblings; so are edits of equal kernels. The first sibling gets no
+    direction. Each later one gets the direction with the fewest plans in flight, then the least tried, then
+    the first.
     """
     large, edited = plan.kind is StepKind.LARGE, tree[plan.parent_id]
     names = offered.large if large else offered.small

@@ -1,27 +1,28 @@
-"""Preset ``default``: work on the lineage that is likeliest to bring the next best kernel.
+"""Preset ``default``: work on the lineage that is most likely to produce the next best kernel.
 
-A lineage is a large step and all small steps after it: one structure and its refinements. Two things
-tell how likely its next attempt is to beat the best kernel so far: how far behind it is, and for how
-many attempts it has not improved. A structure has a limit that nobody sees; the longer it stalls, the
-likelier it has met it. With a distance d (the logarithm of the speedup that is missing, in units of the
-gain so far) and s attempts without improvement the chance is taken as
+A lineage is a large step and all small steps after it: one structure and its refinements. Two values
+predict whether its next attempt beats the best kernel so far: how far behind the lineage is, and for
+how many attempts it has not improved. Every structure has an unknown limit; the longer a lineage stalls,
+the more likely it has reached that limit. Let d be its distance (the logarithm of the missing speedup, in
+units of the gain so far) and s its attempts without improvement. Its chance is taken as
 
     exp(-d / reach) / (1 + s)
 
-and a large step, in sight of the best kernels, as 1 / (1 + patience): a lineage that leads is refined
-``patience`` times without success before another one is founded, one that lags behind is given up sooner.
+and that of a large step, which sees the best kernels, as 1 / (1 + patience). So the leading lineage is
+refined ``patience`` times without success before a new lineage starts; a slower one is given up sooner.
 
-With several steps in flight three things differ. Attempts in flight count as attempts that did not improve,
-but the patience with the lineage that leads is spent by answers alone. An edit of a kernel that was overtaken
-before it failed tells nothing about the kernel that overtook it. And the first lineages are founded side by
-side, none in sight of another: which starts fastest says little about which goes furthest, so each is tried
-before speeds count.
+With several steps in flight three things differ. Attempts in flight count as attempts without improvement,
+but for the leading lineage's patience only finished attempts count. A failed edit of a kernel that was
+overtaken meanwhile says nothing about the faster kernel. The first lineages start in parallel, and none
+sees another: early speed says little about final speed, so each is refined before speeds count. A clearly
+slower one gets an edit only while each faster one has an edit in flight.
 """
 
 from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 
@@ -32,19 +33,19 @@ from adaexplore.search.policy import Policy
 from adaexplore.search.tree import Node, Tree
 
 REPAIRS = 2
-"""Small steps that a lineage gets to become correct while no other one is."""
+"""Small steps that a lineage has to become correct while no other one is."""
 NOISE = 0.02
-"""Relative difference of speedups that counts as none."""
+"""Relative difference of speedups that counts as noise."""
 RECENT = 4
-"""Steps after which services may have forgotten a prompt: they keep its beginning for five minutes."""
+"""Steps after which a service may have dropped a prompt from its cache: prefixes stay for five minutes."""
 SMALLEST_GAIN = 0.4
-"""Distances are in units of the best level, at least of this one (1.5x): below, all kernels are alike."""
+"""Minimum unit of distance (1.5x); the unit is the best level. Below this, all kernels count as alike."""
 TRIAL = 3
-"""Attempts in a row without progress that a lineage founded side by side gets before its speed counts."""
+"""Successive attempts without progress that a lineage started in parallel has before its speed counts."""
 
 
 class Lineage:
-    """One structure: its nodes in order, its best correct one, and for how many attempts it has stalled."""
+    """One structure: its nodes in order, its best correct node, and its number of stalled attempts."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -52,9 +53,9 @@ class Lineage:
         self.stalled = 0
 
     def add(self, node: Node) -> None:
-        """Take in a node; a correct one that beats the lineage's best by more than noise ends a stall.
+        """Add a node; a correct one that beats the lineage's best by more than noise ends a stall.
 
-        An edit of a kernel that was overtaken while the edit was in flight prolongs none.
+        An edit of a kernel that was overtaken while the edit was in flight does not count as stalled.
         """
         leads = node.score.correct and (self.best is None or node.score > self.best.score)
         if leads and (self.best is None or node.score.speedup > self.best.score.speedup * (1 + NOISE)):
@@ -67,18 +68,26 @@ class Lineage:
 
     @property
     def blind(self) -> bool:
-        """Whether its first kernel was written in sight of no other one, and was right."""
+        """Whether its first kernel was written without seeing another one, and was correct."""
         first = self.nodes[0]
         return first.plan.kind is StepKind.LARGE and not first.plan.context_ids and first.score.correct
 
     def is_front(self, node: Node) -> bool:
-        """Whether none of its kernels is faster than ``node`` by more than noise."""
+        """Return whether no kernel of the lineage is faster than ``node`` by more than noise."""
         if self.best is None:
             return True
         return node.score.correct and node.score.speedup >= self.best.score.speedup / (1 + NOISE)
 
+    def is_behind(self, other: Lineage) -> bool:
+        """Return whether its best is slower than that of ``other`` by more than noise."""
+        return (
+            self.best is not None
+            and other.best is not None
+            and other.best.score.speedup > self.best.score.speedup * (1 + NOISE)
+        )
+
     def next_to_edit(self, pending: Pending) -> Node:
-        """Of those as fast as the best the least edited one; the latest while none is correct."""
+        """Return the least edited node among the fastest ones; the latest node while none is correct."""
         if self.best is None:
             return self.nodes[-1]
         front = [node for node in self.nodes if self.is_front(node)]
@@ -86,24 +95,30 @@ class Lineage:
 
 
 class LineageSearch(Policy):
-    """Refine the likeliest lineage, or found one in sight of the best kernels. Draws nothing."""
+    """Refine the most promising lineage, or start a new one that sees the best kernels. Draws nothing."""
 
     def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
-        """Decide between the lineages' next attempts and a large step."""
+        """Choose between the lineages' next attempts and a large step."""
         lineages = lineages_of(self.tree)
         arms = list(dict.fromkeys(lineages.values()))
         best = self.tree.best if self.tree.best.score.correct else None
         patience = self.knobs.lineage_patience if best is not None else REPAIRS
         leader = None if best is None else lineages[best.id]
         advancing = leader is not None and leader.stalled < patience
-        for plan in pending:
-            if plan.kind is StepKind.SMALL:
-                lineages[plan.parent_id].stalled += 1
+        edits = Counter(lineages[plan.parent_id] for plan in pending if plan.kind is StepKind.SMALL)
+        for arm in edits:
+            arm.stalled += edits[arm]
         side_by_side = [arm for arm in arms if arm.blind][: len(pending) + 1] if pending else []
         trials = [arm for arm in side_by_side if arm.stalled < TRIAL]
         promises = {arm: self._promise(arm, None if arm in trials else best) for arm in arms}
         found = -math.log(1 + patience)
         likelier = [arm for arm in arms if promises[arm] > found or (advancing and arm is leader)]
+        unedited = [arm for arm in likelier if not edits[arm]]
+        likelier = [
+            arm
+            for arm in likelier
+            if arm not in trials or not any(arm.is_behind(other) for other in unedited)
+        ]
         if likelier:
             edited = max(likelier, key=promises.__getitem__).next_to_edit(Pending(self.tree, pending))
             chain = small_chain(edited, self.knobs.max_memory_round)
@@ -118,10 +133,10 @@ class LineageSearch(Policy):
         return Plan(step, StepKind.LARGE, parent.id, self._as_shown_before(_ids(pool), pending))
 
     def _as_shown_before(self, pool: tuple[int, ...], pending: Sequence[Plan]) -> tuple[int, ...]:
-        """``pool`` so that it begins as the kernels of a recent step did, as far as these are in it.
+        """Reorder ``pool`` so that it starts with the kernels of a recent step, in the same order.
 
-        Services that keep the beginnings of prompts need not read those kernels anew. The others follow as
-        they come, the fastest first: they stay in the pool longest.
+        Services with a prompt cache then need not read those kernels again. The others follow, the fastest
+        first: they stay in the pool longest.
         """
         shown = [node.plan.context_ids for node in self.tree] + [plan.context_ids for plan in pending]
         beginnings = [tuple(takewhile(pool.__contains__, each)) for each in shown[: -RECENT - 1 : -1]]
@@ -129,7 +144,7 @@ class LineageSearch(Policy):
         return (*begun, *(node for node in pool if node not in begun))
 
     def _promise(self, lineage: Lineage, best: Node | None) -> float:
-        """Logarithm of the chance that the lineage's next attempt is a new best."""
+        """Return the logarithm of the chance that the lineage's next attempt is a new best."""
         distance = 0.0
         if best is not None:
             top = level(best)
@@ -139,12 +154,12 @@ class LineageSearch(Policy):
 
 
 def level(node: Node) -> float:
-    """Logarithm of a correct node's speedup."""
+    """Return the logarithm of a correct node's speedup."""
     return math.log(min(max(node.score.speedup, 1e-3), 1e6))
 
 
 def lineages_of(tree: Tree) -> dict[int, Lineage]:
-    """The lineage of every node but the root, by the node's id, in the order in which they were founded."""
+    """Return the lineage of each node except the root, by node id, in the order in which lineages started."""
     found: dict[int, Lineage] = {}
     for node in tree:
         if node.parent is None:

@@ -1,8 +1,8 @@
 """The paper's baselines: no selection, one attempt after the other.
 
-Their nodes form a chain, each under the attempt before it; those of PS, which knows no attempt
-before it, hang under the root. Attempts without code are shown to nobody. What is in flight changes
-nothing: several plans made before the next observation hang under the same attempt.
+Their nodes form a chain: each node is a child of the attempt before it. Nodes of PS, which sees no earlier
+attempt, are children of the root. Attempts without code are not shown. Plans in flight change
+nothing: plans made before the next observation have the same parent.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from adaexplore.search.tree import Node
 
 
 class IterativeRefinement(Policy):
-    """IRS: one large step, then small steps that always edit the latest attempt, not the best.
+    """IRS: one large step, then small steps that always edit the latest attempt, even if another is better.
 
     Draws nothing. Until an attempt has code, steps are large.
     """
 
     def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
-        """Edit the latest attempt in sight of the last ``max_memory_round``."""
+        """Edit the latest attempt and show the last ``max_memory_round``."""
         recent = _last(self.tree.attempts(), self.knobs.max_memory_round)
         kind = StepKind.SMALL if recent else StepKind.LARGE
         return Plan(step, kind, self.tree.latest.id, _ids(recent))
@@ -51,16 +51,16 @@ class ElitePool(Policy):
 class MixedPool(Policy):
     """IRLE: large steps that see the latest attempts and sampled elites, the elites first.
 
-    Takes one draw per correct attempt that is not among the recent, none when there is no room.
+    Takes one draw per correct attempt that is not among the recent ones; none if no space is left.
     """
 
     def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
-        """Show half a pool of the latest attempts, and fill it with correct ones by softmax."""
+        """Fill half of the pool with the latest attempts, the rest with correct ones by softmax."""
         attempts = self.tree.attempts()
         recent = _last(attempts, self.knobs.pool_size // 2)
         others = [node for node in attempts[: len(attempts) - len(recent)] if node.score.correct]
-        room = self.knobs.pool_size - len(recent)
-        elite = softmax_sample(rng, others, self.knobs.softmax_temperature, room)
+        space = self.knobs.pool_size - len(recent)
+        elite = softmax_sample(rng, others, self.knobs.softmax_temperature, space)
         return Plan(step, StepKind.LARGE, self.tree.latest.id, _ids(recent), _ids(elite))
 
 
@@ -68,7 +68,6 @@ class IndependentSampling(Policy):
     """PS: large steps that see nothing. Draws nothing."""
 
     def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
-        """Ask for one more kernel."""
         return Plan(step, StepKind.LARGE, self.tree.root.id)
 
 

@@ -15,16 +15,16 @@ from adaexplore.search.tree import Node
 
 
 class Mcts(Policy):
-    """Select a node, decide between a large and a small step, hang the child under that node.
+    """Select a node, choose a large or a small step, add the child under that node.
 
-    Draws, in this order: the step's kind where no rule decides it, then those of the pool where the
+    Draws, in this order: the step's kind if no rule decides it, then the pool if the
     step is large (:func:`~adaexplore.search.context.large_pool`).
     """
 
     def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
-        """Decide on the next child of the selected node.
+        """Choose the next child of the selected node.
 
-        A small step on a chain in which no node has code has nothing to edit: it becomes large.
+        A small step becomes large if no node of its chain has code to edit.
         """
         counts = Pending(self.tree, pending)
         selected = select(self.tree, self.knobs, counts)
@@ -39,9 +39,9 @@ class Mcts(Policy):
 def step_kind(
     selected: Node, knobs: SearchKnobs, rng: random.Random, pending: Pending | None = None
 ) -> StepKind:
-    """Large from the root and at ``small_step_limit`` small children, else with probability ``p_large``.
+    """Choose large at the root and at ``small_step_limit`` small children, else with probability ``p_large``.
 
-    Small children in flight count. Takes one draw, and only where neither rule decides.
+    Small children in flight count. Takes one draw, only if neither rule decides.
     """
     small = len(selected.children_by(StepKind.SMALL))
     if pending is not None:

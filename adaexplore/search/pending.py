@@ -1,4 +1,4 @@
-"""What is in flight: plans whose nodes have not been observed yet."""
+"""Plans in flight: their nodes have not been observed yet."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from adaexplore.search.tree import Node, Tree
 
 
 class Pending:
-    """Visits and children that plans in flight are going to add, by node.
+    """Visits and children that plans in flight will add, by node.
 
     Every plan counts as one visit of its parent and of all nodes above it, and as one child of its
-    parent, as it will once it is observed. Its reward is not guessed at.
+    parent, as it will after its observation. Its reward is not estimated.
 
     Args:
-        tree: the tree under which the plans will hang.
-        plans: decisions that were not observed yet.
+        tree: the tree to which the plans belong.
+        plans: plans that were not observed yet.
 
     Raises:
         KeyError: a plan's parent is not in ``tree``.
@@ -31,14 +31,14 @@ class Pending:
             self._visits.update(node.id for node in tree[plan.parent_id].path())
 
     def visits(self, node: Node) -> int:
-        """Visits of ``node``, those on their way included."""
+        """Return the visits of ``node``, including plans in flight."""
         return node.visits + self._visits[node.id]
 
     def children(self, node: Node) -> int:
-        """Children of ``node``, those on their way included."""
+        """Return the number of children of ``node``, including plans in flight."""
         coming = self._children[node.id, StepKind.LARGE] + self._children[node.id, StepKind.SMALL]
         return len(node.children) + coming
 
     def children_by(self, node: Node, kind: StepKind) -> int:
-        """Children of ``node`` that steps of ``kind`` make, those on their way included."""
+        """Return the number of children of ``node`` by steps of ``kind``, including plans in flight."""
         return len(node.children_by(kind)) + self._children[node.id, kind]

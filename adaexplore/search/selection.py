@@ -1,8 +1,8 @@
-"""Where the tree grows next: UCT that weighs adding a child against descending to one.
+"""Select where the tree grows next: UCT that compares adding a child with descending to one.
 
 R(n) = alpha M + (1 - alpha) W / N is a node's value, from the maximum M, the sum W and the number N
-of the rewards in its subtree. Nothing here draws random numbers. Where steps are in flight, visits
-and children count them too; R does not, so a branch that is being tried loses bonus, not value.
+of the rewards in its subtree. Nothing here draws random numbers. Steps in flight count as visits and
+children, but not in R: a branch that is being tried loses bonus, not value.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from adaexplore.search.tree import Node, Tree
 
 
 def node_value(node: Node, knobs: SearchKnobs) -> float:
-    """R(n); its mean part is 0 while N = 0."""
+    """Return R(n); its mean part is 0 while N = 0."""
     alpha = knobs.reward_alpha
     return alpha * node.max_reward + (1 - alpha) * node.mean_reward
 
 
 def child_score(child: Node, visits: int, parent_visits: int, knobs: SearchKnobs) -> float:
-    """U(c) = R(c) + w sqrt(ln N_parent / N_c); infinite if N_c = 0, only R(c) if N_parent = 0."""
+    """Return U(c) = R(c) + w sqrt(ln N_parent / N_c); infinite if N_c = 0, only R(c) if N_parent = 0."""
     if visits == 0:
         return math.inf
     if parent_visits == 0:
@@ -31,7 +31,7 @@ def child_score(child: Node, visits: int, parent_visits: int, knobs: SearchKnobs
 
 
 def expand_score(node: Node, visits: int, children: int, knobs: SearchKnobs) -> float:
-    """What one more child of ``node`` promises: max R(c) + w rho sqrt(ln N_n) / k for k children.
+    """Return the score of one more child of ``node``: max R(c) + w rho sqrt(ln N_n) / k for k children.
 
     Infinite without (observed) children; minus infinity if w rho is 0 or less; only max R(c) if N_n = 0.
     """
@@ -47,10 +47,10 @@ def expand_score(node: Node, visits: int, children: int, knobs: SearchKnobs) -> 
 
 
 def select(tree: Tree, knobs: SearchKnobs, pending: Pending | None = None) -> Node:
-    """The node that gets the next child.
+    """Return the node that gets the next child.
 
-    From the root, stops where adding a child promises strictly more than every child, else descends
-    to the child of the greatest U, the first on ties. Depth, visits and failures set no limit.
+    Start at the root. Stop if the score of adding a child is strictly greater than U of every child; else
+    descend to the child of the greatest U, the first on ties. Depth, visits and failures set no limit.
     """
     counts = Pending(tree) if pending is None else pending
     node = tree.root

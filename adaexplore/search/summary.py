@@ -1,4 +1,4 @@
-"""A tree as text and in numbers."""
+"""A tree as text and as statistics."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from adaexplore.search.tree import Node, Tree
 
 @dataclass(frozen=True)
 class TreeStatistics:
-    """The keys of ``tree_stats.json``, all over all nodes, the root included.
+    """The keys of ``tree_stats.json``, over all nodes including the root.
 
-    ``total_visits`` sums the visits of every node, so a reward counts once a level. ``avg_*`` are
-    means over nodes; a node's reward there is the mean reward of its subtree.
+    ``total_visits`` sums the visits of every node, so a reward counts once per level. ``avg_*`` are
+    means over nodes; the reward of a node in them is the mean reward of its subtree.
     """
 
     total_nodes: int
@@ -30,7 +30,6 @@ class TreeStatistics:
 
 
 def measure_tree(tree: Tree) -> TreeStatistics:
-    """Count and average over ``tree``."""
     nodes = list(tree)
     kinds = [node.plan.kind for node in nodes]
     return TreeStatistics(
@@ -46,10 +45,10 @@ def measure_tree(tree: Tree) -> TreeStatistics:
 
 
 def describe_tree(tree: Tree, knobs: SearchKnobs) -> str:
-    """``tree`` as indented text, depth first, children in the order in which they were added.
+    """Write ``tree`` as indented text, depth first, children in the order in which they were added.
 
     A line is ``[id] created_by - compiled, correctness, speedup | node_reward, max_reward, visits,
-    ucb, context``. The search does not know run times, so the speedup stands in their place.
+    ucb, context``. The search does not know run times, so the line has the speedup instead.
     """
     lines: list[str] = []
     waiting = [tree.root]

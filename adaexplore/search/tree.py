@@ -16,14 +16,14 @@ class Node:
     """One candidate and the statistics of the subtree under it.
 
     Attributes:
-        plan: how the node came about; ``plan.step`` is its id.
-        source: the candidate, "" where the step brought none.
-        score: the judge's finding.
-        reward: what the score is worth, 0 for the root.
+        plan: the plan that made the node; ``plan.step`` is its id.
+        source: the candidate, "" if the step has none.
+        score: the judge's score.
+        reward: the reward of the score, 0 for the root.
         parent: None for the root.
         depth: 0 for the root.
         children: in the order in which they were added.
-        visits: nodes of the subtree whose reward arrived here.
+        visits: number of nodes of the subtree whose reward was added here.
         total_reward: sum of these rewards.
         max_reward: their maximum, 0 before the first.
     """
@@ -41,7 +41,6 @@ class Node:
 
     @property
     def id(self) -> int:
-        """The number of the step that made the node."""
         return self.plan.step
 
     @property
@@ -55,11 +54,11 @@ class Node:
         return self.total_reward / self.visits if self.visits else 0.0
 
     def children_by(self, kind: StepKind) -> list[Node]:
-        """The children that steps of ``kind`` made."""
+        """Return the children that steps of ``kind`` made."""
         return [child for child in self.children if child.plan.kind is kind]
 
     def path(self) -> list[Node]:
-        """The nodes from the root to this one, both included."""
+        """Return the nodes from the root to this one, both included."""
         nodes: list[Node] = []
         node: Node | None = self
         while node is not None:
@@ -68,13 +67,13 @@ class Node:
         return nodes[::-1]
 
     def chain(self) -> list[Node]:
-        """The refinement chain: from the nearest large step upwards to this node, oldest first."""
+        """Return the refinement chain: from the nearest large step above to this node, oldest first."""
         path = self.path()
         starts = [index for index, node in enumerate(path) if node.plan.kind is not StepKind.SMALL]
         return path[starts[-1] :]
 
     def component(self) -> list[Node]:
-        """This node and all that is reached through small steps, breadth first."""
+        """Return this node and all nodes that small steps connect to it, breadth first."""
         found: list[Node] = []
         waiting = deque([self])
         while waiting:
@@ -85,8 +84,6 @@ class Node:
 
 
 class Tree:
-    """All nodes of one search, by id."""
-
     def __init__(self) -> None:
         self.root = Node(Plan(0, StepKind.DUMMY_ROOT, 0), "", NO_SCORE, 0.0, None, 0)
         self.best = self.root
@@ -96,7 +93,7 @@ class Tree:
         return len(self._nodes)
 
     def __iter__(self) -> Iterator[Node]:
-        """All nodes in the order in which they were added, the root first."""
+        """Iterate over all nodes in the order in which they were added, the root first."""
         return iter(self._nodes.values())
 
     def __getitem__(self, node_id: int) -> Node:
@@ -104,15 +101,14 @@ class Tree:
 
     @property
     def latest(self) -> Node:
-        """The node added last, the root before any."""
         return next(reversed(self._nodes.values()))
 
     def attempts(self) -> list[Node]:
-        """The nodes with code, oldest first."""
+        """Return the nodes with code, oldest first."""
         return [node for node in self if node.has_code]
 
     def add(self, plan: Plan, source: str, score: Score, reward: float) -> Node:
-        """Hang a node under ``plan.parent_id`` and hand ``reward`` up to the root.
+        """Add a node under ``plan.parent_id`` and add ``reward`` to all nodes up to the root.
 
         The global best changes only to a strictly greater score.
 
@@ -122,7 +118,7 @@ class Tree:
         if plan.step in self._nodes:
             raise ValueError(f"step {plan.step} is in the tree already")
         if plan.parent_id not in self._nodes:
-            raise ValueError(f"step {plan.step} hangs under node {plan.parent_id}, which does not exist")
+            raise ValueError(f"step {plan.step} has parent node {plan.parent_id}, which does not exist")
         parent = self._nodes[plan.parent_id]
         node = Node(plan, source, score, reward, parent, parent.depth + 1)
         self._nodes[node.id] = node
@@ -136,7 +132,7 @@ class Tree:
         return node
 
     def state(self, node: Node) -> NodeState:
-        """What a step's record keeps of ``node``, as things stand now."""
+        """Return the current state of ``node`` for its step's record."""
         return NodeState(
             plan=node.plan,
             depth=node.depth,
@@ -151,5 +147,5 @@ class Tree:
 
 
 def best_correct(nodes: Iterable[Node]) -> Node | None:
-    """The correct node of the greatest score, the first on ties; None when all are wrong."""
+    """Return the correct node of the greatest score, the first on ties; None if all are wrong."""
     return max((node for node in nodes if node.score.correct), key=lambda node: node.score, default=None)

@@ -1,14 +1,24 @@
-"""The one configuration model: every key, its type, its range and its defaults in both presets."""
+"""The configuration model: every key, its type, range and defaults in both presets."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from adaexplore.core.wire import LEGACY_TOLERANCE, BaselineKind, DeviceKind, DtypeName, Tf32Policy, Tier
+from adaexplore.core.dialects.catalogue import source_of
+from adaexplore.core.environment import FactName
+from adaexplore.core.wire import (
+    LEGACY_TOLERANCE,
+    BaselineKind,
+    DeviceKind,
+    Direction,
+    DtypeName,
+    Tf32Policy,
+    Tier,
+)
 
 _LONGEST_SHOWN = 200
 
@@ -16,15 +26,15 @@ Preset = Literal["paper", "default"]
 AgentType = Literal["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"]
 TestSource = Literal["KB", "SYN", "FIT", "MLSYS", "TBG", "TBT"]
 JudgeDevice = Literal["auto", DeviceKind]
-ServerType = Literal["openai", "azure", "claude", "anthropic", "command", "mailbox", "replay", "offline"]
+ServiceType = Literal["openai", "azure", "claude", "anthropic", "command", "mailbox", "replay"]
+ServerType = Literal[ServiceType, "offline"]
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 ServiceTier = Literal["default", "flex", "priority"]
 OpenaiApi = Literal["auto", "chat", "responses"]
 
 UNPRICED: tuple[ServerType, ...] = ("command", "mailbox")
-"""Servers whose tokens and dollars are unknown."""
+"""Server types whose tokens and cost are unknown."""
 
-SUPPORTED_SOURCES: tuple[TestSource, ...] = ("KB", "SYN")
 BUNDLED_MEMORY = "results/memory/general_memory_v1_200.txt"
 
 DEFAULT_PRESET: Mapping[str, Any] = {
@@ -45,7 +55,7 @@ DEFAULT_PRESET: Mapping[str, Any] = {
     "profile": True,
     "tune_s": 20.0,
 }
-"""Where preset ``default`` differs from the class defaults below, which are preset ``paper``."""
+"""Values of preset ``default`` that differ from the class defaults below, which are preset ``paper``."""
 
 Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
@@ -56,10 +66,14 @@ GpuIds = Annotated[
     BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
     Field(min_length=1),
 ]
+FactNames = Annotated[
+    tuple[FactName, ...],
+    BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
+]
 
 
 def required_tier(dtype: DtypeName, tf32: Tf32Policy) -> Tier:
-    """Return what ``tier: auto`` stands for: the precision that the run's own arithmetic can hold.
+    """Return the tier of ``tier: auto``: the precision that the run's own arithmetic can reach.
 
     With ``native`` the judge lowers it to ``half`` for a problem with an output in half precision.
     """
@@ -69,39 +83,45 @@ def required_tier(dtype: DtypeName, tf32: Tf32Policy) -> Tier:
 
 
 class RunConfig(BaseModel):
-    """Everything that decides a run; keys and meanings are those of the released YAML files.
+    """The settings of a run; keys and meanings are those of the released YAML files.
 
-    Class defaults are preset ``paper``. Keys that are absent take their preset's value when the model
-    is made, so a finished configuration holds what will really be used. Paths stay as written:
+    Class defaults are preset ``paper``. Missing keys take their preset's value when the model is
+    created, so a finished configuration holds the values in use. Paths stay as written:
     :func:`adaexplore.settings.paths.locate` finds them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    preset: Preset = Field(default="paper", description="which set of defaults absent keys take")
-    seed: int = Field(default=0, description="the one seed from which all randomness comes")
+    preset: Preset = Field(default="paper", description="set of defaults for missing keys")
+    seed: int = Field(default=0, description="seed of all randomness")
     agent_type: AgentType = Field(default="MCTS", description="search policy")
 
     test_source: TestSource = Field(
-        default="KB", description="`KB` (KernelBench-style folders) or `SYN` (a synthesised set)"
+        default="KB",
+        description="`KB` (KernelBench-style folders), `SYN` (a synthesised set), or another benchmark "
+        "(benchmark-tasks.md): `TBG`, `TBT` (TritonBench-G and -T), `FIT` (FlashInfer-Bench, SOL-ExecBench), "
+        "`MLSYS` (MLSys'26)",
     )
     problem_root: Text | None = Field(
         default=None,
         description="folder of the problems: holds `level1/` ... for `KB`, `1.py` ... for `SYN`; null means "
         "`datasets/KernelBench` or `datasets/KernelBench_syn/syn_v1`; "
-        "`KERNELBENCH_ROOT` overrides it for `KB`",
+        "`KERNELBENCH_ROOT` overrides it for `KB`; other benchmarks: benchmark-tasks.md",
     )
     test_list_path: Text | None = Field(
         default=None,
         description="file that lists the tasks; null runs the one task `level` and `problem_id` name",
     )
-    level: Count = Field(default=1, description="level of the task where there is no list")
-    problem_id: CountOrZero | Text = Field(
-        default=1, description="problem of the task where there is no list"
-    )
+    level: Count = Field(default=1, description="level of the task without a list")
+    problem_id: CountOrZero | Text = Field(default=1, description="problem of the task without a list")
     dtype_str: DtypeName = Field(
         default="fp32",
         description="precision of weights and floating inputs; `native`: as the problem makes them",
+    )
+    direction: Direction = Field(
+        default="forward",
+        description="what is judged and timed: `forward` outputs alone, `both` gradients of inputs and "
+        "parameters too; `backward` is the same, with prompts that ask for a faster backward pass",
     )
 
     gpu_name: Text = Field(
@@ -112,7 +132,9 @@ class RunConfig(BaseModel):
         default=None, description="architecture named in prompts, such as `Hopper`; null leaves it out"
     )
     gpu_ids: GpuIds | None = Field(
-        default=None, description="GPUs to use in turn; null means all that the judge has"
+        default=None,
+        description="GPUs to use; each request goes to the one with the fewest; "
+        "null means all that the judge has",
     )
     num_processes: Count = Field(default=8, description="tasks solved at the same time")
 
@@ -122,11 +144,11 @@ class RunConfig(BaseModel):
     remote_eval_url: Text = Field(default="http://127.0.0.1:12017", description="address of a running judge")
     judge_device: JudgeDevice = Field(
         default="auto",
-        description="what the run's own judge evaluates on; `auto` takes CUDA where there is any",
+        description="device of the run's own judge; `auto` takes CUDA if there is a GPU",
     )
     compile_target: Annotated[str, Field(pattern=r"^sm_\d{2,3}a?$")] = Field(
         default="sm_90",
-        description="GPU for which kernels are compiled where none is present, such as `sm_90`",
+        description="compile target on a machine without a GPU, such as `sm_90`",
     )
     tolerance: Annotated[float, Field(gt=0)] = Field(
         default=LEGACY_TOLERANCE,
@@ -156,8 +178,8 @@ class RunConfig(BaseModel):
         "`torch.compile` in its default mode (`compile`) or with `max-autotune`",
     )
 
-    server_type: ServerType = Field(default="openai", description="who answers prompts")
-    model_name: Text = Field(default="gpt-5-mini", description="model to ask")
+    server_type: ServerType = Field(default="openai", description="type of model client")
+    model_name: Text = Field(default="gpt-5-mini", description="name of the model")
     base_url: Text | None = Field(default=None, description="address of any service with the same API")
     command: Text | None = Field(
         default=None,
@@ -209,20 +231,22 @@ class RunConfig(BaseModel):
     )
 
     max_concurrent_requests: Count | None = Field(
-        default=None, description="most requests to the model at a time, all tasks together"
+        default=None, description="maximum number of model requests in flight, all tasks together"
     )
     requests_per_minute: Count | None = Field(
-        default=None, description="most requests begun within a minute, all tasks together"
+        default=None,
+        description="maximum number of model requests started within a minute, all tasks together",
     )
     tokens_per_minute: Count | None = Field(
-        default=None, description="most tokens read and written within a minute, all tasks together"
+        default=None,
+        description="maximum number of input and output tokens within a minute, all tasks together",
     )
     max_cost_usd: Annotated[float, Field(gt=0)] | None = Field(
         default=None,
         description="dollars at list prices after which no step begins, those in flight counted "
         "beforehand; all sessions of a run together",
     )
-    max_total_tokens: Count | None = Field(default=None, description="the same in tokens read and written")
+    max_total_tokens: Count | None = Field(default=None, description="the same in input and output tokens")
     max_wall_s: Annotated[float, Field(gt=0)] | None = Field(
         default=None,
         description="seconds of one session after which no step begins; steps in flight are "
@@ -231,19 +255,19 @@ class RunConfig(BaseModel):
 
     total_steps: Count = Field(default=25, description="steps per task")
     parallel_steps: Count = Field(
-        default=1, description="steps of one task in flight at a time; a resumed run repeats those that were"
+        default=1, description="steps of one task in flight at a time; a resumed run repeats unfinished ones"
     )
     seed_kernel: Text | None = Field(
         default=None,
-        description="kernels to begin with, each a step: a file for every task, or a folder with a file "
-        "`<level>_<problem_id>.py` (or a folder of that name with several) a task",
+        description="starting kernels, one step each: a file for every task, or a folder with one file "
+        "per task, `<level>_<problem_id>.py` (or a folder of that name with several)",
     )
     tune_s: Annotated[float, Field(ge=0, le=600)] = Field(
         default=0.0,
         description="seconds that the judge may spend on a sweep of `TUNABLES`; 0 takes them as written",
     )
     profile: bool = Field(
-        default=False, description="profile a correct kernel before steps build on it, and show that"
+        default=False, description="profile a correct kernel before steps build on it, and show the profile"
     )
     exploration_weight: Annotated[float, Field(ge=0)] = Field(
         default=0.25, description="w: weight of the exploration term in child scores"
@@ -260,13 +284,13 @@ class RunConfig(BaseModel):
     p_large: Share = Field(default=0.25, description="probability of a large step below that limit")
     pool_size: CountOrZero = Field(default=5, description="kernels shown to a large step")
     pool_size_extra_max: CountOrZero = Field(
-        default=3, description="most kernels taken from other branches where the pool is not full"
+        default=3, description="maximum number of kernels from other branches if the pool is not full"
     )
     softmax_temperature: Annotated[float, Field(gt=0)] = Field(
-        default=1.0, description="temperature with which those are sampled by speedup"
+        default=1.0, description="temperature for sampling those by speedup"
     )
     geometric_p: Annotated[float, Field(gt=0, le=1)] = Field(
-        default=0.5, description="larger values take fewer of those"
+        default=0.5, description="larger values sample fewer of those"
     )
     max_memory_round: Count = Field(
         default=5, description="kernels of the refinement chain shown to a small step"
@@ -288,18 +312,22 @@ class RunConfig(BaseModel):
     )
     directions: bool = Field(
         default=False,
-        description="tell steps that see the same kernels to try different things (search.md); "
+        description="ask steps that see the same kernels to try different things (search.md); "
         "not in preset `paper`",
     )
+    omit_facts: FactNames = Field(
+        default=(),
+        description="facts that prompts do not state (prompts.md): "
+        + ", ".join(f"`{name}`" for name in get_args(FactName))
+        + "; preset `paper` states none",
+    )
     disable_reviewer: bool = Field(default=False, description="small steps without a review")
-    force_reviser: bool = Field(default=False, description="review even where all shown kernels are wrong")
+    force_reviser: bool = Field(default=False, description="review even if all shown kernels are wrong")
 
     general_memory_path: Text | None = Field(
         default=BUNDLED_MEMORY, description="skill memory file; null means no rules in prompts"
     )
-    knowledge_1_threshold: CountOrZero = Field(
-        default=3, description="count from which a rule enters prompts"
-    )
+    knowledge_1_threshold: CountOrZero = Field(default=3, description="minimum count of a rule in prompts")
     memory_update: bool = Field(default=False, description="distil rules from failures into the memory file")
     max_small_failures: int | None = Field(default=None, description="accepted for old files; has no effect")
 
@@ -309,7 +337,7 @@ class RunConfig(BaseModel):
     )
     suffix: Text | None = Field(default=None, description="appended to the run directory's default name")
     resume_from: Text | None = Field(default=None, description="run directory whose steps this run continues")
-    dummy: bool = Field(default=False, description="random verdicts in place of a judge, to try a set-up out")
+    dummy: bool = Field(default=False, description="random verdicts instead of a judge, to try a setup")
     debug: bool = Field(default=False, description="log at DEBUG level")
 
     @model_validator(mode="before")
@@ -320,6 +348,8 @@ class RunConfig(BaseModel):
         given = {key: value for key, value in data.items() if (key, value) != ("tolerance", None)}
         if given.get("preset") == "default":
             given = {**DEFAULT_PRESET, **given}
+        if source_of(str(given.get("test_source"))) is not None:
+            given.setdefault("dtype_str", "native")
         if given.get("tier") == "auto":
             given["tier"] = required_tier(given.get("dtype_str", "fp32"), given.get("tf32", "paper"))
         return given
@@ -333,11 +363,12 @@ class RunConfig(BaseModel):
 
 
 def _contradictions(config: RunConfig) -> list[str]:
-    """What is wrong with keys that are each fine on their own."""
+    """List the contradictions between keys that are each valid."""
     problems = []
-    if config.test_source not in SUPPORTED_SOURCES:
-        allowed = " or ".join(SUPPORTED_SOURCES)
-        problems.append(f"test_source: {config.test_source} is not supported yet, use {allowed}")
+    if source_of(config.test_source) is not None and config.dtype_str != "native":
+        problems.append(
+            f"dtype_str: {config.test_source} names its own dtypes, leave it out or set it to native"
+        )
     if config.gpu_ids is not None:
         if len(set(config.gpu_ids)) != len(config.gpu_ids):
             problems.append(f"gpu_ids: {list(config.gpu_ids)} names a GPU twice")
@@ -348,7 +379,7 @@ def _contradictions(config: RunConfig) -> list[str]:
         problems.append("command: missing, server_type 'command' needs the program to run")
     if config.server_type in UNPRICED:
         problems += [
-            f"{key}: a {config.server_type} tells neither tokens nor dollars, limit max_wall_s instead"
+            f"{key}: a {config.server_type} reports neither tokens nor dollars, limit max_wall_s instead"
             for key in ("max_cost_usd", "max_total_tokens")
             if getattr(config, key) is not None
         ]
@@ -373,7 +404,7 @@ def _contradictions(config: RunConfig) -> list[str]:
 def _is_address(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        host = (parts.hostname or "").encode("idna")  # raises for what can be no name
+        host = (parts.hostname or "").encode("idna")  # raises for an invalid name
         return parts.scheme in ("http", "https") and host != b"" and parts.port != 0
     except ValueError:
         return False

@@ -1,4 +1,4 @@
-"""The only place that reads environment variables on the agent side."""
+"""Environment variables of the agent side; no other module reads them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from adaexplore.core.dialects import catalogue
 from adaexplore.settings.paths import expanded
 
 KEY_VARIABLES: Mapping[str, str] = {
@@ -17,7 +18,7 @@ KEY_VARIABLES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Environment:
-    """What this project takes from the environment; keys never show in ``repr``.
+    """The environment variables of this project; keys never show in ``repr``.
 
     Attributes:
         openai_api_key: ``OPENAI_API_KEY``.
@@ -26,6 +27,7 @@ class Environment:
         anthropic_api_key: ``ANTHROPIC_API_KEY``.
         judge_token: ``ADAEXPLORE_JUDGE_TOKEN``, sent to a remote judge.
         kernelbench_root: ``KERNELBENCH_ROOT``, the folder that holds ``level1/`` and so on.
+        benchmarks: folders of other benchmarks' tasks, by the variable that names each.
     """
 
     openai_api_key: str | None = field(default=None, repr=False)
@@ -34,17 +36,18 @@ class Environment:
     anthropic_api_key: str | None = field(default=None, repr=False)
     judge_token: str | None = field(default=None, repr=False)
     kernelbench_root: Path | None = None
+    benchmarks: Mapping[str, str] = field(default_factory=dict)
 
     def keys_present(self) -> dict[str, bool]:
-        """Whether each key variable is set, by the variable's name."""
+        """Return whether each key variable is set, by its name."""
         return {variable: getattr(self, name) is not None for variable, name in KEY_VARIABLES.items()}
 
 
 def read_environment(variables: Mapping[str, str]) -> Environment:
-    """Read what this project needs from ``variables`` (``os.environ``); blank means absent.
+    """Read the project's variables from ``variables`` (``os.environ``); a blank one counts as missing.
 
     Raises:
-        ConfigError: ``KERNELBENCH_ROOT`` begins with the home of somebody who has none.
+        ConfigError: ``KERNELBENCH_ROOT`` starts with an unknown home directory.
     """
 
     def value(name: str) -> str | None:
@@ -58,4 +61,5 @@ def read_environment(variables: Mapping[str, str]) -> Environment:
         anthropic_api_key=value("ANTHROPIC_API_KEY"),
         judge_token=value("ADAEXPLORE_JUDGE_TOKEN"),
         kernelbench_root=None if root is None else expanded(root),
+        benchmarks={name: text for name in catalogue.VARIABLES.values() if (text := value(name))},
     )

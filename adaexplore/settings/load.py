@@ -1,4 +1,4 @@
-"""From a YAML file and ``--set key=value`` to a validated configuration, and back to YAML."""
+"""Load a validated configuration from YAML and ``--set key=value``, and write it as YAML."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from adaexplore.core.errors import ConfigError
-from adaexplore.core.inputs import input_text
+from adaexplore.core.files.inputs import input_text
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.paths import locate
 from adaexplore.settings.yaml_text import YamlProblem, dump_mapping, parse_mapping, parse_value
@@ -26,7 +26,7 @@ _EXPECTED = {
     "bool_type": "true or false",
     "string_type": "text",
     "string_unicode": "text without halves of surrogate pairs",
-    "tuple_type": "a list such as [0, 1]",
+    "tuple_type": "a list such as {example}",
     "finite_number": "a finite number",
     "string_too_short": "text that is not empty",
     "too_short": "a list that is not empty",
@@ -36,6 +36,8 @@ _EXPECTED = {
     "literal_error": "one of {expected}",
     "string_pattern_mismatch": "a target such as sm_90",
 }
+_LISTS = {"omit_facts": "[versions]"}
+"""Examples of values of keys that take a list of names."""
 
 
 def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
@@ -43,8 +45,8 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
 
     Args:
         path: YAML file; None or an empty file means defaults.
-        overrides: ``key=value`` texts, values written as in YAML; later ones win over earlier ones and
-            all of them over the file.
+        overrides: ``key=value`` texts, values written as in YAML; later ones override earlier ones, and
+            all override the file.
 
     Raises:
         ConfigError: a line for every problem found.
@@ -70,7 +72,7 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
 
 
 def resolved_yaml(config: RunConfig) -> str:
-    """Every key with the value in use, as YAML that :func:`load_config` reads back unchanged."""
+    """Return every key with its value in use, as YAML that :func:`load_config` reads back unchanged."""
     return dump_mapping(config.model_dump(mode="json"))
 
 
@@ -93,7 +95,7 @@ def _parse_override(text: str) -> tuple[str, Any]:
 
 
 def _validated(values: Mapping[str, Any], origins: Mapping[str, str], problems: Sequence[str]) -> RunConfig:
-    """The configuration, unless there are ``problems`` already or ``values`` has some."""
+    """Return the configuration; raise if there are ``problems`` already or ``values`` has some."""
     try:
         config = RunConfig.model_validate(values)
     except ValidationError as error:
@@ -104,7 +106,7 @@ def _validated(values: Mapping[str, Any], origins: Mapping[str, str], problems: 
 
 
 def _describe_all(details: Sequence[ErrorDetails], origins: Mapping[str, str]) -> list[str]:
-    """One text a key, in the order in which the keys were given; then what concerns several keys."""
+    """Describe the problems, one text per key in the order given; then problems of several keys."""
     grouped: dict[str, list[ErrorDetails]] = {key: [] for key in origins}
     for detail in details:
         grouped.setdefault(str(detail["loc"][0]) if detail["loc"] else "", []).append(detail)
@@ -116,7 +118,7 @@ def _describe_all(details: Sequence[ErrorDetails], origins: Mapping[str, str]) -
 
 
 def _describe(key: str, group: Sequence[ErrorDetails]) -> str:
-    """One problem of one key; a key that takes several types has an error for each."""
+    """Describe the problem of one key; a key with several types has an error for each."""
     first = group[0]
     if not key:
         return str(first["ctx"]["error"]) if "ctx" in first else first["msg"]
@@ -125,15 +127,17 @@ def _describe(key: str, group: Sequence[ErrorDetails]) -> str:
     value = first["input"]
     name = key + "".join(f"[{part}]" for part in first["loc"][1:] if isinstance(part, int))
     relevant = [detail for detail in group if not detail["type"].endswith("_type")] or group
+    example = _LISTS.get(key, "[0, 1]")
     expected = dict.fromkeys(
-        _EXPECTED.get(detail["type"], detail["msg"]).format(**detail.get("ctx", {})) for detail in relevant
+        _EXPECTED.get(detail["type"], detail["msg"]).format(example=example, **detail.get("ctx", {}))
+        for detail in relevant
     )
     hint = "; put it in quotes" if "text" in expected and isinstance(value, int | float) else ""
     return f"{name}: expected {' or '.join(expected)}, got {_shown(value)}{hint}"
 
 
 def _shown(value: Any) -> str:
-    """``value`` in one short line, as YAML writes it."""
+    """Return ``value`` in one short line, as YAML writes it."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 80 else text[:77] + "..."
 

@@ -1,4 +1,4 @@
-"""Where the paths in a configuration lead."""
+"""Resolve the paths in a configuration."""
 
 from __future__ import annotations
 
@@ -9,41 +9,44 @@ from adaexplore.core.errors import ConfigError
 from adaexplore.settings.config import RunConfig
 
 REPOSITORY_ROOT = Path(__file__).resolve().parents[2]
+_BUNDLED = Path(__file__).resolve().parents[1] / "bundled"
+"""Folder of the repository's default files in an installed wheel."""
 
 
 def locate(path: str | Path) -> Path:
-    """Find an input file or folder: as given, else below the folder that holds this package.
+    """Find an input file or folder: as given, else in the repository or among the files of the wheel.
 
-    Where it is in neither place the path is returned as given, so that a message names what was written.
+    A path that is in neither place is returned as given, so that messages show it.
 
     Raises:
-        ConfigError: it begins with the home of somebody who has none.
+        ConfigError: the path starts with an unknown home directory.
     """
     given = expanded(path)
     if given.is_absolute() or given.exists():
         return given
-    beside_package = REPOSITORY_ROOT / given
-    return beside_package if beside_package.exists() else given
+    ours = (_BUNDLED if _BUNDLED.exists() else REPOSITORY_ROOT) / given
+    return ours if ours.exists() else given
+
+
+def datasets_folder() -> Path:
+    """Return the folder of data sets: ``datasets`` in a checkout, else in the current directory."""
+    return Path("datasets") if _BUNDLED.exists() else locate("datasets")
 
 
 def expanded(path: str | Path) -> Path:
-    """``path`` with a ``~`` at its beginning replaced.
+    """Return ``path`` with a leading ``~`` replaced.
 
     Raises:
-        ConfigError: it begins with the home of somebody who has none.
+        ConfigError: the path starts with an unknown home directory.
     """
     try:
         return Path(path).expanduser()
     except RuntimeError as error:
-        raise ConfigError(f"{path} begins with a home that is not known; write the path out") from error
+        raise ConfigError(f"{path} starts with an unknown home directory; write the path out") from error
 
 
 def run_directory(config: RunConfig, now: datetime) -> Path:
-    """The run's directory: ``save_path``, else a name under ``outputs/`` that tells runs apart.
-
-    Args:
-        config: the run's configuration.
-        now: the time that goes into the name.
+    """Return the run's directory: ``save_path``, else a unique name under ``outputs/``.
 
     Raises:
         ConfigError: as :func:`expanded`.
@@ -63,7 +66,7 @@ def run_directory(config: RunConfig, now: datetime) -> Path:
 
 
 def memory_version(general_memory_path: str | None) -> str:
-    """The short name of a memory file: ``v1_200`` of ``general_memory_v1_200.txt``."""
+    """Return the short name of a memory file: ``v1_200`` of ``general_memory_v1_200.txt``."""
     if general_memory_path is None:
         return "no-memory"
     return Path(general_memory_path).stem.removeprefix("general_memory_")

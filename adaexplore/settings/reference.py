@@ -8,7 +8,7 @@ from adaexplore.settings.config import RunConfig
 
 
 def key_table() -> str:
-    """Every key with its defaults in both presets and its meaning, as a Markdown table."""
+    """Return every key with its defaults in both presets and its meaning, as a Markdown table."""
     paper, default = RunConfig(), RunConfig(preset="default")
     rows = ["| Key | `paper` | `default` | Meaning |", "|---|---|---|---|"]
     for key, field in RunConfig.model_fields.items():
@@ -22,4 +22,4 @@ def _shown(value: Any) -> str:
         return "null"
     if isinstance(value, bool):
         return str(value).lower()
-    return f"`{value}`"
+    return f"`{list(value) if isinstance(value, tuple) else value}`"

@@ -1,4 +1,4 @@
-"""YAML as people mean it: ``off`` is text, ``1e-3`` is a number, a key given twice is an error.
+"""YAML as users expect it: ``off`` is text, ``1e-3`` is a number, a duplicate key is an error.
 
 PyYAML follows YAML 1.1, where ``tf32: off`` is false, ``1e-3`` is text and ``2026-01-01`` is a date.
 The loader and the dumper here use the core schema of YAML 1.2 for scalars instead.
@@ -7,6 +7,7 @@ The loader and the dumper here use the core schema of YAML 1.2 for scalars inste
 from __future__ import annotations
 
 import re
+from importlib.resources import files
 from typing import Any
 
 import yaml
@@ -41,11 +42,10 @@ class _Loader(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        """Decimal, also with leading zeros."""
         return int(node.value)
 
     def construct_yaml_str(self, node: yaml.ScalarNode) -> str:
-        """Text as it stands, without a character that no path, address or command can hold."""
+        """Read text as written; refuse NUL characters, which no path, address or command can hold."""
         if "\0" in node.value:
             raise yaml.constructor.ConstructorError(
                 None, None, "text with a NUL character, which no path can hold", node.start_mark
@@ -67,7 +67,7 @@ _Loader.add_constructor("tag:yaml.org,2002:str", _Loader.construct_yaml_str)
 
 
 class YamlProblem(ValueError):
-    """Text that is not usable YAML; ``line`` is 1-based, None where the text as a whole is meant."""
+    """Unusable YAML text; ``line`` starts at 1, None for the whole text."""
 
     def __init__(self, message: str, line: int | None) -> None:
         super().__init__(message)
@@ -75,7 +75,7 @@ class YamlProblem(ValueError):
 
 
 def parse_value(text: str) -> Any:
-    """The value of one YAML text.
+    """Return the value of one YAML text.
 
     Raises:
         YamlProblem: it is not YAML.
@@ -84,7 +84,7 @@ def parse_value(text: str) -> Any:
 
 
 def parse_mapping(text: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """The top-level mapping of a YAML text, and the 1-based line of each of its keys.
+    """Return the top-level mapping of a YAML text, and the line of each key, from 1.
 
     An empty text is an empty mapping.
 
@@ -102,6 +102,11 @@ def parse_mapping(text: str) -> tuple[dict[str, Any], dict[str, int]]:
         if not isinstance(key, str):
             raise YamlProblem(f"expected a name as key, got {key!r}", lines.get(str(key)))
     return value, lines
+
+
+def read_bundled(package: str, name: str) -> dict[str, Any]:
+    """Return the mapping in a YAML file of one of this project's packages."""
+    return parse_mapping(files(package).joinpath(name).read_text(encoding="utf-8"))[0]
 
 
 def _parsed(text: str) -> tuple[Any, yaml.Node | None]:
@@ -123,5 +128,5 @@ def _parsed(text: str) -> tuple[Any, yaml.Node | None]:
 
 
 def dump_mapping(data: dict[str, Any]) -> str:
-    """``data`` as YAML that :func:`parse_mapping` reads back to the same values, keys in order."""
+    """Return ``data`` as YAML that :func:`parse_mapping` reads back to the same values, keys in order."""
     return yaml.dump(data, Dumper=_Dumper, sort_keys=False, width=100)

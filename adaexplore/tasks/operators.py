@@ -1,8 +1,8 @@
-"""PyTorch operators as data: how they are called, which shapes they take, which they give.
+"""PyTorch operators as data: their calls, input shapes and output shapes.
 
-An operand's rule is a pattern of dimensions, ``N C H W`` or ``* D`` (``*`` stands for any number of
-leading dimensions), and after a colon what it holds where that is not any float: ``L : int<V`` or
-``* D : bool``. Values to choose from, conditions and the output's dimensions are expressions over the
+An operand's rule is a pattern of dimensions, ``N C H W`` or ``* D`` (``*`` is any number of
+leading dimensions). After a colon follows its content unless that is any float: ``L : int<V`` or
+``* D : bool``. Choices of values, conditions and the output's dimensions are expressions over the
 names that patterns and values bind, such as ``(H-k)//s+1``; an expression has no spaces.
 """
 
@@ -15,8 +15,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from adaexplore.core.arithmetic import Number, compare, operate
-from adaexplore.core.syntax import parse_expression
+from adaexplore.core.text import arithmetic
+from adaexplore.core.text.syntax import parse_expression
 
 Shape = tuple[int, ...]
 Bindings = dict[str, Any]
@@ -25,27 +25,26 @@ _DRAWS = 12
 
 
 class RuleError(ValueError):
-    """A rule that cannot be read; says which and why."""
+    """A rule is invalid; the message says which and why."""
 
 
 class Operator(BaseModel):
     """One entry of a catalogue.
 
     Attributes:
-        name: of this way to use it, unlike any other's.
-        family: such as ``activation`` or ``pooling``.
-        source: where torch has it; entries of one source count as one operator.
-        signature: as torch tells it.
+        name: unique name of this use of an operator.
+        family: its family, such as ``activation`` or ``pooling``.
+        source: its path in torch; entries with one source count as one operator.
         call: an expression over operands, values and dimensions; ``layer`` is the module.
-        module: the module's constructor, where there is one.
-        operands: rules by name, the first one is what flows through.
+        module: the module's constructor, if there is one.
+        operands: rules by name; the first one is the data flow.
         output: the rule of the result.
-        values: choices for the other names of the expressions, later ones may use earlier ones.
-        where: conditions that names must meet.
-        needs: of the first operand: ``positive``, ``unit`` (0 to 1), ``open`` (-1 to 1), ``bounded`` or
-            ``exact`` (not computed: an input of the model, so that rounding cannot change a step).
-        gives: of the result: of these, or ``keeps`` for what the first operand had.
-        holds: what the result holds.
+        values: choices for the other names of the expressions; later ones may use earlier ones.
+        where: conditions on the names.
+        needs: requirement on the first operand: ``positive``, ``unit`` (0 to 1), ``open`` (-1 to 1),
+            ``bounded`` or ``exact`` (an input of the model, not computed, so that rounding does not matter).
+        gives: property of the result: one of these, or ``keeps`` for that of the first operand.
+        holds: content of the result.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -65,7 +64,7 @@ class Operator(BaseModel):
     holds: str = "float"
 
     def bind(self, shape: Shape, rng: random.Random) -> Bindings | None:
-        """Values for all names where the first operand has ``shape``; None where it does not fit."""
+        """Bind all names for a first operand with ``shape``; None if it does not fit."""
         rules = list(self.operands.values())
         for _ in range(_DRAWS):
             bound = match(dimensions(rules[0]), shape)
@@ -79,27 +78,24 @@ class Operator(BaseModel):
         return None
 
     def shape_of(self, operand: str, bound: Mapping[str, Any]) -> Shape:
-        """The shape that an operand must have."""
         return shape(dimensions(self.operands[operand]), bound)
 
     def result(self, bound: Mapping[str, Any]) -> Shape:
-        """The shape of the result."""
         return shape(self.output, bound)
 
     def content(self, operand: str, bound: Mapping[str, Any]) -> tuple[str, int]:
-        """What an operand holds, ``float``, ``positive``, ``bool`` ... and the bound of integers."""
+        """Return an operand's content, ``float``, ``positive``, ``bool`` ... and the bound of integers."""
         kind = self.operands[operand].partition(":")[2].strip() or "float"
         name, _, limit = kind.partition("<")
         return name, int(evaluate(limit, bound)) if limit else 0
 
 
 def dimensions(rule: str) -> str:
-    """The pattern of an operand's rule."""
     return rule.partition(":")[0].strip()
 
 
 def match(pattern: str, shape: Shape) -> Bindings | None:
-    """Names of ``pattern`` bound to ``shape``, ``*`` to a tuple; None where it does not fit."""
+    """Bind the names of ``pattern`` to ``shape``, ``*`` to a tuple; None if it does not fit."""
     tokens = pattern.split()
     bound: Bindings = {}
     if "*" in tokens:
@@ -120,7 +116,6 @@ def match(pattern: str, shape: Shape) -> Bindings | None:
 
 
 def shape(pattern: str, bound: Mapping[str, Any]) -> Shape:
-    """The shape that ``pattern`` stands for."""
     sizes: list[int] = []
     for token in pattern.split():
         if token == "*":
@@ -131,46 +126,19 @@ def shape(pattern: str, bound: Mapping[str, Any]) -> Shape:
 
 
 def evaluate(text: str, bound: Mapping[str, Any]) -> Any:
-    """The value of an expression over ``bound``; text in quotes is text.
+    """Evaluate an expression over ``bound``; text in quotes is text.
 
     Raises:
-        RuleError: it is no such expression, or has names that are not bound.
+        RuleError: the expression is invalid or has unbound names.
     """
     try:
-        return _value(parse_expression(text.strip()).body, bound)
-    except (SyntaxError, KeyError, TypeError, ArithmeticError) as error:
+        return arithmetic.evaluate(parse_expression(text.strip()).body, bound)
+    except (SyntaxError, KeyError, TypeError, ValueError, ArithmeticError) as error:
         raise RuleError(f"cannot evaluate '{text}': {error}") from error
 
 
-def _value(node: ast.expr, bound: Mapping[str, Any]) -> Any:
-    match node:
-        case ast.Constant(value=value):
-            return value
-        case ast.Name(id=name):
-            return bound[name]
-        case ast.UnaryOp(op=ast.USub(), operand=inner):
-            return -_value(inner, bound)
-        case ast.BinOp(left=left, op=op, right=right):
-            return _known(node, operate(op, _value(left, bound), _value(right, bound)))
-        case ast.Compare(left=left, ops=[op], comparators=[right]):
-            return _known(node, compare(op, _value(left, bound), _value(right, bound)))
-        case ast.BoolOp(op=ast.And(), values=parts):
-            return all(_value(part, bound) for part in parts)
-        case ast.Tuple(elts=parts):
-            return tuple(_value(part, bound) for part in parts)
-        case ast.Call(func=ast.Name(id="min" | "max" as name), args=parts):
-            return (min if name == "min" else max)(_value(part, bound) for part in parts)
-    raise TypeError(f"no {type(node).__name__} in rules")
-
-
-def _known(node: ast.expr, result: Number | None) -> Number:
-    if result is None:
-        raise TypeError(f"{ast.unparse(node)} has no value")
-    return result
-
-
 def written(expression: str, names: Mapping[str, str]) -> str:
-    """``expression`` with names replaced by what they stand for in a program."""
+    """Return ``expression`` with names replaced by their text in a program."""
     tree = parse_expression(expression.strip())
     known = {name: parse_expression(text).body for name, text in names.items() if name != "*"}
 

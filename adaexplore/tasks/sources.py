@@ -1,159 +1,112 @@
-"""From a configuration to the tasks of a run."""
+"""Load the tasks of a run from its configuration."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from adaexplore.core.errors import TaskError
-from adaexplore.core.inputs import input_text
 from adaexplore.core.task import Task
-from adaexplore.core.wire import DtypeName
-from adaexplore.settings.config import RunConfig
+from adaexplore.core.wire import Direction, DtypeName
+from adaexplore.settings.config import RunConfig, TestSource
 from adaexplore.settings.environment import Environment
 from adaexplore.settings.paths import locate
-from adaexplore.tasks.module_check import module_problem
+from adaexplore.tasks.benchmarks import benchmark_tasks
+from adaexplore.tasks.problem_folders import kernelbench, read_task, synthesised
 from adaexplore.tasks.test_list import Selection, read_test_list
 
-KB_ROOT = "datasets/KernelBench"
-SYN_ROOT = "datasets/KernelBench_syn/syn_v1"
 
-_LEVEL_FOLDER = re.compile(r"level(\d+)")
-_KB_FILE = re.compile(r"(\d+)_.*\.py")
-_SYN_FILE = re.compile(r"(\d+)\.py")
+class TaskSource(Protocol):
+    """An open set of problems: its folder, and the file of each problem by level and number, in order.
 
-Catalogue = Mapping[int, Mapping[int, Path]]
-"""The problem files that exist, by level and problem id, in numeric order."""
+    Methods raise TaskError, which names the task, the line and what to do.
+    """
+
+    @property
+    def root(self) -> Path:
+        """The folder of the problems."""
+        ...
+
+    @property
+    def levels(self) -> Mapping[int, Mapping[int, Path]]:
+        """The problem files by level and number."""
+        ...
+
+    def selection(self, config: RunConfig) -> Selection:
+        """Return the task that ``config`` names, for a run without a test list."""
+        ...
+
+    def read(self, level: int, number: int, config: RunConfig) -> Task:
+        """Return one of the tasks in ``levels``."""
+        ...
 
 
-def load_tasks(config: RunConfig, environment: Environment) -> list[Task]:
-    """The tasks that ``config`` selects, in the order of its test list, each once.
+SOURCES: Mapping[TestSource, Callable[[RunConfig, Environment], TaskSource]] = {
+    "KB": kernelbench,
+    "SYN": synthesised,
+    "FIT": benchmark_tasks,
+    "MLSYS": benchmark_tasks,
+    "TBG": benchmark_tasks,
+    "TBT": benchmark_tasks,
+}
+"""Functions that open each ``test_source``; TaskError if its folder is missing or holds no problem."""
+
+
+def load_tasks(
+    config: RunConfig, environment: Environment, selections: Sequence[Selection] | None = None
+) -> list[Task]:
+    """Load the tasks that ``config`` selects, in the order of its test list, each once.
+
+    ``selections`` replace the configuration's test list.
 
     Raises:
         TaskError: a folder, a list or a problem is missing or cannot be used.
     """
-    if config.test_source == "KB":
-        root, catalogue = _kernelbench(config, environment)
-    else:
-        root, catalogue = _synthesised(config)
-    chosen: dict[tuple[int, int], Path] = {}
-    missing: dict[int, list[int]] = {}
-    for selection in _selections(config):
-        present = catalogue.get(selection.level, {})
-        ids = tuple(present) if selection.problem_ids is None else selection.problem_ids
-        if selection.level not in catalogue:
-            levels = ", ".join(map(str, catalogue))
-            raise TaskError(f"no level {selection.level} in {root}; it has level {levels}")
-        for problem_id in ids:
-            if problem_id in present:
-                chosen[selection.level, problem_id] = present[problem_id]
-            else:
-                missing.setdefault(selection.level, []).append(problem_id)
-    if missing:
-        parts = [
-            f"no problem {_ranges(ids)} in level {level} of {root}; it has {_ranges(list(catalogue[level]))}"
-            for level, ids in missing.items()
-        ]
-        raise TaskError("; ".join(parts))
-    return _read_all(chosen, config.dtype_str)
-
-
-def task_from_file(path: Path, dtype: DtypeName) -> Task:
-    """The task in one problem file anywhere: level 0, named after the file.
-
-    Raises:
-        TaskError: the file cannot be read or is not a problem module.
-    """
-    problem_id = re.sub(r"[^A-Za-z0-9_-]", "_", path.stem)
-    reference = _read_module(path)
-    return Task(0, problem_id, path.stem, reference, dtype, path)
-
-
-def _selections(config: RunConfig) -> list[Selection]:
-    if config.test_list_path is not None:
-        return read_test_list(locate(config.test_list_path))
-    text = str(config.problem_id)
-    if not (text.isascii() and text.isdecimal()):
-        raise TaskError(f"problem_id: {config.test_source} problems have numbers, got '{text}'")
-    return [Selection(config.level, (int(text),))]
-
-
-def _kernelbench(config: RunConfig, environment: Environment) -> tuple[Path, Catalogue]:
-    """KernelBench's problem folder, or a clone of its repository, which holds it one level deeper."""
-    if environment.kernelbench_root is not None:
-        root, origin = environment.kernelbench_root, "KERNELBENCH_ROOT"
-    else:
-        root, origin = locate(config.problem_root or KB_ROOT), "problem_root"
-    for folder in (root, root / "KernelBench"):
-        levels = {
-            int(match[1]): child
-            for child in _children(folder)
-            if (match := _LEVEL_FOLDER.fullmatch(child.name)) and child.is_dir()
-        }
-        if levels:
-            return folder, {level: _problems(levels[level], _KB_FILE) for level in sorted(levels)}
-    raise TaskError(
-        f"no level folders in {root} ({origin}); set KERNELBENCH_ROOT or problem_root to the folder "
-        "that holds level1/"
-    )
-
-
-def _synthesised(config: RunConfig) -> tuple[Path, Catalogue]:
-    """A synthesised set is one folder of numbered files; it counts as level 1."""
-    root = locate(config.problem_root or SYN_ROOT)
-    problems = _problems(root, _SYN_FILE)
-    if not problems:
-        raise TaskError(f"no problems in {root}; set problem_root to the folder that holds 1.py, 2.py, ...")
-    return root, {1: problems}
-
-
-def _problems(folder: Path, pattern: re.Pattern[str]) -> dict[int, Path]:
-    found: dict[int, Path] = {}
-    for path in _children(folder):
-        match = pattern.fullmatch(path.name)
-        if match is None or not path.is_file():
+    source = SOURCES[config.test_source](config, environment)
+    if selections is None:
+        listed = config.test_list_path
+        selections = [source.selection(config)] if listed is None else read_test_list(locate(listed))
+    chosen: dict[tuple[int, int], None] = {}
+    problems = []
+    for selection in selections:
+        if selection.level not in source.levels:
+            levels = ", ".join(map(str, source.levels))
+            no_level = f"no level {selection.level} in {source.root}; it has level {levels}"
+            problems.append(f"{selection.origin}: {no_level}")
             continue
-        other = found.setdefault(int(match[1]), path)
-        if other is not path:
-            raise TaskError(f"{path} and {other.name} have the same problem id; remove or rename one")
-    return dict(sorted(found.items()))
-
-
-def _children(folder: Path) -> list[Path]:
-    """What is in ``folder``, in the order of names; nothing where it does not exist."""
-    try:
-        return sorted(folder.iterdir())
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise TaskError(f"cannot read folder {folder}: {error.strerror or error}") from error
-
-
-def _read_all(chosen: Mapping[tuple[int, int], Path], dtype: DtypeName) -> list[Task]:
-    tasks, problems = [], []
-    for (level, problem_id), path in chosen.items():
+        present = source.levels[selection.level]
+        ids = tuple(present) if selection.problem_ids is None else selection.problem_ids
+        missing = [number for number in ids if number not in present]
+        if missing:
+            where, there = f"level {selection.level} of {source.root}", _ranges(list(present))
+            problems.append(f"{selection.origin}: no problem {_ranges(missing)} in {where}; it has {there}")
+        chosen |= {(selection.level, number): None for number in ids if number in present}
+    tasks = []
+    for level, number in () if problems else chosen:
         try:
-            tasks.append(Task(level, str(problem_id), path.stem, _read_module(path), dtype, path))
+            tasks.append(source.read(level, number, config))
         except TaskError as error:
             problems.append(str(error))
     if problems:
         raise TaskError("\n".join(problems))
     if not tasks:
-        raise TaskError("the selected levels hold no problems")
+        raise TaskError(f"{source.root}: the selected levels hold no problems; check test_list_path")
     return tasks
 
 
-def _read_module(path: Path) -> str:
-    source = input_text(path, "problem file", TaskError)
-    problem = module_problem(source)
-    if problem is not None:
-        raise TaskError(f"{path}: {problem}")
-    return source
+def task_from_file(path: Path, dtype: DtypeName, direction: Direction = "forward") -> Task:
+    """Load the task of a single problem file: level 0, named after the file.
+
+    Raises:
+        TaskError: the file cannot be read or is not a problem module.
+    """
+    return read_task(0, re.sub(r"[^A-Za-z0-9_-]", "_", path.stem), path, dtype, direction)
 
 
 def _ranges(ids: list[int]) -> str:
-    """``1-3, 7`` of ``[1, 2, 3, 7]``; shortened where it gets long."""
+    """Format ``[1, 2, 3, 7]`` as ``1-3, 7``; shorten a long list."""
     if not ids:
         return "none"
     runs: list[list[int]] = []

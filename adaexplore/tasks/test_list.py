@@ -1,21 +1,21 @@
-"""Test lists: which problems a run solves, one level and its problems a line.
+"""Test lists: the problems of a run, per line a level and its problems.
 
     2              all problems of level 2
     2 5            one problem
     2 1-50,77-78   ranges and single problems
 
-Blank lines and everything after ``#`` mean nothing.
+Blank lines and text after ``#`` are ignored.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from adaexplore.core.errors import TaskError
-from adaexplore.core.inputs import input_text
+from adaexplore.core.files.inputs import input_text
 
 _LINE = re.compile(r"(\d+)(?:\s+(\S.*))?")
 _PART = re.compile(r"(\d+)(?:\s*-\s*(\d+))?")
@@ -27,36 +27,33 @@ class Selection:
     """One line of a test list.
 
     Attributes:
-        level: the level it is about.
         problem_ids: ids in the order given, or None for all problems of the level.
+        origin: the list and the line in it, or the key of the configuration; for messages.
     """
 
     level: int
     problem_ids: tuple[int, ...] | None
+    origin: str = field(default="", compare=False)
 
 
 def read_test_list(path: Path) -> list[Selection]:
     """Read the test list at ``path``.
 
     Raises:
-        TaskError: it cannot be read, selects nothing or has bad lines; the message names them all.
+        TaskError: the file cannot be read, selects nothing or has invalid lines; the message names them all.
     """
     return parse_test_list(input_text(path, "test list", TaskError, "check test_list_path"), str(path))
 
 
 def parse_test_list(text: str, name: str) -> list[Selection]:
-    """Parse a test list; ``name`` stands for it in messages.
-
-    Raises:
-        TaskError: it selects nothing or has bad lines; the message names them all.
-    """
+    """Parse a test list; messages call it ``name``."""
     selections, problems = [], []
     for number, line in enumerate(text.splitlines(), start=1):
         content = line.split("#", 1)[0].strip()
         if not content:
             continue
         try:
-            selections.append(_parse_line(content))
+            selections.append(_parse_line(content, f"{name}:{number}"))
         except ValueError as error:
             problems.append(f"{name}:{number}: {error}")
     if problems:
@@ -66,14 +63,14 @@ def parse_test_list(text: str, name: str) -> list[Selection]:
     return selections
 
 
-def _parse_line(content: str) -> Selection:
+def _parse_line(content: str, origin: str) -> Selection:
     match = _LINE.fullmatch(content)
     if match is None:
         raise ValueError(f"expected 'LEVEL' or 'LEVEL IDS', got '{content}'")
     level, ids = match.groups()
     if ids is None:
-        return Selection(int(level), None)
-    return Selection(int(level), tuple(dict.fromkeys(_parse_ids(ids))))
+        return Selection(int(level), None, origin)
+    return Selection(int(level), tuple(dict.fromkeys(_parse_ids(ids))), origin)
 
 
 def _parse_ids(ids: str) -> Iterator[int]:

@@ -1,1 +1,1 @@
-"""The local page of runs, and figures of them."""
+"""The local web page of runs, and plots of them."""

@@ -1,4 +1,4 @@
-"""Figures as SVG: the best so far of a task, and several runs side by side."""
+"""Charts as SVG: the best so far of a task, and a comparison of runs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from enum import StrEnum
 
 from markupsafe import Markup
 
-from adaexplore.report.statistics import FAILED_IN_GM, SPEEDUP_CAP
 from adaexplore.report.task_result import Best
 from adaexplore.view.drawing import Axis, Drawing
-from adaexplore.view.model import RunView, TaskView, capped_mean, finite
+from adaexplore.view.model import RunView, TaskView, finite, gm10_of
 
 WIDTH, HEIGHT = 640, 300
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 14, 42
@@ -23,11 +22,11 @@ svg{background:#fff;font:12px "DejaVu Sans",Helvetica,Arial,sans-serif}text{fill
 .bar{stroke:#1f5fae;stroke-opacity:.4}.cursor{display:none}.one{stroke:#888;stroke-dasharray:4 3}
 .s1{stroke:#c4540a}.s2{stroke:#2b7a3d}.s3{stroke:#8a3ea0}.s4{stroke:#7a5a00}.s5{stroke:#b3003c}
 """
-"""How a figure looks outside of the page, on paper."""
+"""Style of a chart outside of the page, for print."""
 
 
 class Measure(StrEnum):
-    """What a comparison of runs is drawn over."""
+    """The x axis of a comparison of runs."""
 
     STEPS = "steps"
     DOLLARS = "dollars"
@@ -36,14 +35,14 @@ class Measure(StrEnum):
 
 @dataclass(frozen=True)
 class Curve:
-    """One run: the mean over its tasks of what was spent, and the GM(10) of the best found with that."""
+    """One run: mean cost over its tasks, and the GM(10) of the best kernels at that cost."""
 
     name: str
     points: tuple[tuple[float, float], ...]
 
 
 def best_chart(task: TaskView) -> Markup:
-    """Return the best so far over the steps with its interval, and each correct candidate with its own."""
+    """Draw the best so far over the steps, and each correct candidate, with intervals."""
     svg = Drawing(WIDTH, HEIGHT, f"Best speedup so far of {task.key}", role="img")
     count = max(len(task.nodes), 1)
     measured = [(place, node.found) for place, node in enumerate(task.nodes, 1) if node.found.speedup]
@@ -52,21 +51,15 @@ def best_chart(task: TaskView) -> Markup:
     low, high = (min(max(end, 1e-3), 1e6) for end in (min(ends, default=0.5), max(ends, default=2.0)))
     y = Axis(low * 0.9, high * 1.1, HEIGHT - BOTTOM, TOP, log=True)
     _axes(svg, x, y, "step", "speedup")
-    tops, bottoms, line = [], [], []
-    before: Best | None = None
+    corners: list[tuple[float, Best]] = []
     for place, node in enumerate(task.nodes, 1):
-        if not node.best.speedup:
-            continue
-        if before is not None and before.speedup:
-            line.append((x(place), y(before.speedup)))
-            tops.append((x(place), y(_bounds(before)[1])))
-            bottoms.append((x(place), y(_bounds(before)[0])))
-        before = node.best
-        line.append((x(place), y(node.best.speedup)))
-        tops.append((x(place), y(_bounds(before)[1])))
-        bottoms.append((x(place), y(_bounds(before)[0])))
-    svg.path("band", [*tops, *reversed(bottoms)], close=True)
-    svg.path("line", line)
+        if node.best.speedup:
+            corners += [(x(place), best) for _, best in corners[-1:]]
+            corners.append((x(place), node.best))
+    tops = [(across, y(_bounds(best)[1])) for across, best in corners]
+    bottoms = [(across, y(_bounds(best)[0])) for across, best in reversed(corners)]
+    svg.path("band", [*tops, *bottoms], close=True)
+    svg.path("line", [(across, y(best.speedup or 0.0)) for across, best in corners])
     for place, best in measured:
         low, high = _bounds(best)
         if high > low:
@@ -85,7 +78,7 @@ def best_chart(task: TaskView) -> Markup:
 
 
 def compare_chart(curves: Sequence[Curve], measure: Measure) -> Markup:
-    """Return the runs' curves in one figure."""
+    """Draw the runs' curves in one chart."""
     svg = Drawing(WIDTH, HEIGHT, f"GM(10) of speedups over {measure.value}", role="img")
     points = [point for curve in curves for point in curve.points]
     x = Axis(0, max((place for place, _ in points), default=1.0), LEFT, WIDTH - RIGHT)
@@ -104,7 +97,7 @@ def compare_chart(curves: Sequence[Curve], measure: Measure) -> Markup:
 
 
 def run_curve(run: RunView, measure: Measure) -> Curve:
-    """Return the curve of a run; without points where its cost was not recorded."""
+    """Return the curve of a run; without points if its cost was not recorded."""
     tasks = [task for task in run.tasks if task.nodes]
     spent = [_spent(task, measure) for task in tasks]
     if not tasks or any(series is None for series in spent):
@@ -112,7 +105,7 @@ def run_curve(run: RunView, measure: Measure) -> Curve:
     points = []
     for step in range(1, max(len(task.nodes) for task in tasks) + 1):
         bests = [task.nodes[min(step, len(task.nodes)) - 1].best for task in tasks]
-        mean = capped_mean(bests, SPEEDUP_CAP, FAILED_IN_GM)
+        mean = gm10_of(bests)
         if mean is not None:
             sums = [series[min(step, len(series)) - 1] for series in spent if series]
             points.append((math.fsum(sums) / len(sums), mean))
@@ -120,18 +113,14 @@ def run_curve(run: RunView, measure: Measure) -> Curve:
 
 
 def _spent(task: TaskView, measure: Measure) -> list[float] | None:
-    """Return what was spent after each step; None where that is not known of all."""
+    """Return the total cost after each step; None if a part of it is unknown."""
     if measure is Measure.STEPS:
         return [float(place) for place in range(1, len(task.nodes) + 1)]
     total, series = 0.0, []
     for node in task.nodes:
-        cost = (
-            None
-            if node.usage is None
-            else node.usage.usd
-            if measure is Measure.DOLLARS
-            else node.usage.seconds
-        )
+        if node.usage is None:
+            return None
+        cost = node.usage.usd if measure is Measure.DOLLARS else node.usage.seconds
         if cost is None:
             return None
         total += finite(cost)
@@ -140,13 +129,13 @@ def _spent(task: TaskView, measure: Measure) -> list[float] | None:
 
 
 def standalone(svg: Markup) -> str:
-    """Return a figure as a file of its own, with a style for paper."""
+    """Return a chart as a separate SVG file, with a style for print."""
     start, end, rest = str(svg).partition(">")
     return f"{start}{end}<style>{PLAIN_STYLE}</style>{rest}\n"
 
 
 def _bounds(best: Best) -> tuple[float, float]:
-    """Return the interval's ends; the speedup twice where it has none that can be drawn."""
+    """Return the ends of the interval; the speedup twice if it has no drawable one."""
     speedup = best.speedup or 0.0
     if best.interval is None or not 0 < best.interval.low <= speedup <= best.interval.high:
         return speedup, speedup

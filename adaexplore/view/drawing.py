@@ -1,4 +1,4 @@
-"""SVG elements: text is escaped, numbers are short."""
+"""SVG elements with escaped text and short numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Drawing:
-    """An SVG that grows by elements."""
+    """An SVG to which elements are added."""
 
     def __init__(self, width: float, height: float, label: str, **attributes: str) -> None:
         """Begin an SVG with a label for screen readers."""
@@ -45,7 +45,7 @@ class Drawing:
             self.add("path", classes, d=f"M{line}{'Z' if close else ''}")
 
     def markup(self) -> Markup:
-        """Return the SVG as text that may stand in a page."""
+        """Return the SVG as text for a page."""
         return Markup(ElementTree.tostring(self.root, encoding="unicode"))
 
 

@@ -1,26 +1,25 @@
-"""All pages as one file that works from disk, without a server and without foreign addresses."""
+"""Export all pages as one file that works without a server and without external addresses."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from markupsafe import Markup
 
 from adaexplore.view.model import Node, RunView, TaskView
-from adaexplore.view.pages import Links, Shown, comparison, safe, static_text, style, templates
+from adaexplore.view.pages import Links, Shown, comparison, memory_files, safe, static_text, style, templates
 from adaexplore.view.panel import panel
 from adaexplore.view.sources import Source
 
 MAX_PANELS = 32 << 20
-"""Characters of all nodes' panels; beyond it the steps that improved nothing are left out."""
+"""Maximum characters of all panels; beyond it, steps without improvement are left out."""
 
 
-class FileLinks:
-    """Give addresses within the file."""
+class FileLinks(Links):
+    """Addresses within the file."""
 
     def __init__(self, runs: Sequence[RunView]) -> None:
         """Give each task of ``runs`` its anchor."""
@@ -33,10 +32,6 @@ class FileLinks:
     def node(self, run: int, task: TaskView, node: Node) -> str:
         """See :class:`~adaexplore.view.pages.Links`."""
         return f"{self.task(run, task)}-n{node.step}"
-
-    def of(self, run: int, task: TaskView) -> Callable[[Node], str]:
-        """See :class:`~adaexplore.view.pages.Links`."""
-        return partial(self.node, run, task)
 
 
 @dataclass(frozen=True)
@@ -74,7 +69,7 @@ def export_page(shown: Shown, sources: Sequence[Source]) -> str:
         title=", ".join(run.name for run in shown.runs),
         runs=shown.runs,
         tasks=tasks,
-        files=shown.memory,
+        files=memory_files(shown),
         links=links,
         left_out=left_out,
         script=safe(script),
@@ -87,7 +82,7 @@ def export_page(shown: Shown, sources: Sequence[Source]) -> str:
 def _panels(
     runs: Sequence[RunView], sources: Sequence[Source], links: Links
 ) -> tuple[dict[str, Markup], int]:
-    """Return panels by anchor, those of improvements first, and how many do not fit."""
+    """Return panels by anchor, improvements first, and the number of panels left out."""
     places = [
         _Place(number, task, node)
         for number, run in enumerate(runs)

@@ -1,10 +1,10 @@
-"""What the pages show of runs: values without files behind them."""
+"""The data that pages show: values that need no files."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from adaexplore.core.draft import Exchange
@@ -12,6 +12,7 @@ from adaexplore.core.plan import StepKind
 from adaexplore.core.profile import Profile
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
+from adaexplore.report.figures import gm10
 from adaexplore.report.task_result import Best, total_usage
 
 UNREADABLE = "unreadable"
@@ -24,7 +25,7 @@ SHAPES = {
     "rejected": ("integrity",),
     "broken": (UNREADABLE,),
 }
-"""Statuses that share a shape and a colour; all others are shown as ``nothing`` to judge."""
+"""Statuses that share a shape and a colour; all others count as ``nothing`` to judge."""
 
 LEGEND = {
     "passed": "correct",
@@ -39,18 +40,18 @@ LEGEND = {
 
 @dataclass(frozen=True)
 class Node:
-    """One step of a search, the dummy root left out.
+    """One step of a search, except the dummy root.
 
     Attributes:
-        step: its number.
-        parent: the node under which it was made; 0 is the root.
-        kind: how it came about; None where that cannot be read.
-        context: the nodes that the model was shown, elite ones included.
-        status: the verdict's status, what left nothing to judge, or ``unreadable``.
+        parent: its parent; 0 is the root.
+        kind: its kind; None if unreadable.
+        context: the nodes shown to the model, including elite ones.
+        status: the verdict's status, why there was nothing to judge, or ``unreadable``.
         found: the candidate itself, if it is correct.
         best: the best candidate after this step.
-        usage: its cost, None where none was recorded.
+        usage: its cost; None if not recorded.
         fault: why it cannot be read.
+        failure: the kind of its failure, as the skill memory counts it; "" if it teaches no rule.
     """
 
     step: int
@@ -62,10 +63,11 @@ class Node:
     best: Best
     usage: Usage | None
     fault: str = ""
+    failure: str = ""
 
     @property
     def shape(self) -> str:
-        """Return the key of :data:`LEGEND` that its status belongs to."""
+        """Return the key of :data:`LEGEND` for its status."""
         return next((shape for shape, statuses in SHAPES.items() if self.status in statuses), "nothing")
 
     @property
@@ -78,12 +80,13 @@ class Node:
 
 @dataclass(frozen=True)
 class TaskView:
-    """One task; ``nodes`` are in the order in which the search observed them."""
+    """One task; ``nodes`` in the order in which the search observed them, ``rules`` those of its prompts."""
 
     key: str
     nodes: tuple[Node, ...] = ()
     finished: bool = False
     failure: str = ""
+    rules: frozenset[str] = frozenset()
 
     @property
     def best(self) -> Best:
@@ -92,22 +95,22 @@ class TaskView:
 
     @property
     def usage(self) -> Usage | None:
-        """Return the cost of all steps, None where a part of it was not recorded."""
+        """Return the cost of all steps; None if a part of it was not recorded."""
         return total_usage(node.usage for node in self.nodes)
 
     @property
     def failures(self) -> dict[str, int]:
-        """Return how many steps ended in which status but ``passed``, the most frequent first."""
+        """Count the steps of each status except ``passed``, the most frequent first."""
         return dict(Counter(node.status for node in self.nodes if node.shape != "passed").most_common())
 
     def node(self, step: int) -> Node | None:
-        """Return the node of a step, None where there is none."""
+        """Return the node of a step; None if there is none."""
         return next((node for node in self.nodes if node.step == step), None)
 
 
 @dataclass(frozen=True)
 class RunView:
-    """One run; ``notes`` are faults of its files, ``loading`` says that more is about to be read."""
+    """One run; ``notes`` are faults of its files, ``loading`` means that more will be read."""
 
     name: str
     path: str
@@ -119,11 +122,11 @@ class RunView:
     steering: tuple[str, ...] = ()
 
     def task(self, key: str) -> TaskView | None:
-        """Return a task, None where there is none."""
+        """Return a task; None if there is none."""
         return next((task for task in self.tasks if task.key == key), None)
 
     def status(self, task: TaskView) -> str:
-        """Return what is going on with a task, in a word or two."""
+        """Return the state of a task in one or two words."""
         if task.failure:
             return "could not be run"
         if task.finished:
@@ -133,7 +136,7 @@ class RunView:
 
 @dataclass(frozen=True)
 class Details:
-    """All that is known of one node; texts are None where they were not recorded."""
+    """All data of one node; texts are None if not recorded."""
 
     code: str | None = None
     written: str | None = None
@@ -145,8 +148,34 @@ class Details:
     faults: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Uplift:
+    """How often steps failed as a rule says: with the rule in their prompts, and without."""
+
+    failed_with: int = 0
+    steps_with: int = 0
+    failed_without: int = 0
+    steps_without: int = 0
+
+
+def uplift(runs: Sequence[RunView], text: str, failures: Collection[str]) -> Uplift:
+    """Count the steps of ``runs`` that failed in one of the ways ``failures``.
+
+    Args:
+        runs: the runs.
+        text: the rule's text, by which prompts are known to have it.
+        failures: families of signatures that the rule explains.
+    """
+    counts = {True: [0, 0], False: [0, 0]}
+    for task in (task for run in runs for task in run.tasks):
+        count = counts[text in task.rules]
+        count[0] += sum(node.failure in failures for node in task.nodes)
+        count[1] += len(task.nodes)
+    return Uplift(*counts[True], *counts[False])
+
+
 def parents(nodes: Sequence[Node]) -> Iterator[tuple[Node, int]]:
-    """Yield each node with its parent; one that does not come before the node is taken for the root."""
+    """Yield each node with its parent; a parent that does not precede its node is replaced by the root."""
     seen = {0}
     for node in nodes:
         yield node, node.parent if node.parent in seen else 0
@@ -154,7 +183,7 @@ def parents(nodes: Sequence[Node]) -> Iterator[tuple[Node, int]]:
 
 
 def speedup_text(best: Best) -> str:
-    """Return a speedup with its interval; empty where nothing is correct."""
+    """Return a speedup with its interval; "" if nothing is correct."""
     if not best.correct:
         return ""
     if best.speedup is None:
@@ -164,16 +193,14 @@ def speedup_text(best: Best) -> str:
 
 
 def finite(value: float | None) -> float:
-    """Return a number that can be drawn; 0 for what is not one."""
+    """Return a finite number; 0 for anything else."""
     return value if value is not None and math.isfinite(value) and abs(value) < 1e12 else 0.0
 
 
-def capped_mean(bests: Iterable[Best], cap: float, failed: float) -> float | None:
-    """Return the geometric mean of speedups; None where none was measured.
+def gm10_of(bests: Iterable[Best]) -> float | None:
+    """Return GM(10) of the best candidates of tasks; None if none was measured.
 
-    Tasks that are correct and were not timed stay out of it, as in the statistics.
+    Correct tasks that were not timed are left out, as in the statistics.
     """
     known = [best.speedup for best in bests if best.speedup or not best.correct]
-    if not any(known):
-        return None
-    return math.exp(math.fsum(math.log(min(speedup or failed, cap)) for speedup in known) / len(known))
+    return gm10(known) if any(known) else None

@@ -1,4 +1,4 @@
-"""Pages as HTML text, out of views of runs."""
+"""Render pages as HTML."""
 
 from __future__ import annotations
 
@@ -13,20 +13,32 @@ from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 
 from adaexplore.core.usage import Usage
-from adaexplore.report.statistics import FAILED_IN_GM, SPEEDUP_CAP
+from adaexplore.report.comparison import ratio_interval
+from adaexplore.report.figures import gm10_log
 from adaexplore.report.task_result import total_usage
 from adaexplore.view.charts import Measure, best_chart, compare_chart, run_curve
-from adaexplore.view.model import LEGEND, Details, Node, RunView, TaskView, capped_mean, speedup_text
+from adaexplore.view.model import (
+    LEGEND,
+    Details,
+    Node,
+    RunView,
+    TaskView,
+    Uplift,
+    gm10_of,
+    speedup_text,
+    uplift,
+)
 from adaexplore.view.panel import Panel, code_style, panel
 from adaexplore.view.tree import shape_svg, tree_svg
 from skill_memory.rule import Rule
+from skill_memory.signature import Signature
 
 Facts = list[tuple[str, str]]
 Memory = Sequence[tuple[str, Sequence[Rule]]]
 
 
 class Links(Protocol):
-    """Say where pages are; the live page and the exported file differ in that."""
+    """Addresses of pages, which differ between the live page and the exported file."""
 
     def task(self, run: int, task: TaskView) -> str:
         """Return the address of a task's page."""
@@ -35,11 +47,12 @@ class Links(Protocol):
         """Return the address of a node."""
 
     def of(self, run: int, task: TaskView) -> Callable[[Node], str]:
-        """Return what gives the address of each node of a task."""
+        """Return a function that gives the address of each node of a task."""
+        return partial(self.node, run, task)
 
 
-class LiveLinks:
-    """Give addresses of the local server."""
+class LiveLinks(Links):
+    """Addresses on the local server."""
 
     def task(self, run: int, task: TaskView) -> str:
         """See :class:`Links`."""
@@ -49,14 +62,10 @@ class LiveLinks:
         """See :class:`Links`."""
         return f"{self.task(run, task)}/{node.step}"
 
-    def of(self, run: int, task: TaskView) -> Callable[[Node], str]:
-        """See :class:`Links`."""
-        return partial(self.node, run, task)
-
 
 @dataclass(frozen=True)
 class Shown:
-    """What all pages are made of."""
+    """The data of all pages."""
 
     runs: tuple[RunView, ...]
     memory: Memory = ()
@@ -69,7 +78,7 @@ def overview_page(shown: Shown) -> str:
 
 
 def task_page(run: RunView, number: int, task: TaskView, node: Node | None, details: Details) -> str:
-    """Return the page of a task's search, with one node open where one is given."""
+    """Return the page of a task's search, with the given node open."""
     here = LiveLinks().task(number, task)
     parts = {"node": node, "details": details, "panel": None if node is None else panel(details)}
     return _page("task.html", f"{task.key} - {run.name}", here, run=run, number=number, task=task, **parts)
@@ -82,18 +91,31 @@ def compare_page(shown: Shown) -> str:
 
 def memory_page(shown: Shown) -> str:
     """Return the page of the rules."""
-    return _page("memory.html", "Skill memory", "/memory", files=shown.memory)
+    return _page("memory.html", "Skill memory", "/memory", files=memory_files(shown))
+
+
+def memory_files(shown: Shown) -> list[tuple[str, list[tuple[Rule, Uplift]]]]:
+    """Return the rules of each memory file with their uplift in the runs."""
+    return [
+        (path, [(rule, uplift(shown.runs, rule.text, _failures(rule))) for rule in rules])
+        for path, rules in shown.memory
+    ]
+
+
+def _failures(rule: Rule) -> frozenset[str]:
+    found = map(Signature.from_key, rule.signatures)
+    return frozenset(signature.family for signature in found if signature is not None)
 
 
 def comparison(runs: Sequence[RunView]) -> dict[str, object]:
-    """Return the figures and the rows that compare runs."""
+    """Return the charts and rows of the comparison."""
     figures = [compare_chart([run_curve(run, measure) for run in runs], measure) for measure in Measure]
-    return {"figures": figures, "rows": [_row(run) for run in runs]}
+    return {"figures": figures, "rows": [(*_row(run), _against(run, runs[0])) for run in runs]}
 
 
 @cache
 def templates() -> Environment:
-    """Return the templates; every value is escaped unless it was made as markup here."""
+    """Return the templates; every value is escaped unless this module made it as markup."""
     found = Environment(loader=PackageLoader("adaexplore.view"), autoescape=True, trim_blocks=True)
     found.globals.update(
         best_chart=best_chart,
@@ -126,7 +148,7 @@ def _page(template: str, title: str, here: str, **values: object) -> str:
 
 
 def _row(run: RunView) -> tuple[object, ...]:
-    mean = capped_mean((task.best for task in run.tasks), SPEEDUP_CAP, FAILED_IN_GM) if run.tasks else None
+    mean = gm10_of(task.best for task in run.tasks)
     correct = sum(task.best.correct for task in run.tasks)
     steps = sum(len(task.nodes) for task in run.tasks)
     spent = total_usage(task.usage for task in run.tasks)
@@ -138,6 +160,20 @@ def _row(run: RunView) -> tuple[object, ...]:
         steps,
         _dollars(spent),
     )
+
+
+def _against(run: RunView, first: RunView) -> str:
+    """Return the speed ratio of a run to the first one on their common tasks, with its interval."""
+    if run is first:
+        return ""
+    others = {task.key: task.best for task in first.tasks}
+    pairs = [(task.best, others[task.key]) for task in run.tasks if task.key in others]
+    known = [
+        (own, other) for own, other in pairs if all(best.speedup or not best.correct for best in (own, other))
+    ]
+    logs = [[gm10_log(own.speedup) - gm10_log(other.speedup)] for own, other in known]
+    ratio, low, high = ratio_interval(logs)
+    return "none" if ratio is None else f"{ratio:.2f}x [{low:.2f}, {high:.2f}], {len(logs)} tasks"
 
 
 def _run_facts(run: RunView) -> Facts:

@@ -1,8 +1,7 @@
-"""What a node's panel shows: highlighted code, differences, verdict in words."""
+"""A node's panel: highlighted code, differences, verdict in words."""
 
 from __future__ import annotations
 
-import difflib
 import json
 from dataclasses import dataclass
 
@@ -12,15 +11,16 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
 from adaexplore.core.flags import REJECT, SUSPECT
+from adaexplore.core.text.differences import differences_between
 from adaexplore.report.verdict_page import verdict_page
 from adaexplore.view.model import Details
 
 MAX_TEXT = 200_000
-"""Characters of a text that are shown."""
+"""Maximum characters of a shown text."""
 
 MAX_HIGHLIGHTED = 60_000
 MAX_COMPARED = 2_000
-"""Characters of code in colour, and lines of code that are compared."""
+"""Maximum characters of highlighted code, and maximum lines of compared code."""
 
 _SEVERITIES = {
     REJECT: "makes the kernel incorrect",
@@ -31,7 +31,7 @@ _FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 @dataclass(frozen=True)
 class Text:
-    """A named text; one that is not ``code`` is wrapped."""
+    """A named text; it is wrapped unless it is ``code``."""
 
     title: str
     body: Markup
@@ -41,7 +41,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Panel:
-    """The parts of a panel that are more than a value of the node."""
+    """The computed parts of a panel."""
 
     texts: tuple[Text, ...]
     flags: tuple[tuple[str, str], ...]
@@ -50,7 +50,7 @@ class Panel:
 
 
 def panel(details: Details) -> Panel:
-    """Return what to show of a node."""
+    """Return the panel of a node."""
     verdict, code = details.verdict, details.code or ""
     texts = []
     if code:
@@ -93,15 +93,15 @@ def difference(before: str, after: str) -> Markup:
     old, new = before[:MAX_TEXT].splitlines(), after[:MAX_TEXT].splitlines()
     if max(len(old), len(new)) > MAX_COMPARED:
         return Markup("over {} lines: too long to compare").format(MAX_COMPARED)
-    lines = list(difflib.unified_diff(old, new, lineterm=""))[2:]
+    told = differences_between("\n".join(old), "\n".join(new))
     marks = {"+": "add", "-": "del", "@": "hunk"}
     made = [
         Markup('<span class="{}">{}</span>').format(marks[line[0]], line)
         if line[:1] in marks
         else escape(line)
-        for line in lines
+        for line in told.split("\n")
     ]
-    return Markup("\n").join(made) if made else Markup("no difference")
+    return Markup("\n").join(made) if told else Markup("no difference")
 
 
 def _coloured(code: str) -> Markup:
@@ -121,7 +121,7 @@ def _plain(text: str) -> Markup:
 
 
 def code_style() -> str:
-    """Return the colours of code, for light and for dark pages."""
+    """Return the style of code for light and dark pages."""
     light = HtmlFormatter(style="default").get_style_defs(".code")  # type: ignore[no-untyped-call]
     dark = HtmlFormatter(style="github-dark").get_style_defs(".code")  # type: ignore[no-untyped-call]
     return f"{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n.code{{background:none}}"

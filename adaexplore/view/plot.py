@@ -1,4 +1,4 @@
-"""Figures of runs as SVG and PNG files, for a paper."""
+"""Plots of runs as SVG and PNG files, for a paper."""
 
 from __future__ import annotations
 
@@ -6,24 +6,25 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from adaexplore.core.errors import StorageError
-from adaexplore.core.files import write_text
+from adaexplore.core.files.atomic import write_text
 from adaexplore.view.charts import Measure, best_chart, compare_chart, run_curve, standalone
 from adaexplore.view.model import RunView
 
 SCALE = 3
-"""Pixels of a PNG for each of the SVG."""
+"""Pixels of a PNG per pixel of the SVG."""
 
 
 def write_figures(runs: Sequence[RunView], folder: Path) -> list[Path]:
-    """Write the runs' comparison, and of a single run also the best so far of each task.
+    """Write the comparison of the runs; for a single run also the best so far of each task.
 
     Raises:
         StorageError: a file cannot be written.
     """
+    curves = {measure: [run_curve(run, measure) for run in runs] for measure in Measure}
     figures = {
-        f"gm10_over_{measure.value}": compare_chart([run_curve(run, measure) for run in runs], measure)
-        for measure in Measure
-        if any(run_curve(run, measure).points for run in runs)
+        f"gm10_over_{measure.value}": compare_chart(drawn, measure)
+        for measure, drawn in curves.items()
+        if any(curve.points for curve in drawn)
     }
     if len(runs) == 1:
         figures |= {f"best_{task.key}": best_chart(task) for task in runs[0].tasks if task.best.speedup}

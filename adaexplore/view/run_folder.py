@@ -1,4 +1,4 @@
-"""A run's folder, read step by step as it grows; a damaged file spoils its own step alone."""
+"""Read a run's folder step by step as it grows; a damaged file affects only its own step."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ from adaexplore.core.errors import AdaExploreError, RecordError
 from adaexplore.core.plan import StepKind
 from adaexplore.core.profile import Profile
 from adaexplore.core.step import NodeState
+from adaexplore.core.verdict import Verdict
 from adaexplore.records import layout, metrics
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.steering import Steering
 from adaexplore.records.step_reader import StepReader
 from adaexplore.report.task_result import Best
 from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
+from skill_memory.signature import signature_of
 
 MAX_BYTES = 64 << 20
 """Files above this are not read."""
 
 READ_FOR_S = 0.3
-"""Seconds that one refresh reads for, so that a page shows something of a large run at once."""
+"""Maximum seconds of one refresh, so that a page shows parts of a large run at once."""
 
 _SETTLED_NS = 2_000_000_000
-"""A folder that changed within this time may change again without its time stamp showing it."""
+"""A folder changed this recently may change again within the resolution of its time stamp."""
 
 _BROKEN = (AdaExploreError, ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError)
 _PROFILE: TypeAdapter[Profile | None] = TypeAdapter(Profile | None)
@@ -60,7 +62,7 @@ class RunFolder:
         """Open ``folder``.
 
         Raises:
-            RecordError: it is no run.
+            RecordError: ``folder`` is not a run.
         """
         self._notes: tuple[str, ...] = ()
         try:
@@ -75,7 +77,7 @@ class RunFolder:
         self._view = RunView(name=folder.resolve().name, path=str(folder), loading=True)
 
     def refresh(self) -> RunView:
-        """Read what is new, for a limited time; the same object where nothing is."""
+        """Read new data for a limited time; return the same object if there is none."""
         until = time.monotonic() + READ_FOR_S
         loading = False
         for key in RunRecords(self._root).tasks():
@@ -95,7 +97,7 @@ class RunFolder:
         return self._view
 
     def details(self, key: str, step: int) -> Details:
-        """Read all that is known of one node."""
+        """Read all data of one node."""
         task = self._tasks.get(key)
         node = None if task is None else task.view.node(step)
         if task is None or task.reader is None or node is None:
@@ -131,7 +133,7 @@ class RunFolder:
         )
 
     def _read_task(self, task: _Task, until: float) -> bool:
-        """Read new steps; False where time ran out."""
+        """Read new steps; return False if time ran out."""
         try:
             changed = task.folder.stat().st_mtime_ns
             if changed == task.changed_at and task.listed_at - changed > _SETTLED_NS:
@@ -146,7 +148,7 @@ class RunFolder:
             return True
         reader = StepReader(task.folder, layout.detect_agent(names) or layout.MCTS)
         complete = reader.complete()
-        if not task.known.issubset(complete):  # steps were set aside, to be done again
+        if not task.known.issubset(complete):  # steps were set aside and will be repeated
             task.nodes, task.known, task.before, task.best = [], set(), None, Best()
         task.reader = reader
         found: list[tuple[int, Node]] = []
@@ -161,7 +163,7 @@ class RunFolder:
             found.append(self._read_step(task, reader, step))
         for place, node in sorted(found, key=lambda item: item[0]):
             if node.shape == "passed" and node.found.correct:
-                task.best = _better(task.best, node.found)
+                task.best = task.best.or_found(node.found)
             if node.step > 0:
                 task.nodes.append((place, replace(node, best=task.best)))
         if done:
@@ -171,6 +173,7 @@ class RunFolder:
             nodes=tuple(node for _, node in task.nodes),
             finished=bool(layout.best_steps(names)),
             failure=self._failure(task.folder, names),
+            rules=task.view.rules or self._rules(task.folder, names),
         )
         return done
 
@@ -191,12 +194,22 @@ class RunFolder:
                 found=Best().or_better(step, summary.verdict),
                 best=Best(),
                 usage=summary.usage,
+                failure=_kind_of_failure(summary.verdict),
             )
             task.before = state
         except (*_BROKEN, ValueError) as error:
             fault = _reason(error)
             return step + 1, Node(step, 0, None, (), UNREADABLE, Best(), Best(), None, fault)
         return state.total_nodes, node
+
+    def _rules(self, folder: Path, names: list[str]) -> frozenset[str]:
+        if layout.RULES not in names:
+            return frozenset()
+        try:
+            self._check(folder / layout.RULES)
+            return frozenset(RunRecords(self._root).task(folder.name).rules() or ())
+        except (*_BROKEN, ValueError):
+            return frozenset()
 
     def _failure(self, folder: Path, names: list[str]) -> str:
         path = folder / layout.TASK_FAILURE
@@ -227,23 +240,22 @@ class RunFolder:
             return (_reason(error),)
 
     def _check(self, path: Path) -> None:
-        """Refuse what a reader should not follow, wait for, or load.
+        """Refuse links, special files and large files.
 
         Raises:
-            RecordError: it is a link, no plain file, or too large.
-            OSError: it cannot be looked at.
+            RecordError: the file is a link, not a plain file, or too large.
+            OSError: the file cannot be accessed.
         """
         info = path.lstat()
         if not stat.S_ISREG(info.st_mode):
-            raise RecordError(f"{path} is no plain file; the view does not read it")
+            raise RecordError(f"{path} is not a plain file; the view does not read it")
         if info.st_size > MAX_BYTES:
             raise RecordError(f"{path} has {info.st_size >> 20} MiB; the view reads up to {MAX_BYTES >> 20}")
 
 
-def _better(best: Best, found: Best) -> Best:
-    """Return the faster one; the first of two equal ones."""
-    rank, other = ((known.correct, known.speedup or 0.0) for known in (best, found))
-    return found if other > rank else best
+def _kind_of_failure(verdict: Verdict | None) -> str:
+    signature = None if verdict is None or verdict.correct else signature_of(verdict)
+    return "" if signature is None else signature.family
 
 
 def _reason(error: Exception) -> str:

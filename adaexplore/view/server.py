@@ -1,4 +1,4 @@
-"""The local page: read-only, for this machine alone."""
+"""The local web page: read-only, only for this machine."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ALIVE_S = 10.0
 
 
 def make_app(watcher: Watcher) -> FastAPI:
-    """Return the application that shows what ``watcher`` reads."""
+    """Return the application that shows the runs of ``watcher``."""
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost", "[::1]"])
 
@@ -78,7 +78,7 @@ def make_app(watcher: Watcher) -> FastAPI:
 
 
 async def _events(watcher: Watcher) -> AsyncIterator[str]:
-    """Send an event after each change, and a comment now and then to notice lost clients."""
+    """Send an event after each change, and regular comments to notice lost clients."""
     seen, spoken = watcher.version, time.monotonic()
     yield "retry: 1000\n\n"
     while True:

@@ -1,4 +1,4 @@
-"""Where runs come from, and the thread that looks for news."""
+"""Sources of runs, and the thread that polls them."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _ASK_JUDGE_EVERY = 4
 
 
 class Source(Protocol):
-    """One run, of whatever format."""
+    """One run of any format."""
 
     def refresh(self) -> RunView:
-        """Return what there is by now; the same object where nothing is new."""
+        """Return the current state; the same object if nothing is new."""
 
     def details(self, key: str, step: int) -> Details:
-        """Return all that is known of one node."""
+        """Return all data of one node."""
 
 
 def open_source(path: Path) -> Source:
     """Open a run folder, a packed trace, or a folder of these.
 
     Raises:
-        RecordError: it is none of them.
+        RecordError: the path is none of these.
     """
     if path.is_file() or (path.is_dir() and is_trace_folder(path)):
         return read_traces(path)
@@ -44,7 +44,7 @@ def open_source(path: Path) -> Source:
 
 
 def read_all(sources: Sequence[Source]) -> tuple[RunView, ...]:
-    """Read runs to their present end."""
+    """Read runs completely."""
     found = [source.refresh() for source in sources]
     while any(run.loading for run in found):
         found = [source.refresh() for source in sources]
@@ -52,12 +52,12 @@ def read_all(sources: Sequence[Source]) -> tuple[RunView, ...]:
 
 
 class Watcher(threading.Thread):
-    """Reads the runs again and again; ``version`` grows with every change."""
+    """Polls the runs; ``version`` increases with every change."""
 
     def __init__(
         self, sources: Sequence[Source], memory: Callable[[], Memory], queue: Callable[[], str] = str
     ) -> None:
-        """Watch ``sources``; ``memory`` and ``queue`` are asked now and then."""
+        """Watch ``sources``; poll ``memory`` and ``queue`` regularly."""
         super().__init__(name="view-watcher", daemon=True)
         self.sources = tuple(sources)
         self.version = 0
@@ -66,7 +66,7 @@ class Watcher(threading.Thread):
         self.shown = Shown(tuple(source.refresh() for source in sources), memory())
 
     def run(self) -> None:
-        """Look for news until :meth:`end`."""
+        """Poll until :meth:`end`."""
         turn, queue = 0, ""
         while not self._ended.wait(0.01 if any(run.loading for run in self.shown.runs) else LOOK_EVERY_S):
             if turn % _ASK_JUDGE_EVERY == 0:
@@ -74,7 +74,7 @@ class Watcher(threading.Thread):
             turn += 1
             try:
                 found = Shown(tuple(source.refresh() for source in self.sources), self._memory(), queue)
-            except (AdaExploreError, OSError) as error:  # shown as before; the next look may succeed
+            except (AdaExploreError, OSError) as error:  # shown as before; the next poll may succeed
                 logger.warning("%s", error)
                 continue
             if found != self.shown:
@@ -82,12 +82,12 @@ class Watcher(threading.Thread):
                 self.version += 1
 
     def end(self) -> None:
-        """Stop looking."""
+        """Stop polling."""
         self._ended.set()
 
 
 def judge_queue(url: str, token: str | None) -> str:
-    """Return a judge's queue in words."""
+    """Describe a judge's queue."""
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     try:
         answer = httpx.get(f"{url.rstrip('/')}/queue/status", headers=headers, timeout=2.0, trust_env=False)

@@ -1,4 +1,4 @@
-"""The release's packed traces: one JSON file for each task."""
+"""The release's packed traces: one JSON file per task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
 
 
 class PackedTraces:
-    """Reads packed traces, once: they do not grow."""
+    """Packed traces, read once because they do not grow."""
 
     def __init__(self, name: str, paths: Sequence[Path]) -> None:
         """Read ``paths``.
@@ -32,7 +32,7 @@ class PackedTraces:
             try:
                 data = content.read_object(path)
                 if not isinstance(data.get("steps"), list):
-                    raise RecordError(f"{path} is no packed trace; give a run's save_path")
+                    raise RecordError(f"{path} is not a packed trace; give a run's save_path")
             except (RecordError, RecursionError) as error:
                 notes.append(str(error))
                 continue
@@ -43,11 +43,11 @@ class PackedTraces:
         self._view = RunView(name=name, path=name, tasks=tuple(tasks), notes=tuple(notes))
 
     def refresh(self) -> RunView:
-        """Return what was read."""
+        """Return the run."""
         return self._view
 
     def details(self, key: str, step: int) -> Details:
-        """Return all that is known of one node."""
+        """Return all data of one node."""
         steps = self._steps.get(key, {})
         data = steps.get(step)
         if data is None:
@@ -103,7 +103,7 @@ def read_traces(path: Path) -> PackedTraces:
 
 
 def _verdict(data: Mapping[str, Any]) -> Verdict:
-    """Return the verdict of a trace's step, which keeps the last line of the error only."""
+    """Return the verdict of a trace's step, which has only the last line of the error."""
     score, error = data["score"], str(data.get("error") or "")
     metadata: dict[str, Any] = {"feedback": error} if error else {}
     if error == "incorrect output":
@@ -129,7 +129,7 @@ def _number(value: object) -> int:
 
 
 def is_trace_folder(path: Path) -> bool:
-    """Return whether a folder holds packed traces and nothing of a run."""
+    """Return whether a folder holds packed traces and no files of a run."""
     found = next(iter(sorted(path.glob("*.json"))), None)
     if found is None or found.name in {"environment.json", "origins.json"}:
         return False

@@ -1,4 +1,4 @@
-"""The search tree of a task as SVG: depth goes right, each leaf has a row."""
+"""The search tree of a task as SVG: depth from left to right, one row per leaf."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHAPES: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def tree_svg(task: TaskView, link: Callable[[Node], str]) -> Markup:
-    """Return the tree; each node is a link with a label, its place and the best after it."""
+    """Draw the tree; each node is a link with a label, its position and the best after it."""
     at = _places(task.nodes)
     width = MARGIN * 2 + COLUMN * max((x for x, _ in at.values()), default=0) + 40
     height = MARGIN * 2 + ROW * max((y for _, y in at.values()), default=0)
@@ -63,7 +63,7 @@ def tree_svg(task: TaskView, link: Callable[[Node], str]) -> Markup:
 
 
 def shape_svg(shape: str) -> Markup:
-    """Return one shape for the legend."""
+    """Draw one shape for the legend."""
     svg = Drawing(20, 20, "", aria_hidden="true")
     svg.root.attrib.pop("aria-label")
     tag, form = _SHAPES[shape]
@@ -72,7 +72,7 @@ def shape_svg(shape: str) -> Markup:
 
 
 def _places(nodes: Sequence[Node]) -> dict[int, tuple[int, float]]:
-    """Return column and row by step; a parent stands in the row of its first child."""
+    """Return column and row by step; a parent is in the row of its first child."""
     children: dict[int, list[int]] = {0: []}
     for node, parent in parents(nodes):
         children.setdefault(parent, []).append(node.step)

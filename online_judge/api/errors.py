@@ -28,7 +28,6 @@ _MAX_ECHO = 200
 
 
 def add_handlers(application: FastAPI) -> None:
-    """Let the application answer all errors that endpoints raise."""
     application.add_exception_handler(RequestValidationError, _malformed)
     application.add_exception_handler(HTTPException, _http_error)
     for error in _CODES:
@@ -37,7 +36,7 @@ def add_handlers(application: FastAPI) -> None:
 
 async def _error_of_queue(request: Request, error: Exception) -> JSONResponse:
     code = next(code for kind, code in _CODES.items() if isinstance(error, kind))
-    if isinstance(error, QueueFull) and request.url.path == "/evaluate":
+    if isinstance(error, QueueFull) and request.url.path.startswith("/evaluate"):
         code = 503  # v1's clients know no 429
     headers = RETRY_AFTER if isinstance(error, QueueFull | JournalBroken) else None
     return JSONResponse({"detail": str(error)}, code, headers)

@@ -9,12 +9,14 @@ from fastapi import APIRouter, Header, HTTPException, Query, Request
 from fastapi.responses import JSONResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from adaexplore.core.wire import JobAnswer, JobRequest, JobTicket
+from adaexplore.core.environment import Environment
+from adaexplore.core.wire import JobAnswer, JobRequest, JobTicket, Workers
 from online_judge.api.auth import client_of
 from online_judge.api.errors import RETRY_AFTER
 from online_judge.api.judge import judge_of
 from online_judge.api.openapi import NO_TOKEN, TURN, Alive, Readiness, refusals
 from online_judge.queue.job import Job
+from online_judge.queue.journal import KEPT
 
 MAX_WAIT_S = 60.0
 
@@ -22,7 +24,7 @@ router = APIRouter()
 
 
 @router.post(
-    "/v2/jobs", status_code=202, responses=refusals(400, 409, 501, 503, malformed=422), openapi_extra=TURN
+    "/v2/jobs", status_code=202, responses=refusals(400, 409, 503, malformed=422), openapi_extra=TURN
 )
 async def submit(
     body: JobRequest,
@@ -31,7 +33,7 @@ async def submit(
 ) -> JobTicket:
     """Take a job in; the same ``Idempotency-Key`` and body give the same job."""
     judge = judge_of(request)
-    judge.require_supported(body.request, "body.request")
+    body = body.model_copy(update={"request": await judge.accepted(body.request, "body.request")})
     try:
         job = await judge.board.submit(Job.of_v2(body, client_of(request), idempotency_key))
     except asyncio.CancelledError as error:
@@ -58,9 +60,21 @@ async def cancel(job_id: str, request: Request) -> JobAnswer:
     return board.look(job)
 
 
+@router.get("/v2/environment", responses=refusals())
+async def environment(request: Request) -> Environment:
+    """Return what the judge runs on, what it offers and how it measures."""
+    return judge_of(request).environment
+
+
+@router.get("/v2/workers", responses=refusals())
+async def workers(request: Request) -> Workers:
+    """Return the devices that jobs run on, and how each of them is."""
+    return Workers(workers=judge_of(request).worker_status())
+
+
 @router.get("/livez", openapi_extra=NO_TOKEN)
 async def alive() -> Alive:
-    """That the service answers."""
+    """Report that the service answers."""
     return Alive(status="alive")
 
 
@@ -90,5 +104,7 @@ async def metrics(request: Request) -> Response:
 def _job(request: Request, job_id: str) -> Job:
     job = judge_of(request).board.find(job_id, client_of(request).owner)
     if job is None:
-        raise HTTPException(404, "there is no job of this id (any more)")
+        raise HTTPException(
+            404, f"there is no job of this id: the last {KEPT} finished jobs of a client are kept"
+        )
     return job

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 import sqlite3
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from fastapi import HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 
+from adaexplore.core.dialects.catalogue import source_of
+from adaexplore.core.environment import Environment
 from adaexplore.core.errors import ConfigError
-from adaexplore.core.wire import EvaluationRequest
+from adaexplore.core.wire import EvaluationRequest, WorkerStatus
+from online_judge.api.benchmarks import with_sources
 from online_judge.processes.fork_client import ForkClient
 from online_judge.queue.board import JobBoard
 from online_judge.queue.cache import ResultCache
@@ -26,11 +32,12 @@ from online_judge.sandbox import linux
 from online_judge.settings import Settings
 from online_judge.slots import build_folders, devices
 from online_judge.slots.compile_slot import CompileSlot, compile_slots
-from online_judge.slots.device_worker import DeviceWorker
+from online_judge.slots.device_worker import LocalWorker
+
+if TYPE_CHECKING:
+    from online_judge.scale.fleet import Fleet
 
 log = logging.getLogger(__name__)
-
-_TRITONBENCH = {"TBG", "TRITONBENCH_G", "TRITONBENCH-G", "TBT", "TRITONBENCH_T", "TRITONBENCH-T"}
 
 
 @dataclass(frozen=True)
@@ -38,35 +45,69 @@ class Judge:
     settings: Settings
     fork_client: ForkClient
     machine: devices.Machine
-    workers: list[DeviceWorker]
+    workers: list[LocalWorker]
+    fleet: Fleet | None  # of a Ray cluster
     evaluations: Evaluations
     scheduler: Scheduler
     board: JobBoard
     metrics: Metrics
 
     def render_metrics(self) -> bytes:
-        ready = {worker.device.id: worker.candidates.ready for worker in self.workers}
+        workers = self.workers if self.fleet is None else self.fleet.workers()
+        ready = {worker.device.id: worker.ready for worker in workers}
+        self.metrics.show_workers(Counter(worker.state for worker in self.worker_status()))
         self.metrics.show_load(self.scheduler.status(), self.scheduler.oldest_s(), self.board.count(), ready)
         return self.metrics.render()
 
-    def require_supported(self, request: EvaluationRequest, where: str) -> None:
-        """Refuse a request that this judge cannot evaluate; ``where`` is its place in the body.
+    def worker_status(self) -> list[WorkerStatus]:
+        if self.fleet is not None:
+            return self.fleet.status()
+        return [
+            WorkerStatus(
+                device=device.id,
+                host=socket.gethostname(),
+                hardware=device.hardware,
+                slots=device.slots,
+                state="ready",
+            )
+            for device in self.machine.devices
+        ]
 
-        Raises HTTPException 501 for TritonBench and 503 without devices, RequestValidationError for a wrong
-        build folder.
+    @property
+    def environment(self) -> Environment:
+        software, machine = self.fork_client.software, self.machine
+        facts = [device.facts for device in machine.devices if device.facts is not None]
+        if machine.elastic:  # one of each model
+            facts = list({each.name: each for each in facts}.values())
+        return Environment(
+            versions=software.versions,
+            triton=software.triton,
+            precision=software.precision,
+            checks=software.checks,
+            timing=software.timing if machine.cuda_available else None,
+            hardware=machine.hardware,
+            devices=facts,
+        )
+
+    async def accepted(self, request: EvaluationRequest, where: str) -> EvaluationRequest:
+        """Return a request with its sources, which one for another benchmark names; ``where`` is its place.
+
+        Raises HTTPException 400 for a task that cannot be used and 503 without devices,
+        RequestValidationError for a wrong build folder.
         """
-        if (request.test_source or "").upper() in _TRITONBENCH:
-            raise not_implemented("TritonBench")
+        if source_of(request.test_source) is not None:  # files are read
+            request = await asyncio.to_thread(with_sources, request, self.settings)
         why = build_folders.refusal(request.build_dir, self.settings.build_dir)
         if why is not None:
             place = (*where.split("."), "build_dir")
             error = {"loc": place, "msg": why, "type": "value_error", "input": request.build_dir}
             raise RequestValidationError([error])
         self.require_devices()
+        return request
 
     def require_devices(self) -> None:
-        """Raise HTTPException 503 without devices."""
-        if not self.machine.devices:
+        """Raise HTTPException 503 without devices, unless some may join."""
+        if not self.machine.devices and not self.machine.elastic:
             raise HTTPException(503, "CUDA is not available on this judge")
 
 
@@ -75,45 +116,54 @@ def judge_of(request: Request) -> Judge:
     return judge
 
 
-def not_implemented(what: str) -> HTTPException:
-    return HTTPException(501, f"{what} evaluation is not implemented in this judge; use KernelBench problems")
-
-
 @asynccontextmanager
 async def running_judge(settings: Settings) -> AsyncIterator[Judge]:
     """Start the processes and go on with unfinished jobs; leave no process behind."""
     linux.forbid_inspection()
     store = Store(settings.state_file)
     fork_client = ForkClient(settings.require_sandbox)
-    workers: list[DeviceWorker] = []
+    workers: list[LocalWorker] = []
     try:
         await asyncio.to_thread(fork_client.start)
-        machine = await asyncio.to_thread(devices.find, fork_client, settings)
-        workers += [DeviceWorker(fork_client, device, settings) for device in machine.devices]
-        await asyncio.gather(*(asyncio.to_thread(worker.start) for worker in workers))
+        if settings.ray is None:
+            machine = await asyncio.to_thread(devices.find, fork_client, settings)
+        else:
+            machine = devices.Machine(False, 0, (), settings.compile_target, elastic=True)
+        workers += [LocalWorker(fork_client, device, settings) for device in machine.devices]
+        await asyncio.gather(*(worker.start() for worker in workers))
         slots = [slot for group in zip(*(worker.slots for worker in workers), strict=True) for slot in group]
         compilers: list[CompileSlot] = []
-        if machine.devices:
-            cores = machine.devices[0].cores.others
+        if machine.devices or machine.elastic:
+            cores = machine.devices[0].cores.others if machine.devices else ()
             compilers = compile_slots(fork_client, settings, machine.compile_target, cores)
         metrics = Metrics()
-        evaluations = Evaluations(settings, machine, fork_client.versions, metrics)
+        evaluations = Evaluations(settings, machine, fork_client.software.versions, metrics)
         pinned = settings.allocation_mode == "manual"
         most = settings.max_queue_size
         scheduler = Scheduler(slots, most, evaluations.run, pinned=pinned, compile_slots=compilers)
         board = JobBoard(scheduler, evaluations, Journal(store), ResultCache(store, metrics), metrics)
         log.info("judging on %s, %d slots", machine.hardware, len(slots))
         scheduler.start()
+        fleet: Fleet | None = None
         try:
-            if machine.devices:
+            if machine.devices or machine.elastic:
                 await _recover(board, settings)
-            yield Judge(settings, fork_client, machine, workers, evaluations, scheduler, board, metrics)
+            if settings.ray is not None:
+                from online_judge.scale.fleet import Fleet  # the one import of ray
+
+                fleet = Fleet(settings, fork_client.software.versions, machine, scheduler)
+                fleet.start()
+            yield Judge(
+                settings, fork_client, machine, workers, fleet, evaluations, scheduler, board, metrics
+            )
         finally:
             await board.close()
             await scheduler.close()
+            if fleet is not None:
+                await fleet.close()
     finally:
         for worker in workers:
-            await asyncio.to_thread(worker.close)
+            await worker.close()
         await asyncio.to_thread(fork_client.close)
         store.close()
 

@@ -8,6 +8,7 @@ import time
 
 from fastapi import APIRouter, HTTPException, Request
 
+from adaexplore.core.dialects.catalogue import source_of
 from adaexplore.core.errors import ProblemError
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import (
@@ -18,7 +19,8 @@ from adaexplore.core.wire import (
     QueueStatus,
 )
 from online_judge.api.auth import client_of
-from online_judge.api.judge import Judge, judge_of, not_implemented
+from online_judge.api.benchmarks import FlashInferRequest, TritonBenchRequest, completed
+from online_judge.api.judge import Judge, judge_of
 from online_judge.api.openapi import SERVICE, TURN, DeviceHealth, Health, Root, refusals
 from online_judge.common.events import log_event
 from online_judge.processes.gpu_lease import Cancelled
@@ -36,7 +38,7 @@ router = APIRouter()
 
 @router.get("/", responses=refusals())
 async def root(request: Request) -> Root:
-    """What this is and how busy it is."""
+    """Report what this is and how busy it is."""
     judge = judge_of(request)
     return Root(
         status="online",
@@ -51,9 +53,9 @@ async def root(request: Request) -> Root:
 
 @router.get("/health", response_model_exclude_unset=True, responses=refusals())
 async def health(request: Request) -> Health:
-    """What the judge runs on."""
+    """Report what the judge runs on."""
     judge = judge_of(request)
-    machine = judge.machine
+    machine, versions = judge.machine, judge.fork_client.software.versions
     answer = Health(
         status="healthy",
         cuda_available=machine.cuda_available,
@@ -62,17 +64,18 @@ async def health(request: Request) -> Health:
         hardware=machine.hardware,
         compile_target=machine.compile_target,
         sandbox=judge.fork_client.in_force,
-        versions={name: judge.fork_client.versions.get(name) for name in ("torch", "triton", "python")},
+        versions={name: versions.get(name) for name in ("torch", "triton", "python")},
         queue_status=judge.scheduler.status(),
     )
     if machine.cuda_available:
-        asked = (asyncio.to_thread(devices.memory_bytes, device) for device in machine.devices)
-        memory = await asyncio.gather(*asked)
-        answer.device_count = machine.device_count
-        answer.available_gpus = _gpu_ids(judge)
+        present, answer.device_count = machine.devices, machine.device_count  # they may join and leave
+        answer.available_gpus = [device.id for device in present]
+        memory = await asyncio.gather(
+            *(asyncio.to_thread(devices.memory_bytes, device) for device in present)
+        )
         answer.devices = [
             DeviceHealth(id=device.id, name=device.hardware, available=True, **sizes)
-            for device, sizes in zip(machine.devices, memory, strict=True)
+            for device, sizes in zip(present, memory, strict=True)
         ]
     return answer
 
@@ -83,12 +86,12 @@ async def queue_status(request: Request) -> QueueStatus:
     return judge_of(request).scheduler.status()
 
 
-@router.post("/evaluate", responses=refusals(400, 500, 501, 503, malformed=400), openapi_extra=TURN)
+@router.post("/evaluate", responses=refusals(400, 500, 503, malformed=400), openapi_extra=TURN)
 async def evaluate(body: EvaluationRequest, request: Request) -> EvaluationResponse:
     """Judge a candidate against its reference."""
     begin = time.monotonic()
     judge = judge_of(request)
-    judge.require_supported(body, "body")
+    named, body = body.test_source, await judge.accepted(body, "body")
     job = Job("candidate", body, client_of(request), id=f"v1-{next(_numbers)}")
     try:
         found = await _result(judge, request, job, body.timeout)
@@ -100,13 +103,33 @@ async def evaluate(body: EvaluationRequest, request: Request) -> EvaluationRespo
         why = f"{REFERENCE_FAILED}: {error}"
         metadata = {"hardware": judge.machine.hardware, "error": why}
         metrics = {"compiled": False, "correctness": False, "metadata": metadata}
-    return EvaluationResponse(
+    answer = EvaluationResponse(
         success=why is None,
         **metrics,
         execution_time=time.monotonic() - begin,
         queue_time=job.queue_time_s,
         error=why,
     )
+    return answer if source_of(named) is None else completed(answer, body)
+
+
+@router.post("/evaluate_fit_kernel", responses=refusals(400, 500, 503, malformed=400), openapi_extra=TURN)
+async def evaluate_fit(body: FlashInferRequest, request: Request) -> EvaluationResponse:
+    """Judge a candidate for a definition of FlashInfer-Bench."""
+    return await evaluate(body.as_evaluation("FIT"), request)
+
+
+@router.post("/evaluate_tbg_kernel", responses=refusals(400, 500, 503, malformed=400), openapi_extra=TURN)
+async def evaluate_tbg(body: TritonBenchRequest, request: Request) -> EvaluationResponse:
+    """Judge a candidate for a file of TritonBench-G."""
+    return await evaluate(body.as_evaluation("TBG"), request)
+
+
+@router.post("/evaluate_tbt_kernel", responses=refusals(400, 500, 503, malformed=400), openapi_extra=TURN)
+async def evaluate_tbt(body: TritonBenchRequest, request: Request) -> EvaluationResponse:
+    """Judge a candidate for a file of TritonBench-T."""
+    answer = await evaluate(body.as_evaluation("TBT"), request)
+    return answer.model_copy(update={"success": answer.correctness})
 
 
 @router.post("/v2/problem", responses=refusals(400, 500, 503, malformed=400), openapi_extra=TURN)
@@ -118,13 +141,6 @@ async def problem(body: ProblemRequest, request: Request) -> ProblemReport:
     found = await _result(judge, request, job, body.timeout)
     assert isinstance(found, ProblemReport)
     return found
-
-
-@router.post("/evaluate_fit_kernel", include_in_schema=False)
-@router.post("/evaluate_tbg_kernel", include_in_schema=False)
-@router.post("/evaluate_tbt_kernel", include_in_schema=False)
-async def refuse_other_problems(request: Request) -> None:
-    raise not_implemented("FlashInfer" if "fit" in request.url.path else "TritonBench")
 
 
 def _gpu_ids(judge: Judge) -> list[int]:

@@ -18,8 +18,9 @@ from online_judge.protocol.findings import MAX_FRAMES, Failure, Frame, Stage
 
 _COMPILE_ERRORS: tuple[type[BaseException], ...] = (CompilationError, runtime_errors.PTXASError)
 _MEMORY_ERRORS: tuple[type[BaseException], ...] = (MemoryError, torch.OutOfMemoryError)
-# torch and triton raise plain RuntimeErrors for these two; their fixed wording is all there is
+# torch and triton raise plain RuntimeErrors for these; their fixed wording is all there is
 _MEMORY_WORDS = ("Triton Error [CUDA]: out of memory", "DefaultCPUAllocator: can't allocate memory")
+_GRADIENT_WORDS = ("returned an invalid gradient", "returned an incorrect number of gradients")
 _COMPILER_FILES = ("triton/compiler/compiler.py", "triton/backends/nvidia/compiler.py")
 # where Triton reads what a kernel refers to
 _KERNEL_FILE, _KERNEL_READER = "triton/runtime/jit.py", "cache_key"
@@ -63,9 +64,9 @@ def _decide(error: BaseException, stage: Stage, *, cuda: bool) -> tuple[Status, 
     for cause in causes:
         if isinstance(cause, IllegalAccessError):
             return Status.ILLEGAL_ACCESS, cause
-        if _is_memory_error(cause):
+        if isinstance(cause, _MEMORY_ERRORS) or _is_worded(cause, _MEMORY_WORDS):
             return Status.OUT_OF_MEMORY, cause
-        if isinstance(cause, UnsupportedTree):
+        if isinstance(cause, UnsupportedTree) or _is_worded(cause, _GRADIENT_WORDS):
             return Status.WRONG_SHAPE, cause
     if cuda and torch.cuda.is_initialized() and cuda_driver.has_illegal_access():
         return Status.ILLEGAL_ACCESS, error
@@ -75,9 +76,8 @@ def _decide(error: BaseException, stage: Stage, *, cuda: bool) -> tuple[Status, 
     return (Status.CONSTRUCT if stage is Stage.CONSTRUCT else Status.LAUNCH), error
 
 
-def _is_memory_error(error: BaseException) -> bool:
-    is_worded = type(error) is RuntimeError and any(words in _message(error) for words in _MEMORY_WORDS)
-    return is_worded or isinstance(error, _MEMORY_ERRORS)
+def _is_worded(error: BaseException, phrases: tuple[str, ...]) -> bool:
+    return type(error) is RuntimeError and any(words in _message(error) for words in phrases)
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -18,7 +18,8 @@ import torch
 
 from adaexplore.core.verdict import Status
 from online_judge.candidate import classification
-from online_judge.common import modules
+from online_judge.candidate.loading import MODULE
+from online_judge.common import gradients, modules
 from online_judge.common.timing import Stopwatch
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.orders import Entered, Equip, Rated
@@ -26,7 +27,6 @@ from online_judge.protocol.shared_tensors import MappedTensors
 
 Result = TypeVar("Result")
 
-_MODULE = "candidate"
 _MAX_REASON = 200
 _SHORT_MS = 1.0
 LATE = "its kernels were not compiled in time"
@@ -56,11 +56,15 @@ class _Configuration:
 
 
 class ConfigSweep:
-    """Holds the configurations, and the inputs and weights that all share; its answers are claims."""
+    """Holds the configurations, and the inputs and weights that all share; its answers are claims.
+
+    :meth:`enter` and :meth:`rate` raise ContextLost.
+    """
 
     def __init__(self, folder: Path, order: Equip, fds: list[int], clock: Stopwatch, *, cuda: bool) -> None:
         self._folder = folder
         self._order = order
+        self.direction = order.direction
         self._clock = clock
         self._cuda = cuda
         self._arguments: list[object] = MappedTensors(order.inputs, fds[:1]).tree()
@@ -70,11 +74,7 @@ class ConfigSweep:
         self._configurations: dict[int, _Configuration] = {}
 
     def enter(self, sources: Sequence[tuple[int, bytes]], threads: int, limit_s: float) -> Entered:
-        """Load, construct and call configurations, by number, and time a second call of each.
-
-        Raises:
-            ContextLost: the process is of no use any more.
-        """
+        """Load, construct and call configurations, by number, and time a second call of each."""
         refused: dict[int, str] = {}
         fresh: dict[int, _Configuration] = {}
         begin = time.thread_time()  # this process may be stopped meanwhile
@@ -106,11 +106,7 @@ class ConfigSweep:
         return {"ready": ready, "refused": list(refused.items())}
 
     def rate(self, calls: Sequence[tuple[int, int]], rounds: int) -> Rated:
-        """Return median milliseconds of a call of each, taken in turns; None for one that fails.
-
-        Raises:
-            ContextLost: as :meth:`enter`.
-        """
+        """Return median milliseconds of a call of each, taken in turns; None for one that fails."""
         samples: dict[int, list[float]] = {number: [] for number, _ in calls}
         for _ in range(rounds):
             for number, count in calls:
@@ -127,15 +123,17 @@ class ConfigSweep:
         return {"ms": [(each, statistics.median(timed[each]) if each in timed else None) for each in samples]}
 
     def chosen(self, number: int) -> Callable[..., object]:
-        """Return the model of a configuration, its buffers as constructed."""
         configuration = self._configurations[number]
         modules.restore_buffers(configuration.model, configuration.buffers)
         return configuration.model
 
+    def _run(self, configuration: _Configuration) -> gradients.Call:
+        return gradients.calling(configuration.model, self.direction, candidate=True)
+
     def _call(self, configuration: _Configuration) -> None:
         modules.seed_everything(self._order.call_seed)
         with torch.no_grad():
-            configuration.model(*self._arguments)
+            self._run(configuration)(*self._arguments)
         if self._cuda:
             torch.cuda.synchronize()
 
@@ -166,10 +164,9 @@ class ConfigSweep:
     def _compile(self, configuration: _Configuration) -> None:
         """Call once to compile kernels; what is wrong with it shows in the next call, made alone."""
         with contextlib.suppress(Exception, SystemExit), torch.no_grad():
-            configuration.model(*self._arguments)
+            self._run(configuration)(*self._arguments)
 
     def _second_call(self, configuration: _Configuration) -> float:
-        """Return wall milliseconds of a call after another one."""
         self._call(configuration)
         begin = time.perf_counter()
         self._call(configuration)
@@ -178,14 +175,15 @@ class ConfigSweep:
     def _block(self, configuration: _Configuration, count: int) -> list[float]:
         modules.seed_everything(self._order.call_seed)
         flushes = self._clock.cover(configuration.wall_ms) if configuration.wall_ms < _SHORT_MS else 1
-        run = self._clock.block(configuration.model, [self._arguments] * count, [()] * count, flushes=flushes)
+        call = self._run(configuration)
+        run = self._clock.block(call, [self._arguments] * count, [()] * count, flushes=flushes)
         run.go()
         return run.times().calls
 
     def _construct(self, number: int, source: bytes) -> _Configuration:
         file = self._file(number)
         file.write_bytes(source)
-        module = modules.load_file(file, _MODULE)
+        module = modules.load_file(file, MODULE)
         model: Any = None
         shares = False
         if self._cuda:  # millions of random weights that nobody needs are drawn in no time there
@@ -202,16 +200,15 @@ class ConfigSweep:
 
     def _made(self, module: ModuleType) -> Any:
         modules.seed_everything(self._order.construct_seed)
-        model = module.ModelNew(*self._order.init_inputs)
-        return model.to(modules.DTYPES[self._order.dtype]) if isinstance(model, torch.nn.Module) else model
+        return modules.candidate_in_precision(module.ModelNew(*self._order.init_inputs), self._order.dtype)
 
     def _shares_weights(self, model: object) -> bool:
         """Let a model use the reference's weights in their memory; False if names or shapes differ."""
         given = self._weights
-        if not isinstance(model, torch.nn.Module) or not same_form(model.state_dict(), given):
+        if not isinstance(model, torch.nn.Module) or not same_form(held := model.state_dict(), given):
             return False
         parameters = {name for name, _ in model.named_parameters(remove_duplicate=False)}
-        own = {name: value if name in parameters else value.clone() for name, value in given.items()}
+        own = {name: value.to(held[name].dtype, copy=name not in parameters) for name, value in given.items()}
         model.load_state_dict(own, assign=True)
         return True
 
@@ -232,5 +229,4 @@ class ConfigSweep:
 
 
 def same_form(own: Mapping[str, torch.Tensor], given: Mapping[str, torch.Tensor]) -> bool:
-    """Return True if names and shapes are the same."""
     return own.keys() == given.keys() and all(own[name].shape == given[name].shape for name in own)

@@ -8,12 +8,10 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from triton.runtime._async_compile import AsyncCompileMode
 from triton.runtime.autotuner import Autotuner, Config
 
-try:
-    from triton.runtime._async_compile import AsyncCompileMode
-except ImportError:  # Triton before 3.4
-    AsyncCompileMode = None
+from online_judge.cpu.patching import Patches
 
 _MOST_THREADS = 16
 
@@ -24,9 +22,6 @@ def compiling_ahead() -> Iterator[None]:
 
     It still chooses among them as it would have: one that does not compile raises again when it is timed.
     """
-    if AsyncCompileMode is None:
-        yield
-        return
     original = Autotuner.prune_configs
 
     def prune_configs(tuner: Autotuner, kwargs: dict[str, object]) -> list[Config]:
@@ -34,11 +29,9 @@ def compiling_ahead() -> Iterator[None]:
         _compile(tuner, configs, kwargs)
         return configs
 
-    Autotuner.prune_configs = prune_configs
-    try:
+    with Patches() as patches:
+        patches.set(Autotuner, "prune_configs", prune_configs)
         yield
-    finally:
-        Autotuner.prune_configs = original
 
 
 def _compile(tuner: Autotuner, configs: Sequence[Config], kwargs: dict[str, object]) -> None:

@@ -24,6 +24,7 @@ _WATCHED = (
     "torch.Storage", "torch.UntypedStorage", "torch.storage.UntypedStorage", "torch.Generator",
     "torch.nn.Module", "torch.nn.Parameter", "torch.nn.functional", "torch.overrides", "torch.testing",
     "torch.cuda", "torch.cuda.Event", "torch.cuda.Stream", "torch.cuda.streams", "torch.cuda.memory",
+    "torch.autograd", "torch.autograd.graph", "torch.autograd.function", "torch.autograd.function.Function",
     "torch.cuda.graphs", "torch.cuda.graphs.CUDAGraph", "torch.cuda.random", "torch.profiler", "torch.linalg",
     "torch.random", "torch.backends.cuda", "torch.backends.cudnn", "torch.utils._python_dispatch",
     "triton", "triton.testing", "triton.runtime.driver", "triton.runtime.jit", "triton.compiler.compiler",

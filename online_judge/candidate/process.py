@@ -19,11 +19,12 @@ from online_judge.candidate import classification, profile
 from online_judge.candidate.background import Background
 from online_judge.candidate.config_sweep import ConfigSweep, ContextLost, same_form
 from online_judge.candidate.launches import LaunchMeter
+from online_judge.candidate.loading import load_class
 from online_judge.candidate.overlap import share_memory
 from online_judge.candidate.parallel_compile import compiling_ahead
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.switches import GlobalFlags
-from online_judge.common import modules, timing, trees
+from online_judge.common import gradients, modules, timing, trees
 from online_judge.common.cores import run_on, time_on
 from online_judge.cpu import simulated_cuda
 from online_judge.protocol import orders
@@ -33,8 +34,6 @@ from online_judge.protocol.messages import Ready
 from online_judge.protocol.shared_tensors import MappedTensors
 from online_judge.sandbox import process_spec
 from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec
-
-MODULE = "candidate"
 
 
 class CandidateProcess:
@@ -50,6 +49,7 @@ class CandidateProcess:
         self._meter = LaunchMeter(cuda=self._cuda)
         self._class: Any = None
         self._model: Any = None
+        self._run: Any = None  # what a call of it is
         self._buffers: dict[str, Any] = {}
         self._known: set[str] = set()
         self._prepared: tuple[list[Any], list[Any], orders.Prepare] | None = None
@@ -89,7 +89,7 @@ class CandidateProcess:
         except BaseException as error:  # noqa: BLE001 - sys.exit in a candidate is its failure too
             outcome = classification.describe(error, stage, self._file, cuda=self._cuda)
         if isinstance(outcome, Failure):
-            _flush()  # with this answer the candidate process may be ended at any moment
+            flush_output()  # with this answer the candidate process may be ended at any moment
             self._channel.send_json({"failed": outcome.to_json()})
             return False
         self._channel.send_json(outcome)
@@ -98,16 +98,10 @@ class CandidateProcess:
     def _load(self, order: orders.Load, fds: list[int]) -> orders.Done | Failure:
         self._begin(order)
         self._watchdog = Watchdog()
-        Path(self._file).write_bytes(order.source)
-        try:
-            compile(order.source, self._file, "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-            return classification.syntax_failure(error, order.source.decode("utf-8", "replace"))
-        module = modules.load_candidate(self._file, MODULE)
-        self._class = getattr(module, "ModelNew", None)
-        if self._class is None:
-            is_empty = not order.source.strip()
-            raise AttributeError(f"the source {'is empty' if is_empty else 'defines no class ModelNew'}")
+        found = load_class(order.source, self._file)
+        if isinstance(found, Failure):
+            return found
+        self._class = found
         self._keep_switches()
         return {}
 
@@ -131,14 +125,11 @@ class CandidateProcess:
         with MappedTensors(order.weights, fds) as window:
             self._known = set(window.tree())
             if isinstance(model, torch.nn.Module):
+                model = model.cuda() if self._cuda else model  # first: the weights lie on the GPU already
                 changed = order.load and _load_weights(model, window.tree())
-                if order.dtype not in (
-                    "fp32",
-                    "native",
-                ):  # a candidate may hold half-precision weights on purpose
-                    model = model.to(modules.DTYPES[order.dtype])
-                model = model.cuda() if self._cuda else model
+                model = modules.candidate_in_precision(model, order.dtype)
         self._model = model
+        self._run = gradients.calling(model, order.direction, candidate=True)
         self._buffers = self._own_buffers()
         self._synchronise()
         self._keep_switches()
@@ -199,7 +190,7 @@ class CandidateProcess:
             del arguments, given, result, call
         if self._cuda:
             with contextlib.suppress(RuntimeError):  # torch refuses for good once a capture has failed
-                torch.cuda.empty_cache()  # the evaluator needs room for the next inputs
+                torch.cuda.empty_cache()  # the evaluator needs memory for the next inputs
         self._keep_switches()
         return {"structure": tree.signature(), "leaves": leaves, **seen}
 
@@ -216,8 +207,9 @@ class CandidateProcess:
         outputs = trees.take_apart(first).leaves
         seen["aliases"] = share_memory(outputs, given)
         self._background.settle()
-        for leaf, value in zip(given, kept, strict=True):
-            leaf.copy_(value)
+        with torch.no_grad():  # the call may have made them require gradients
+            for leaf, value in zip(given, kept, strict=True):
+                leaf.copy_(value)
         modules.restore_buffers(self._model, self._buffers)
         second = self._call(seed, arguments)
         apart = [leaf for leaf in outputs if not share_memory([leaf], given)]
@@ -227,7 +219,7 @@ class CandidateProcess:
     def _call(self, seed: int, arguments: list[Any]) -> Any:
         modules.seed_everything(seed)
         with torch.no_grad():
-            result = self._model(*arguments)
+            result = self._run(*arguments)
         self._synchronise()
         return result
 
@@ -246,7 +238,7 @@ class CandidateProcess:
         self._prepared = (sets, MappedTensors(order.outputs, fds[1:]).tree(), order)
         modules.restore_buffers(self._model, self._buffers)
         modules.seed_everything(order.seed)
-        calls, best_ms = self._stopwatch.warm_up(self._model, sets, order.least_s)
+        calls, best_ms = self._stopwatch.warm_up(self._run, sets, order.least_s)
         return {"calls": calls, "best_ms": best_ms}
 
     def _time(self, order: orders.Block, fds: list[int]) -> orders.BlockReady | dict[str, Any]:
@@ -269,7 +261,7 @@ class CandidateProcess:
             arguments = window.tree()
             modules.restore_buffers(self._model, self._buffers)
             call = partial(self._call, order.seed, arguments)
-            seen = profile.inspect(call, self._model, arguments, self._meter, self._stopwatch)
+            seen = profile.inspect(call, self._run, arguments, self._meter, self._stopwatch)
             del arguments, call
         return seen
 
@@ -292,6 +284,8 @@ class CandidateProcess:
                     return self._config_sweep.rate(order.calls, order.rounds)
                 case orders.Choose():
                     self._model = self._config_sweep.chosen(order.number)
+                    direction = self._config_sweep.direction
+                    self._run = gradients.calling(self._model, direction, candidate=True)
                     self._buffers = modules.buffers_of(self._model)
                     return {}
         except ContextLost as lost:
@@ -306,10 +300,10 @@ class CandidateProcess:
         sets, places = sets[: order.calls], places[: order.calls]
         if order.kind == "graph":
             if self._graph is None:
-                self._graph = self._stopwatch.graph(self._model, sets, places)
+                self._graph = self._stopwatch.graph(self._run, sets, places)
             return self._graph
         return self._stopwatch.block(
-            self._model,
+            self._run,
             sets,
             places,
             flushes=order.flushes,
@@ -359,7 +353,7 @@ def _arm() -> timing.Stopwatch:
     return stopwatch
 
 
-def _flush() -> None:
+def flush_output() -> None:
     """Write out what was printed; a candidate may have replaced the streams by anything."""
     with contextlib.suppress(Exception):
         sys.stdout.flush()
@@ -367,11 +361,10 @@ def _flush() -> None:
 
 
 def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:
-    """Be the candidate process behind ``sock``; runs in a fresh process that ends here."""
     device = contextlib.nullcontext() if spec.device == "cuda" else simulated_cuda(spec.compile_target)
     try:
         with device, contextlib.suppress(ChannelClosed):
             CandidateProcess(Channel(sock), spec).serve()
     finally:
-        _flush()
+        flush_output()
         os._exit(0)

@@ -20,11 +20,7 @@ _ILLEGAL_ACCESS = frozenset({700, 716, 717, 718})
 
 
 class DriverError(Exception):
-    """A driver call failed; ``code`` is its CUresult."""
-
-    def __init__(self, call: str, code: int) -> None:
-        super().__init__(f"{call} failed with CUDA error {code}")
-        self.code = code
+    """A driver call failed."""
 
 
 class _IpcHandle(ctypes.Structure):
@@ -53,7 +49,7 @@ def _call(name: str, *arguments: object) -> None:
     _make_context_current()
     code = int(getattr(_library(), name)(*arguments))
     if code != 0:
-        raise DriverError(name, code)
+        raise DriverError(f"{name} failed with CUDA error {code}")
 
 
 def allocate(nbytes: int) -> int:

@@ -10,15 +10,14 @@ import sys
 import types
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy
 import torch
 
-from adaexplore.core.cpu_limit import cpu_limit
 from adaexplore.core.wire import DtypeName, Tf32Policy
 
 REFERENCE_MODULE = "reference"
-_IMPORT_CPU_S = 10.0
 DTYPES: dict[DtypeName, torch.dtype | None] = {
     "fp32": torch.float32,
     "fp16": torch.float16,
@@ -39,12 +38,17 @@ def seed_everything(seed: int) -> None:
     random.seed(seed)
 
 
+def allows_tf32(policy: Tf32Policy) -> bool:
+    """Return whether eager float32 products may use TF32 under a policy."""
+    return policy == "on"
+
+
 def apply_precision(policy: Tf32Policy) -> None:
     """Allow TF32 in eager fp32 matmul and convolution under ``on`` alone.
 
     Triton's side of the policy is an environment variable, which the sandbox sets.
     """
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = policy == "on"
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allows_tf32(policy)
 
 
 def load_file(file: str | Path, name: str) -> types.ModuleType:
@@ -58,13 +62,6 @@ def load_file(file: str | Path, name: str) -> types.ModuleType:
     return module
 
 
-def load_candidate(file: str | Path, name: str) -> types.ModuleType:
-    """Import a candidate's file as :func:`load_file`, with a limit on the CPU time of that."""
-    why = f"importing the module took {_IMPORT_CPU_S:g} s of CPU time; is there an endless loop in it?"
-    with cpu_limit(_IMPORT_CPU_S, why):
-        return load_file(file, name)
-
-
 def load_source(source: str, name: str) -> types.ModuleType:
     """Run ``source`` as a module whose lines tracebacks can show; raises whatever it raises."""
     module = types.ModuleType(name)
@@ -76,9 +73,47 @@ def load_source(source: str, name: str) -> types.ModuleType:
     return module
 
 
+def cast_module(model: torch.nn.Module, dtype: torch.dtype | None) -> torch.nn.Module:
+    """Return ``model`` in ``dtype``, with the plain tensors that its modules hold as attributes."""
+    for module in model.modules():
+        for name, value in list(vars(module).items()):
+            if isinstance(value, torch.Tensor):
+                setattr(module, name, cast_floating(value, dtype))
+    return model.to(dtype)
+
+
+def in_precision(model: torch.nn.Module, dtype: DtypeName) -> torch.nn.Module:
+    """Return ``model`` in the precision of a request; plain tensors follow into half precision alone."""
+    wanted = DTYPES[dtype]
+    return cast_module(model, wanted) if dtype in ("fp16", "bf16") else model.to(wanted)
+
+
+def candidate_in_precision(model: Any, dtype: DtypeName) -> Any:
+    """Return a candidate in the precision of a request; in fp32 it may hold narrower weights on purpose."""
+    if isinstance(model, torch.nn.Module) and dtype in ("fp16", "bf16"):
+        return in_precision(model, dtype)
+    return model
+
+
+def share_parameters(model: torch.nn.Module, other: torch.nn.Module) -> None:
+    """Let ``model`` use the memory of another one's parameters; both are constructed alike."""
+    theirs = dict(other.named_parameters())
+    for name, held in model.named_parameters():
+        held.data = theirs[name].data
+
+
 def cast_floating(tensor: torch.Tensor, dtype: torch.dtype | None) -> torch.Tensor:
     """``tensor`` in ``dtype`` if it is floating; others stay, and all do where ``dtype`` is None."""
     return tensor if dtype is None or not tensor.is_floating_point() else tensor.to(dtype)
+
+
+def is_float8(tensor: torch.Tensor) -> bool:
+    return bool(tensor.is_floating_point()) and tensor.element_size() == 1
+
+
+def widened(tensor: torch.Tensor) -> torch.Tensor:
+    """Return float8 in float32, exactly, as few operations take float8; other tensors stay."""
+    return tensor.to(torch.float32) if is_float8(tensor) else tensor
 
 
 def is_half(dtype: torch.dtype) -> bool:

@@ -12,10 +12,12 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import torch
 
 from online_judge.common import trees
+from online_judge.common.gradients import ForwardBackward
 
 STEADY_CALLS = 3
 MAX_WARMUP_CALLS = 20_000
@@ -42,6 +44,11 @@ class Block:
     starts: tuple[float, ...]  # of each call after the first one's start; empty where not marked
     ends: tuple[float, ...]  # likewise
     tail: float  # from the end of the timed stream's work to the end of all work on the device
+    middles: tuple[float, ...] = ()  # likewise, of the ends of forward passes; empty without backward passes
+
+    @property
+    def forwards(self) -> list[float]:
+        return [middle - start for start, middle in zip(self.starts, self.middles, strict=False)]
 
     @property
     def calls(self) -> list[float]:
@@ -59,17 +66,25 @@ class Block:
         return asdict(self)
 
     @classmethod
-    def from_claim(cls, claim: object, calls: int) -> Block:
-        """Read what a candidate process says of ``calls`` marked calls; raises ValueError for other data."""
+    def from_claim(cls, claim: object, calls: int, *, passes: bool = True) -> Block:
+        """Read what a candidate process says of ``calls`` marked calls; raises ValueError for other data.
+
+        Forward passes count only where there are backward ``passes`` too.
+        """
         data = claim if isinstance(claim, dict) else {}
         starts, ends, tail = data.get("starts"), data.get("ends"), data.get("tail")
         if not (isinstance(starts, list) and isinstance(ends, list) and len(starts) == len(ends) == calls):
             raise ValueError(f"{calls} calls need as many times")
-        times = [*starts, *ends, tail]
+        middles = data.get("middles", []) if passes else []
+        if not (isinstance(middles, list) and len(middles) in (0, calls)):
+            raise ValueError("forward passes without times")
+        times = [*starts, *ends, *middles, tail]
         if not all(isinstance(ms, float) and 0 <= ms < _MOST_MS for ms in times):
             raise ValueError("times that cannot be")
-        block = cls(tuple(starts), tuple(ends), float(times[-1]))
+        block = cls(tuple(starts), tuple(ends), float(times[-1]), tuple(middles))
         longer = all(end >= start for start, end in zip(starts, ends, strict=True))
+        if not all(0 <= forward <= call for forward, call in zip(block.forwards, block.calls, strict=False)):
+            raise ValueError("forward passes that take longer than the calls")
         if calls and (not longer or min(block.gaps, default=0.0) < 0):
             raise ValueError("calls that end before they begin")
         return block
@@ -82,10 +97,14 @@ def l2_bytes() -> int:
 
 class BlockRun:
     def __init__(
-        self, go: Callable[[], float], marks: Sequence[tuple[torch.cuda.Event, torch.cuda.Event]]
+        self,
+        go: Callable[[], float],
+        marks: Sequence[tuple[torch.cuda.Event, torch.cuda.Event]],
+        middles: Sequence[torch.cuda.Event] = (),
     ) -> None:
         self._go = go
         self._marks = marks
+        self._middles = middles
         self._tail = 0.0
 
     def go(self) -> None:
@@ -97,7 +116,9 @@ class BlockRun:
             return Block((), (), self._tail)
         first = self._marks[0][0]
         starts = tuple(float(first.elapsed_time(start)) for start, _ in self._marks)
-        return Block(starts, tuple(float(first.elapsed_time(end)) for _, end in self._marks), self._tail)
+        ends = tuple(float(first.elapsed_time(end)) for _, end in self._marks)
+        middles = tuple(float(first.elapsed_time(middle)) for middle in self._middles)
+        return Block(starts, ends, self._tail, middles)
 
 
 class Stopwatch:
@@ -156,9 +177,10 @@ class Stopwatch:
         """
         self._use_default_stream()
         marks = [(self._new_event(), self._new_event()) for _ in places] if marked else []
-        for start, end in marks:  # an event comes into being when it is first recorded
-            start.record(self._stream)
-            end.record(self._stream)
+        passes = call if marked and isinstance(call, ForwardBackward) else None
+        middles = [self._new_event() for _ in marks] if passes is not None else []
+        for event in (*(event for pair in marks for event in pair), *middles):
+            event.record(self._stream)  # an event comes into being when it is first recorded
         done = self._new_event()
         self._synchronize()
 
@@ -169,6 +191,8 @@ class Stopwatch:
                         self._zero(self._flush)
                     if reseed is not None:
                         reseed()
+                    if passes is not None:
+                        passes.between = partial(middles[number].record, self._stream)
                     if marked:
                         marks[number][0].record(self._stream)
                     result = call(*given)
@@ -176,13 +200,15 @@ class Stopwatch:
                         marks[number][1].record(self._stream)
                     self._keep(result, put)
                     del result
+            if passes is not None:
+                passes.between = None
             done.record(self._stream)
             done.synchronize()
             since = self._now()
             self._synchronize()
             return (self._now() - since) * 1e3
 
-        return BlockRun(go, marks)
+        return BlockRun(go, marks, middles)
 
     def graph(
         self, call: Call, arguments: Sequence[Sequence[object]], places: Sequence[Sequence[torch.Tensor]]

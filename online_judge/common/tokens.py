@@ -31,8 +31,6 @@ class Client:
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks."""
-
     owner: str = ""  # whose jobs it sees and cancels; empty where the judge has no clients with names
     client: str = ""  # its name in the queue, where clients take turns
     max_queued: int | None = None  # see :class:`Client`

@@ -63,6 +63,14 @@ def _separate(part: object, leaves: list[torch.Tensor], depth: int) -> object:
     raise UnsupportedTree(f"a value of type {type(part).__module__}.{type(part).__qualname__}")
 
 
+def require_elements(tree: Tree) -> None:
+    """Raise UnsupportedTree for a tensor whose elements cannot be copied and compared."""
+    for leaf in tree.leaves:
+        for kind in ("meta", "nested", "quantized"):
+            if getattr(leaf, f"is_{kind}"):
+                raise UnsupportedTree(f"a {kind} tensor")
+
+
 def put_together(shape: object, leaves: tuple[torch.Tensor, ...]) -> Any:
     return _map(shape, Slot, lambda slot: leaves[slot.index])
 

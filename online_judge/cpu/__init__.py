@@ -28,9 +28,6 @@ def simulated_cuda(
     may be of any size, and the block gets what is known of them. ``gate``, of the same target, compiles the
     launches where one is given. The block holds for the thread that entered it; torch and Triton must have
     been imported without ``TRITON_INTERPRET``.
-
-    Raises:
-        ValueError: ``compile_target`` is not of the form ``sm_XX``.
     """
     model = gpu_model(compile_target)
     with Patches() as patches:

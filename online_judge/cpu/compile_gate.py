@@ -20,6 +20,8 @@ from triton.runtime.jit import JITFunction, create_function_from_signature
 
 from online_judge.cpu.target import GpuModel
 
+_Stages = dict[str, Callable[[Any, dict[str, Any]], Any]]
+
 
 @dataclass(frozen=True)
 class CompiledLaunch:
@@ -51,10 +53,7 @@ class CompileGate:
     ) -> CompiledLaunch:
         """Bind, specialise and compile one launch; ``kwargs`` has the launch options too, but no grid.
 
-        Raises:
-            triton.compiler.errors.CompilationError: the kernel does not compile.
-            TypeError, KeyError: arguments are missing or unknown.
-            RuntimeError: the compiler's passes reject the kernel's IR.
+        Raises what Triton raises for wrong arguments and kernels.
         """
         options = dict(kwargs)
         options["debug"] = bool(options.get("debug") or kernel.debug or knobs.runtime.debug)
@@ -75,10 +74,7 @@ class CompileGate:
     def ptx(self, most_chars: int) -> dict[str, str]:
         """Return the PTX of what was compiled, by kernel; ``name-2`` is a second specialisation.
 
-        What would exceed ``most_chars`` in all is left out.
-
-        Raises:
-            RuntimeError: the compiler's passes reject a kernel.
+        What would exceed ``most_chars`` in all is left out. Raises what Triton raises.
         """
         found: dict[str, str] = {}
         counts: Counter[str] = Counter()
@@ -94,16 +90,12 @@ class CompileGate:
 
     def _assemble(self, ttir: str, options: Any) -> str:
         """Run the backend's later stages on a kernel's Triton IR."""
-        context = ir.context()
-        ir.load_dialects(context)
-        self._backend.load_dialects(context)
+        context, stages = self._pipeline(options)
         with tempfile.NamedTemporaryFile("w", suffix=".ttir", encoding="utf-8") as file:
             file.write(ttir)
             file.flush()
             module = ir.parse_mlir_module(file.name, context)
         module.context = context
-        stages: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
-        self._backend.add_stages(stages, options, Language.TRITON)
         metadata = {"target": self._target, **vars(options)}
         for stage in ("ttgir", "llir", "ptx"):
             module = stages[stage](module, metadata)
@@ -112,18 +104,23 @@ class CompileGate:
     def _lower(self, source: ASTSource, options: object) -> str:
         """Translate a kernel to Triton IR, verify it and run the backend's Triton IR passes."""
         target, backend = self._target, self._backend
-        context = ir.context()
-        ir.load_dialects(context)
-        backend.load_dialects(context)
+        context, stages = self._pipeline(options)
         try:
             codegen = backend.get_codegen_implementation(options)
             module = source.make_ir(target, options, codegen, backend.get_module_map(), context)
         except Exception as error:
             filter_traceback(error)
             raise
-        stages: dict[str, Callable[[object, dict[str, object]], object]] = {}
-        backend.add_stages(stages, options, source.language)
         return str(stages["ttir"](module, {"target": target, **vars(options)}))
+
+    def _pipeline(self, options: object) -> tuple[ir.context, _Stages]:
+        """Return a context with all dialects, and the backend's stages."""
+        context = ir.context()
+        ir.load_dialects(context)
+        self._backend.load_dialects(context)
+        stages: _Stages = {}
+        self._backend.add_stages(stages, options, Language.TRITON)
+        return context, stages
 
 
 def _plain(value: object) -> object:

@@ -69,11 +69,15 @@ class DatalessTensors(TorchDispatchMode):  # type: ignore[misc]
     @contextmanager
     def with_values(self) -> Iterator[None]:
         """Let tensors that are made in this block be real, however large."""
-        self._real_elements = math.inf
+        before, self._real_elements = self._real_elements, math.inf
         try:
             yield
         finally:
-            self._real_elements = REAL_ELEMENTS
+            self._real_elements = before
+
+    def without_small_values(self) -> None:
+        """Let small tensors have no data either from now on: gradients may not mix both kinds."""
+        self._real_elements = 0
 
     def without_values(self, value: object) -> Any:
         """Return a tree of tensors in which the large ones have lost their data."""

@@ -27,12 +27,10 @@ class GpuModel:
 
     @property
     def version(self) -> tuple[int, int]:
-        """Return both numbers of the compute capability."""
         return divmod(self.capability, 10)
 
     @property
     def target(self) -> GPUTarget:
-        """Return Triton's description of the GPU."""
         return GPUTarget("cuda", self.capability, 32)
 
 

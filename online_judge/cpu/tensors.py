@@ -46,6 +46,8 @@ def install_properties(patches: Patches) -> None:
     patches.set(torch.Tensor, "record_stream", lambda tensor, stream: None)
     patches.set(DeviceContext, "__torch_function__", _default_device(DeviceContext.__torch_function__))
     patches.set(torch, "load", _load(torch.load))
+    # or a backward pass would run without the mode, which torch suspends while it handles a function
+    patches.set(torch.autograd, "has_torch_function", lambda tensors: False)
 
 
 def install_places(patches: Patches, device: Callable[[torch.Tensor], torch.device], *types: str) -> None:
@@ -86,7 +88,6 @@ class SimulatedDevices(TorchFunctionMode):  # type: ignore[misc]
     def __torch_function__(
         self, func: Function, types: object, args: Args = (), kwargs: Kwargs | None = None
     ) -> object:
-        """Redirect devices in a call's arguments, then make the call."""
         named = kwargs or {}
         if (handler := self._handlers.get(func)) is not None:
             return handler(func, args, named)

@@ -57,7 +57,6 @@ class SimulatedStream(_Context):
     synchronize = wait_stream = wait_event = _constant(None)
 
     def record_event(self, event: SimulatedEvent | None = None) -> SimulatedEvent:
-        """Record an event now."""
         recorded = SimulatedEvent() if event is None else event
         recorded.record(self)
         return recorded
@@ -75,7 +74,6 @@ class SimulatedEvent:
         self.record()
 
     def record(self, stream: SimulatedStream | None = None) -> None:
-        """Take the time."""
         self._time_s = time.perf_counter()
 
     def elapsed_time(self, end: SimulatedEvent) -> float:
@@ -87,7 +85,6 @@ class SimulatedGenerator(torch.Generator):  # type: ignore[misc]
     """A CPU generator that may be asked for on ``cuda``."""
 
     def __new__(cls, device: object = "cpu") -> SimulatedGenerator:
-        """Create the generator on the CPU."""
         return cast(SimulatedGenerator, super().__new__(cls, "cpu"))
 
     def __init__(self, device: object = "cpu") -> None:
@@ -96,7 +93,6 @@ class SimulatedGenerator(torch.Generator):  # type: ignore[misc]
 
     @property
     def device(self) -> torch.device:
-        """Return the device that was asked for."""
         return self._device
 
 

@@ -13,7 +13,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from adaexplore.core.tunables import Tunable, combination, read_tunables, with_values
+import torch
+
+from adaexplore.core.text.dispatch import shape_class
+from adaexplore.core.text.tunables import Tunable, combination, read_tunables, with_values
 from adaexplore.core.verdict import Status
 from online_judge.common import printable
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
@@ -90,8 +93,7 @@ class Sweep(CandidateJob):
             self._enter(tunables, [batch.pop(0)])
             if DECLARED in self._found.ready and not self._is_right(DECLARED):
                 return False
-        limit_s = _ENTER_SHARE * self._wanted.budget_s
-        while batch and self._found.spent_s < limit_s:
+        while batch and self._left_to_enter_s > 0:
             self._enter(tunables, batch)
             known = self._found.ms.keys() | self._found.failed.keys()
             self._rate([number for number in self._found.ready if number not in known], _FIRST_MS, _ROUNDS)
@@ -107,15 +109,15 @@ class Sweep(CandidateJob):
         # a candidate that times its kernels itself is to do so undisturbed
         one_by_one = self._wanted.careful or "autotune" in source
         threads = 1 if one_by_one else max(2, min((os.cpu_count() or 1) // 2, _MOST_THREADS))
-        limit_s = _ENTER_SHARE * self._wanted.budget_s
         waiting = [
             (number, with_values(source, combination(tunables, number)).encode("utf-8", "surrogatepass"))
             for number in numbers
         ]
         self._dialogue.clock("none", "")
         with self._leases.compiling(), self._leases.stoppable():
-            while waiting and (left_s := limit_s - self._found.spent_s) > 0:
-                batch = [waiting.pop(0)] if one_by_one else [waiting.pop(0) for _ in waiting[:]]
+            while waiting and (left_s := self._left_to_enter_s) > 0:
+                size = 1 if one_by_one else len(waiting)
+                batch, waiting = waiting[:size], waiting[size:]
                 asked = [number for number, _ in batch]
                 answer = self._ask(Stage.FORWARD, Enter(tuple(batch), threads, left_s), asked)
                 self._found.ready |= _times(answer.get("ready"), asked)
@@ -129,7 +131,10 @@ class Sweep(CandidateJob):
         name = self._name(_TRIAL)
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.CONSTRUCT.value)
-            inputs, given = pack(reference.inputs(name), cuda=self._cuda)
+            drawn = reference.inputs(name)
+            tensors = [each for each in drawn if isinstance(each, torch.Tensor)]
+            self._found.shape = shape_class(size for each in tensors for size in each.shape)
+            inputs, given = pack(drawn, cuda=self._cuda)
             self._kept.callback(inputs.free)
             weights, held = pack(reference.weights, cuda=self._cuda)
             self._kept.callback(weights.free)
@@ -142,6 +147,7 @@ class Sweep(CandidateJob):
             dtype=reference.dtype,
             tf32=self._request.tf32,
             build_dir=self._terms.build_dir,
+            direction=reference.direction,
         )
         return equip, (inputs, weights)
 
@@ -235,6 +241,10 @@ class Sweep(CandidateJob):
         self._found.suspects = list(numbers)
         yield
         self._found.suspects = []
+
+    @property
+    def _left_to_enter_s(self) -> float:
+        return _ENTER_SHARE * self._wanted.budget_s - self._found.spent_s
 
     @property
     def _spent(self) -> bool:

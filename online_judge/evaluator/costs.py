@@ -93,9 +93,17 @@ class _DepthMeter(TorchDispatchMode):  # type: ignore[misc]
 
 def _terms(name: str, args: tuple[Any, ...], given: list[torch.Tensor], made: list[torch.Tensor]) -> float:
     """Return terms of the sums of one operation, as far as shapes reveal them."""
+    if name == "convolution_backward":
+        gradient, _, weight = args[:3]
+        of_weight = gradient.numel() / gradient.shape[1]
+        return float(max(of_weight, weight.numel() / weight.shape[0 if args[7] else 1]))
     if "convolution" in name:
         weight = args[1]
         return float(weight.numel() / weight.shape[1 if args[6] else 0])
+    if name == "embedding_dense_backward":
+        return float(args[1].numel())
+    if name in ("_softmax_backward_data", "_log_softmax_backward_data"):
+        return float(args[0].shape[args[2]]) if args[0].dim() else 1.0
     if name in ("mm", "bmm", "mv", "dot", "_int_mm"):
         return float(args[0].shape[-1])
     if name in ("addmm", "addbmm", "baddbmm", "addmv"):

@@ -61,7 +61,7 @@ class _Sender(pickle.Pickler):
 
 
 class Dialogue:
-    """Asks one candidate process; tells the gateway whose time is running.
+    """Asks one candidate process; reports whose time is running.
 
     Its methods raise :class:`CandidateFailed` where the candidate process says that it failed, and
     :class:`CandidateGone` where there is no answer, or none that can be read.

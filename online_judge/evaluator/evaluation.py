@@ -12,7 +12,7 @@ import torch
 from adaexplore.core.wire import Tier
 from online_judge.common.modules import is_half
 from online_judge.common.timing import Stopwatch
-from online_judge.evaluator.correctness import comparison, oracles, repetition, variants
+from online_judge.evaluator.correctness import comparison, repetition, variants
 from online_judge.evaluator.correctness.draws import Draws
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.job import CandidateJob
@@ -32,7 +32,7 @@ from online_judge.protocol.orders import Observe
 from online_judge.protocol.precision import Graded
 from online_judge.protocol.result import EvaluationResult, ProblemFacts
 
-_GRADED_TRIALS = 2
+GRADED_TRIALS = 2
 _CHECKS_AGAIN = 8
 
 
@@ -77,6 +77,7 @@ class Evaluation(CandidateJob):
             passed_without_kernels=self._passed_without_kernels,
             timing=timing,
             clean_ms=self._problem.clean_ms(self._request),
+            tolerance=self._reference.tolerance,
         )
 
     def _run(self) -> Timing | None:
@@ -122,16 +123,15 @@ class Evaluation(CandidateJob):
             called = replace(called, outputs=())
         self._try_variants(called)
         self._dialogue.clock("reference", Stage.FORWARD.value)
-        tolerance = self._request.tolerance
-        self._facts = self._problem.facts(tolerance)
-        loose = self._problem.is_loose(tolerance)
+        self._facts = self._problem.facts(self._tolerance)
+        loose = self._problem.is_loose(self._tolerance)
         draws = Draws(self._trials, self._problem, self._terms.job_name, loose=loose, loads=loads)
         self._observations += draws.run()
         self._observe()
         return called
 
     def _trial(self, trial: int) -> Called:
-        return self._trials.call(self._name(trial), graded=trial < _GRADED_TRIALS, kept=trial == 0)
+        return self._trials.call(self._name(trial), graded=trial < GRADED_TRIALS, kept=trial == 0)
 
     def _repeat(self, first: Called) -> None:
         seen, differing = repetition.repeat(self._trials, self._name(0), first)
@@ -159,14 +159,13 @@ class Evaluation(CandidateJob):
             if expected is None or not variants.usable(expected.leaves, original):
                 continue
             scale = variants.units(expected.leaves, original)
-            spare = oracles.copied(inputs)
             try:
-                self._trials.call(name, inputs, scale=scale)
+                self._trials.call(name, inputs, scale=scale, expected=expected)
             except CandidateFailed as failed:
                 if not failed.is_final:  # else it raised, and its candidate process has ended
                     self._trials.free()
                 if not isinstance(failed, WrongValues) or self._problem.is_steady(
-                    spare, name, expected, self._request.tolerance
+                    inputs, name, expected, self._tolerance
                 ):
                     self._observations.append(noted.VariantFailed(variant=variant.name, ending=failed.ending))
                 if failed.is_final:
@@ -191,12 +190,19 @@ class Evaluation(CandidateJob):
         assert called.changed is not None
         after = self._problem.outputs_if_finite(called.changed, self._name(trial))
         same = after is not None and all(
-            comparison.equals(got, want, self._request.tolerance)
-            for got, want in zip(after.leaves, called.expected.leaves, strict=True)
+            comparison.equals(got, want, self._tolerance, unit=unit)
+            for got, want, unit in zip(
+                after.leaves,
+                called.expected.leaves,
+                self._reference.units(called.expected.leaves),
+                strict=True,
+            )
         )
         return noted.InputsChanged(result_changes=not same)
 
     def _require_tier(self, outputs: Sequence[torch.Tensor]) -> None:
+        if self._reference.tolerance is not None:
+            return
         needed = self._request.tier
         if self._request.dtype_str == "native" and any(is_half(leaf.dtype) for leaf in outputs):
             needed = precision.worst([needed, "half"])
@@ -227,10 +233,10 @@ class Evaluation(CandidateJob):
             setup = TimingSetup(self._reference, name, call, stopwatch, expected, rng, shared=True)
             self._kept.callback(setup.free)
             gpu_state.snapshot(device)  # the first one takes longer
-        trials, tolerance = self._request.num_perf_trials, self._request.tolerance
+        trials = self._request.num_perf_trials
         cores = self._terms.timing_cores
         best = self._request.best_so_far if self._terms.recorded_ms is None else None
-        timing = InterleavedTiming(self._dialogue, setup, rng, trials, tolerance, cores, best or 0.0)
+        timing = InterleavedTiming(self._dialogue, setup, rng, trials, self._tolerance, cores, best or 0.0)
         with self._holding(exclusive=True) as hold:
             quiet = stopwatch.wait_for_quiet()
             before = gpu_state.snapshot(device)

@@ -9,13 +9,18 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from adaexplore.core.wire import EvaluationRequest, ProblemTraits
-from online_judge.common import trees
+from adaexplore.core.dialects.schema import Tolerance
+from adaexplore.core.wire import EvaluationRequest, ProblemTraits, Role, TensorFacts
+from online_judge.common import modules, trees
+from online_judge.common.modules import widened
 from online_judge.evaluator import costs
-from online_judge.evaluator.correctness import oracles
+from online_judge.evaluator.correctness import comparison, oracles
 from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.reference import Reference
 
 _TRIAL = "examination"
+_PLAIN_TRIAL = "problem"
+_MOST_TENSORS = 64
 # so much nearer may other inputs bring a trivial answer: times the tolerance, and share of the elements
 _MARGIN = 2.0
 _SHARE = 0.9
@@ -29,8 +34,8 @@ def examine(problem: Problem) -> ProblemTraits:
     graph = _Graph(costs.leaves_of(inputs))
     with graph:
         second = reference.outputs(inputs, _TRIAL)
-    asked = EvaluationRequest()
-    facts = problem.facts(asked.tolerance)
+    tolerance = reference.tolerance or EvaluationRequest().tolerance
+    facts = problem.facts(tolerance)
     known = {
         "degenerate_problem": facts.trivial_answers,
         "constant_inputs": facts.constant_inputs,
@@ -39,14 +44,14 @@ def examine(problem: Problem) -> ProblemTraits:
     flags = [name for name, found in known.items() if found]
     if "degenerate_problem" not in flags:
         other = reference.outputs(reference.inputs(f"{_TRIAL}, other inputs"), _TRIAL)
-        wide = _MARGIN * asked.tolerance
+        wide = comparison.times(tolerance, _MARGIN)
         if problem.trivial_answers(wide) or _mostly_trivial(first, other, wide):
             flags.append("nearly_degenerate")
     if oracles.differ(first, second):
         flags.append("nondeterministic")
     elif reference.stochastic:
         flags.append("stochastic")
-    floating = [leaf for leaf in first.leaves if leaf.is_floating_point()]
+    floating = [leaf for leaf in map(widened, first.leaves) if leaf.is_floating_point()]
     if not all(bool(torch.isfinite(leaf).all()) for leaf in floating):
         flags.append("nonfinite")
     if reference.aliases:
@@ -64,18 +69,40 @@ def examine(problem: Problem) -> ProblemTraits:
     )
 
 
-def _mostly_trivial(first: trees.Tree, other: trees.Tree, tolerance: float) -> bool:
+def tensors_of(reference: Reference) -> list[TensorFacts]:
+    """Run the reference once; return its inputs, weights and outputs."""
+    inputs, dtype = reference.inputs(_PLAIN_TRIAL), modules.DTYPES[reference.dtype]
+    given = enumerate(costs.leaves_of(inputs))
+    made = enumerate(reference.outputs(inputs, _PLAIN_TRIAL).leaves)
+    tensors: list[tuple[Role, str, torch.Tensor]] = [
+        *(("input", str(index), leaf) for index, leaf in given),
+        *(("weight", name, modules.cast_floating(leaf, dtype)) for name, leaf in reference.weights.items()),
+        *(("output", str(index), leaf) for index, leaf in made),
+    ]
+    return [
+        TensorFacts(
+            role=role,
+            name=name,
+            shape=tuple(leaf.shape),
+            dtype=str(leaf.dtype).removeprefix("torch."),
+            bytes=leaf.numel() * leaf.element_size(),
+        )
+        for role, name, leaf in tensors[:_MOST_TENSORS]
+    ]
+
+
+def _mostly_trivial(first: trees.Tree, other: trees.Tree, tolerance: float | Tolerance) -> bool:
     """Say whether zeros, a constant or the answer to other inputs is right for most of each output."""
     return all(
         any(_share(answer, want, tolerance) > _SHARE for answer in (0.0, _middle(elsewhere), elsewhere))
-        for want, elsewhere in zip(first.leaves, other.leaves, strict=True)
+        for want, elsewhere in zip(map(widened, first.leaves), map(widened, other.leaves), strict=True)
     )
 
 
-def _share(answer: torch.Tensor | float, want: torch.Tensor, tolerance: float) -> float:
+def _share(answer: torch.Tensor | float, want: torch.Tensor, tolerance: float | Tolerance) -> float:
     if not want.is_floating_point():
         return float((answer == want).float().mean())
-    return float(((want - answer).abs() <= tolerance * (1.0 + want.abs())).float().mean())
+    return float(((want - answer).abs() <= comparison.limits(want, tolerance, 1.0)).float().mean())
 
 
 def _middle(leaf: torch.Tensor) -> torch.Tensor:

@@ -69,7 +69,8 @@ class CandidateJob:
         self._kept = ExitStack()
         """Gives back what has to outlive the candidate process."""
         guard = partial(self._holding, exclusive=False)
-        self._trials = Trials(dialogue, problem, terms.request.tolerance, guard, self._give_way)
+        self._tolerance = problem.reference.tolerance or terms.request.tolerance
+        self._trials = Trials(dialogue, problem, self._tolerance, guard, self._give_way)
 
     def free(self) -> None:
         """Give back the memory shared with the candidate process, which must be gone."""

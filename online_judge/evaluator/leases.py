@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
@@ -29,10 +29,14 @@ class Leases:
     no second lease either. All methods raise ChannelClosed if the gateway is gone.
     """
 
-    def __init__(self, control: Channel, cores: Cores) -> None:
-        """Take nothing yet; under exclusive use this process runs on the timing part of ``cores``."""
+    def __init__(self, control: Channel, cores: Cores, synchronise: Callable[[], object]) -> None:
+        """Take nothing yet; under exclusive use this process runs on the timing part of ``cores``.
+
+        ``synchronise`` waits for this process's work on the device: it must not disturb the next user.
+        """
         self._control = control
         self._cores = cores
+        self._synchronise = synchronise
         self._held: Hold | None = None
         self._has_timing_memory = False
 
@@ -56,6 +60,7 @@ class Leases:
                     time_on(self._cores.timing)
                 yield self._held
             finally:
+                self._synchronise()
                 if exclusive:
                     run_on(self._cores.others)
                 self._held = None
@@ -64,6 +69,7 @@ class Leases:
         """Return shared use of the device, and take it again after all that wait for exclusive use."""
         if self._held is None or self._held.exclusive:
             return
+        self._synchronise()
         self._return()
         self._take("shared")
 

@@ -7,8 +7,10 @@ from functools import cached_property
 
 import torch
 
+from adaexplore.core.dialects.schema import Tolerance
 from adaexplore.core.wire import BaselineKind, EvaluationRequest
 from online_judge.common import trees
+from online_judge.common.modules import widened
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison, oracles, variants
 from online_judge.evaluator.costs import Cost
@@ -31,7 +33,7 @@ class Problem:
     def __init__(self, reference: Reference) -> None:
         self.reference = reference
         self._clean_ms: dict[tuple[str, str], float] = {}
-        self._trivial: dict[float, tuple[str, ...]] = {}
+        self._trivial: dict[float | Tolerance, tuple[str, ...]] = {}
 
     @cached_property
     def cost(self) -> Cost:
@@ -40,14 +42,14 @@ class Problem:
     @cached_property
     def constant_inputs(self) -> bool:
         """Whether ``get_inputs`` gives the same contents under different seeds."""
-        one, other = (trees.take_apart(self.reference.inputs(trial)) for trial in (_TRIVIAL, _TRIVIAL_OTHER))
+        one, other = (trees.take_apart(self.reference.drawn(trial)) for trial in (_TRIVIAL, _TRIVIAL_OTHER))
         return one.signature() == other.signature() and all(
             left.shape == right.shape and comparison.equals(left, right, 0.0)
             for left, right in zip(one.leaves, other.leaves, strict=True)
         )
 
-    def trivial_answers(self, tolerance: float) -> tuple[str, ...]:
-        """Return trivial answers that would pass ``|got - want| <= tolerance + tolerance * |want|``.
+    def trivial_answers(self, tolerance: float | Tolerance) -> tuple[str, ...]:
+        """Return trivial answers that would pass within a tolerance.
 
         These are ``constant`` (the answer to other inputs), ``zeros``, ``mean`` (each output filled with the
         mean of the answer to other inputs), ``first-row`` (each output repeats its first row), ``input`` (an
@@ -57,7 +59,7 @@ class Problem:
             self._trivial[tolerance] = self._find_trivial_answers(tolerance)
         return self._trivial[tolerance]
 
-    def _find_trivial_answers(self, tolerance: float) -> tuple[str, ...]:
+    def _find_trivial_answers(self, tolerance: float | Tolerance) -> tuple[str, ...]:
         inputs = self.reference.inputs(_TRIVIAL)
         given = [leaf.clone() for leaf in costs.leaves_of(inputs)]
         wanted = self.reference.outputs(inputs, _TRIVIAL).leaves
@@ -70,36 +72,48 @@ class Problem:
             "first-row": lambda index, want: _first_row(want),
             "input": lambda index, want: given,
         }
+        units = self.reference.units(wanted)
         return tuple(
             name
             for name, of in answers.items()
             if all(
-                any(_passes(answer, want, tolerance) for answer in of(index, want))
+                any(_passes(answer, want, tolerance, units[index]) for answer in of(index, want))
                 for index, want in enumerate(wanted)
             )
         )
 
     @cached_property
-    def _spreads(self) -> list[tuple[float, float]]:
+    def _spreads(self) -> list[tuple[float, float, float]]:
+        """Return unit, median size and spread of each floating output."""
         leaves = self.reference.outputs(self.reference.inputs(_TRIAL), _TRIAL).leaves
-        return [_middle_and_spread(leaf) for leaf in leaves if leaf.is_floating_point()]
+        found = []
+        for leaf, unit in zip(leaves, self.reference.units(leaves), strict=True):
+            if leaf.is_floating_point():
+                middle, spread = _middle_and_spread(leaf)
+                found.append((unit, middle, spread))
+        return found
 
-    def looseness(self, tolerance: float) -> float:
+    def looseness(self, tolerance: float | Tolerance) -> float:
         """Return the tolerance of a typical element in standard deviations of the output; the loosest's."""
         return max(
-            (tolerance * (1.0 + middle) / spread for middle, spread in self._spreads if spread), default=0.0
+            (
+                float(comparison.limits(torch.tensor(middle, dtype=torch.float64), tolerance, unit)) / spread
+                for unit, middle, spread in self._spreads
+                if spread
+            ),
+            default=0.0,
         )
 
-    def is_loose(self, tolerance: float) -> bool:
+    def is_loose(self, tolerance: float | Tolerance) -> bool:
         """Return whether a tolerance says little: it exceeds a tenth of an output's standard deviation."""
         return self.looseness(tolerance) > _LOOSE
 
-    def facts(self, tolerance: float) -> ProblemFacts:
+    def facts(self, tolerance: float | Tolerance) -> ProblemFacts:
         """Return what makes results on this problem say little at this tolerance."""
         return ProblemFacts(
             trivial_answers=self.trivial_answers(tolerance),
             constant_inputs=self.constant_inputs,
-            tolerance=tolerance,
+            tolerance=None if isinstance(tolerance, Tolerance) else tolerance,
             looseness=self.looseness(tolerance) if self.is_loose(tolerance) else None,
         )
 
@@ -110,7 +124,9 @@ class Problem:
         except ReferenceFailed:
             return None
 
-    def is_steady(self, inputs: list[object], name: str, outputs: trees.Tree, tolerance: float) -> bool:
+    def is_steady(
+        self, inputs: list[object], name: str, outputs: trees.Tree, tolerance: float | Tolerance
+    ) -> bool:
         """Say whether ``outputs`` stay within a tolerance when ``inputs`` are rounded as TF32 rounds.
 
         Where they do not, a wrong output may be lower precision, magnified by a steep function, and says
@@ -119,8 +135,10 @@ class Problem:
         rounded = [trees.map_leaves(value, variants.rounded) for value in inputs]
         found = self.reference.outputs(rounded, name)
         return all(
-            comparison.equals(one, other, 0.5 * tolerance)
-            for one, other in zip(found.leaves, outputs.leaves, strict=True)
+            comparison.equals(one, other, comparison.times(tolerance, 0.5), unit=unit)
+            for one, other, unit in zip(
+                found.leaves, outputs.leaves, self.reference.units(outputs.leaves), strict=True
+            )
         )
 
     def timed_call(self, kind: BaselineKind) -> Callable[..., object]:
@@ -136,17 +154,18 @@ class Problem:
         self._clean_ms[request.tf32, request.baseline] = ms
 
 
-def _passes(answer: torch.Tensor, want: torch.Tensor, tolerance: float) -> bool:
+def _passes(answer: torch.Tensor, want: torch.Tensor, tolerance: float | Tolerance, unit: float) -> bool:
     fits = answer.dtype == want.dtype and (answer.dim() == 0 or answer.shape == want.shape)
-    return fits and comparison.equals(answer, want, tolerance)
+    return fits and comparison.equals(answer, want, tolerance, unit=unit)
 
 
 def _typical(leaf: torch.Tensor) -> torch.Tensor:
     """Return the mean of the finite elements in the output's dtype; the first element of whole numbers."""
     if not leaf.is_floating_point():
         return leaf.reshape(-1)[0] if leaf.numel() else leaf.new_zeros(())
-    finite = torch.isfinite(leaf)
-    total = torch.where(finite, leaf, 0.0).sum(dtype=torch.float64)
+    wide = widened(leaf)
+    finite = torch.isfinite(wide)
+    total = torch.where(finite, wide, 0.0).sum(dtype=torch.float64)
     return (total / finite.sum().clamp(min=1)).to(leaf.dtype)
 
 
@@ -156,7 +175,7 @@ def _first_row(want: torch.Tensor) -> list[torch.Tensor]:
 
 def _middle_and_spread(leaf: torch.Tensor) -> tuple[float, float]:
     """Return median size and standard deviation of finite elements; of a constant output the size twice."""
-    flat = leaf.reshape(-1)
+    flat = widened(leaf.reshape(-1))
     if flat.numel() > _SAMPLE:
         generator = torch.Generator(device=flat.device).manual_seed(0)
         flat = flat[torch.randint(flat.numel(), (_SAMPLE,), generator=generator, device=flat.device)]

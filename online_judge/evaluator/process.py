@@ -27,9 +27,9 @@ from typing import NoReturn
 
 import torch
 
-from adaexplore.core.identity import source_identity, text_digest
+from adaexplore.core.text.identity import source_identity, text_digest
 from adaexplore.core.verdict import Status
-from adaexplore.core.wire import EvaluationRequest, ProblemRequest, Tf32Policy
+from adaexplore.core.wire import MAX_WORKLOADS, EvaluationRequest, ProblemRequest, Tf32Policy, Workload
 from online_judge.common import memory_errors, modules, printable, texts
 from online_judge.common.cores import Cores
 from online_judge.common.timing import Stopwatch
@@ -37,7 +37,7 @@ from online_judge.evaluator import rehearsal, size_check
 from online_judge.evaluator.config_sweep import Sweep
 from online_judge.evaluator.dialogue import CandidateGone, Dialogue
 from online_judge.evaluator.evaluation import Evaluation
-from online_judge.evaluator.examination import examine
+from online_judge.evaluator.examination import examine, tensors_of
 from online_judge.evaluator.job import CandidateJob, Terms
 from online_judge.evaluator.leases import Leases
 from online_judge.evaluator.problem import Problem
@@ -61,8 +61,8 @@ log = logging.getLogger(__name__)
 _ANSWER_BYTES = 2**20
 """Most that an answer of a candidate process may have."""
 _ERROR_BYTES = 500
-_PROBLEMS = 8
-"""References that are kept loaded."""
+_PROBLEMS_ON_CPU = 32
+"""References that are kept loaded, one a workload; on a GPU those of one problem share their weights."""
 _IDLE_BYTES = 2 * 2**30
 """Most that an evaluator holds between jobs where the GPU's memory is scarce."""
 
@@ -72,12 +72,15 @@ class Evaluator:
         self._control = control
         self._spec = spec
         self._cuda = spec.device == "cuda"
-        self._leases = Leases(control, Cores(tuple(spec.timing_cores), tuple(spec.cores)))
+        cores = Cores(tuple(spec.timing_cores), tuple(spec.cores))
+        self._leases = Leases(control, cores, self._synchronise)
         self._problems: dict[tuple[str, ...], Problem] = {}
         """Loaded problems, the most recently used last."""
         self._small_enough: set[str] = set()
         self._stopwatch = cache(Stopwatch)
         self._job: CandidateJob | None = None
+        self._workload: tuple[Reference, int] | None = None
+        """Of the present job, once its reference is loaded."""
 
     def serve(self) -> None:
         """Work until the gateway is gone."""
@@ -93,8 +96,9 @@ class Evaluator:
         while True:
             message, fds = self._control.receive_json()
             order = messages.ORDERS.validate_python(message)
+            self._workload = None
             result = self._result(order, fds) if isinstance(order, Job) else self._release()
-            self._control.send_json(Answer(result=result).to_json())
+            self._control.send_json(Answer(result=result, workloads=self._workloads()).to_json())
 
     def _result(self, job: Job, fds: list[int]) -> Finding | Failure:
         """Return what a job finds; an exception of the judge's own code is a finding about the judge."""
@@ -110,14 +114,14 @@ class Evaluator:
             final = job.alone and job.op != "sweep"
             if isinstance(error, NotEnoughMemory) and not final:
                 return messages.NotEnoughMemory()
-            reason = printable.text(str(error))
-            return messages.ReferenceFailed(reason=reason, broken=self._context_lost())
+            reason = printable.text(self._named(str(error)))
+            return messages.ReferenceFailed(reason=reason, broken=not self._synchronise())
         except CandidateGone as gone:
             return messages.CandidateGone(stage=gone.stage, why=gone.why)
         except Exception as error:  # noqa: BLE001 - the border of this process
             traceback.print_exc()
             text = texts.clip(f"{type(error).__name__}: {error}", _ERROR_BYTES)
-            return messages.JudgeFailed(error=text, broken=self._context_lost())
+            return messages.JudgeFailed(error=text, broken=not self._synchronise())
 
     def _judge(self, job: Job, request: EvaluationRequest, candidate_fd: int) -> Finding | Failure:
         candidate = Channel.from_fd(candidate_fd, _ANSWER_BYTES, max_fds=0)  # it has none to give
@@ -127,10 +131,13 @@ class Evaluator:
                 problem = self._problem(job, request)
                 if job.clean_ms is not None:
                     problem.know_clean(request, job.clean_ms)
+                recorded_ms = job.recorded_ms
+                if len(problem.reference.input_sets) > 1:  # these are times of the problem's one workload
+                    recorded_ms, request = None, request.model_copy(update={"best_so_far": None})
                 terms = Terms(
                     request=request,
                     build_dir=job.build_dir,
-                    recorded_ms=job.recorded_ms,
+                    recorded_ms=recorded_ms,
                     hardware=job.hardware,
                     visible_devices=self._spec.visible_devices,
                     timing_cores=tuple(self._spec.timing_cores),
@@ -162,28 +169,62 @@ class Evaluator:
             with self._holding():
                 if request.thorough:
                     return messages.ProblemRuns(traits=examine(problem))
-                reference = problem.reference
-                reference.outputs(reference.inputs("problem"), "problem")
-        return messages.ProblemRuns()
+                return messages.ProblemRuns(tensors=tensors_of(problem.reference))
 
     def _problem(self, job: Job, request: EvaluationRequest | ProblemRequest) -> Problem:
         source = request.original_model_src
-        key = text_digest(source)
+        hidden = request.hidden_workloads
+        weights = (text_digest(repr((source, hidden))), job.seeds, request.dtype_str)
+        key = f"{weights[0]}:{job.workload}"
         if not self._cuda and key not in self._small_enough:
-            size_check.check(source, self._spec.cpu_max_elements, self._spec.cpu_max_flops)
+            limits = (self._spec.cpu_max_elements, self._spec.cpu_max_flops)
+            size_check.check(source, *limits, hidden_workloads=hidden, workload=job.workload)
             self._small_enough.add(key)
         tf32: Tf32Policy = getattr(request, "tf32", "paper")
         modules.apply_precision(tf32)
-        known = (key, job.seeds, request.dtype_str, tf32)
+        known = (*weights, str(job.workload), tf32, request.direction)
         problem = self._problems.pop(known, None)
         if problem is None:
-            while self._problems and (len(self._problems) >= _PROBLEMS or self._is_tight()):
+            most = MAX_WORKLOADS if self._cuda else _PROBLEMS_ON_CPU
+            while self._problems and (len(self._problems) >= most or self._is_tight()):
                 del self._problems[next(iter(self._problems))]
+            alike = (each.reference for of, each in self._problems.items() if of[:3] == weights)
             seeds = Seeds(bytes.fromhex(job.seeds))
-            reference = Reference(source, seeds, request.dtype_str, cuda=self._cuda, guard=self._holding)
+            reference = Reference(
+                source,
+                seeds,
+                request.dtype_str,
+                cuda=self._cuda,
+                guard=self._holding,
+                hidden_workloads=hidden,
+                workload=job.workload,
+                direction=request.direction,
+                like=next(alike, None) if self._cuda else None,
+            )
             problem = Problem(reference)
         self._problems[known] = problem
+        self._workload = (problem.reference, job.workload)
         return problem
+
+    def _workloads(self) -> tuple[Workload, ...]:
+        """Describe the workloads of the present job's problem; none where it has one."""
+        if self._workload is None or len(self._workload[0].input_sets) < 2:
+            return ()
+        reference, present = self._workload
+        return tuple(
+            each.described(reference.described_inputs if number == present else "")
+            for number, each in enumerate(reference.input_sets)
+        )
+
+    def _named(self, trouble: str) -> str:
+        """Return why the reference fails, with the workload where there are several."""
+        workloads = self._workloads()
+        if self._workload is None or not workloads:
+            return trouble
+        present = workloads[self._workload[1]]
+        if present.hidden:  # what it raises may hold its shapes
+            return "the reference fails on a hidden workload"
+        return f"workload {present.name!r}: {trouble}"
 
     @contextmanager
     def _holding(self) -> Iterator[None]:
@@ -216,15 +257,15 @@ class Evaluator:
             torch.cuda.empty_cache()
         return messages.Released()
 
-    def _context_lost(self) -> bool:
-        """Say whether a reference has broken this process's CUDA context for good."""
+    def _synchronise(self) -> bool:
+        """Wait for this process's work on the device; False if its CUDA context is broken for good."""
         if not self._cuda or not torch.cuda.is_initialized():
-            return False
+            return True
         try:
             torch.cuda.synchronize()
         except RuntimeError:
-            return True
-        return False
+            return False
+        return True
 
 
 def _ran_out(ending: Ending) -> bool:

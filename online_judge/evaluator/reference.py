@@ -6,13 +6,16 @@ import contextlib
 import hmac
 import math
 import time
-from collections.abc import Callable, Iterator
+import types
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 import torch
+from pydantic import ValidationError
 
-from adaexplore.core.wire import BaselineKind, DtypeName, Tier
-from online_judge.common import cuda_driver, memory_errors, modules, texts, trees
+from adaexplore.core.dialects.schema import Tolerance
+from adaexplore.core.wire import BaselineKind, Direction, DtypeName, Tier
+from online_judge.common import cuda_driver, gradients, memory_errors, modules, texts, trees, workloads
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import oracles, variants
 from online_judge.evaluator.correctness.tiers import OracleKind
@@ -55,6 +58,9 @@ class Reference:
         aliases: whether an output was seen to share memory with an input.
         oracle_kind: precision of the last oracle; None before one was asked for or where there is none.
         weights: as constructed, in full precision: what a candidate's own construction is to equal.
+        input_sets: of the problem; ``inputs`` draws those of one.
+        tolerance: the problem's own, which replaces that of requests and the tiers; None for most.
+        described_inputs: of the latest draw; empty before the first.
     """
 
     def __init__(
@@ -65,23 +71,46 @@ class Reference:
         *,
         cuda: bool,
         guard: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext,
+        hidden_workloads: str | None = None,
+        workload: int = 0,
+        direction: Direction = "forward",
+        like: Reference | None = None,
     ) -> None:
-        """Load and construct ``source``; ``guard`` holds the device while the module is moved there."""
+        """Load and construct ``source``.
+
+        ``guard`` holds the device while the module is moved there; ``workload`` numbers its input sets. In
+        another direction than ``forward`` inputs end with upstream gradients, and outputs with gradients, see
+        :class:`online_judge.common.gradients.ForwardBackward`. The memory of parameters is that of ``like``,
+        which has the same source, seeds and dtype; what calls may change is this reference's own.
+        """
         self.seeds = seeds
         self.dtype = dtype
+        self.direction = direction
         self.cuda = cuda
         self.fastest_s = math.inf
         self.writes_inputs = False
         self.aliases = False
         self.oracle_kind: OracleKind | None = None
         self._watched = False
+        self._plain = math.inf  # how many of the outputs are no gradients
+        self._upstream_forms: dict[object, list[torch.Tensor | None]] = {}
         self._compiled: dict[BaselineKind, Callable[..., object]] = {}
-        with blaming("the module does not load"):
+        self._replaced: tuple[torch.nn.Module, dict[str, torch.Tensor]] | None = None
+        held = guard() if cuda else contextlib.nullcontext()  # some modules run kernels when they are loaded
+        with held, blaming("the module does not load"):
             modules.seed_everything(seeds.of("load"))
             self._module = modules.load_source(source, modules.REFERENCE_MODULE)
             missing = [name for name in _DEFINED if not hasattr(self._module, name)]
+            if hasattr(self._module, "get_workloads") and "get_inputs" in missing:
+                missing.remove("get_inputs")
             if missing:
                 raise ReferenceFailed(f"the module defines no {', no '.join(missing)}")
+        with blaming("TOLERANCE cannot be used"):
+            self.tolerance = _own_tolerance(self._module)
+        with blaming("its workloads cannot be used"):
+            self.input_sets = workloads.input_sets(self._module, hidden_workloads)
+            self.described_inputs = ""
+            self._draw = self.input_sets[workload].draw
         with blaming("get_init_inputs() or Model() fails"):
             modules.seed_everything(seeds.of("init"))
             self.init_inputs = list(self._module.get_init_inputs())
@@ -90,11 +119,13 @@ class Reference:
             if not isinstance(model, torch.nn.Module):
                 raise ReferenceFailed("Model is no torch.nn.Module")
             self.weights = {name: value.detach().clone() for name, value in model.state_dict().items()}
-            model = model.to(modules.DTYPES[dtype])  # None changes nothing
+            model = modules.in_precision(model, dtype)
+            if like is not None and _are_equal(self.weights, like.weights):
+                self.weights = like.weights
+                modules.share_parameters(model, like._model)
             self._dtypes = {value.dtype for value in model.state_dict().values()}
             with guard() if cuda else contextlib.nullcontext():
-                self._model = model.cuda() if cuda else model
-                self._buffers = modules.buffers_of(self._model)
+                self._use(model.cuda() if cuda else model)
 
     @property
     def construct_seed(self) -> int:
@@ -106,6 +137,11 @@ class Reference:
         return self.seeds.of("call", trial)
 
     def inputs(self, trial: str | int) -> list[object]:
+        """Draw what a call is given: fresh inputs, and upstream gradients where it runs backward too."""
+        drawn = self.drawn(trial)
+        return drawn if self.direction == "forward" else [*drawn, self._upstream(drawn, trial)]
+
+    def drawn(self, trial: str | int) -> list[object]:
         """Draw fresh inputs; floating tensors in the problem's dtype, others as they are."""
         with blaming("get_inputs() fails"):
             made = self._make_inputs(self.seeds.of("inputs", trial))
@@ -116,7 +152,9 @@ class Reference:
                 self._dtypes.add(tensor.dtype)
                 return tensor.cuda() if self.cuda else tensor
 
-            return [trees.map_leaves(value, place) for value in made]
+            placed = [trees.map_leaves(value, place) for value in made]
+            self.described_inputs = workloads.description(placed)
+            return placed
 
     def outputs(self, inputs: list[object], trial: str | int) -> trees.Tree:
         """Call the reference on ``inputs``, which it may change."""
@@ -126,9 +164,10 @@ class Reference:
             versions = costs.versions(given)
             sums = None if self._watched else [costs.checksum(leaf) for leaf in given]
             start = time.perf_counter()
-            tree = trees.take_apart(self._model(*inputs))
+            tree = trees.take_apart(self._call(*inputs))
             if not tree.leaves:
                 raise ReferenceFailed("forward() returns no tensor")
+            trees.require_elements(tree)
             self._synchronise()
             self.fastest_s = min(time.perf_counter() - start, self.fastest_s)
             self.writes_inputs |= versions != costs.versions(given)
@@ -153,7 +192,8 @@ class Reference:
         kinds: tuple[OracleKind, ...] = ("fp32",) if self._is_slow(inputs, trial) else ("fp64", "fp32")
         for kind in kinds:
             modules.restore_buffers(self._model, self._buffers)
-            tree = oracles.run(self._model, inputs, kind, self.call_seed(trial), cuda=self.cuda)
+            seed = self.call_seed(trial)
+            tree = oracles.run(self._model, inputs, kind, seed, cuda=self.cuda, direction=self.direction)
             if tree is not None:
                 self.oracle_kind = kind
                 return tree
@@ -180,7 +220,7 @@ class Reference:
         None where that is impossible, see :func:`online_judge.evaluator.correctness.oracles.emulated`.
         """
         modules.restore_buffers(self._model, self._buffers)
-        tree = oracles.emulated(self._model, inputs, tier, self.call_seed(trial))
+        tree = oracles.emulated(self._call, inputs, tier, self.call_seed(trial))
         if self.cuda:
             torch.cuda.empty_cache()
         return tree
@@ -203,20 +243,27 @@ class Reference:
         return fresh
 
     def redraw(self, name: str | int) -> tuple[dict[str, torch.Tensor], int]:
-        """Give the model the weights that ``Model`` has when it is constructed under another seed.
+        """Let a ``Model`` that is constructed under another seed take the model's place.
 
         Returns:
-            These weights by name, as in ``weights``, and the seed.
+            Its weights by name, as in ``weights``, and the seed.
         """
         seed = self.seeds.of("construct", name)
         with blaming("Model() fails"):
             modules.seed_everything(seed)
-            state = self._module.Model(*self.init_inputs).state_dict()
-        fresh = {key: value.detach() for key, value in state.items()}
-        self._put(fresh)
+            model = self._module.Model(*self.init_inputs)
+            fresh = {key: value.detach().clone() for key, value in model.state_dict().items()}
+            model = modules.in_precision(model, self.dtype)
+            self._replaced = self._model, self._buffers
+            self._use(model.cuda() if self.cuda else model)
         return fresh, seed
 
     def restore_weights(self) -> None:
+        """Undo :meth:`reweigh` and :meth:`redraw`."""
+        if self._replaced is not None:
+            model, buffers = self._replaced
+            self._use(model)
+            self._buffers, self._replaced = buffers, None
         self._put(self.weights)
 
     def call(self, kind: BaselineKind, inputs: list[object]) -> Callable[..., object]:
@@ -225,12 +272,11 @@ class Reference:
         A compiled one is compiled once, by a call on copies of ``inputs``.
         """
         if kind == "eager":
-            eager: Callable[..., object] = self._model
-            return eager
+            return self._call
         if kind not in self._compiled:
             mode = None if kind == "compile" else "max-autotune"
             with blaming(f"torch.compile ({mode or 'default'}) fails"), torch.no_grad():
-                compiled = torch.compile(self._model, mode=mode)
+                compiled = gradients.calling(torch.compile(self._model, mode=mode), self.direction)
                 self.begin(kind)
                 compiled(*oracles.copied(inputs))
                 self._synchronise()
@@ -248,7 +294,43 @@ class Reference:
             self.begin("cost")
             given = oracles.copied(inputs)
             held = [*self._model.parameters(), *self._model.buffers()]
-            return costs.of_call(lambda: self._model(*given), given, held)
+            return costs.of_call(lambda: self._call(*given), given, held)
+
+    def units(self, leaves: Sequence[torch.Tensor]) -> list[float]:
+        """Return the size of each output by which the absolute tolerance grows: 1 but for large gradients.
+
+        The size of a gradient grows with the number of terms that are summed in it.
+        """
+        return [
+            1.0 if index < self._plain else max(1.0, variants.size(leaf)) for index, leaf in enumerate(leaves)
+        ]
+
+    def output_name(self, outputs: trees.Tree, index: int) -> str:
+        """Name one of the ``outputs`` of a call; empty where its index says enough."""
+        return "" if self.direction == "forward" else gradients.names(outputs)[index]
+
+    def _upstream(self, drawn: list[object], trial: str | int) -> list[torch.Tensor | None]:
+        """Draw a gradient for each output that has one; found out once for inputs of these shapes."""
+        key = tuple((leaf.shape, leaf.dtype) for leaf in costs.leaves_of(drawn))
+        if key not in self._upstream_forms:
+            with blaming("forward() fails"):
+                self.begin(trial)
+                found = gradients.forms(self._model, oracles.copied(drawn))
+                if all(form is None for form in found):
+                    raise ReferenceFailed(
+                        f"no output of forward() has a gradient, which {self.direction} needs"
+                    )
+                self._upstream_forms[key] = found
+                self._plain = len(found)
+        forms = [form for form in self._upstream_forms[key] if form is not None]
+        if any(modules.is_float8(leaf) for leaf in [*costs.leaves_of(drawn), *forms]):
+            raise ReferenceFailed("gradients cannot be judged where inputs or outputs are float8")
+        modules.seed_everything(self.seeds.of("upstream", trial))
+        place = {"device": "cuda"} if self.cuda else {}
+        return [
+            None if form is None else torch.randn(form.shape, dtype=form.dtype, **place)
+            for form in self._upstream_forms[key]
+        ]
 
     def _is_slow(self, inputs: list[object], trial: str | int) -> bool:
         """Say whether double precision would take too long; a first call is given a second chance."""
@@ -256,6 +338,11 @@ class Reference:
         if self.fastest_s > limit_s:
             self.outputs(oracles.copied(inputs), trial)
         return self.fastest_s > limit_s
+
+    def _use(self, model: torch.nn.Module) -> None:
+        self._model = model
+        self._buffers = modules.buffers_of(model)
+        self._call = gradients.calling(model, self.direction)
 
     def _put(self, values: dict[str, torch.Tensor]) -> None:
         with torch.no_grad():
@@ -269,17 +356,37 @@ class Reference:
             try:
                 with torch.device("cuda"):
                     modules.seed_everything(seed)
-                    return list(self._module.get_inputs())
+                    return list(self._draw())
             except torch.OutOfMemoryError:
                 raise  # made elsewhere they would be others, and have no more space
             except Exception:  # noqa: BLE001 - a module that wants its inputs on the CPU
                 pass
         modules.seed_everything(seed)
-        return list(self._module.get_inputs())
+        return list(self._draw())
 
     def _synchronise(self) -> None:
         if self.cuda:
             torch.cuda.synchronize()
+
+
+def _are_equal(one: dict[str, torch.Tensor], other: dict[str, torch.Tensor]) -> bool:
+    return one.keys() == other.keys() and all(costs.same_bits(one[name], other[name]) for name in one)
+
+
+def _own_tolerance(module: types.ModuleType) -> Tolerance | None:
+    given = getattr(module, "TOLERANCE", None)
+    if given is None:
+        return None
+    if not isinstance(given, dict):
+        raise ReferenceFailed(f"TOLERANCE must be a dict, not {type(given).__name__}")
+    if unknown := sorted(str(key) for key in given.keys() - Tolerance.model_fields.keys()):
+        known = ", ".join(Tolerance.model_fields)
+        raise ReferenceFailed(f"TOLERANCE has the unknown key {unknown[0]!r}; it may have {known}")
+    try:
+        return Tolerance.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise ReferenceFailed(f"TOLERANCE[{str(first['loc'][0])!r}]: {first['msg']}") from error
 
 
 @contextlib.contextmanager

@@ -13,18 +13,23 @@ import os
 import resource
 import select
 import signal
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
+from pydantic import TypeAdapter, ValidationError
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from online_judge.common import modules, trees
+from online_judge.common.workloads import input_sets
 from online_judge.evaluator.reference import ReferenceFailed
 from online_judge.sandbox import linux
 
 _TIME_S = 60.0
 _MEMORY_BYTES = 3 * 2**30
+_OUTCOME = TypeAdapter(dict[str, str])
 _NO_MEMORY = f"it does not fit into {_MEMORY_BYTES / 2**30:.0f} GiB of memory"
 
 
@@ -55,30 +60,36 @@ def warm_up() -> None:
     importlib.import_module("torch._dynamo")
 
 
-def check(source: str, elements: int, work: float) -> None:
+def check(
+    source: str, elements: int, work: float, *, hidden_workloads: str | None = None, workload: int = 0
+) -> None:
     """Return if one call does at most ``work`` operations and has at most so many ``elements``.
 
-    These are in inputs, weights and outputs. All trouble but size is left for the real run.
+    These are in inputs (of one ``workload``), weights and outputs. All trouble but size is left for the
+    real run.
 
     Raises:
         ReferenceFailed: it is too large, needs too much memory or time to find out, or ends its process.
     """
     for real in (False, True):
-        outcome = _measured_in_child(source, elements, work, real=real)
+        run = partial(_measure, source, hidden_workloads, workload, elements, work, real=real)
+        outcome = _measured_in_child(run)
         if "too_large" in outcome:
             raise ReferenceFailed(f"too large for the CPU judge: {outcome['too_large']}")
         if "error" not in outcome:
             return
 
 
-def _measure(source: str, elements: int, work: float, *, real: bool) -> dict[str, str]:
+def _measure(
+    source: str, hidden_workloads: str | None, workload: int, elements: int, work: float, *, real: bool
+) -> dict[str, str]:
     """Run the reference once under the meters; ``{}`` is within limits."""
     place = torch.device("cpu" if real else "meta")
     try:
         with torch.no_grad(), place, _WorkMeter(work), FlopCounterMode(display=False) as counter:
             modules.seed_everything(0)
             module = modules.load_source(source, modules.REFERENCE_MODULE)
-            inputs = list(module.get_inputs())
+            inputs = list(input_sets(module, hidden_workloads)[workload].draw())
             held = _within(elements, _elements(inputs))
             model = module.Model(*module.get_init_inputs())
             weights = list(model.state_dict().values()) if isinstance(model, torch.nn.Module) else []
@@ -116,7 +127,7 @@ def _elements(value: object) -> int:
     return 0
 
 
-def _measured_in_child(source: str, elements: int, work: float, *, real: bool) -> dict[str, str]:
+def _measured_in_child(measure: Callable[[], dict[str, str]]) -> dict[str, str]:
     """Measure in a forked child, which a reference may end or fill the memory of."""
     read, write = os.pipe()
     parent = os.getpid()
@@ -127,7 +138,7 @@ def _measured_in_child(source: str, elements: int, work: float, *, real: bool) -
             linux.die_with_parent(signal.SIGKILL, parent)
             linux.limit(resource.RLIMIT_AS, linux.address_space_bytes() + _MEMORY_BYTES)
             linux.limit(resource.RLIMIT_CPU, int(_TIME_S))
-            os.write(write, json.dumps(_measure(source, elements, work, real=real)).encode())
+            os.write(write, json.dumps(measure()).encode())
         finally:
             os._exit(0)
     os.close(write)
@@ -142,5 +153,7 @@ def _measured_in_child(source: str, elements: int, work: float, *, real: bool) -
     os.waitpid(pid, 0)
     if not answered:
         return {"too_large": f"it was not done after {_TIME_S:.0f} s"}
-    outcome: dict[str, str] = json.loads(text)
-    return outcome
+    try:
+        return _OUTCOME.validate_json(text)
+    except ValidationError:
+        raise ReferenceFailed("the module cannot be run: it writes to files that it did not open") from None

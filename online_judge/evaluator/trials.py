@@ -9,6 +9,7 @@ from typing import Literal
 
 import torch
 
+from adaexplore.core.dialects.schema import Tolerance
 from online_judge.common import printable, trees
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison, deviation, oracles
@@ -74,7 +75,7 @@ class Trials:
         self,
         dialogue: Dialogue,
         problem: Problem,
-        tolerance: float,
+        tolerance: float | Tolerance,
         guard: Callable[[], AbstractContextManager[object]],
         give_way: Callable[[], None],
     ) -> None:
@@ -116,6 +117,7 @@ class Trials:
             weights=parcel,
             seed=self._reference.construct_seed if seed is None else seed,
             dtype=self._reference.dtype,
+            direction=self._reference.direction,
         )
         answer = self._dialogue.ask(Stage.CONSTRUCT, order, [shared])
         self._dialogue.clock("reference", Stage.CONSTRUCT.value)
@@ -187,7 +189,7 @@ class Trials:
         self.use_reference_time()
         strides = _check_form(answer, expected, cuda=self._cuda)
         got = [received.view(place) for place in places]
-        wrong = self._wrong_values(got, expected.leaves, scale)
+        wrong = self._wrong_values(got, expected, scale)
         if wrong is None and rival is not None and _nearer(got, rival.leaves, expected.leaves):
             wrong = OtherWeights()
         if wrong is not None:
@@ -217,13 +219,16 @@ class Trials:
         )
 
     def _wrong_values(
-        self, got: Sequence[torch.Tensor], expected: Sequence[torch.Tensor], scale: Sequence[float]
+        self, got: Sequence[torch.Tensor], expected: trees.Tree, scale: Sequence[float]
     ) -> WrongOutputs | None:
-        for index, (leaf, want) in enumerate(zip(got, expected, strict=True)):
-            unit = scale[index] if scale else 1.0
+        units = self._reference.units(expected.leaves)
+        for index, (leaf, want) in enumerate(zip(got, expected.leaves, strict=True)):
+            unit = max(units[index], scale[index]) if scale else units[index]
             found = comparison.difference(leaf, want.to(leaf.device), self._tolerance, unit=unit)
             if found is not None:
-                return WrongValue(difference=found, output=index if len(got) > 1 else None)
+                several = len(got) > 1
+                name = self._reference.output_name(expected, index)
+                return WrongValue(difference=found, output=index if several else None, name=name)
         return None
 
     def _share(self, value: object, maker: str = "get_inputs()") -> tuple[SharedTensors, Parcel]:

@@ -1,10 +1,10 @@
 """The single-use process that compiles one candidate's launches; it sees shapes, never data.
 
-Over its socket it sends :class:`Ready` and gets one JSON object ``{"reference", "source", "dtype", "tf32",
-"asm"}``. It sends ``{"stage": ...}`` for each stage of the candidate that it enters and at last
-``{"end": {}}``, with PTX by kernel under ``asm`` where it was asked for, ``{"end": {"failed": {...}}}`` or
-``{"end": {"reference_failed": reason}}``. The last can be trusted only
-before the first stage: from then on the candidate's code runs here.
+Over its socket it sends :class:`Ready` and gets the fields of an :class:`EvaluationRequest` that it needs. It
+sends ``{"stage": ...}`` for each stage of the candidate that it enters and at last ``{"end": {}}``, with PTX
+by kernel under ``asm`` where it was asked for, ``{"end": {"failed": {...}}}`` or ``{"end":
+{"reference_failed": reason}}``. The last can be trusted only before the first stage: from then on the
+candidate's code runs here.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ import socket
 import sys
 import warnings
 from dataclasses import dataclass
-from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 
-from adaexplore.core.wire import DtypeName
+from adaexplore.core.wire import EvaluationRequest
 from online_judge.candidate import classification
-from online_judge.common import modules
+from online_judge.candidate.loading import load_class
+from online_judge.candidate.process import flush_output
+from online_judge.common import gradients, modules
 from online_judge.cpu import simulated_cuda
 from online_judge.cpu.compile_gate import CompileGate
 from online_judge.cpu.dataless import DatalessTensors
@@ -37,7 +38,6 @@ from online_judge.sandbox import linux, process_spec
 from online_judge.sandbox.process_spec import CANDIDATE_FILE, ProcessSpec
 
 MAX_ASM_CHARS = 4 * 2**20
-_MODULE = "candidate"
 # imported when torch first works out a shape in Python, which takes over a second
 _USED_LATER = ("torch._dynamo", "torch.fx.experimental.symbolic_shapes", "triton.compiler.code_generator")
 
@@ -57,14 +57,15 @@ class CompileProcess:
         return os.path.join(self._spec.folder, CANDIDATE_FILE)
 
     def serve(self) -> None:
-        """Wait for the job, do it and report its result."""
         self._channel.send_json(Ready(ready={}).to_json())
-        order, _ = self._channel.receive_json()
-        process_spec.assign(tf32=order["tf32"])
-        modules.apply_precision(order["tf32"])
+        request = EvaluationRequest.model_validate(self._channel.receive_json()[0])
+        process_spec.assign(tf32=request.tf32)
+        modules.apply_precision(request.tf32)
+        if request.direction != "forward":
+            self._dataless.without_small_values()
         try:
             with modules.torch_defaults():
-                reference, inputs = self._reference(order["reference"], order["dtype"])
+                reference, inputs = self._reference(request)
             sys.modules.pop(modules.REFERENCE_MODULE, None)
         except ReferenceFailed as error:
             self._channel.send_json({"end": {"reference_failed": str(error)}})
@@ -72,8 +73,8 @@ class CompileProcess:
         outcome: Failure | None
         end: dict[str, object] = {}
         try:
-            outcome = self._call(order["source"], order["dtype"], reference, inputs)
-            if outcome is None and order["asm"]:
+            outcome = self._call(request, reference, inputs)
+            if outcome is None and request.asm:
                 end["asm"] = self._gate.ptx(MAX_ASM_CHARS)
         except ChannelClosed:
             raise
@@ -81,45 +82,35 @@ class CompileProcess:
             outcome = classification.describe(error, self._stage, self._file, cuda=False)
         self._channel.send_json({"end": end if outcome is None else {"failed": outcome.to_json()}})
 
-    def _reference(self, source: str, dtype: DtypeName) -> tuple[Reference, list[object]]:
+    def _reference(self, request: EvaluationRequest) -> tuple[Reference, list[object]]:
         """Load the reference and its inputs; one that asks for values gets them, and they are dropped."""
+
+        def load() -> tuple[Reference, list[object]]:
+            source, dtype, direction = request.original_model_src, request.dtype_str, request.direction
+            reference = Reference(source, Seeds(b""), dtype, cuda=False, direction=direction)
+            return reference, reference.inputs("compile")
+
         try:
-            return self._load_reference(source, dtype)
+            return load()
         except ReferenceFailed as error:
             if not isinstance(error.__cause__, NotCheckedError):
                 raise
         with self._dataless.with_values():
-            reference, inputs = self._load_reference(source, dtype)
+            reference, inputs = load()
         return reference, self._dataless.without_values(inputs)
 
-    def _load_reference(self, source: str, dtype: DtypeName) -> tuple[Reference, list[object]]:
-        reference = Reference(source, Seeds(b""), dtype, cuda=False)
-        return reference, reference.inputs("compile")
-
-    def _call(
-        self, source: str, dtype: DtypeName, reference: Reference, inputs: list[object]
-    ) -> Failure | None:
+    def _call(self, request: EvaluationRequest, reference: Reference, inputs: list[object]) -> Failure | None:
         self._enter(Stage.LOAD)
-        raw = source.encode("utf-8", "surrogatepass")
-        Path(self._file).write_bytes(raw)
-        try:
-            compile(raw, self._file, "exec", dont_inherit=True)
-        except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
-            return classification.syntax_failure(error, raw.decode("utf-8", "replace"))
-        module = modules.load_candidate(self._file, _MODULE)
-        if not hasattr(module, "ModelNew"):
-            raise AttributeError(
-                "the source defines no class ModelNew" if raw.strip() else "the source is empty"
-            )
+        make = load_class(request.custom_model_src.encode("utf-8", "surrogatepass"), self._file)
+        if isinstance(make, Failure):
+            return make
         self._enter(Stage.CONSTRUCT)
         modules.seed_everything(reference.construct_seed)
-        model = module.ModelNew(*reference.init_inputs)
-        if isinstance(model, torch.nn.Module) and dtype not in ("fp32", "native"):
-            model = model.to(modules.DTYPES[dtype])
+        model: Any = modules.candidate_in_precision(make(*reference.init_inputs), request.dtype_str)
         self._enter(Stage.FORWARD)
         modules.seed_everything(reference.call_seed("compile"))
         with torch.no_grad():
-            model(*inputs)
+            gradients.calling(model, reference.direction, candidate=True)(*inputs)
         return None
 
     def _enter(self, stage: Stage) -> None:
@@ -137,7 +128,6 @@ def warm_up() -> None:
 
 
 def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:
-    """Serve ``sock`` in a fresh process, which ends here."""
     linux.set_process_name("judge-compiler")
     try:
         gate = CompileGate(gpu_model(spec.compile_target))
@@ -146,7 +136,5 @@ def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:
             with contextlib.suppress(ChannelClosed):
                 CompileProcess(Channel(sock), spec, dataless, gate).serve()
     finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-            sys.stderr.flush()
+        flush_output()
         os._exit(0)

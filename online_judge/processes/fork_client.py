@@ -10,9 +10,11 @@ import shutil
 import subprocess
 import sys
 import threading
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from adaexplore.core.environment import DeviceFacts, SoftwareFacts
 from adaexplore.core.errors import JudgeError
 from online_judge.processes import temporary_folders
 from online_judge.protocol import channel
@@ -38,7 +40,7 @@ class ForkClient:
     def __init__(self, required: read_back.Level = "none") -> None:
         """Start nothing yet; ``required`` is the lowest level of sandbox that is accepted."""
         self.home = Path()  # the temporary folder
-        self.versions: dict[str, str] = {}  # of torch, triton, numpy and python
+        self.software = SoftwareFacts()
         self._required = required
         self._lock = threading.RLock()
         self._process: subprocess.Popen[bytes] | None = None
@@ -79,7 +81,7 @@ class ForkClient:
 
     def fork_process(self, process_end: int, lifeline: int, spec: ProcessSpec) -> int:
         """Fork a supervisor with its process; return the supervisor's process id."""
-        return self._fork({"op": "candidate", "spec": spec.to_json()}, [process_end, lifeline])
+        return self._fork({"op": "candidate", "spec": asdict(spec)}, [process_end, lifeline])
 
     def note_sandbox(self, sandbox: dict[str, object], role: Role) -> None:
         """Remember the sandbox of a process; raises JudgeError if it is weaker than required."""
@@ -115,8 +117,8 @@ class ForkClient:
         process = self._process
         return self._starts + (process is None or process.poll() is not None)
 
-    def gpus(self) -> list[tuple[str, str]]:
-        """Ask a child that may touch CUDA for name and architecture (``sm_NN``) of the CUDA devices."""
+    def gpus(self) -> list[DeviceFacts]:
+        """Ask a child that may touch CUDA what the CUDA devices are."""
         read, write = os.pipe()
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         environment = {} if visible is None else {"CUDA_VISIBLE_DEVICES": visible}
@@ -133,7 +135,7 @@ class ForkClient:
         if not text:
             log.warning("CUDA could not be started: the judge goes on without it")
             return []
-        return [(name, target) for name, target in json.loads(text)["gpus"]]
+        return [DeviceFacts.model_validate(gpu) for gpu in json.loads(text)["gpus"]]
 
     def _fork(self, order: dict[str, object], fds: list[int]) -> int:
         with self._lock:
@@ -181,7 +183,7 @@ class ForkClient:
         self._channel = Channel(ours)
         self._starts += 1
         try:
-            self.versions = _answer(self._channel, _START_S)["versions"]
+            self.software = SoftwareFacts.model_validate(_answer(self._channel, _START_S)["software"])
         except ChannelClosed as error:
             self._kill(self._process)
             raise JudgeError(

@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import pkgutil
-import platform
 import select
 import shutil
 import signal
@@ -20,6 +19,7 @@ import warnings
 from pathlib import Path
 from typing import NoReturn
 
+from adaexplore.core.environment import SoftwareFacts
 from online_judge.common.cores import run_on
 from online_judge.processes import supervisor
 from online_judge.processes.warm_cache import Building, WarmCache, has_driver, preload
@@ -45,20 +45,16 @@ class ForkServer:
         self._home = home
         self._helpers = helpers
         self._children: set[int] = set()
-        self._wake_read, self._wake_write = os.pipe()
 
-    def serve(self, versions: dict[str, str]) -> None:
-        """Send ``versions``, then work until the gateway is gone."""
-        os.set_blocking(self._wake_write, False)
-        os.set_blocking(self._wake_read, False)
-        signal.signal(signal.SIGCHLD, lambda signum, frame: None)
-        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+    def serve(self, software: SoftwareFacts) -> None:
+        """Send ``software``, then work until the gateway is gone."""
+        wake_read = supervisor.wake_on_child_end()
         try:
-            self._control.send_json({"versions": versions})
+            self._control.send_json({"software": software.model_dump()})
             while True:
-                ready, _, _ = select.select([self._control.fileno(), self._wake_read], [], [])
-                if self._wake_read in ready:
-                    self._reap()
+                ready, _, _ = select.select([self._control.fileno(), wake_read], [], [])
+                if wake_read in ready:
+                    self._reap(wake_read)
                 if self._control.fileno() in ready:
                     self._obey()
         except ChannelClosed:
@@ -78,7 +74,7 @@ class ForkServer:
                 linux.close_descriptors(fds)
                 if order["op"] == "gpus":
                     _report_gpus(order["environment"], fds[0])
-                _supervise(ProcessSpec.from_json(order["spec"]), fds[0], fds[1], self._helpers)
+                _supervise(ProcessSpec(**order["spec"]), fds[0], fds[1], self._helpers)
             except BaseException:  # noqa: BLE001 - a child must never go on as a second fork server
                 traceback.print_exc()
             finally:
@@ -88,9 +84,9 @@ class ForkServer:
             os.close(fd)
         self._control.send_json({"pid": pid})
 
-    def _reap(self) -> None:
+    def _reap(self, wake_read: int) -> None:
         """Reap dead children; kill orphans of supervisors that were killed."""
-        for pid, status in supervisor.reap(self._wake_read):
+        for pid, status in supervisor.reap(wake_read):
             self._children.discard(pid)
             if status != 0:
                 cgroups.sweep()
@@ -118,28 +114,22 @@ def _supervise(spec: ProcessSpec, process_end: int, lifeline: int, helpers: Warm
 
 
 def _report_gpus(environment: dict[str, str], answer: int) -> NoReturn:
-    """Write the names and architectures of the GPUs to the descriptor ``answer``; this may touch CUDA."""
+    """Write the facts of the GPUs to the descriptor ``answer``; this may touch CUDA."""
     import torch
 
+    from online_judge.processes.environment import device_facts
+
     os.environ.update(environment)
-    gpus = []
-    for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0):
-        major, minor = torch.cuda.get_device_capability(index)
-        gpus.append([torch.cuda.get_device_name(index), f"sm_{major}{minor}"])
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    gpus = [device_facts(torch.cuda.get_device_properties(index)).model_dump() for index in range(count)]
     os.write(answer, json.dumps({"gpus": gpus}).encode())
     os._exit(0)
 
 
-def _import_everything() -> dict[str, str]:
-    """Import what the children need, before they are forked; return the versions."""
-    import numpy
-    import torch
-    import torch.utils.flop_counter
-    import triton
-    import triton.language
-
+def _import_everything() -> SoftwareFacts:
+    """Import what the children need, before they are forked; return what clients are told of it."""
     from online_judge.evaluator import size_check
-    from online_judge.processes import compile_process
+    from online_judge.processes import compile_process, environment
 
     for package in _PRELOADED:  # processes do not see this repository's files
         path = [str(Path(__file__).resolve().parents[1] / package)]
@@ -148,12 +138,7 @@ def _import_everything() -> dict[str, str]:
     compile_process.warm_up()
     if not has_driver():  # with a GPU nothing checks the size of references
         size_check.warm_up()
-    return {
-        "torch": str(torch.__version__),
-        "triton": str(triton.__version__),
-        "numpy": str(numpy.__version__),
-        "python": platform.python_version(),
-    }
+    return environment.stated()
 
 
 def main(argv: list[str]) -> None:
@@ -164,15 +149,16 @@ def main(argv: list[str]) -> None:
     linux.set_process_name("judge-fork")
     linux.become_subreaper()
     building = Building(Path(argv[1]) / "helpers") if has_driver() else None
-    versions = _import_everything()
+    gc.disable()  # nothing that imports make is garbage: looking for it would take a quarter of their time
+    software = _import_everything()
     if building is not None:
         preload()
     helpers = WarmCache() if building is None else building.result()
     linux.forbid_inspection()
     cgroups.sweep()
-    gc.collect()
-    gc.freeze()
-    ForkServer(control, argv[1], helpers).serve(versions)
+    gc.freeze()  # in children, memory that nobody writes to stays shared
+    gc.enable()
+    ForkServer(control, argv[1], helpers).serve(software)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ Each takes at most 30 % of the free memory, see ``evaluator/timing/setup.py``.
 _CORES_OF_A_SWEEP: Final = 8
 _compiling = threading.Semaphore(max((os.cpu_count() or 1) // _CORES_OF_A_SWEEP, 1))
 """Sweeps that compile, of all devices: they share the machine's cores."""
+_WAKE_S: Final = 1.0
 _MOST_TAKEN: Final = 8
 _MOST_WAITING: Final = 64  # messages of an evaluator that are not obeyed yet; one that is honest waits itself
 _RETURN_S: Final = 5.0
@@ -152,7 +153,7 @@ class GpuLeases:
             elif mode == "compiling":
                 lease.enter_context(_compiling)
             elif mode == "stopped":
-                lease.enter_context(linux.stopped_below(root))
+                lease.callback(linux.go_on, linux.stop_below([root]))
             elif mode == "stoppable":
                 entry = os.path.join(self._registry, str(root))
                 with nullcontext() if held else self._locked(exclusive=False):  # not while something is timed
@@ -165,6 +166,12 @@ class GpuLeases:
             elif held == "shared" and mode == "exclusive":
                 raise RuntimeError("shared use of a device cannot become exclusive")
             yield time.monotonic() - begin
+
+    def wake(self, root: int) -> None:
+        """Let processes below ``root`` go on if another judge was killed while it had them stopped."""
+        with _open(self._path) as lock, contextlib.suppress(BlockingIOError):  # they may be stopped now
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            linux.go_on([pid for pid in linux.descendants(root) if linux.is_stopped(pid)])
 
     def stopped_s(self) -> float:
         """Return the total seconds for which exclusive holders have stopped processes."""
@@ -222,17 +229,12 @@ class LeaseServer:
 
     What is no :class:`Lease` ends all leases of this evaluator, and so does a second lease of a mode in
     ``_ONCE``, and one that stops processes where there is no candidate.
-
-    Attributes:
-        supervisor: process id of the candidate's supervisor, 0 without a candidate; processes below it are
-            stopped.
-        failed: whether all leases have ended; the evaluator must end too.
     """
 
     def __init__(self, device: GpuLeases, answer: Callable[[dict[str, object]], None]) -> None:
         """Take nothing yet; ``answer`` sends a message to the evaluator."""
-        self.supervisor = 0
-        self.failed = False
+        self.supervisor = 0  # process id of the candidate's; processes below it are stopped
+        self.failed = False  # whether all leases have ended; the evaluator must end too
         self._device = device
         self._answer = answer
         self._asked: queue.SimpleQueue[Mapping[str, Any] | threading.Event | None] = queue.SimpleQueue()
@@ -245,11 +247,7 @@ class LeaseServer:
         threading.Thread(target=self._work, name="leases", daemon=True).start()
 
     def obey(self, message: Mapping[str, Any]) -> None:
-        """Queue one message of the evaluator; return at once.
-
-        Raises:
-            ChannelClosed: it sent more than it can have to ask for.
-        """
+        """Queue one message of the evaluator and return; raises ChannelClosed where it has sent too many."""
         if self._asked.qsize() >= _MOST_WAITING:
             raise ChannelClosed("it asks for leases without end")
         with self._lock:
@@ -278,7 +276,7 @@ class LeaseServer:
     def _work(self) -> None:
         try:
             with ExitStack() as all_taken:
-                while (message := self._asked.get()) is not None and not self._closed:
+                while (message := self._next()) is not None and not self._closed:
                     if isinstance(message, threading.Event):
                         message.set()
                     else:
@@ -288,6 +286,14 @@ class LeaseServer:
         finally:
             self.failed = True
             self._end_wait()
+
+    def _next(self) -> Mapping[str, Any] | threading.Event | None:
+        """Return the next message; a candidate that others may stop is woken if its stopper was killed."""
+        while True:
+            wakes = "stoppable" in (mode for mode, _ in self._taken)
+            with contextlib.suppress(queue.Empty):
+                return self._asked.get(timeout=_WAKE_S if wakes else None)
+            self._device.wake(self.supervisor)
 
     def _obey(self, message: Mapping[str, Any], all_taken: ExitStack) -> None:
         match Lease.from_json(message):

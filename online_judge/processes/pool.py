@@ -65,10 +65,7 @@ class Pool:
     def take(self, cancelled: threading.Event, build_dir: str | None = None) -> ProcessHandle:
         """Return a process, which the caller owns from now on; one with ``build_dir`` is started now.
 
-        Raises:
-            Cancelled: ``cancelled`` was set before a process was ready.
-            ForkServerLost, StartFailed: two starts in a row failed.
-            JudgeError: the fork server or the sandbox does not work here.
+        Raises Cancelled, ForkServerLost or StartFailed after two starts, and JudgeError.
         """
         if build_dir is not None:
             return self._start_in_two_attempts(build_dir)
@@ -180,7 +177,7 @@ class Pool:
                 report = process.end(seems_dead=True)
                 if not isinstance(error, StartFailed):
                     raise
-                raise StartFailed(f"{error} ({report.how}) {report.log[-500:]}".rstrip()) from None
+                raise StartFailed(f"{error} ({report.how}) {report.printed[-500:]}".rstrip()) from None
         return process
 
 

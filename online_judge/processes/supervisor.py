@@ -7,12 +7,11 @@ import os
 import select
 import signal
 import socket
-import struct
 import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.sandbox import confinement, linux, read_back
@@ -26,7 +25,6 @@ _LOOK_S = 0.25
 _DEATH_S = 1.0
 _LOCKED, _OPEN, _GO = b"L", b"o", b"g"
 _LAST_NUMBER = "/proc/sys/kernel/ns_last_pid"
-_CREDENTIALS = struct.Struct("iII")
 
 
 def supervise(
@@ -42,19 +40,14 @@ def supervise(
     go back over it:
 
     - before ``main`` is called, ``{"sandbox": {...}}``, see :mod:`online_judge.sandbox.read_back`;
-    - when all processes are gone, ``{"exit": code | null, "signal": number | null, "crowded": bool,
-      "out_of_memory": bool, "orphans": number, "log": text}``; exit and signal are null if the process was
-      ended by order.
+    - when all processes are gone, ``{"how", "printed", "out_of_memory", "orphans", "died"}``, see
+      :class:`online_judge.protocol.endings.ProcessEnd`.
     """
     linux.set_process_name("judge-supervise")
     linux.become_subreaper()
     stop: list[int] = []
     signal.signal(signal.SIGTERM, lambda signum, frame: stop.append(signum))
-    signal.signal(signal.SIGCHLD, lambda signum, frame: None)
-    wake_read, wake_write = os.pipe()
-    os.set_blocking(wake_read, False)
-    os.set_blocking(wake_write, False)
-    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    wake_read = wake_on_child_end()
     linux.die_with_parent(signal.SIGTERM, os.getppid())
     me = os.getpid()
     plan = confinement.prepare(wanted)
@@ -65,7 +58,6 @@ def supervise(
     if plan.uid is not None:
         os.fchown(log_write, plan.uid, plan.uid)  # so that it can open /dev/stdout
     gate, theirs = socket.socketpair()
-    gate.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     pid = os.fork()
     if pid == 0:
         _become_process(main, process_end, log_write, theirs.detach(), plan, me)
@@ -84,7 +76,7 @@ def supervise(
         ready, _, _ = select.select(waiting, [], [], _LOOK_S)
         if gate.fileno() in ready:
             waiting.remove(gate.fileno())
-            _open_gate(gate, plan, channel)
+            _open_gate(gate, plan, pid, channel)
         if log_read in ready and not _read_log(log_read, tail):
             waiting.remove(log_read)
         if wake_read in ready:
@@ -101,25 +93,34 @@ def supervise(
     ended = status is not None or (not crowded and _kill(pid))
     orphans = _orphans(me, pid) if ended else 0
     if init is not None:
-        _kill(init)  # the kernel then kills its whole namespace at once
-    if plan.group is not None:
-        plan.group.kill()
+        _end_init(init)
     if plan.own_pids:
         linux.reap_children()
     else:
         linux.kill_descendants()
     while log_read in select.select([log_read], [], [], 0)[0] and _read_log(log_read, tail):
         pass
-    report = {
-        "exit": os.WEXITSTATUS(status) if status is not None and os.WIFEXITED(status) else None,
-        "signal": os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else None,
-        "crowded": crowded,
-        "out_of_memory": plan.group is not None and plan.group.ran_out_of_memory(),
-        "orphans": orphans,
-        "log": tail.decode("utf-8", "replace"),
-    }
+    died, out_of_memory = False, plan.group is not None and plan.group.ran_out_of_memory()
+    if out_of_memory:
+        how = "because it ran out of memory"
+    elif crowded:
+        how = "because it started too many processes"
+    elif status is None:  # by order
+        how = "its connection to the judge"
+    elif (code := os.waitstatus_to_exitcode(status)) < 0:
+        died, how = True, f"by signal {-code}"
+    else:
+        how = f"with exit status {code}"
     if plan.group is not None:
         plan.group.remove()
+    printed = tail.decode("utf-8", "replace")
+    report = {
+        "how": how,
+        "printed": printed,
+        "out_of_memory": out_of_memory,
+        "orphans": orphans,
+        "died": died,
+    }
     with contextlib.suppress(ChannelClosed):
         channel.send_json(report)
     os._exit(0)
@@ -144,6 +145,25 @@ def _kill(child: int) -> bool:
     with contextlib.suppress(ProcessLookupError):
         os.kill(child, signal.SIGKILL)
     linux.run_first(child)
+    return _ended(child)
+
+
+def _end_init(init: _Init) -> None:
+    """Let the init process kill all others of its namespace, and end.
+
+    Killed itself, it would free its memory first, and for that wait for locks that all forks share: beside
+    hundreds of them for a minute, in which they go on forking.
+    """
+    linux.run_first(init.pid)
+    os.close(init.held)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(init.pid, signal.SIGCONT)
+    if not _ended(init.pid):
+        _kill(init.pid)
+
+
+def _ended(child: int) -> bool:
+    """Wait for the end of a child, at most ``_DEATH_S``; return whether it came."""
     deadline = time.monotonic() + _DEATH_S
     with contextlib.suppress(ChildProcessError):
         while os.waitpid(child, os.WNOHANG)[0] == 0:
@@ -161,7 +181,12 @@ def _is_crowded(supervisor: int, group: Group | None) -> bool:
     return len(linux.descendants(supervisor)) > MAX_PROCESSES
 
 
-def _fork_init(supervisor: int) -> int:
+class _Init(NamedTuple):
+    pid: int
+    held: int  # the end of a pipe that stays open as long as the namespace shall live
+
+
+def _fork_init(supervisor: int) -> _Init:
     """Fork the init process of the process namespace, which adopts orphans; its end kills everything there.
 
     It ends with the supervisor, even one that is killed: then the pipe between them closes. The next process
@@ -174,10 +199,9 @@ def _fork_init(supervisor: int) -> int:
     if pid != 0:
         os.close(watch)
         os.close(done)
-        os.set_inheritable(held, False)  # stays open as long as the supervisor lives
         os.read(numbered, 1)
         os.close(numbered)
-        return pid
+        return _Init(pid, held)
     try:
         if os.getpid() == 1:
             with contextlib.suppress(OSError):
@@ -190,17 +214,18 @@ def _fork_init(supervisor: int) -> int:
         linux.close_descriptors({watch})
         linux.die_with_parent(signal.SIGKILL, supervisor)
         os.read(watch, 1)
+        if os.getpid() == 1:
+            os.kill(-1, signal.SIGKILL)  # all others of its namespace, also those that are being forked
     finally:
         os._exit(0)
 
 
-def _open_gate(gate: socket.socket, plan: Plan, lifeline: Channel) -> None:
+def _open_gate(gate: socket.socket, plan: Plan, pid: int, lifeline: Channel) -> None:
     """Read back and report the sandbox of a process that says it is ready, and let it go on."""
     with gate:
-        word, extra, _, _ = gate.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
+        word = gate.recv(1)
         if not word:
             return
-        pid, _, _ = _CREDENTIALS.unpack(extra[0][2][: _CREDENTIALS.size])
         with contextlib.suppress(OSError, ChannelClosed):  # it was just killed, or nobody waits for it
             sandbox = read_back.read_back(plan, pid, landlocked=word == _LOCKED)
             lifeline.send_json({"sandbox": sandbox})
@@ -215,6 +240,14 @@ def _orphans(supervisor: int, process: int) -> int:
     adopted = [child for child in own if child not in inits]
     adopted += [child for init in inits for child in tree.get(init, ()) if child != process]
     return sum(linux.is_running(child) for child in adopted)
+
+
+def wake_on_child_end() -> int:
+    """Return a descriptor that can be read when a child of this process has ended, see :func:`reap`."""
+    wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.signal(signal.SIGCHLD, lambda signum, frame: None)
+    signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    return wake_read
 
 
 def reap(wake_read: int) -> Iterator[tuple[int, int]]:

@@ -15,6 +15,10 @@ MAX_FRAME_BYTES = 256 * 2**20
 MAX_FDS = 8
 
 
+pair = socket.socketpair
+"""Returns two connected sockets, closed on exec."""
+
+
 class ChannelClosed(Exception):
     """The other side is gone."""
 
@@ -56,7 +60,7 @@ class Channel:
         self._sock.close()
 
     def send(self, body: bytes, fds: Sequence[int] = ()) -> None:
-        """Send one message; raises ChannelClosed where nobody is there to read it."""
+        """Send one message; raises ChannelClosed if it has no reader."""
         head = _HEADER.pack(len(body))
         try:
             if fds:
@@ -68,12 +72,7 @@ class Channel:
             raise ChannelClosed(str(error)) from error
 
     def receive(self) -> tuple[bytes, list[int]]:
-        """Wait for one message and the descriptors that came with it.
-
-        Raises:
-            ChannelClosed: the other side closed or died.
-            FrameError: the announced length is above the limit.
-        """
+        """Wait for one message and its descriptors; raises ChannelClosed, FrameError for one too long."""
         fds: list[int] = []
         head, body = b"", bytearray()
         deadline = None if self._limit_s is None else time.monotonic() + self._limit_s
@@ -134,8 +133,3 @@ def json_object(body: bytes) -> dict[str, Any]:
     if not isinstance(message, dict):
         raise FrameError("not a JSON object")
     return message
-
-
-def pair() -> tuple[socket.socket, socket.socket]:
-    """Return two connected sockets, closed on exec."""
-    return socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)

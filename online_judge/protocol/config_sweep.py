@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from adaexplore.core.text.dispatch import ShapeClass
+
 DECLARED = 0
 """Number of the configuration as written; others: :func:`adaexplore.core.tunables.combination`."""
 
 
 @dataclass(frozen=True)
 class SweepTerms:
-    """What is swept."""
-
     budget_s: float  # seconds for all of it, waiting for the device and for cores left out
     left_out: tuple[int, ...] = ()  # those that have failed before
     careful: bool = False  # whether to try them one by one, to know which one breaks the process
@@ -31,6 +31,7 @@ class Swept:
     parts_s: dict[str, float] = field(default_factory=dict)  # by part: ``compile``, ``time``, ``check``
     finished: bool = False
     wrong: bool = False  # it ended early: the declared one is wrong with the reference's weights
+    shape: ShapeClass = ()  # of the workload's inputs
     kind: Literal["sweep"] = "sweep"
 
     @property

@@ -1,7 +1,9 @@
-"""How the evaluation of a candidate ended, as facts; imports no torch."""
+"""How the evaluation of a candidate ended, and its process, as facts; imports no torch."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -9,6 +11,19 @@ from pydantic import Field, model_validator
 from adaexplore.core.wire import Tf32Policy, Tier
 from online_judge.protocol.findings import Difference, Fact, Failure
 from online_judge.protocol.precision import Error, Graded, Limit
+
+
+@dataclass(frozen=True)
+class ProcessEnd:
+    """How a process ended, as its supervisor reports it."""
+
+    folder: str  # where it ran; its paths are shortened in texts
+    how: str  # in words that follow "the process ended"
+    printed: str  # the end of what it printed
+    out_of_memory: bool = False  # whether the kernel killed one of its processes because host memory ran out
+    orphans: int = 0  # processes of it that still ran although what started them had ended
+    sandbox: Mapping[str, object] | None = None  # what was in force around it; None where that is unknown
+    died: bool = False  # by a signal, or together with its supervisor
 
 
 class Passed(Fact):
@@ -46,6 +61,7 @@ class WrongValue(Fact):
     kind: Literal["wrong_value"] = "wrong_value"
     difference: Difference  # by how much
     output: int | None = None  # index of the output; None where there is only one
+    name: str = ""  # of the output, where the index says too little
 
 
 class OtherWeights(Fact):

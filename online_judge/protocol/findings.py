@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
-from typing import Any, Self
+from typing import Annotated, Any, NamedTuple, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, TypeAdapter
 
 from adaexplore.core.verdict import Status
 from online_judge.common import printable
 
 MAX_TEXT = 8000
 MAX_FRAMES = 8
+
+Read = TypeVar("Read")
+_ADAPTERS: dict[type, TypeAdapter[Any]] = {}
+
+
+def adapter_of(cls: type[Read]) -> TypeAdapter[Read]:
+    """Return what reads a dataclass, which is built once: that takes longer than reading."""
+    if cls not in _ADAPTERS:
+        _ADAPTERS[cls] = TypeAdapter(cls)
+    return _ADAPTERS[cls]
 
 
 class Fact(BaseModel):
@@ -47,38 +57,35 @@ _CLAIMABLE = {
     Stage.FORWARD: _CALLED,
     Stage.TIMING: _CALLED,
 }
-_FALLBACK = {
-    Stage.LOAD: Status.LOAD,
-    Stage.CONSTRUCT: Status.CONSTRUCT,
-    Stage.FORWARD: Status.LAUNCH,
-    Stage.TIMING: Status.LAUNCH,
-}
+_FALLBACK = {Stage.LOAD: Status.LOAD, Stage.CONSTRUCT: Status.CONSTRUCT}
 
 
-@dataclass(frozen=True)
-class Frame:
+def _cut(text: str) -> str:
+    if len(text) <= MAX_TEXT:
+        return text
+    return f"{text[: MAX_TEXT // 2]}\n[...]\n{text[-MAX_TEXT // 2 :]}"
+
+
+class Frame(NamedTuple):
     """A line of the candidate's own file on the way to the error."""
 
     line: int
-    function: str
-    code: str
+    function: Annotated[str, AfterValidator(lambda text: text[:100])]
+    code: Annotated[str, AfterValidator(lambda text: text[:300])]
 
 
 @dataclass(frozen=True)
 class Failure:
     status: Status  # the outcome
     stage: Stage  # where it happened
-    name: str  # ``module.Class`` of the deciding exception
-    message: str  # its text
-    frames: tuple[Frame, ...] = ()  # the candidate's own frames, outermost first
+    # ``module.Class`` of the deciding exception
+    name: Annotated[str, AfterValidator(lambda text: text[:200])] = ""
+    message: Annotated[str, AfterValidator(_cut)] = ""  # its text
+    # the candidate's own frames, outermost first
+    frames: Annotated[tuple[Frame, ...], AfterValidator(lambda frames: frames[-MAX_FRAMES:])] = ()
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "status": self.status.value,
-            "name": self.name,
-            "message": _cut(self.message),
-            "frames": [[frame.line, frame.function, frame.code] for frame in self.frames],
-        }
+        return asdict(replace(self, message=_cut(self.message)))
 
     @property
     def is_claimable(self) -> bool:
@@ -88,19 +95,14 @@ class Failure:
     @classmethod
     def from_claim(cls, stage: Stage, claim: object) -> Failure:
         """Read what a candidate says of its failure; an impossible status becomes the stage's own."""
-        data = printable.tree(claim) if isinstance(claim, dict) else {}
-        named = data.get("status")
-        status = _FALLBACK[stage]
-        if isinstance(named, str) and named in {status.value for status in _CLAIMABLE[stage]}:
-            status = Status(named)
-        listed = data.get("frames")
-        frames = [
-            Frame(part[0], str(part[1])[:100], str(part[2])[:300])
-            for part in (listed if isinstance(listed, list) else [])
-            if isinstance(part, list) and len(part) == 3 and isinstance(part[0], int)
-        ]
-        name = str(data.get("name", ""))[:200]
-        return cls(status, stage, name, _cut(str(data.get("message", ""))), tuple(frames[-MAX_FRAMES:]))
+        fallback = cls(_FALLBACK.get(stage, Status.LAUNCH), stage)
+        said = claim if isinstance(claim, dict) else {}
+        try:
+            data = {"status": fallback.status, **printable.tree(said), "stage": stage}
+            found = adapter_of(cls).validate_python(data)
+        except ValueError:
+            return fallback
+        return found if found.is_claimable else replace(found, status=fallback.status)
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,3 @@ class Difference:
     largest: float  # largest absolute difference of finite elements
     average: float  # mean absolute difference of finite elements
     pattern: str = ""  # what the wrong elements have in common, in words; empty where nothing stands out
-
-
-def _cut(text: str) -> str:
-    if len(text) <= MAX_TEXT:
-        return text
-    return f"{text[: MAX_TEXT // 2]}\n[...]\n{text[-MAX_TEXT // 2 :]}"

@@ -102,3 +102,6 @@ class Timing(Fact):
     flops: float  # operations of the reference
     dtype: DtypeName = "fp32"  # of its arithmetic
     observations: tuple[Observation, ...] = ()  # what is odd about times and timed outputs, as discovered
+    baseline_samples: tuple[tuple[float, ...], ...] = ()  # of the baseline by round, where it was asked for
+    forward_gpu_ms: float | None = None  # part of ``gpu_ms``; None where calls run no backward passes
+    baseline_forward_gpu_ms: float | None = None  # likewise, of ``baseline_gpu_ms``

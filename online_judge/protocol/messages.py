@@ -13,7 +13,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTraits
+from adaexplore.core.wire import (
+    MAX_WORKLOADS,
+    EvaluationRequest,
+    ProblemRequest,
+    ProblemTraits,
+    TensorFacts,
+    Workload,
+)
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.findings import Fact, Stage
 from online_judge.protocol.result import EvaluationResult, ProfileResult
@@ -37,6 +44,7 @@ class Job(Fact):
     recorded_ms: float | None = None  # a reference time to use instead of a measured one
     clean_ms: float | None = None  # the baseline's time without a candidate, where it is known
     sweep: SweepTerms | None = None  # of a ``sweep``
+    workload: int = 0  # number of the problem's input set
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -55,6 +63,7 @@ class Release(Fact):
 class ProblemRuns(Fact):
     kind: Literal["problem"] = "problem"
     traits: ProblemTraits | None = None  # None unless a thorough look was asked for
+    tensors: list[TensorFacts] = Field(default_factory=list)  # empty after a thorough look
 
 
 class CandidateGone(Fact):
@@ -97,6 +106,8 @@ class Answer(Fact):
     """Answers a :class:`Job` or :class:`Release`; the kind of a finding is what was asked for."""
 
     result: Annotated[Finding | Failure, Field(discriminator="kind")]
+    # of the problem; empty where it was not loaded or has one
+    workloads: tuple[Workload, ...] = Field((), max_length=MAX_WORKLOADS)
 
 
 class Clock(Fact):

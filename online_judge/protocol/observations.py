@@ -54,8 +54,6 @@ class StaleWeights(Fact):
 
 
 class InputsChanged(Fact):
-    """A call changed its inputs."""
-
     kind: Literal["inputs_changed"] = "inputs_changed"
     result_changes: bool = False  # whether the reference gives another result for the changed inputs
     timed_call: int | None = None  # index of the timed call; None for a call of the correctness trials
@@ -84,7 +82,7 @@ class VariantFailed(Fact):
     """A call with inputs of another distribution failed."""
 
     kind: Literal["variant_failed"] = "variant_failed"
-    variant: Literal["scaled", "shifted", "tied"]  # ``scaled``, ``shifted`` or ``tied`` inputs
+    variant: Literal["scaled", "shifted", "tied"]
     ending: Ending  # how it failed
 
 
@@ -97,8 +95,6 @@ class LowerPrecision(Fact):
 
 
 class TimedOutputWrong(Fact):
-    """Outputs of timed calls are wrong."""
-
     kind: Literal["timed_output_wrong"] = "timed_output_wrong"
     round: int  # of the interleaved timing
     call: int | None  # index of the call; None where elements of all calls of the round were compared

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, NotRequired, TypedDict, TypeVar
 
-from adaexplore.core.wire import DtypeName, Tf32Policy
+from adaexplore.core.wire import Direction, DtypeName, Tf32Policy
 from online_judge.protocol.shared_tensors import Parcel
 
 ForwardMode = Literal["plain", "repeated", "skipping", "profiled"]
@@ -47,6 +47,7 @@ class Construct(Order[Constructed]):
     weights: Parcel
     seed: int
     dtype: DtypeName
+    direction: Direction = "forward"  # of calls from now on
 
 
 class Reweighed(TypedDict):
@@ -139,7 +140,7 @@ class Block(Order[BlockReady]):
 
 class Inspected(TypedDict):
     shares: list[dict[str, Any]]  # JSON forms of :class:`KernelShare`, of three calls with a cold cache
-    resources: dict[str, list[int | None]]  # by kernel, JSON forms of :class:`Resources`
+    resources: dict[str, dict[str, Any]]  # by kernel, JSON forms of :class:`Resources`
     wall_ms: float  # of a call in a row: the least of three
 
 
@@ -163,6 +164,7 @@ class Equip(Order[Done]):
     dtype: DtypeName  # of weights and floating inputs
     tf32: Tf32Policy
     build_dir: str | None = None  # as in ``Load``
+    direction: Direction = "forward"  # of all calls
 
 
 class Entered(TypedDict):

@@ -31,13 +31,8 @@ class Error:
     def in_units_of(self, other: Error) -> Error:
         """Return the same error in units of the spread of ``other``."""
         factor = self.spread / other.spread
-        return replace(
-            self,
-            rms=factor * self.rms,
-            peak=factor * self.peak,
-            noise=factor * self.noise,
-            spread=other.spread,
-        )
+        rms, peak, noise = (factor * each for each in (self.rms, self.peak, self.noise))
+        return replace(self, rms=rms, peak=peak, noise=noise, spread=other.spread)
 
 
 NO_ERROR = Error(0.0, 0.0, 0.0, 0.0)

@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from adaexplore.core.dialects.schema import Tolerance
 from adaexplore.core.profile import Profile
 from online_judge.protocol.endings import Ending, Passed
 from online_judge.protocol.findings import Fact
@@ -20,7 +21,7 @@ class ProblemFacts(Fact):
 
     trivial_answers: tuple[str, ...] = ()  # names of trivial answers that would pass
     constant_inputs: bool = False  # whether ``get_inputs`` gives the same values under every seed
-    tolerance: float  # of the request
+    tolerance: float | None  # of the request; None where the problem has its own
     looseness: float | None = None  # a loose tolerance in standard deviations of the output
 
 
@@ -36,6 +37,7 @@ class EvaluationResult(Fact):
     passed_without_kernels: bool | None = None  # without the candidate's kernels; None: not tried
     timing: Timing | None = None  # None unless the candidate passed and was timed
     clean_ms: float | None = None  # the baseline's time without a candidate, where it is known
+    tolerance: Tolerance | None = None  # the problem's own, which replaced the tier
 
     @model_validator(mode="after")
     def _timed_only_when_passed(self) -> Self:

@@ -48,14 +48,13 @@ class Parcel:
 
 
 def lay_out(tensors: Sequence[torch.Tensor], *, contiguous: bool = False) -> tuple[tuple[Place, ...], int]:
-    """Return places for ``tensors``, strides kept where they are dense, and the bytes needed."""
+    """Return places for ``tensors``, with the strides that ``clone`` gives, and the bytes needed."""
+    form = torch.contiguous_format if contiguous else torch.preserve_format
     places: list[Place] = []
     end = 0
     for tensor in tensors:
-        strides = tuple(tensor.stride())
-        if contiguous or not _is_dense(tensor):
-            strides = tuple(torch.empty(tensor.shape, device="meta").stride())
-        place = Place(end, tuple(tensor.shape), strides, tensor.dtype)
+        strides = torch.empty_like(tensor, device="meta", memory_format=form).stride()
+        place = Place(end, tuple(tensor.shape), tuple(strides), tensor.dtype)
         places.append(place)
         end += -(-max(place.nbytes, 1) // _ALIGN) * _ALIGN
     return tuple(places), max(end, _ALIGN)
@@ -149,6 +148,7 @@ class MappedTensors:
 def pack(value: Any, *, cuda: bool) -> tuple[SharedTensors, Parcel]:
     """Copy a tree into fresh shared memory; raises UnsupportedTree where a part of it cannot be sent."""
     tree = trees.take_apart(value)
+    trees.require_elements(tree)
     places, nbytes = lay_out(tree.leaves)
     shared = SharedTensors(nbytes, cuda=cuda)
     for leaf, place in zip(tree.leaves, places, strict=True):
@@ -163,17 +163,3 @@ def _map(fd: int, nbytes: int) -> torch.Tensor:
 def _view(memory: torch.Tensor, place: Place) -> torch.Tensor:
     part = memory[place.offset : place.offset + place.nbytes].view(place.dtype)
     return torch.as_strided(part, place.shape, place.strides)
-
-
-def _is_dense(tensor: torch.Tensor) -> bool:
-    """Return whether no two elements share memory and none is left out."""
-    if tensor.numel() == 0:
-        return False
-    expected = 1
-    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
-        if size == 1:
-            continue
-        if stride != expected:
-            return False
-        expected *= size
-    return True

@@ -190,11 +190,14 @@ class JobBoard:
         job.device = self._evaluations.device_of(job.kind, job.request)
         if job.kind not in ("candidate", "profile") or not isinstance(job.request, EvaluationRequest):
             return
-        job.recorded_ms = await asyncio.to_thread(self._evaluations.recorded_ms, job.request)
-        if job.durable or self._evaluations.settings.cache_v1:
-            job.question = await asyncio.to_thread(
-                self._evaluations.question, job.request, job.recorded_ms, job.device, job.kind
-            )
+        request = job.request
+
+        def identify() -> None:
+            job.recorded_ms = self._evaluations.recorded_ms(request)
+            if job.durable or self._evaluations.settings.cache_v1:
+                job.question = self._evaluations.question(request, job.recorded_ms, job.device, job.kind)
+
+        await asyncio.to_thread(identify)  # it may read a file, and parses the source
 
     def _kept_under(self, job: Job) -> Question | None:
         """Return the key of a job's result in the cache; None if the cache is off for it."""
@@ -222,7 +225,8 @@ class JobBoard:
             await leader.ended.wait()
             found = leader.outcome
             question = self._kept_under(job)
-            if question is not None and isinstance(found, Verdict | ProfileReport):
+            known = question is not None and leader.hardware in question.hardware  # else it joined later
+            if question is not None and known and isinstance(found, Verdict | ProfileReport):
                 await self._cache.put(question, found)
             if found is not None and not job.settled:  # None when the judge is shutting down
                 await self._finish(job, self._answer(job))
@@ -242,7 +246,6 @@ class JobBoard:
         _log_event(answer.state, job, status=status, seconds=answer.execution_time, error=answer.error)
 
     def _answer(self, job: Job, *, cached: bool = False) -> JobAnswer:
-        """Return the answer for a job's outcome."""
         outcome = job.leader.outcome
         if isinstance(outcome, Exception):
             return job.answer_of("failed", error=_explain(outcome))
@@ -287,7 +290,6 @@ def _logged(trouble: str) -> Iterator[None]:
 
 
 def _log_event(event: str, job: Job, **fields: str | float | None) -> None:
-    """Log an event of a job of v2."""
     if job.durable:
         log_event(f"job.{event}", job=job.id, kind=job.kind, **fields)
 

@@ -6,16 +6,16 @@ import hashlib
 import json
 import logging
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from adaexplore.core.identity import source_identity
-from adaexplore.core.tunables import TUNABLES
+from adaexplore.core.text.identity import source_identity
+from adaexplore.core.text.tunables import TUNABLES
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, JobKind, ProfileReport
 from online_judge.common import printable
 from online_judge.queue.metrics import Metrics
-from online_judge.queue.store import Store
+from online_judge.queue.store import MAX_REASON, Store
 from online_judge.verdict.endings import PROTOCOL
 
 log = logging.getLogger(__name__)
@@ -52,27 +52,35 @@ class Question:
     exact: str  # key of this very text
     normalised: str  # key that all texts of the same program share
     kind: JobKind = "candidate"
+    hardware: frozenset[str] = frozenset()  # on which the verdict may be found
 
     @classmethod
     def of(
         cls,
         request: EvaluationRequest,
         recorded_ms: float | None,
-        place: Sequence[str | None],
+        versions: Sequence[str | None],
         kind: JobKind = "candidate",
+        hardware: Collection[str] = (),
     ) -> Question:
-        """Return the question that a job of a ``kind`` asks at ``place`` (hardware and versions)."""
+        """Return the question that a job of a ``kind`` asks of these versions on this hardware."""
         policy = request.model_dump(include=_POLICY)
         if request.tune_s and TUNABLES in request.custom_model_src:
             policy["tune_s"] = request.tune_s
-        rest = [PROTOCOL, request.original_model_src, policy, recorded_ms, list(place)]
+        if request.samples:
+            policy["samples"] = True
+        if request.direction != "forward":
+            policy["direction"] = request.direction
+        rest = [PROTOCOL, request.original_model_src, policy, recorded_ms, [*sorted(hardware), *versions]]
         source = request.custom_model_src
+        if request.hidden_workloads is not None:
+            rest.append(["hidden_workloads", request.hidden_workloads])
         if kind != "candidate":
             rest.append(kind)
         exact = _hash(["exact", source, *rest])
         if len(source) > _MAX_PARSED:
-            return cls(exact, exact, kind)
-        return cls(exact, _hash(["program", source_identity(source), *rest]), kind)
+            return cls(exact, exact, kind, frozenset(hardware))
+        return cls(exact, _hash(["program", source_identity(source), *rest]), kind, frozenset(hardware))
 
 
 @dataclass(eq=False)
@@ -99,8 +107,8 @@ class ResultCache:
             try:
                 return known.model_validate(printable.tree(json.loads(text)))
             except (ValueError, TypeError, RecursionError) as error:
-                reason = await self._store.quarantine("results", number, error)
-                log.error("a cached verdict cannot be read and is in the table quarantine: %s", reason)
+                log.error("a cached verdict cannot be read (%r)", str(error)[:MAX_REASON])
+                await self._store.execute(("DELETE FROM results WHERE number = ?", number))
         return None
 
     async def put(self, question: Question, found: Known) -> None:

@@ -16,8 +16,8 @@ from online_judge.queue.metrics import Metrics
 from online_judge.settings import Settings
 from online_judge.slots import baselines, jobs
 from online_judge.slots.device_slot import Request
-from online_judge.slots.devices import Machine
-from online_judge.slots.jobs import EvaluationJob, Finding, Slot
+from online_judge.slots.devices import Machine, fits
+from online_judge.slots.jobs import EvaluationJob, Finding, Slot, WorkerLost
 from online_judge.verdict import large_source
 
 
@@ -36,8 +36,15 @@ class Evaluations:
 
     def device_of(self, kind: JobKind, request: Request) -> int | None:
         """Return the device that a job is bound to, None for any; raises NoSuchDevice."""
-        known = [each.id for each in self.machine.devices]
-        if not known or kind == "compile":
+        if kind == "compile":
+            return None
+        machine, gpus = self.machine, request.gpus if isinstance(request, EvaluationRequest) else ()
+        models = {*machine.known, *(each.hardware for each in machine.devices)}
+        if models and not machine.awaited and not any(fits(gpus, model) for model in models):
+            choice = ", ".join(sorted(models))
+            raise NoSuchDevice(f"no device is a {' or '.join(gpus)}; choose gpu among: {choice}")
+        known = [each.id for each in machine.devices if fits(gpus, each.hardware)]
+        if not known or machine.elastic:
             return None
         if kind == "problem" or isinstance(request, ProblemRequest):
             return known[0]
@@ -51,7 +58,7 @@ class Evaluations:
 
     def recorded_ms(self, request: EvaluationRequest) -> float | None:
         """Read the recorded reference time that a job is to use; None if there is none."""
-        if request.baseline != "eager":
+        if request.baseline != "eager" or request.direction != "forward":
             return None
         return baselines.recorded_ms(
             self.settings.timing_root, request.gpu_name, request.level, request.problem_id
@@ -63,11 +70,17 @@ class Evaluations:
         recorded_ms: float | None,
         device: int | None,
         kind: JobKind = "candidate",
-    ) -> Question:
-        """Return what identifies a candidate's verdict, or its profile, on ``device``, or on any."""
-        hardware = {each.hardware for each in self.machine.devices if device is None or each.id == device}
+    ) -> Question | None:
+        """Return what identifies a candidate's verdict, or its profile, on ``device``, or on any that fits.
+
+        None while no such device is there: it may be of any hardware.
+        """
+        on = (each for each in self.machine.devices if device is None or each.id == device)
+        hardware = {each.hardware for each in on if fits(request.gpus, each.hardware)}
+        if self.machine.elastic and not hardware:
+            return None
         versions = [self.versions.get(name) for name in ("torch", "triton", "python")]
-        return Question.of(request, recorded_ms, [*sorted(hardware), *versions], kind)
+        return Question.of(request, recorded_ms, versions, kind, hardware)
 
     def answer_at_once(self, kind: JobKind, request: Request) -> Finding | ProblemError | None:
         """Return the outcome for a source above ``MAX_SOURCE_BYTES``; None if all sources fit.
@@ -75,7 +88,8 @@ class Evaluations:
         Parsing and importing short statements takes one core about 4 s for 256 KiB and 17 s for 1 MiB.
         """
         limit = self.settings.max_source_bytes
-        why = large_source.reason("reference", request.original_model_src, limit)
+        problem = request.original_model_src + (request.hidden_workloads or "")
+        why = large_source.reason("reference", problem, limit)
         if why is not None:
             self.metrics.evaluated(kind, "reference_failed")
             if kind != "problem":
@@ -112,6 +126,9 @@ class Evaluations:
             return found
         except Cancelled:
             status = "cancelled"
+            raise
+        except WorkerLost as lost:
+            self.metrics.lost_worker(lost.why)
             raise
         except ProblemError as error:
             status = "reference_failed"

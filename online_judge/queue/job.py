@@ -8,6 +8,7 @@ import json
 import threading
 import time
 import uuid
+from collections import Counter
 from dataclasses import dataclass, field
 
 from adaexplore.core.verdict import Verdict
@@ -15,7 +16,7 @@ from adaexplore.core.wire import EvaluationRequest, JobAnswer, JobKind, JobReque
 from online_judge.common.tokens import Caller
 from online_judge.queue.cache import Question
 from online_judge.slots.device_slot import Request
-from online_judge.slots.jobs import Finding
+from online_judge.slots.jobs import MOST_LOST, Finding, Loss, WorkerLost
 
 
 @dataclass(eq=False)
@@ -48,7 +49,10 @@ class Job:
     turn: int = 0  # see :class:`online_judge.queue.scheduler.Scheduler`
     rank: int = 0  # place in the queue; the lowest starts first
     started_at: float | None = None  # by the monotonic clock
+    hardware: str = ""  # of the device on which it ran last
     cancelled: threading.Event = field(default_factory=threading.Event)  # no one waits for it any more
+    lost: Counter[Loss] = field(default_factory=Counter)  # workers that were lost during it
+    avoid: set[int] = field(default_factory=set)  # their devices; others go first
     outcome: Finding | Exception | None = None
     started: asyncio.Event = field(default_factory=asyncio.Event)  # or withdrawn
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -77,8 +81,20 @@ class Job:
         return JobRequest(kind=self.kind, request=self.request, priority=self.priority, force=self.force)
 
     @property
+    def gpus(self) -> tuple[str, ...]:
+        """Return the GPU models of which the job wants one; empty for any."""
+        if self.kind == "compile" or not isinstance(self.request, EvaluationRequest):
+            return ()
+        return self.request.gpus
+
+    def may_try_again(self, lost: WorkerLost) -> bool:
+        """Note that a worker was lost during the job; return whether another one is to try."""
+        self.lost[lost.why] += 1
+        self.avoid.add(lost.device)
+        return self.lost[lost.why] < MOST_LOST[lost.why] and not self.cancelled.is_set()
+
+    @property
     def state(self) -> JobState:
-        """Return the state for clients of v2."""
         if self.answer is not None:
             return self.answer.state
         return "queued" if self.leader.started_at is None else "running"

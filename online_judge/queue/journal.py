@@ -12,13 +12,17 @@ from adaexplore.core.wire import JobAnswer, JobKind, JobRequest
 from online_judge.common import printable
 from online_judge.common.tokens import Caller
 from online_judge.queue.job import Job
-from online_judge.queue.store import COLUMNS, Statement, Store
+from online_judge.queue.store import COLUMNS, MAX_REASON, Statement, Store
 
 log = logging.getLogger(__name__)
 
 KEPT = 2000
 """Finished jobs of one owner that can still be asked for."""
 UNREADABLE = "the judge cannot read this job in its state file any more; submit it again under another key"
+_FAIL = (  # the body stays, for a person
+    "UPDATE jobs SET idempotency_key = ?, digest = ?, kind = ?, accepted = 0, starts = 0, answer = ? "
+    "WHERE number = ?"
+)
 _PROBE_BYTES = 16 * 1024
 _PROBE_S = 1.0
 
@@ -52,10 +56,7 @@ class Journal:
             await self._store.execute((update, _text(answer), job.id), _drop_oldest(job))
 
     async def jobs(self) -> list[Job]:
-        """Return all jobs in the order of their acceptance.
-
-        A row that cannot be read goes to the quarantine; in its place is a failed job of the same id and key.
-        """
+        """Return all jobs in the order of their acceptance; one that cannot be read has failed."""
         rows = await self._store.execute((f"SELECT number, owner, {COLUMNS} FROM jobs ORDER BY number",))
         jobs = [await self._job_or_stub(number, columns) for number, *columns in rows]
         return [job for job in jobs if job is not None]
@@ -65,16 +66,14 @@ class Journal:
         try:
             return _job(*columns)
         except (ValueError, TypeError, RecursionError) as error:
-            trouble = error
+            log.error("row %d of the state file's jobs cannot be read (%r)", number, str(error)[:MAX_REASON])
         owner, job_id, key, digest = (part if _is_plain(part) else None for part in columns[:4])
-        stub = None
-        if job_id is not None and owner is not None:
-            caller = Caller(owner, owner)
-            stub = Job("candidate", None, caller, id=job_id, durable=True, key=key, digest=digest or "")
-            stub.answer = JobAnswer(id=job_id, kind="candidate", state="failed", error=UNREADABLE)
-        instead = [] if stub is None else [_insert(stub, None, stub.answer, number)]
-        why = await self._store.quarantine("jobs", number, trouble, *instead)
-        log.error("job %s of the state file cannot be read and is in its table quarantine: %s", job_id, why)
+        if job_id is None or owner is None:
+            return None
+        stub = Job("candidate", None, Caller(owner, owner), id=job_id, durable=True, key=key)
+        stub.digest = digest or ""
+        stub.answer = JobAnswer(id=job_id, kind="candidate", state="failed", error=UNREADABLE)
+        await self._store.execute((_FAIL, key, stub.digest, stub.kind, _text(stub.answer), number))
         return stub
 
     async def writable(self) -> bool:
@@ -92,27 +91,22 @@ class Journal:
         return self._probed[1]
 
 
-def _insert(
-    job: Job, body: JobRequest | None, answer: JobAnswer | None, number: int | None = None
-) -> Statement:
+def _insert(job: Job, body: JobRequest | None, answer: JobAnswer | None) -> Statement:
     asked = None if body is None else json.dumps(body.model_dump())
     answered = None if answer is None else _text(answer)
     return (
-        "INSERT INTO jobs (number, id, owner, idempotency_key, digest, kind, accepted, body, answer) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        *(number, job.id, job.caller.owner, job.key, job.digest, job.kind, job.accepted_at, asked, answered),
+        "INSERT INTO jobs (id, owner, idempotency_key, digest, kind, accepted, body, answer) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        *(job.id, job.caller.owner, job.key, job.digest, job.kind, job.accepted_at, asked, answered),
     )
 
 
 def _drop_oldest(job: Job) -> Statement:
     """Drop the oldest finished jobs beyond :data:`KEPT` of the owner of a job."""
-    return (
-        "WITH finished AS (SELECT number FROM jobs WHERE answer IS NOT NULL "
-        "AND owner = (SELECT owner FROM jobs WHERE id = ?)) "
-        "DELETE FROM jobs WHERE number IN finished AND number <= "
-        "(SELECT number FROM finished ORDER BY number DESC LIMIT 1 OFFSET ?)",
-        *(job.id, KEPT),
-    )
+    finished = "answer IS NOT NULL AND owner = ?"
+    latest = f"SELECT number FROM jobs WHERE {finished} ORDER BY number DESC LIMIT 1 OFFSET ?"
+    owner = job.caller.owner
+    return (f"DELETE FROM jobs WHERE {finished} AND number <= ({latest})", owner, owner, KEPT)
 
 
 def _job(
@@ -131,9 +125,9 @@ def _job(
         raise ValueError("id, owner, key and digest must be text")
     if kind not in get_args(JobKind) or not isinstance(starts, int):
         raise ValueError(f"kind {kind!r} or starts {starts!r} cannot be")
-    if (body is None) == (answer is None):
-        raise ValueError("there must be a body or an answer, and not both")
-    asked = None if body is None else JobRequest.model_validate(json.loads(body))
+    if body is None and answer is None:
+        raise ValueError("there is neither a body nor an answer")
+    asked = None if body is None or answer is not None else JobRequest.model_validate(json.loads(body))
     return Job(
         kind,
         None if asked is None else asked.request,

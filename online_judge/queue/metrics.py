@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
+from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from adaexplore.core.wire import QueueStatus
+from adaexplore.core.wire import QueueStatus, WorkerState
 
 _NAMESPACE = "adaexplore_judge"
 _SECONDS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
@@ -54,6 +55,8 @@ class Metrics:
         self._queued = gauge("queue_depth", "Waiting evaluations")
         self._oldest = gauge("queue_oldest_seconds", "Age of the longest waiting")
         self._running = gauge("busy_slots", "Running evaluations")
+        self._workers = gauge("workers", "Devices by state", ["state"])
+        self._lost = counter("workers_lost", "Jobs that lost their worker, by how", ["how"])
         self._jobs = gauge("jobs", "Known jobs of protocol v2 by state", ["state"])
         waiting = "Processes that wait for a candidate"
         self._ready = Gauge("adaexplore_judge_armed_players", waiting, ["device"], registry=self._registry)
@@ -97,6 +100,13 @@ class Metrics:
         for device, count in ready.items():
             self._ready.labels(str(device)).set(count)
 
+    def lost_worker(self, how: str) -> None:
+        self._lost.labels(how).inc()
+
+    def show_workers(self, states: Mapping[WorkerState, int]) -> None:
+        """Set how many devices are in each state."""
+        for state in get_args(WorkerState):
+            self._workers.labels(state).set(states.get(state, 0))
+
     def render(self) -> bytes:
-        """Return the text of ``/metrics``."""
         return generate_latest(self._registry)

@@ -11,18 +11,19 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from adaexplore.core.errors import ConfigError
-from online_judge.common import printable
 
 Statement = tuple[str, *tuple[object, ...]]
 """A statement in SQL and its values."""
+_Rows = list[tuple[Any, ...]]
 
 _LAYOUT = 2
 _BUSY_S = 1.0
 UNUSED_DAYS = 30
-_MAX_REASON = 300
+MAX_REASON = 300
+"""Characters that the log has of why a row cannot be read."""
 _JOBS = """
 CREATE TABLE jobs (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL DEFAULT '', idempotency_key TEXT,
@@ -34,30 +35,19 @@ CREATE INDEX unfinished ON jobs (number) WHERE answer IS NULL;
 _RESULTS = """
 CREATE TABLE results (number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, verdict TEXT NOT NULL);
 """
-_CARE = """
-CREATE TABLE probe (number INTEGER PRIMARY KEY, content BLOB);
-CREATE TABLE quarantine (
-    number INTEGER PRIMARY KEY, origin TEXT NOT NULL, reason TEXT NOT NULL,
-    id, owner, idempotency_key, digest, kind, accepted, starts, body, answer
-);
-"""
+_FINISHED = "CREATE INDEX IF NOT EXISTS finished ON jobs (owner, number) WHERE answer IS NOT NULL"
+_PROBE = "CREATE TABLE probe (number INTEGER PRIMARY KEY, content BLOB);"
 COLUMNS = "id, idempotency_key, digest, kind, accepted, starts, body, answer"
 _SCRIPTS = {
-    0: f"{_JOBS} {_RESULTS} {_CARE}",
-    1: f"ALTER TABLE jobs RENAME TO jobs_1; DROP INDEX unfinished; {_JOBS} {_CARE} "
+    0: f"{_JOBS} {_RESULTS} {_PROBE}",
+    1: f"ALTER TABLE jobs RENAME TO jobs_1; DROP INDEX unfinished; {_JOBS} {_PROBE} "
     f"INSERT INTO jobs (number, {COLUMNS}) SELECT number, {COLUMNS} FROM jobs_1; DROP TABLE jobs_1;",
 }
 """Scripts that make the present layout out of an older one; 0 is an empty file."""
-_QUARANTINE = {
-    "jobs": f"INSERT INTO quarantine (origin, reason, owner, {COLUMNS}) "
-    f"SELECT 'jobs', ?, owner, {COLUMNS} FROM jobs WHERE number = ?",
-    "results": "INSERT INTO quarantine (origin, reason, id, answer) "
-    "SELECT 'results', ?, key, verdict FROM results WHERE number = ?",
-}
 
 
 class Store:
-    """Executes transactions one by one; committed changes survive a kill of the judge.
+    """Executes transactions in their order; committed changes survive a kill of the judge.
 
     After a power failure the latest changes may be missing.
     """
@@ -69,6 +59,8 @@ class Store:
         """
         self._lock = -1
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="store")
+        self._waiting: list[tuple[tuple[Statement, ...], asyncio.Future[_Rows]]] = []
+        self._writer: asyncio.Task[None] | None = None  # runs while transactions wait
         try:
             if path is not None:
                 self._lock = _claim(path)
@@ -82,23 +74,42 @@ class Store:
             self._release()
             raise
 
-    async def execute(self, *statements: Statement) -> list[tuple[Any, ...]]:
-        """Execute one transaction, all or nothing of it; return the rows of its last statement."""
+    async def execute(self, *statements: Statement) -> _Rows:
+        """Execute one transaction, all or nothing of it; return the rows of its last statement.
 
-        def transact() -> list[tuple[Any, ...]]:
+        Transactions that wait at the same time are committed together.
+        """
+        rows: asyncio.Future[_Rows] = asyncio.get_running_loop().create_future()
+        self._waiting.append((statements, rows))
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write())
+        return await rows
+
+    async def _write(self) -> None:
+        while self._waiting:
+            batch, self._waiting = self._waiting, []
+            commit = partial(self._commit, [statements for statements, _ in batch])
+            outcomes = await asyncio.get_running_loop().run_in_executor(self._executor, commit)
+            for (_, rows), outcome in zip(batch, outcomes, strict=True):
+                if rows.cancelled():
+                    continue
+                if isinstance(outcome, Exception):
+                    rows.set_exception(outcome)
+                else:
+                    rows.set_result(outcome)
+
+    def _commit(self, batch: list[tuple[Statement, ...]]) -> list[_Rows | Exception]:
+        """Execute transactions and commit them together, or each alone if one of them fails."""
+        try:
             with self._connection:
-                return [self._connection.execute(text, values).fetchall() for text, *values in statements][-1]
-
-        return await asyncio.get_running_loop().run_in_executor(self._executor, transact)
-
-    async def quarantine(
-        self, table: Literal["jobs", "results"], number: int, error: Exception, *then: Statement
-    ) -> str:
-        """Move a row that cannot be read to the table ``quarantine``, for a person; return the reason."""
-        reason = printable.text(" ".join(f"{type(error).__name__}: {error}".split())[:_MAX_REASON])
-        delete = (f"DELETE FROM {table} WHERE number = ?", number)
-        await self.execute((_QUARANTINE[table], reason, number), delete, *then)
-        return reason
+                return [
+                    [self._connection.execute(text, values).fetchall() for text, *values in statements][-1]
+                    for statements in batch
+                ]
+        except Exception as error:  # noqa: BLE001 - it is the transaction's outcome
+            if len(batch) == 1:
+                return [error]
+            return [outcome for statements in batch for outcome in self._commit([statements])]
 
     def close(self) -> None:
         """Finish pending transactions and close the file."""
@@ -153,6 +164,7 @@ def _open(path: Path | None) -> sqlite3.Connection:
             connection.executescript(f"BEGIN; {_SCRIPTS[layout]} PRAGMA user_version = {_LAYOUT}; COMMIT;")
         elif layout != _LAYOUT:
             raise ConfigError(f"JUDGE_STATE {path} is of another version ({layout}); name another file")
+        connection.execute(_FINISHED)  # older judges do not need it
     except BaseException:
         connection.close()
         raise

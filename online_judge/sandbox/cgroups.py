@@ -12,7 +12,7 @@ from typing import Literal
 
 from online_judge.sandbox import mounts
 
-_PREFIX = "adaexplore-player-"
+_PREFIX = "adaexplore-candidate-"
 _LIMIT_FILES = {
     "memory": {"v1": "memory.limit_in_bytes", "v2": "memory.max"},
     "pids": {"v1": "pids.max", "v2": "pids.max"},
@@ -91,13 +91,6 @@ class Group:
                 fields = dict(line.split() for line in file.read_text().splitlines())
                 return int(fields.get("oom_kill", 0)) > 0
         return False
-
-    def kill(self) -> None:
-        """Kill all its processes where the kernel offers that (version 2)."""
-        for place in set(self._places.values()):
-            if place.version == "v2":
-                with contextlib.suppress(OSError):
-                    (place.path / "cgroup.kill").write_text("1")
 
     def remove(self) -> None:
         """Remove it once it is empty."""

@@ -9,7 +9,7 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1
@@ -179,16 +179,6 @@ def children(pid: int) -> list[int]:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
         return []
-
-
-@contextlib.contextmanager
-def stopped_below(root: int) -> Iterator[None]:
-    """Stop all processes below ``root`` within the block."""
-    stopped = stop_below([root])
-    try:
-        yield
-    finally:
-        go_on(stopped)
 
 
 def kill_descendants() -> None:

@@ -41,7 +41,8 @@ _LINKS = {"/dev/fd": "", "/dev/stdin": "/0", "/dev/stdout": "/1", "/dev/stderr":
 _ESCAPED = re.compile(r"\\(0[0-7]{2}|1[0-7]{2})")
 _COMPILERS = ("gcc", "cc", "clang", "g++")
 _TOOLS = ("TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "CC", "CXX")
-_PATH_VARIABLES = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", *_TOOLS)
+PATH_VARIABLES = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH", *_TOOLS)
+"""What the processes of the judge are told, and may read."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def view(folder: str, *, cuda: bool, build_dir: str | None = None) -> FileView:
     secret = (home,) if is_installed() else (home, REPOSITORY)
     python = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
     paths = [*python, *sys.path]
-    for name in _PATH_VARIABLES:
+    for name in PATH_VARIABLES:
         paths += os.environ.get(name, "").split(os.pathsep)
     paths += _toolchains()
     wanted = [os.path.abspath(path) for path in paths if os.path.isabs(path)]

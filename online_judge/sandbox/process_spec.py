@@ -6,9 +6,9 @@ import os
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal
 
 from adaexplore.core.wire import DeviceKind
 from online_judge.common.cores import run_on
@@ -18,10 +18,8 @@ from online_judge.sandbox.confinement import Wanted
 Role = Literal["candidate", "compiler", "evaluator"]
 
 CANDIDATE_FILE = "candidate.py"
-_CUDA = ("CUDA_HOME", "CUDA_PATH", "CUDA_DEVICE_ORDER")
-_CONTAINER = ("NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
-_TOOLS = ("LD_LIBRARY_PATH", "TRITON_PTXAS_PATH", "TRITON_LIBCUDA_PATH", "CC", "CXX")
-_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", *_CUDA, *_CONTAINER, *_TOOLS)
+_GPU = ("CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", *_GPU, *mounts.PATH_VARIABLES)
 
 
 @dataclass(frozen=True)
@@ -38,13 +36,6 @@ class ProcessSpec:
     timing_cores: tuple[int, ...] = ()  # of the CPU for an evaluator while it times; empty for any
     cpu_max_elements: int = 0  # of references, see :class:`online_judge.settings.Settings`
     cpu_max_flops: float = 0.0  # likewise
-
-    def to_json(self) -> dict[str, object]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Self:
-        return cls(**data)
 
 
 def fork_server_environment(environment: Mapping[str, str], home: Path) -> dict[str, str]:
@@ -102,12 +93,18 @@ def enter(spec: ProcessSpec) -> None:
         sys.path[:] = [entry for entry in sys.path if entry not in ("", mounts.REPOSITORY)]
 
 
+def dot_precision(tf32: str) -> str | None:
+    """Return the default precision of ``tl.dot`` under a policy; None leaves Triton's own."""
+    return "ieee" if tf32 == "off" else None
+
+
 def assign(*, tf32: str, build_dir: str | None = None) -> None:
     """Set the environment variables of one job.
 
     Extensions are built in the process's own folder if it was started without a ``build_dir``.
     """
-    if tf32 == "off":
-        os.environ["TRITON_F32_DEFAULT"] = "ieee"
+    precision = dot_precision(tf32)
+    if precision is not None:
+        os.environ["TRITON_F32_DEFAULT"] = precision
     if build_dir is not None and os.access(build_dir, os.W_OK):
         os.environ["TORCH_EXTENSIONS_DIR"] = build_dir

@@ -9,7 +9,7 @@ import threading
 from collections import OrderedDict
 from pathlib import Path
 
-from adaexplore.core.identity import text_digest
+from adaexplore.core.text.identity import text_digest
 from adaexplore.core.wire import EvaluationRequest
 
 log = logging.getLogger(__name__)
@@ -49,13 +49,13 @@ class CleanTimes:
         self._ms: OrderedDict[str, float] = OrderedDict()
 
     @staticmethod
-    def key(request: EvaluationRequest) -> str:
-        """Return the key of a time: a hash of problem, precision and kind of baseline."""
-        parts = (request.original_model_src, request.dtype_str, request.tf32, request.baseline)
-        return text_digest(repr(parts))
+    def key(request: EvaluationRequest, workload: int = 0) -> str:
+        """Return the key of a time: a hash of problem, workload, precision, direction and baseline."""
+        problem = (request.original_model_src, request.hidden_workloads, workload)
+        kind = (request.dtype_str, request.tf32, request.baseline, request.direction)
+        return text_digest(repr((*problem, *kind)))
 
     def get(self, key: str) -> float | None:
-        """Return the time of this reference if it was measured."""
         with self._lock:
             return self._ms.get(key)
 

@@ -34,6 +34,8 @@ log = logging.getLogger(__name__)
 
 _ANSWER_BYTES = 2**23  # PTX included
 _MAX_READY = 2
+_TOLD = {"original_model_src", "custom_model_src", "dtype_str", "tf32", "asm", "direction"}
+"""Fields of a request that the compile process gets; above all, no hidden workloads."""
 
 
 def compile_slots(
@@ -41,7 +43,7 @@ def compile_slots(
 ) -> list[CompileSlot]:
     """Make the compile slots, and start the processes that they share on ``cores``."""
     count = settings.compile_slots or max(1, (os.cpu_count() or 1) // 4)
-    ready = _MAX_READY if settings.armed_players is None else settings.armed_players
+    ready = _MAX_READY if settings.ready_processes is None else settings.ready_processes
     spec = ProcessSpec("", "cpu", "", compile_target, role="compiler", cores=cores)
     pool = Pool(fork_client, spec, min(count, ready))
     pool.fill()
@@ -82,21 +84,13 @@ class CompileSlot:
         self, process: ProcessHandle, request: EvaluationRequest, cancelled: threading.Event, *, last: bool
     ) -> CompileReport | None:
         """Have a process do the job, and end it; None if a signal killed it before the last attempt."""
-        cap_s = self._settings.runtime_timeout_s
-        limit_s = min(request.timeout or cap_s, cap_s)
+        limit_s = self._settings.limit_s(request.timeout)
         limits = TimeLimits(limit_s)
         self.stage_seconds = limits.stage_seconds
-        order: dict[str, str | bool] = {
-            "reference": request.original_model_src,
-            "source": request.custom_model_src,
-            "dtype": request.dtype_str,
-            "tf32": request.tf32,
-            "asm": request.asm,
-        }
         end: dict[str, object] | None = None
         timed_out = lost = False
         try:
-            end = converse(_Compiler(process), order, [], limits, cancelled)
+            end = converse(_Compiler(process), request, [], limits, cancelled)
         except CandidateTimeout:
             timed_out = True
         except ProcessLost as error:
@@ -127,8 +121,8 @@ class _Compiler:
     def __init__(self, process: ProcessHandle) -> None:
         self._channel = Channel(process.connection, _ANSWER_BYTES, max_fds=0, limit_s=WHOLE_MESSAGE_S)
 
-    def order(self, order: dict[str, str | bool], fds: Sequence[int]) -> None:
-        self._channel.send_json(order, fds)
+    def order(self, order: EvaluationRequest, fds: Sequence[int]) -> None:
+        self._channel.send_json(order.model_dump(include=_TOLD), fds)
 
     def hear(self, timeout_s: float) -> Clock | dict[str, Any] | None:
         if not is_readable(timeout_s, self._channel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
@@ -36,6 +36,10 @@ class CandidateTimeout(Exception):
         self.stage = stage
 
 
+class ReferenceTimeout(ProblemError):
+    """The reference used up its time."""
+
+
 class TimeLimits:
     """Whose time is running, and how much each side has used."""
 
@@ -44,6 +48,7 @@ class TimeLimits:
         limit_s: float,
         stopped_s: Callable[[], float] = lambda: 0.0,
         waited_s: Callable[[], float] = lambda: 0.0,
+        spent: Mapping[Whose, float] | None = None,
     ) -> None:
         """Let the reference's time run.
 
@@ -52,6 +57,7 @@ class TimeLimits:
             stopped_s: total seconds for which candidates have been stopped; not charged to the candidate.
             waited_s: total seconds for which the evaluator has waited for leases. While the evaluator reports
                 that nobody's time runs, only these seconds are free; the rest is charged to the reference.
+            spent: seconds that each side has used before, on earlier workloads of the same request.
         """
         self.whose: Whose = "reference"
         self.stage = Stage.LOAD
@@ -61,7 +67,8 @@ class TimeLimits:
         self._stopped_before, self._waited_before = stopped_s(), waited_s()
         reference_s = max(limit_s, _LEAST_REFERENCE_S)
         self._limits: dict[Whose, float] = {"candidate": limit_s, "tuning": limit_s, "reference": reference_s}
-        self._spent = dict.fromkeys(self._limits, 0.0)
+        self.spent = dict.fromkeys(self._limits, 0.0) | dict(spent or {})
+        self._on_several = bool(spent)
         self._spent_before = 0.0  # this clock began to run
         self._since = time.monotonic()
 
@@ -70,7 +77,7 @@ class TimeLimits:
         self._advance()
         self.whose = whose
         self.stage = Stage(stage) if stage else self.stage
-        self._spent_before = self._spent.get(whose, 0.0)
+        self._spent_before = self.spent.get(whose, 0.0)
 
     def forgive(self, seconds: float) -> None:
         """Charge the last ``seconds`` to nobody: this process was stopped."""
@@ -79,12 +86,13 @@ class TimeLimits:
     def remaining_s(self) -> float:
         """Return the seconds that are left to the side whose time runs.
 
-        Raises ProblemError if the reference has none left, CandidateTimeout if the candidate has none.
+        Raises ReferenceTimeout if the reference has none left, CandidateTimeout if the candidate has none.
         """
         self._advance()
-        remaining = {name: limit - self._spent[name] for name, limit in self._limits.items()}
+        remaining = {name: limit - self.spent[name] for name, limit in self._limits.items()}
         if remaining["reference"] <= 0:
-            raise ProblemError(f"the reference was not done after {self._limits['reference']:g} s")
+            hint = " with all workloads together: ask for a larger timeout" if self._on_several else ""
+            raise ReferenceTimeout(f"the reference was not done after {self._limits['reference']:g} s{hint}")
         if self.whose == "none":
             return _NO_LIMIT_S
         if remaining[self.whose] <= 0:
@@ -99,9 +107,9 @@ class TimeLimits:
         elif self.whose != "reference":
             free_s = stopped_s - self._stopped_before
         if self.whose in ("candidate", "tuning"):  # a stop is known at its end, after most of it was charged
-            self._spent[charged] = max(self._spent[charged] + passed_s - free_s, self._spent_before)
+            self.spent[charged] = max(self.spent[charged] + passed_s - free_s, self._spent_before)
         else:
-            self._spent[charged] += max(passed_s - free_s, 0.0)
+            self.spent[charged] += max(passed_s - free_s, 0.0)
         name = {"none": "lock", "tuning": "tuning"}.get(self.whose, self.stage.value)
         self.stage_seconds[name] = self.stage_seconds.get(name, 0.0) + passed_s
         self._since, self._stopped_before, self._waited_before = now, stopped_s, waited_s
@@ -172,10 +180,6 @@ class Attempts:
 
         :class:`Lost`, :class:`ForkServerLost` and, beside other jobs, :class:`NotEnoughMemory` end the block
         and are not passed on.
-
-        Raises:
-            Cancelled: ``cancelled`` was set before the device was free.
-            NotEnoughMemory: the block raised it although the job was alone.
         """
         self.lost = None
         again, self._again_alone = self._again_alone, False
@@ -220,10 +224,7 @@ def converse(
 ) -> Result:
     """Give a process an order and wait for its result.
 
-    Raises:
-        ProblemError, CandidateTimeout: reference or candidate used up its time.
-        Cancelled: ``cancelled`` was set.
-        ProcessLost: the process died or broke the protocol.
+    Raises ReferenceTimeout or CandidateTimeout for a side that used up its time, Cancelled, ProcessLost.
     """
     message: Clock | Result | None = None
     try:

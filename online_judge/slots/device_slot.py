@@ -8,27 +8,31 @@ import logging
 import math
 import secrets
 import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field, replace
 
 from adaexplore.core.errors import JudgeError, ProblemError
-from adaexplore.core.identity import text_digest
+from adaexplore.core.text.identity import text_digest
 from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import (
     EvaluationRequest,
     ProblemReport,
     ProblemRequest,
-    ProblemTraits,
     ProfileReport,
+    Workload,
 )
 from online_judge.common import memory_errors
 from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.gpu_lease import Cancelled, GpuLeases, NotEnoughMemory
 from online_judge.processes.pool import Pool
-from online_judge.processes.process_handle import ProcessHandle, Report
+from online_judge.processes.process_handle import ProcessHandle
 from online_judge.protocol import messages
 from online_judge.protocol.config_sweep import SweepTerms, Swept
+from online_judge.protocol.endings import ProcessEnd
 from online_judge.protocol.findings import Stage
-from online_judge.protocol.messages import Answer, Job, Operation
+from online_judge.protocol.messages import Answer, Job, Operation, Whose
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 from online_judge.settings import Settings
 from online_judge.slots import build_folders
@@ -39,13 +43,15 @@ from online_judge.slots.conversation import (
     ContextLost,
     Lost,
     ProcessLost,
+    ReferenceTimeout,
     TimeLimits,
     converse,
 )
 from online_judge.slots.devices import Device
 from online_judge.slots.evaluator_handle import EvaluatorFailed, EvaluatorHandle, Evaluators
-from online_judge.verdict import assemble, profile_report
-from online_judge.verdict.assemble import ProcessEnd, Target
+from online_judge.verdict import assemble, merging, profile_report
+from online_judge.verdict.assemble import Target
+from online_judge.verdict.merging import Judged
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +60,7 @@ Request = EvaluationRequest | ProblemRequest
 
 @dataclass(frozen=True)
 class _Query:
-    """One job for an evaluator; ``limit_s`` is the candidate's."""
+    """One job for an evaluator; ``limit_s`` is the candidate's, of which ``spent`` is used up."""
 
     op: Operation
     request: Request
@@ -62,18 +68,19 @@ class _Query:
     cancelled: threading.Event
     recorded_ms: float | None = None
     sweep: SweepTerms | None = None
+    workload: int = 0
+    spent: Mapping[Whose, float] | None = None  # on earlier workloads
 
 
 @dataclass(frozen=True)
 class _CandidateRun:
     """What one candidate process and its evaluator reported."""
 
-    folder: str  # of the process; removed by now
-    report: Report
+    end: ProcessEnd
     found: messages.Finding | None  # the evaluator's; None if the candidate's time was up
     timed_out: Stage | None  # the stage in which it was
     late: Answer | None  # the evaluator's, after that
-    sandbox: dict[str, object] | None
+    workloads: tuple[Workload, ...]  # of the problem; empty where it has one or that is unknown
 
 
 @dataclass(eq=False)
@@ -92,6 +99,7 @@ class DeviceSlot:
     evaluators: InitVar[Pool]
     _known: CleanTimes
     stage_seconds: dict[str, float] = field(default_factory=dict, init=False)  # of the latest job
+    _spent: Mapping[Whose, float] | None = field(default=None, init=False)  # of its request's time limits
 
     def __post_init__(self, evaluators: Pool) -> None:
         self.executes = self.device.kind == "cuda"  # else times mean nothing
@@ -110,7 +118,41 @@ class DeviceSlot:
     def evaluate(
         self, request: EvaluationRequest, recorded_ms: float | None, cancelled: threading.Event
     ) -> Verdict:
+        """Judge a candidate on each workload of its problem, one after the other, in a process each.
+
+        Once it has failed on one it is checked on others, but not timed. The time limit is that of all. If
+        the reference's time ends after a failure, the other workloads are not checked. Without a failure
+        ReferenceTimeout names the workload, and there is no verdict: a candidate that is right on some
+        workloads has not passed, and it has not failed.
+        """
         query = replace(self._query("evaluate", request, cancelled), recorded_ms=recorded_ms)
+        verdict, known = self._evaluate(query)
+        if len(known) < 2:
+            return verdict
+        judged, spent_s = [Judged(known[0], verdict)], Counter(self.stage_seconds)
+        while len(judged) < len(known) and merging.says_more(judged):
+            if not judged[-1].verdict.correct:
+                request = request.model_copy(update={"measure_performance": False})
+            number = len(judged)
+            query = replace(query, request=request, workload=number, spent=self._spent)
+            try:
+                with _named(known[number]):
+                    verdict, latest = self._evaluate(query)
+            except ReferenceTimeout:
+                if all(each.verdict.correct for each in judged):
+                    raise
+                break
+            known = latest if len(latest) == len(known) else known
+            judged.append(Judged(known[number], verdict))
+            spent_s.update(self.stage_seconds)
+        self.stage_seconds = dict(spent_s)
+        verdict = merging.merged(judged, known[len(judged) :])
+        return assemble.with_seconds(verdict, spent_s) if self.executes else verdict
+
+    def _evaluate(self, query: _Query) -> tuple[Verdict, tuple[Workload, ...]]:
+        """Judge a candidate on one workload; return the problem's workloads too, if it has several."""
+        request = query.request
+        assert isinstance(request, EvaluationRequest)
         attempts = self._attempts(query)
         while attempts.another():
             with attempts.attempt() as alone:
@@ -119,23 +161,24 @@ class DeviceSlot:
                 if memory_errors.explains(verdict):  # also alone: the candidate is at fault
                     self._leases.forget(request.original_model_src)
                 gone = isinstance(run.found, messages.CandidateGone) and not run.found.why
-                if gone and run.report.died and attempts.are_left:
+                if gone and run.end.died and attempts.are_left:
                     log.warning("a process died from a signal: the job is tried again")
                     continue
-                if not self.executes:  # without times, equal runs give equal verdicts
-                    return verdict
-                return assemble.with_seconds(verdict, self.stage_seconds)
+                if self.executes:  # without times, equal runs give equal verdicts
+                    verdict = assemble.with_seconds(verdict, self.stage_seconds)
+                return verdict, run.workloads
         self._require_harmless_reference(query, attempts.lost)
         if isinstance(attempts.lost, ProcessLost) and attempts.lost.whose != "none":
-            return assemble.evaluator_died_twice(request, self._target, attempts.lost.stage)
+            return assemble.evaluator_died_twice(request, self._target, attempts.lost.stage), ()
         raise JudgeError("the judge's own processes died twice during this evaluation; try again")
 
     def sweep(
-        self, request: EvaluationRequest, wanted: SweepTerms, cancelled: threading.Event
+        self, request: EvaluationRequest, wanted: SweepTerms, cancelled: threading.Event, workload: int = 0
     ) -> Swept | None:
         """Compare configurations of one candidate; None if the judge's own processes failed at it."""
         query = self._query("sweep", request, cancelled)
-        query = replace(query, limit_s=math.ceil(wanted.budget_s) + 1, sweep=wanted)
+        limit_s = math.ceil(wanted.budget_s) + 1
+        query = replace(query, limit_s=limit_s, sweep=wanted, workload=workload)
         attempts = self._attempts(query, count=1)
         try:
             while attempts.another():
@@ -146,6 +189,11 @@ class DeviceSlot:
         except (NotEnoughMemory, EvaluatorFailed) as error:
             log.warning("a sweep ended early: %s", str(error) or "too little memory")
         return None
+
+    def workloads(self, request: EvaluationRequest, cancelled: threading.Event) -> tuple[Workload, ...]:
+        """Run the reference on the first workload; return all if the problem has several."""
+        query = replace(self._query("problem", request, cancelled), request=_problem_of(request))
+        return self._look(query)[1]
 
     def profile(self, request: EvaluationRequest, cancelled: threading.Event) -> ProfileReport:
         if not self.executes:
@@ -158,9 +206,9 @@ class DeviceSlot:
                 if run.timed_out is not None:
                     return profile_report.timed_out(query.limit_s, run.timed_out)
                 if isinstance(run.found, messages.CandidateGone):
-                    return profile_report.process_gone(run.report.how)
+                    return profile_report.process_gone(run.end.how)
                 assert isinstance(run.found, ProfileResult)
-                return profile_report.profiled(run.found, run.folder)
+                return profile_report.profiled(run.found, run.end.folder)
         self._require_harmless_reference(query, attempts.lost)
         raise JudgeError("the judge's own processes failed twice at this profile; try again")
 
@@ -169,16 +217,33 @@ class DeviceSlot:
         thorough = isinstance(request, ProblemRequest) and request.thorough
         query = self._query("problem", request, cancelled)
         query = replace(query, request=_problem_of(request, thorough=thorough))
-        reason, traits = "", None
+        reason, found = "", messages.ProblemRuns()
+        workloads: list[Workload] = []
         try:
-            traits = self._traits(query)
+            found, known = self._look(query)
+            workloads += known[:1]
+            for number in range(1, len(known)):
+                with _named(known[number]):
+                    more, latest = self._look(replace(query, workload=number, spent=self._spent))
+                workloads += latest[number : number + 1]
+                if found.traits is not None and more.traits is not None:
+                    found.traits.flags += [
+                        flag for flag in more.traits.flags if flag not in found.traits.flags
+                    ]
         except ProblemError as error:
-            reason = str(error)
-        kind, hardware = self.device.kind, self.device.hardware
-        return ProblemReport(ok=not reason, reason=reason, device=kind, hardware=hardware, traits=traits)
+            reason, found = str(error), messages.ProblemRuns()
+        return ProblemReport(
+            ok=not reason,
+            reason=reason,
+            device=self.device.kind,
+            hardware=self.device.hardware,
+            traits=found.traits,
+            tensors=found.tensors,
+            workloads=workloads or None,
+        )
 
-    def _traits(self, query: _Query) -> ProblemTraits | None:
-        """Run the reference; return what a thorough look found, None if none was asked for."""
+    def _look(self, query: _Query) -> tuple[messages.ProblemRuns, tuple[Workload, ...]]:
+        """Run the reference on one workload; return what was found, and the workloads if several."""
         attempts = self._attempts(query)
         while attempts.another():
             with attempts.attempt() as alone:
@@ -187,15 +252,14 @@ class DeviceSlot:
         raise JudgeError("the judge's own processes died twice before they ran the reference; try again")
 
     def _query(self, op: Operation, request: Request, cancelled: threading.Event) -> _Query:
-        cap_s = self._settings.runtime_timeout_s
-        return _Query(op, request, min(request.timeout or cap_s, cap_s), cancelled)
+        return _Query(op, request, self._settings.limit_s(request.timeout), cancelled)
 
     def _attempts(self, query: _Query, count: int = 2) -> Attempts:
         return Attempts(self._forks, self._leases, query.request.original_model_src, query.cancelled, count)
 
-    def _check(self, query: _Query, *, alone: bool) -> ProblemTraits | None:
-        """Run the reference with no candidate attached; return what a thorough look found."""
-        evaluator = self._evaluators.of(query.request.original_model_src, query.cancelled)
+    def _check(self, query: _Query, *, alone: bool) -> tuple[messages.ProblemRuns, tuple[Workload, ...]]:
+        """Run the reference with no candidate attached; return what was found, and the workloads."""
+        evaluator = self._evaluators.of(_sources(query.request), query.cancelled)
         try:
             answer = self._converse(evaluator, query, self._job(query, alone=alone))
         except Cancelled:
@@ -207,7 +271,7 @@ class DeviceSlot:
         evaluator.rest()
         found = self._finding(answer, evaluator)
         assert isinstance(found, messages.ProblemRuns)
-        return found.traits
+        return found, answer.workloads
 
     def _require_harmless_reference(self, query: _Query, lost: Lost | None) -> None:
         """If an evaluator died in the reference's time, run the reference once with no candidate attached."""
@@ -229,15 +293,17 @@ class DeviceSlot:
         """Run the candidate in a fresh process with the evaluator; on return the process is gone."""
         request = query.request
         assert isinstance(request, EvaluationRequest)
-        evaluator = self._evaluators.of(request.original_model_src, query.cancelled)
-        build_dir = build_folders.made(request.build_dir, self._settings.build_dir)
+        evaluator = self._evaluators.of(_sources(request), query.cancelled)
+        build_dir = None
+        if request.hidden_workloads is None:  # a candidate could leave there what it sees of hidden inputs
+            build_dir = build_folders.made(request.build_dir, self._settings.build_dir)
         try:
             candidate = self._candidates.take(query.cancelled, build_dir)
         except BaseException:
             evaluator.rest()
             raise
         sandbox = self._forks.around(candidate.sandbox())
-        clean = CleanTimes.key(request)
+        clean = CleanTimes.key(request, query.workload)
         job = self._job(query, alone=alone, build_dir=build_dir, clean_ms=self._known.get(clean))
         answer: Answer | None = None
         late: Answer | None = None
@@ -248,7 +314,7 @@ class DeviceSlot:
             timed_out = timeout.stage
         finally:
             gone = answer is not None and isinstance(answer.result, messages.CandidateGone)
-            report = candidate.end(seems_dead=gone)
+            end = candidate.end(seems_dead=gone)
             if answer is None:
                 late = evaluator.settle()
             evaluator.leases.supervisor = 0
@@ -262,25 +328,24 @@ class DeviceSlot:
         found = None if answer is None else self._finding(answer, evaluator)
         if isinstance(found, EvaluationResult):
             self._known.note(clean, found.clean_ms)
-        return _CandidateRun(str(candidate.folder), report, found, timed_out, late, sandbox)
+        known = next((each.workloads for each in (answer, late) if each is not None), ())
+        return _CandidateRun(replace(end, sandbox=sandbox), found, timed_out, late, known)
 
     def _verdict(self, run: _CandidateRun, limit_s: int, request: EvaluationRequest) -> Verdict:
-        found, report, sandbox = run.found, run.report, run.sandbox
+        found, end, target = run.found, run.end, self._target
         if run.timed_out is not None:
-            return assemble.timed_out(
-                request, self._target, limit_s=limit_s, stage=run.timed_out, sandbox=sandbox
-            )
-        end = ProcessEnd(run.folder, report.how, report.log, report.out_of_memory, report.orphans, sandbox)
+            stage = run.timed_out
+            return assemble.timed_out(request, target, limit_s=limit_s, stage=stage, sandbox=end.sandbox)
         if isinstance(found, messages.CandidateGone):
-            return assemble.process_gone(request, self._target, stage=found.stage, why=found.why, end=end)
+            return assemble.process_gone(request, target, stage=found.stage, why=found.why, end=end)
         assert isinstance(found, EvaluationResult)
-        return assemble.evaluated(request, self._target, found, end)
+        return assemble.evaluated(request, target, found, end)
 
     def _job(
         self, query: _Query, *, alone: bool, build_dir: str | None = None, clean_ms: float | None = None
     ) -> Job:
         request = query.request
-        words = f"{text_digest(request.original_model_src)}:{request.seed_num}".encode()
+        words = f"{text_digest(_sources(request))}:{request.seed_num}".encode()
         if isinstance(request, EvaluationRequest):
             request = request.model_copy(update={"kernel_code": None})
         return Job(
@@ -295,14 +360,16 @@ class DeviceSlot:
             recorded_ms=query.recorded_ms,
             clean_ms=clean_ms,
             sweep=query.sweep,
+            workload=query.workload,
         )
 
     def _converse(
         self, evaluator: EvaluatorHandle, query: _Query, job: Job, candidate: ProcessHandle | None = None
     ) -> Answer:
         """Have the evaluator do a job, with or without a candidate process; end an evaluator that fails."""
-        limits = TimeLimits(query.limit_s, self._leases.stopped_s, evaluator.leases.waited_s)
-        self.stage_seconds = limits.stage_seconds
+        leases = evaluator.leases
+        limits = TimeLimits(query.limit_s, self._leases.stopped_s, leases.waited_s, query.spent)
+        self.stage_seconds, self._spent = limits.stage_seconds, limits.spent
         evaluator.leases.supervisor = candidate.supervisor if candidate is not None else 0
         fds = [candidate.connection.fileno()] if candidate is not None else []
         before = evaluator.leases.waits
@@ -341,10 +408,27 @@ class DeviceSlot:
         raise final
 
 
+@contextmanager
+def _named(workload: Workload) -> Iterator[None]:
+    """Say on which workload the reference's time ended; its other failures say so themselves."""
+    try:
+        yield
+    except ReferenceTimeout as error:
+        raise ReferenceTimeout(f"{merging.shown_name(workload)}: {error}") from error
+
+
+def _sources(request: Request) -> str:
+    """Return all text of clients that an evaluator runs; other text runs in another evaluator."""
+    hidden = request.hidden_workloads
+    return request.original_model_src if hidden is None else f"{request.original_model_src}\0{hidden}"
+
+
 def _problem_of(request: Request, *, thorough: bool = False) -> ProblemRequest:
     return ProblemRequest(
         original_model_src=request.original_model_src,
         dtype_str=request.dtype_str,
         seed_num=request.seed_num,
         thorough=thorough,
+        hidden_workloads=request.hidden_workloads,
+        direction=request.direction,
     )

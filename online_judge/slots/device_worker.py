@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Protocol
 
 from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.gpu_lease import GpuLeases
@@ -16,22 +18,40 @@ from online_judge.settings import Settings
 from online_judge.slots.baselines import CleanTimes
 from online_judge.slots.device_slot import DeviceSlot
 from online_judge.slots.devices import Device
+from online_judge.slots.jobs import Slot
 
 _SPARE, _SPARE_ON_GPU = 1, 2
 """Evaluators that a device keeps ready for references that none of its slots has loaded."""
 
 
-class DeviceWorker:
-    """Owns a device's leases, waiting processes, known reference times and slots.
+class DeviceWorker(Protocol):
+    """The owner of one device, here or on another machine: jobs run in its slots."""
 
-    Jobs run in its slots, see :func:`online_judge.slots.jobs.run`.
-    """
+    @property
+    def device(self) -> Device: ...
+
+    @property
+    def slots(self) -> Sequence[Slot]: ...
+
+    @property
+    def ready(self) -> int:
+        """Return how many processes wait for a candidate."""
+
+    async def start(self) -> None:
+        """Return when its slots take jobs; raises JudgeError where they cannot."""
+
+    async def close(self) -> None:
+        """End its processes."""
+
+
+class LocalWorker:
+    """A device of this machine: its leases, waiting processes, known reference times and slots."""
 
     def __init__(self, fork_client: ForkClient, device: Device, settings: Settings) -> None:
         """Start nothing yet; on a GPU no process starts while something is timed."""
         self.device = device
         cuda = device.kind == "cuda"
-        target = settings.armed_players
+        target = settings.ready_processes
         if target is None:
             target = max(2, device.slots) if cuda else 1
         spare = min(target, _SPARE_ON_GPU if cuda else _SPARE)
@@ -51,26 +71,28 @@ class DeviceWorker:
             cpu_max_elements=settings.cpu_max_elements,
             cpu_max_flops=settings.cpu_max_flops,
         )
-        self.candidates = Pool(fork_client, candidate, target, disturbed)
+        self._candidates = Pool(fork_client, candidate, target, disturbed)
         self._evaluators = Pool(fork_client, evaluator, spare, disturbed)
         known = CleanTimes()
         self.slots = tuple(
-            DeviceSlot(fork_client, device, settings, leases, self.candidates, self._evaluators, known)
+            DeviceSlot(fork_client, device, settings, leases, self._candidates, self._evaluators, known)
             for _ in range(device.slots)
         )
 
-    def start(self) -> None:
-        """Start the processes; return when each slot has its first evaluator, or raise JudgeError."""
-        self.candidates.fill()
-        self._evaluators.fill()
-        with ThreadPoolExecutor(len(self.slots)) as threads:
-            for started in [threads.submit(slot.start) for slot in self.slots]:
-                started.result()
+    @property
+    def ready(self) -> int:
+        return self._candidates.ready
 
-    def close(self) -> None:
+    async def start(self) -> None:
+        """Start the processes; return when each slot has its first evaluator, or raise JudgeError."""
+        self._candidates.fill()
+        self._evaluators.fill()
+        await asyncio.gather(*(asyncio.to_thread(slot.start) for slot in self.slots))
+
+    async def close(self) -> None:
         """End the waiting processes; those of a slot end with the slot."""
-        self.candidates.close()
-        self._evaluators.close()
+        await asyncio.to_thread(self._candidates.close)
+        await asyncio.to_thread(self._evaluators.close)
 
 
 def _lock_file(fork_client: ForkClient, device: Device) -> Path:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
+from adaexplore.core.environment import DeviceFacts
 from adaexplore.core.errors import ConfigError
 from adaexplore.core.wire import DeviceKind
 from online_judge.common.cores import ANY_CORE, Cores, share_out
@@ -24,33 +28,50 @@ _GPU_MEMORY_PER_SLOT = 8 * _GIB  # their contexts and the tensors of most proble
 
 @dataclass(frozen=True)
 class Device:
-    """A device that evaluations run on."""
-
     id: int  # number towards clients
     kind: DeviceKind
     visible_devices: str  # value of ``CUDA_VISIBLE_DEVICES`` for processes that use it
     hardware: str  # its name
     cores: Cores = ANY_CORE  # of the CPU, for its processes
     slots: int = 1  # evaluations at a time
+    facts: DeviceFacts | None = None  # None without a GPU
+    node: str = ""  # name of its machine; empty for this one
 
 
-@dataclass(frozen=True)
+@dataclass
 class Machine:
-    """What the judge found to run on."""
+    """What the judge found to run on; on a cluster devices join and leave."""
 
     cuda_available: bool  # evaluations run on CUDA devices
     device_count: int  # CUDA devices of the machine
     devices: tuple[Device, ...]  # those that are used; the single CPU device if there is no CUDA
     compile_target: str  # what kernels are compiled for
+    elastic: bool = False  # devices join and leave; jobs wait where there are none
+    awaited: bool = False  # a worker is starting or lost: another model may join
+    known: dict[str, Device] = field(default_factory=dict)  # one that has joined, by hardware
+
+    def join(self, device: Device) -> None:
+        self.known[device.hardware] = device
+        self.devices = (*self.devices, device)
+        self.cuda_available = self.kind == "cuda"
+        self.device_count = len(self.devices) if self.cuda_available else 0
+
+    def leave(self, device: Device) -> None:
+        self.devices = tuple(other for other in self.devices if other.id != device.id)
+        self.device_count = len(self.devices) if self.cuda_available else 0
 
     @property
     def kind(self) -> DeviceKind:
         """The devices' kind; ``cuda`` where a GPU is asked for but missing."""
-        return self.devices[0].kind if self.devices else "cuda"
+        return self._sample.kind if self._sample is not None else "cuda"
 
     @property
     def hardware(self) -> str:
-        return self.devices[0].hardware if self.devices else "none"
+        return self._sample.hardware if self._sample is not None else "none"
+
+    @property
+    def _sample(self) -> Device | None:
+        return next(iter((*self.devices, *self.known.values())), None)
 
 
 def find(fork_client: ForkClient, settings: Settings) -> Machine:
@@ -76,11 +97,22 @@ def find(fork_client: ForkClient, settings: Settings) -> Machine:
     numbers = [int(names[index]) if names[index].strip().isdecimal() else index for index in indices]
     cores = share_out(os.sched_getaffinity(0), numbers)
     found = [
-        Device(index, "cuda", names[index].strip(), gpus[index][0], own)
+        Device(index, "cuda", names[index].strip(), gpus[index].name, own, facts=gpus[index])
         for index, own in zip(indices, cores, strict=True)
     ]
     devices = tuple(replace(device, slots=slots(device, settings, len(found))) for device in found)
-    return Machine(True, len(gpus), devices, gpus[0][1])
+    return Machine(True, len(gpus), devices, gpus[0].target)
+
+
+def fits(gpus: Sequence[str], hardware: str) -> bool:
+    """Return whether hardware is of one of the models: it has all words of the model's name. Empty: any."""
+    words = _words(hardware)
+    return not gpus or any(_words(gpu) <= words for gpu in gpus)
+
+
+@lru_cache(1024)  # clients choose the names
+def _words(name: str) -> frozenset[str]:
+    return frozenset(re.findall("[a-z0-9]+", name.lower()))
 
 
 def slots(device: Device, settings: Settings, devices: int) -> int:
@@ -101,13 +133,28 @@ def slots(device: Device, settings: Settings, devices: int) -> int:
 
 
 def memory_bytes(device: Device) -> dict[str, int]:
-    """Ask nvidia-smi for total and used memory of a GPU; zeros if it does not answer."""
+    """Ask nvidia-smi for total and used memory of a GPU; zeros if it does not answer.
+
+    Nothing is asked about a GPU of another machine: it has only its total.
+    """
+    if device.node:
+        total = (device.facts and device.facts.memory_bytes) or 0
+        return {"memory_total": total, "memory_allocated": 0, "memory_reserved": 0}
     total = used = 0
-    query = ["--query-gpu=memory.total,memory.used", "--format=csv,noheader,nounits"]
-    command = ["nvidia-smi", f"--id={device.visible_devices}", *query]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=_SMI_S, check=True)
-        total, used = (int(part) * _MIB for part in answer.stdout.strip().splitlines()[0].split(","))
+        total, used = (part * _MIB for part in smi(device, "memory.total,memory.used"))
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
-        log.warning("nvidia-smi does not tell the memory of device %d: %s", device.id, error)
+        log.warning("nvidia-smi does not report the memory of device %d: %s", device.id, error)
     return {"memory_total": total, "memory_allocated": used, "memory_reserved": used}
+
+
+def smi(device: Device, fields: str) -> list[int]:
+    """Return what nvidia-smi says of a GPU, numbers without units.
+
+    Raises:
+        OSError, subprocess.SubprocessError, ValueError, IndexError: it does not answer with numbers.
+    """
+    query = [f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
+    command = ["nvidia-smi", f"--id={device.visible_devices}", *query]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=_SMI_S, check=True)
+    return [int(part) for part in answer.stdout.strip().splitlines()[0].split(",")]

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from adaexplore.core.errors import JudgeError
-from adaexplore.core.identity import text_digest
+from adaexplore.core.text.identity import text_digest
 from adaexplore.core.wire import DeviceKind
 from online_judge.processes.gpu_lease import GpuLeases, LeaseServer
 from online_judge.processes.pool import Pool
@@ -135,9 +135,9 @@ class Evaluators:
         """Take an evaluator for the first reference; raises JudgeError if none can be started."""
         self._unused = self._take(threading.Event())
 
-    def of(self, reference: str, cancelled: threading.Event) -> EvaluatorHandle:
-        """Return the evaluator that serves this reference and no other; raises as :meth:`Pool.take` does."""
-        key = text_digest(reference)
+    def of(self, source: str, cancelled: threading.Event) -> EvaluatorHandle:
+        """Return the evaluator that runs this text and no other; raises as :meth:`Pool.take` does."""
+        key = text_digest(source)
         known = self._of.pop(key, None)
         if known is None:
             known, self._unused = self._unused, None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from adaexplore.core.verdict import INTERPRETER, Status, Verdict
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.common.texts import scrub
-from online_judge.protocol.endings import Passed
+from online_judge.protocol.endings import Passed, ProcessEnd
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.precision import least_precise
 from online_judge.protocol.result import EvaluationResult, ProblemFacts
@@ -36,16 +36,6 @@ class Target:
     cuda: bool  # whether kernels run on a GPU
 
 
-@dataclass(frozen=True)
-class ProcessEnd:
-    folder: str  # where it ran; its paths are shortened in texts
-    how: str  # in words that follow "the process ended"
-    printed: str  # the end of what it printed
-    out_of_memory: bool = False  # whether the kernel killed it because host memory ran out
-    orphans: int = 0  # processes that it left running
-    sandbox: Report | None = None  # what was in force around it; None where that is unknown
-
-
 def evaluated(
     request: EvaluationRequest, target: Target, result: EvaluationResult, end: ProcessEnd
 ) -> Verdict:
@@ -61,7 +51,7 @@ def evaluated(
     rejected = passed and bool(rejects)
     correct = passed and not rejected
     if correct and end.orphans:
-        found.append(observations.of_orphans(end.orphans))
+        found.append(Flag("background_threads", f"{end.orphans} processes were left running"))
     metadata = _surroundings(request, target) | {"sandbox": end.sandbox} | _precision(result)
     metadata |= flags.metadata(found) | flags.problem_metadata(observations.of_problem(problem))
     if passed or result.trials_passed or explained.status in _COUNTED:
@@ -77,6 +67,8 @@ def evaluated(
         stats: dict[str, object] = {} if target.cuda else {"fast_p": 1.0, "timing": INTERPRETER}
         return _verdict(Status.PASSED, metadata, None, stats)
     stats = runtime.statistics(timing, request, result.share, hardware=target.hardware, device=target.device)
+    if result.tolerance is not None:  # of a definition
+        stats |= runtime.sol_score(timing, request)
     return _verdict(Status.PASSED, metadata, runtime.milliseconds(timing), stats)
 
 
@@ -104,7 +96,6 @@ def evaluator_died_twice(request: EvaluationRequest, target: Target, stage: Stag
 
 
 def with_seconds(verdict: Verdict, stage_seconds: Mapping[str, float]) -> Verdict:
-    """Return a verdict that names the seconds of each stage."""
     seconds = {stage: round(spent, 3) for stage, spent in stage_seconds.items()}
     return verdict.model_copy(update={"metadata": verdict.metadata | {"seconds": seconds}})
 
@@ -131,6 +122,8 @@ def _surroundings(request: EvaluationRequest, target: Target) -> dict[str, objec
 
 
 def _precision(result: EvaluationResult) -> dict[str, object]:
+    if result.tolerance is not None:
+        return {"tolerance": result.tolerance.model_dump()}
     if not result.grades:
         return {}
     least = least_precise(result.grades)

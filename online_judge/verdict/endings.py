@@ -9,7 +9,7 @@ from online_judge.protocol import endings
 from online_judge.protocol.findings import Failure, Stage
 from online_judge.verdict import feedback
 
-PROTOCOL = 4
+PROTOCOL = 7
 """Increased whenever the same request may get another verdict, so that older cached verdicts are not used."""
 
 
@@ -35,9 +35,9 @@ def explain(ending: endings.Ending, folder: str) -> Explained:
         case endings.WrongForm():
             status = Status.WRONG_DTYPE if ending.part == "dtype" else Status.WRONG_SHAPE
             return Explained(status, feedback.of_issue(status, _form_issue(ending)))
-        case endings.WrongValue(difference=difference, output=output):
+        case endings.WrongValue(difference=difference, output=output, name=name):
             status = Status.NONFINITE if difference.nonfinite else Status.WRONG_VALUE
-            name = "the output" if output is None else f"output {output}"
+            name = name or ("the output" if output is None else f"output {output}")
             return Explained(status, feedback.of_difference(difference, name))
         case endings.OtherWeights():
             issue = "the output is that of other weights than the module has now"

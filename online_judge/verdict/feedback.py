@@ -181,7 +181,6 @@ def of_difference(found: Difference, output: str) -> dict[str, object]:
 
 
 def first_line(metadata: Mapping[str, object]) -> str:
-    """Return the first line of a verdict's feedback, for the evidence of a flag."""
     return str(metadata.get("feedback", "wrong")).splitlines()[0]
 
 
@@ -196,7 +195,12 @@ def _budget(advice: str) -> int:
     return MAX_BYTES - len(advice.encode()) - 8
 
 
-def with_unused_tunables(text: str, problem: str) -> str:
-    """Put a line in front of a feedback: the candidate's ``TUNABLES`` cannot be used."""
-    line = clip(f"TUNABLES was not used: {problem}", _NOTE_BYTES)
+def of_hidden(status: Status) -> dict[str, object]:
+    """Explain a failure on a hidden workload; only the status is given away."""
+    line = f"{status.value}: it fails on a hidden workload, whose inputs are not shown"
+    return _metadata(status, [line])
+
+
+def with_line(line: str, text: str) -> str:
+    line = clip(line, _NOTE_BYTES)
     return f"{line}\n{clip(text, MAX_BYTES - len(line.encode()) - 1)}" if text else line

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from typing import assert_never
 
 from online_judge.protocol import observations as seen
+from online_judge.protocol.endings import Ending
 from online_judge.protocol.kernels import KernelShare, Launches
 from online_judge.protocol.measurement import GpuState
 from online_judge.protocol.result import ProblemFacts
@@ -19,68 +21,65 @@ _IDLE = 0x01
 
 def flags_of_all(observations: Iterable[seen.Observation], folder: str) -> list[Flag]:
     """Return the flags of several observations, in their order; paths in ``folder`` are shortened."""
-    return [flag for observation in observations for flag in flags_of(observation, folder)]
+    return [flag for observation in observations for flag in _flags_of(observation, folder)]
 
 
-def flags_of(observation: seen.Observation, folder: str) -> list[Flag]:
-    """Return the flags of one observation; only changes of the process may give none or several."""
+def _flags_of(observation: seen.Observation, folder: str) -> Iterator[Flag]:
     match observation:
         case seen.ProcessChanges():
-            return of_process(observation)
+            yield from of_process(observation)
         case seen.LoadedWeightsUnused():
             evidence = "weights loaded after construction are not used: loading them makes the output wrong"
-            return [Flag("stale_weights", evidence)]
+            yield Flag("stale_weights", evidence)
         case seen.StaleWeights(wrong=None):
-            return [Flag("stale_weights", "outputs do not follow weights that are changed in place")]
+            yield Flag("stale_weights", "outputs do not follow weights that are changed in place")
         case seen.StaleWeights(wrong=wrong):
             assert wrong is not None
-            return [Flag("stale_weights", feedback.first_line(endings.explain(wrong, folder).metadata))]
+            yield Flag("stale_weights", _explained(wrong, folder))
         case seen.InputsChanged(timed_call=None, result_changes=True):
-            evidence = "a call changed its inputs so that the reference's result differs"
-            return [Flag("inputs_changed", evidence)]
+            yield Flag("inputs_changed", "a call changed its inputs so that the reference's result differs")
         case seen.InputsChanged(timed_call=None):
-            evidence = "a call changed its inputs; the reference's result stays the same"
-            return [Flag("inputs_written", evidence)]
+            yield Flag("inputs_written", "a call changed its inputs; the reference's result stays the same")
         case seen.InputsChanged(timed_call=call):
-            return [Flag("inputs_written", f"timed call {call} changed its inputs")]
+            yield Flag("inputs_written", f"timed call {call} changed its inputs")
         case seen.OutputAliasesInput():
-            return [Flag("output_aliases_input", "an output lies in the memory of an input")]
+            yield Flag("output_aliases_input", "an output lies in the memory of an input")
         case seen.OutputReused():
-            return [Flag("output_reused", "two calls gave outputs in the same memory")]
+            yield Flag("output_reused", "two calls gave outputs in the same memory")
         case seen.EqualCallsDiffer(rms=rms):
             evidence = f"two equal calls differ by {rms:.2g} of the output's standard deviation"
-            return [Flag("nondeterministic", evidence)]
+            yield Flag("nondeterministic", evidence)
         case seen.VariantFailed(variant=variant, ending=ending):
-            evidence = feedback.first_line(endings.explain(ending, folder).metadata)
-            return [Flag(f"fails_{variant}_inputs", evidence)]
+            yield Flag(f"fails_{variant}_inputs", _explained(ending, folder))
         case seen.LowerPrecision(reached=reached, expected=expected):
-            return [Flag("low_precision", f"reaches {reached}, the task's is {expected}")]
-        case seen.TimedOutputWrong():
-            evidence = (
-                f"{observation.wrong} of {observation.total} elements of {_timed(observation)} are wrong"
-            )
-            largest = f"largest error {observation.largest:.4g}"
-            return [Flag("timed_output_wrong", f"{evidence}, {largest}")]
+            yield Flag("low_precision", f"reaches {reached}, the task's is {expected}")
+        case seen.TimedOutputWrong(wrong=count, total=total, largest=largest):
+            evidence = f"{count} of {total} elements of {_timed(observation)} are wrong"
+            yield Flag("timed_output_wrong", f"{evidence}, largest error {largest:.4g}")
         case seen.TimedOutputLate():
-            return [Flag("timed_output_wrong", f"{_timed(observation)} was written after its answer")]
+            yield Flag("timed_output_wrong", f"{_timed(observation)} was written after its answer")
         case seen.UnjoinedStream():
             evidence = "work on another stream is not waited for: the calls cannot be captured"
-            return [Flag("side_stream", evidence)]
+            yield Flag("side_stream", evidence)
         case seen.DeviceWorksOn(tail_ms=tail_ms, claimed_ms=claimed_ms):
             evidence = f"the GPU works on for {tail_ms:.4g} ms after timed calls of {claimed_ms:.4g} ms"
-            return [Flag("side_stream", evidence)]
+            yield Flag("side_stream", evidence)
         case seen.UnevenCalls(median_ms=median_ms, mean_ms=mean_ms):
             both = f"{median_ms:.4g} ms is the median, {mean_ms:.4g} ms the mean, which counts"
-            return [Flag("launch_bound", f"calls of one block differ: {both}")]
+            yield Flag("launch_bound", f"calls of one block differ: {both}")
         case seen.ClocksDisagree():
-            return [_of_clocks(observation)]
-        case seen.BaselineMoved():
-            after = observation.after_ms
-            without = f"{observation.clean_ms:.4g} ms alone"
-            without += "" if after is None else f" before, {after:.4g} ms after it"
-            beside = f"{observation.gpu_ms:.4g} ms beside the candidate"
-            evidence = f"{beside}, {without}; {observation.counted_ms:.4g} ms count"
-            return [Flag("baseline_drift", evidence)]
+            yield _of_clocks(observation)
+        case seen.BaselineMoved(gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=after_ms, counted_ms=counted_ms):
+            without = f"{clean_ms:.4g} ms alone"
+            without += "" if after_ms is None else f" before, {after_ms:.4g} ms after it"
+            evidence = f"{gpu_ms:.4g} ms beside the candidate, {without}; {counted_ms:.4g} ms count"
+            yield Flag("baseline_drift", evidence)
+        case _:
+            assert_never(observation)
+
+
+def _explained(ending: Ending, folder: str) -> str:
+    return feedback.first_line(endings.explain(ending, folder).metadata)
 
 
 def of_process(changes: seen.ProcessChanges) -> list[Flag]:
@@ -94,11 +93,6 @@ def of_process(changes: seen.ProcessChanges) -> list[Flag]:
     if changes.background:
         found.append(Flag("background_threads", "; ".join(changes.background)))
     return found
-
-
-def of_orphans(count: int) -> Flag:
-    """Return the flag for processes that still ran when the candidate's process was ended."""
-    return Flag("background_threads", f"{count} processes were left running")
 
 
 def of_kernels(
@@ -149,7 +143,8 @@ def of_problem(facts: ProblemFacts) -> list[ProblemFlag]:
         found.append(ProblemFlag("constant_inputs", "get_inputs() gives the same values under every seed"))
     if facts.looseness is not None:
         times = f"{facts.looseness:.2g} standard deviations of the output"
-        found.append(ProblemFlag("loose_tolerance", f"the tolerance {facts.tolerance:g} is {times}"))
+        which = "problem's TOLERANCE" if facts.tolerance is None else f"tolerance {facts.tolerance:g}"
+        found.append(ProblemFlag("loose_tolerance", f"the {which} is {times}"))
     return found
 
 

@@ -44,11 +44,30 @@ def statistics(
     }
     if timing.before is not None and timing.after is not None:
         stats["clocks"] = {"before": timing.before.to_json(), "after": timing.after.to_json()}
+    stats |= timing.model_dump(include={"forward_gpu_ms", "baseline_forward_gpu_ms"}, exclude_none=True)
     if timing.stopped_early:
         stats["stopped_early"] = True
+    if timing.baseline_samples:
+        stats["baseline_samples"] = [list(calls) for calls in timing.baseline_samples]
     if share is not None:
         stats["kernels"] = share.to_json()
     return stats
+
+
+def sol_score(timing: Timing, request: EvaluationRequest) -> dict[str, object]:
+    """Return how near to the hardware's bound a candidate is, as SOL-ExecBench scores it; empty if unknown.
+
+    1 is at the bound, 0.5 as fast as the baseline.
+    """
+    if timing.peak is None:
+        return {}
+    _, rate = timing.peak.precision(timing.dtype, request.tier)
+    moved_ms = (timing.read_bytes + timing.output_bytes) / timing.peak.bytes_per_s * 1e3
+    bound_ms = max(moved_ms, timing.flops / rate * 1e3)
+    space_ms = timing.baseline_ms - bound_ms
+    over_ms = max(timing.score_ms - bound_ms, 0.0)
+    score = 1.0 / (1.0 + over_ms / space_ms) if space_ms > 0 else float(over_ms == 0)
+    return {"sol_ms": bound_ms, "sol_score": score}
 
 
 def flags_of(timing: Timing, request: EvaluationRequest, folder: str) -> list[Flag]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
-from adaexplore.core.tunables import Tunable, Values, combination, declared_values
+from adaexplore.core.text.tunables import Tunable, Values, combination, declared_values
 from adaexplore.core.verdict import INTERPRETER, Verdict
 from online_judge.common.texts import clip
 from online_judge.protocol.config_sweep import DECLARED, Swept
@@ -17,8 +18,8 @@ _REASON_BYTES = 160
 
 
 def with_unused_tunables(verdict: Verdict, problem: str) -> Verdict:
-    """Return a verdict on a candidate whose ``TUNABLES`` cannot be used."""
-    text = feedback.with_unused_tunables(str(verdict.metadata.get("feedback", "")), problem)
+    line = f"TUNABLES was not used: {problem}"
+    text = feedback.with_line(line, str(verdict.metadata.get("feedback", "")))
     return _with(verdict, {"feedback": text, "tuned": {"problem": problem}})
 
 
@@ -46,6 +47,42 @@ def with_sweep(
         "best_ms": swept.ms.get(number),
         "seconds": round(seconds, 3),
         "spent_s": {part: round(spent_s, 3) for part, spent_s in swept.parts_s.items()},
+    }
+    return _with(verdict, {"tuned": tuned})
+
+
+def with_sweeps(
+    verdict: Verdict,
+    tunables: tuple[Tunable, ...],
+    sweeps: Mapping[str, Swept],
+    seconds: float,
+) -> Verdict:
+    """Return the verdict on a text with the best numbers of each shape, swept by workload.
+
+    Those of the first workload are the ``values`` of all other shapes.
+    """
+    total = Swept()
+    for swept in sweeps.values():
+        for part, spent_s in swept.parts_s.items():
+            total.spend(part, spent_s)
+    by_shape = [
+        {
+            "workload": workload,
+            "shape": list(swept.shape),
+            "values": combination(tunables, swept.ranking[0]),
+            "declared_ms": swept.ms.get(DECLARED),
+            "best_ms": swept.ms.get(swept.ranking[0]),
+            "tried": len(swept.ready.keys() | swept.failed.keys()),
+            "failed": len(swept.failed),
+        }
+        for workload, swept in sweeps.items()
+    ]
+    tuned = {
+        "values": by_shape[0]["values"],
+        "declared": declared_values(tunables),
+        "by_shape": by_shape,
+        "seconds": round(seconds, 3),
+        "spent_s": {part: round(spent_s, 3) for part, spent_s in total.parts_s.items()},
     }
     return _with(verdict, {"tuned": tuned})
 

@@ -38,7 +38,7 @@ class Expectation:
     reason: str = ""
 
     def __post_init__(self) -> None:
-        """A flag that is expected must exist and be grave enough."""
+        """Check that an expected flag exists and is severe enough."""
         for flag in self.flags:
             assert _ORDER.index(SEVERITIES[flag]) <= _ORDER.index(self.least), flag
         assert self.problem_flags <= PROBLEM_FLAGS.keys()
@@ -86,30 +86,30 @@ class Expectation:
 
 
 def refused() -> Expectation:
-    """It must not count as correct."""
+    """Expect that it does not count as correct."""
     return Expectation("refused")
 
 
 def rejected(*flags: str) -> Expectation:
-    """It must be refused for its outputs or by one of these flags."""
+    """Expect that its outputs or one of these flags refuse it."""
     return Expectation("flag", Severity.REJECT, frozenset(flags))
 
 
 def suspected(*flags: str, problem: tuple[str, ...] = (), gainless: bool = False) -> Expectation:
-    """It must be refused, or it bears one of these flags, or its problem one of ``problem``."""
+    """Expect that it is refused or has one of these flags, or its problem one of ``problem``."""
     return Expectation("flag", Severity.SUSPECT, frozenset(flags), frozenset(problem), gainless)
 
 
 def noted(*flags: str, gainless: bool = False) -> Expectation:
-    """It must at least be noted."""
+    """Expect at least a note."""
     return Expectation("flag", Severity.NOTE, frozenset(flags), gainless=gainless)
 
 
 def harmless(*, must_pass: bool = False) -> Expectation:
-    """It must not gain anything."""
+    """Expect that it gains nothing."""
     return Expectation("harmless", must_pass=must_pass)
 
 
 def unseen(reason: str) -> Expectation:
-    """It is not to be seen on this device."""
+    """Expect nothing: this device does not show it."""
     return Expectation("unseen", reason=reason)

@@ -66,7 +66,7 @@ class NaiveHarness:
 
 @contextlib.contextmanager
 def naive_harness(folder: Path) -> Iterator[NaiveHarness]:
-    """A running server; ``folder`` is where its files are."""
+    """Return a running server; ``folder`` is where its files are."""
     environment = os.environ | {
         "PYTHONPATH": str(ROOT),
         "ADAEXPLORE_JUDGE_SECRET": "none",

@@ -32,7 +32,7 @@ def sized(source: str, device: Device) -> str:
 
 
 def mechanism(source: str) -> str:
-    """What stays of a program when its docstrings, names and constants are taken away."""
+    """Return what stays of a program when its docstrings, names and constants are taken away."""
     tree = ast.parse(source)
     names: dict[str, str] = {}
     for node in ast.walk(tree):

@@ -37,7 +37,7 @@ def naive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[NaiveHarness]:
 
 @pytest.fixture(scope="module")
 def honest(naive: NaiveHarness) -> NaiveVerdict:
-    """What the naive harness says of the honest kernel under the interpreter."""
+    """Return what the naive harness says of the honest kernel under the interpreter."""
     verdict = naive.judge(problem("gate", "cpu"), fixture(HONEST["gate"], "cpu"))
     assert verdict.correct
     return verdict

@@ -33,7 +33,7 @@ class Trials:
         self._results: list[dict[str, Any]] = []
 
     def honest(self, name: str) -> dict[str, Any]:
-        """The answer to the honest twin of a problem, asked once."""
+        """Return the answer to the honest twin of a problem, asked once."""
         if name not in self._honest:
             self._honest[name] = self._ask(HONEST[name], name, {})
         return self._honest[name]

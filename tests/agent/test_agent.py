@@ -1,25 +1,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from adaexplore.agent.agent import Agent, AgentOptions
-from adaexplore.agent.checks import Check, gate_check, lint_check
 from adaexplore.core.draft import Draft, DraftOutcome, RepairReason
-from adaexplore.core.identity import source_identity
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.task import Task
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Status, Verdict
+from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.judge_client.protocol import CompileFinding
-from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
+from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose, StepData
 from adaexplore.preflight.findings import Finding
 from adaexplore.prompts.blocks import JudgeFacts, ShownKernel
 from adaexplore.prompts.render import render
+from adaexplore.run import step
+from adaexplore.run.step import write_draft
+from adaexplore.run.verdicts import Verdicts
+from tests.run.parts import StubJudge
 
 TASK = Task(1, "1", "1_x", "class Model: ...\n", "fp32", Path("1_x.py"))
 FACTS = JudgeFacts("NVIDIA H200", "Hopper", "fp32", "off", 1e-3, 5, 100, 10)
@@ -34,7 +37,7 @@ MISSING = EDIT.replace("size = 1", "size = 7")
 
 @dataclass
 class Scripted:
-    """Answers in order and remembers what it was asked."""
+    """A model that answers in order and records its requests."""
 
     replies: list[str | Finish]
     requests: list[ModelRequest] = field(default_factory=list)
@@ -50,27 +53,56 @@ class Scripted:
         return [request.purpose for request in self.requests]
 
 
+class Compiling(StubJudge):
+    """A judge whose compiler returns findings of a list, in turn."""
+
+    def __init__(self, findings: list[CompileFinding]) -> None:
+        super().__init__()
+        self.findings = findings
+
+    def compile(self, task: Task, source: str) -> CompileFinding:
+        return self.findings.pop(0) if self.findings else CompileFinding(Status.PASSED)
+
+
+@pytest.fixture(autouse=True)
+def lints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Use a single lint, which objects to ``break``."""
+    monkeypatch.setattr(step, "lint", no_break)
+
+
 def draft(
     replies: list[str | Finish],
     plan: Plan,
     shown: Sequence[ShownKernel] = (),
     *,
-    checks: tuple[Check, ...] = (),
+    compiled: Sequence[CompileFinding] = (),
     known: Mapping[str, Verdict] | None = None,
     **options: Any,
 ) -> tuple[Draft, Scripted]:
+    """Write a draft; the judge's compiler returns ``compiled`` in turn, then no findings."""
     client = Scripted(replies)
-    agent = Agent(client, TASK, FACTS, ("You cannot fly.",), AgentOptions(**options), checks)
-    judged = {source_identity(source): verdict for source, verdict in (known or {}).items()}
-    return agent.draft(plan, shown, (), lambda source: judged.get(source_identity(source))), client
+    agent = Agent(client, TASK, FACTS, ("You cannot fly.",), AgentOptions(**options))
+    verdicts = Verdicts(JudgeAccess([Compiling(list(compiled))]), TASK)
+    for source, verdict in (known or {}).items():
+        verdicts.learn(source, verdict)
+    return write_draft(agent, verdicts, plan, shown), client
 
 
-def test_large_step_takes_the_code_of_the_first_fence() -> None:
+def test_large_step_takes_first_fenced_code() -> None:
     made, client = draft([f"Here:\n```python\n{KERNEL}```\ndone"], LARGE)
     assert made.outcome is DraftOutcome.WRITTEN
     assert made.source.strip() == KERNEL.strip()
     assert client.requests[0].key == "1_1/3/large"
     assert "- You cannot fly." in client.requests[0].prompt
+
+
+def test_requests_of_a_step_carry_its_data() -> None:
+    plan = replace(SMALL, direction="tiles")
+    _, client = draft(["1. Double.", MISSING, EDIT], plan, [BAD, GOOD])
+    assert client.purposes == [Purpose.REVIEW, Purpose.SMALL, Purpose.REPAIR]
+    kernels = (BAD, GOOD)
+    data = StepData(TASK.reference, kernels, ("You cannot fly.",), "tiles", tunes=False)
+    assert [request.data for request in client.requests] == [data] * 3
 
 
 @pytest.mark.parametrize(
@@ -98,7 +130,7 @@ def test_small_step_reviews_then_edits_the_last_kernel() -> None:
     assert made.usage == Usage(20, 0, 10, 1.0, 0.02)
 
 
-def test_review_is_skipped_where_every_kernel_in_view_is_wrong() -> None:
+def test_review_is_skipped_if_all_kernels_wrong() -> None:
     _, client = draft([EDIT], SMALL, [BAD])
     assert client.purposes == [Purpose.SMALL]
     assert render("guidance_default") in client.requests[0].prompt
@@ -111,7 +143,7 @@ def test_review_can_be_forced_and_disabled() -> None:
     assert disabled.purposes == [Purpose.SMALL]
 
 
-def test_where_prompts_begin_alike_the_review_stands_in_the_answer_with_the_edits() -> None:
+def test_shared_layout_has_review_and_edits_together() -> None:
     made, client = draft([f"1. Double the size.\n\n{EDIT}"], SMALL, [BAD, GOOD], layout="shared")
     assert client.purposes == [Purpose.SMALL]
     assert client.requests[0].prompt.endswith(render("guidance_review"))
@@ -119,7 +151,7 @@ def test_where_prompts_begin_alike_the_review_stands_in_the_answer_with_the_edit
     assert made.exchanges[0].reply.startswith("1. Double the size.")
 
 
-def test_there_too_a_review_is_skipped_forced_and_disabled() -> None:
+def test_shared_layout_skips_forces_and_disables_review() -> None:
     standing = render("guidance_default")
     for shown, options, asked in (
         (BAD, {}, standing),
@@ -130,14 +162,14 @@ def test_there_too_a_review_is_skipped_forced_and_disabled() -> None:
         assert client.requests[0].prompt.endswith(asked)
 
 
-def test_failed_edit_goes_back_once_with_reason_and_nearest_lines() -> None:
+def test_failed_edit_is_sent_back_with_nearest_lines() -> None:
     made, client = draft([MISSING, EDIT], SMALL, [BAD])
     assert client.purposes == [Purpose.SMALL, Purpose.REPAIR]
     assert "size = 1" in client.requests[1].prompt
     assert made.outcome is DraftOutcome.WRITTEN
 
 
-def test_a_reply_without_edits_is_told_that_it_has_none() -> None:
+def test_reply_without_edits_is_sent_back() -> None:
     _, client = draft(["1. Double the size.", EDIT], SMALL, [BAD])
     assert "There are no edits in your answer." in client.requests[1].prompt
 
@@ -167,7 +199,7 @@ def test_failed_repair_reply_is_recorded_with_the_others() -> None:
     assert made.outcome is DraftOutcome.EDIT_FAILED
 
 
-def test_half_a_surrogate_pair_does_not_reach_files_or_requests() -> None:
+def test_lone_surrogates_reach_no_files_or_requests() -> None:
     made, _ = draft(["```python\nclass ModelNew:\n    name = '\ud83d'\n```"], LARGE)
     assert made.source.encode("utf-8")
     assert made.exchanges[0].reply.encode("utf-8")
@@ -180,14 +212,14 @@ def code(source: str) -> str:
     return f"```python\n{source}```"
 
 
-def no_break(source: str) -> tuple[Finding, ...]:
+def no_break(source: str, *_: object) -> tuple[Finding, ...]:
     lines = source.splitlines()
     return tuple(
         Finding("unsupported-syntax", n, "no break") for n, line in enumerate(lines, 1) if "break" in line
     )
 
 
-def test_a_repair_continues_the_conversation_that_it_mends() -> None:
+def test_repair_continues_the_conversation() -> None:
     made, client = draft(["1. Double the size.", MISSING, EDIT], SMALL, [GOOD])
     _, small, repair = client.requests
     (turn,) = repair.earlier
@@ -209,7 +241,7 @@ def test_replies_are_sent_back_as_often_as_allowed() -> None:
     assert (made.outcome, made.source) == (DraftOutcome.EDIT_FAILED, KERNEL)
 
 
-def test_edits_that_change_nothing_are_sent_back_where_that_is_wanted() -> None:
+def test_edits_without_effect_are_sent_back_if_enabled() -> None:
     comment = EDIT.replace("size = 2", "size = 1  # as before")
     made, _ = draft([comment, EDIT], SMALL, [BAD], **EVERYTHING)
     assert made.outcome is DraftOutcome.WRITTEN
@@ -218,7 +250,7 @@ def test_edits_that_change_nothing_are_sent_back_where_that_is_wanted() -> None:
     assert made.outcome is DraftOutcome.UNCHANGED
 
 
-def test_a_program_that_was_judged_is_told_with_its_verdict() -> None:
+def test_judged_program_is_sent_back_with_verdict() -> None:
     known = {KERNEL: Verdict(status=Status.WRONG_VALUE, metadata={"feedback": "first difference at 3"})}
     made, client = draft([code(KERNEL), code(KERNEL + "x = 1\n")], LARGE, known=known, **EVERYTHING)
     assert "judged before: wrong_value\nfirst difference at 3" in client.requests[1].prompt
@@ -229,36 +261,35 @@ def test_a_program_that_was_judged_is_told_with_its_verdict() -> None:
     assert (made.outcome, len(client.requests)) == (DraftOutcome.WRITTEN, 1)
 
 
-def test_lint_findings_come_with_the_text_of_their_lines() -> None:
+def test_lint_findings_show_text_of_their_lines() -> None:
     broken = KERNEL + "break  # out\n"
-    made, client = draft([code(broken), code(KERNEL)], LARGE, checks=(lint_check(no_break),), **EVERYTHING)
+    made, client = draft([code(broken), code(KERNEL)], LARGE, **EVERYTHING)
     assert (made.outcome, made.source) == (DraftOutcome.WRITTEN, KERNEL)
     assert "line 6, `break  # out`: no break" in client.requests[1].prompt
     assert made.exchanges[1].reason == "lint"
 
 
-def test_what_a_lint_finds_after_all_repairs_has_its_verdict_without_the_judge() -> None:
+def test_final_lint_finding_is_verdict_without_judge() -> None:
     broken = code(KERNEL + "break\n")
-    made, client = draft([broken] * 3, LARGE, checks=(lint_check(no_break),), **EVERYTHING)
+    made, client = draft([broken] * 3, LARGE, **EVERYTHING)
     assert (made.outcome, len(client.requests)) == (DraftOutcome.LINT_STOPPED, 3)
     assert made.verdict is not None
     assert (made.verdict.status, made.verdict.feedback) == (Status.COMPILE, "line 6, `break`: no break")
 
 
-def test_a_file_may_be_mended_by_edits_of_it() -> None:
+def test_file_may_be_repaired_by_edits() -> None:
     broken = KERNEL + "break\n"
     edit = "<old_str_1>\nbreak\n</old_str_1>\n<new_str_1>\npass\n</new_str_1>"
-    made, _ = draft([code(broken), edit], LARGE, checks=(lint_check(no_break),), **EVERYTHING)
+    made, _ = draft([code(broken), edit], LARGE, **EVERYTHING)
     assert (made.outcome, made.source) == (DraftOutcome.WRITTEN, KERNEL + "pass\n")
 
 
-def test_a_failed_repair_does_not_lose_what_there_was() -> None:
+def test_failed_repair_keeps_the_earlier_source() -> None:
     broken = KERNEL + "break\n"
     nowhere = "<old_str_1>\nzzz\n</old_str_1>\n<new_str_1>\npass\n</new_str_1>"
-    checks = (lint_check(no_break),)
-    made, _ = draft([code(broken), nowhere, "no"], LARGE, checks=checks, **EVERYTHING)
+    made, _ = draft([code(broken), nowhere, "no"], LARGE, **EVERYTHING)
     assert (made.outcome, made.source) == (DraftOutcome.LINT_STOPPED, broken)
-    made, client = draft([code(broken), Finish.CUT], LARGE, checks=checks, **EVERYTHING)
+    made, client = draft([code(broken), Finish.CUT], LARGE, **EVERYTHING)
     assert (made.outcome, made.source) == (DraftOutcome.LINT_STOPPED, broken)
     assert len(client.requests) == 2
 
@@ -269,40 +300,37 @@ def test_a_reply_without_code_is_sent_back() -> None:
     assert made.exchanges[1].reason == "format"
 
 
-def gate(*findings: CompileFinding) -> Check:
-    left = list(findings)
-    return gate_check(lambda source: left.pop(0))
-
-
-def test_what_the_compiler_refuses_is_sent_back_and_remembered() -> None:
+def test_compile_errors_are_sent_back_and_remembered() -> None:
     refused = CompileFinding(Status.COMPILE, "k", 5, "size is not constexpr", "triton.CompilationError")
-    check = gate(refused, CompileFinding(Status.PASSED))
-    made, client = draft([code(KERNEL), code(KERNEL + "x = 1\n")], LARGE, checks=(check,), **EVERYTHING)
+    replies: list[str | Finish] = [code(KERNEL), code(KERNEL + "x = 1\n")]
+    made, client = draft(replies, LARGE, compiled=[refused], **EVERYTHING)
     assert made.outcome is DraftOutcome.WRITTEN
     assert "in k, line 5, `size = 1`: size is not constexpr" in client.requests[1].prompt
     assert made.exchanges[1].reason == "gate"
 
 
-def test_what_the_compiler_refuses_to_the_end_has_its_verdict_without_the_judge() -> None:
+def test_final_compile_error_is_verdict_without_judge() -> None:
     refused = CompileFinding(Status.COMPILE, "k", None, "no such thing")
-    made, _ = draft([code(KERNEL)], LARGE, checks=(gate(refused),), repair_attempts=0)
+    made, _ = draft([code(KERNEL)], LARGE, compiled=[refused], **EVERYTHING | {"repair_attempts": 0})
     assert made.outcome is DraftOutcome.GATE_STOPPED
     assert made.verdict == Verdict(status=Status.COMPILE, metadata={"feedback": "in k, no such thing"})
 
 
 @pytest.mark.parametrize("status", [Status.NOT_CHECKED, Status.TIMEOUT, Status.OUT_OF_MEMORY])
-def test_what_the_compiler_cannot_be_sure_of_passes(status: Status) -> None:
-    made, client = draft([code(KERNEL)], LARGE, checks=(gate(CompileFinding(status)),), **EVERYTHING)
+def test_uncertain_compile_errors_pass(status: Status) -> None:
+    made, client = draft([code(KERNEL)], LARGE, compiled=[CompileFinding(status)], **EVERYTHING)
     assert (made.outcome, made.verdict, len(client.requests)) == (DraftOutcome.WRITTEN, None, 1)
 
 
 def test_a_known_program_costs_no_check() -> None:
     known = {KERNEL: Verdict(status=Status.PASSED)}
-    made, _ = draft([code(KERNEL)], LARGE, known=known, checks=(gate(),), repair_attempts=0)
-    assert made.source == KERNEL
+    refused = CompileFinding(Status.COMPILE, "k", None, "no such thing")
+    options = EVERYTHING | {"repair_attempts": 0}
+    made, _ = draft([code(KERNEL)], LARGE, known=known, compiled=[refused], **options)
+    assert (made.outcome, made.source) == (DraftOutcome.WRITTEN, KERNEL)
 
 
-def test_prompts_that_begin_alike_say_where_they_part() -> None:
+def test_prompts_with_common_prefix_have_cuts() -> None:
     _, small = draft([EDIT], SMALL, [BAD, GOOD], layout="shared")
     _, large = draft([code(KERNEL)], LARGE, [BAD, GOOD], layout="shared")
     (edits,), (kernel,) = small.requests, large.requests

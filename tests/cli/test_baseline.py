@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from adaexplore.cli.main import main
+from adaexplore.judge_client.baselines import summary
 from tests import judge_server
-from tests.judge_server import PASSED, JudgeServer
+from tests.judge_server import PASSED, Answer, JudgeServer
 
 PROBLEM = """
 class Model:
@@ -19,47 +21,133 @@ def get_inputs():
 def get_init_inputs():
     return []
 """
+ROUNDS = [[2.0, 2.2], [2.4, 2.6], [3.0, 2.8]]
+CLOCKS = {"before": {"sm_mhz": 1980}, "after": {"sm_mhz": 1980}}
+STATS = {
+    "mean": 9.0, "fast_p": 1.0, "hardware": "NVIDIA Test", "device": "0", "clocks": CLOCKS,
+    "baseline_samples": ROUNDS,
+}  # fmt: skip
 
 
 @pytest.fixture
-def arguments(tmp_path: Path) -> list[str]:
-    folder = tmp_path / "problems" / "level1"
-    folder.mkdir(parents=True)
-    for name in ("1_one.py", "2_two.py"):
-        (folder / name).write_text(PROBLEM)
-    (tmp_path / "list.txt").write_text("1\n")
-    settings = [
-        f"problem_root={folder.parent}",
-        f"test_list_path={tmp_path / 'list.txt'}",
-        "use_remote_eval=true",
-    ]
-    flags = [part for setting in settings for part in ("--set", setting)]
-    return ["baseline", "--out", str(tmp_path / "timing"), *flags]
-
-
-def test_references_are_timed_as_their_own_candidates(
-    tmp_path: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("KERNELBENCH_ROOT", raising=False)
+def problems(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write three problems of one level in KernelBench's layout; let the judge report a GPU."""
     gpu = {**judge_server.HEALTH, "cuda_available": True, "judge_device": "cuda", "hardware": "NVIDIA Test"}
     monkeypatch.setattr(judge_server, "HEALTH", gpu)
-    timed = {**PASSED, "runtime_stats": {"mean": 2.5, "std": 0.1, "num_trials": 90, "fast_p": 1.0}}
-    with JudgeServer(lambda _path, _body: (200, timed, {})) as server:
-        assert main([*arguments, "--set", f"remote_eval_url={server.url}"]) == 0
-        assert all("class ModelNew(Model)" in body["custom_model_src"] for _, body in server.requests)
-    record = json.loads((tmp_path / "timing" / "NVIDIA Test" / "baseline_time_torch.json").read_text())
-    assert record == {
-        "level1": {
-            "1_one.py": {"mean": 2.5, "std": 0.1, "num_trials": 90},
-            "2_two.py": {"mean": 2.5, "std": 0.1, "num_trials": 90},
-        }
-    }
+    folder = tmp_path / "bench" / "level1"
+    folder.mkdir(parents=True)
+    for name in ("1_one.py", "2_two.py", "3_three.py"):
+        (folder / name).write_text(f"{PROBLEM}# {name}\n")
+    monkeypatch.setenv("KERNELBENCH_ROOT", str(folder.parent))
+    return folder
+
+
+def call(problems: Path, url: str, *settings: str, tasks: str = "1\n") -> int:
+    listed = problems.parents[1] / "list.txt"
+    listed.write_text(tasks)
+    chosen = [f"test_list_path={listed}", "use_remote_eval=true", f"remote_eval_url={url}", *settings]
+    flags = [part for setting in chosen for part in ("--set", setting)]
+    return main(["baseline", "--out", str(problems.parents[1] / "timing"), *flags])
+
+
+def record(problems: Path, name: str = "baseline_time_torch") -> dict[str, Any]:
+    path = problems.parents[1] / f"timing/NVIDIA Test/{name}.json"
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def timed(_path: str, body: dict[str, Any]) -> Answer:
+    assert body["samples"] is True
+    return 200, {**PASSED, "runtime_stats": STATS}, {}
+
+
+def test_references_are_timed_as_their_own_candidates(problems: Path) -> None:
+    with JudgeServer(timed) as server:
+        assert call(problems, server.url) == 0
+        assert all(body["custom_model_src"].endswith("\n\nModelNew = Model\n") for _, body in server.requests)
+    found = record(problems)
+    assert set(found["level1"]) == {"1_one.py", "2_two.py", "3_three.py"}
+    entry = found["level1"]["1_one.py"]
+    assert entry["mean"] == pytest.approx(2.5)
+    assert (entry["min"], entry["max"], entry["num_trials"]) == (2.0, 3.0, 6)
+    assert entry["ci_low"] < entry["mean"] < entry["ci_high"]
+    assert (entry["hardware"], entry["device"], entry["clocks"]) == ("NVIDIA Test", "0", CLOCKS)
+    assert entry["samples"] == ROUNDS
+    assert (entry["baseline"], entry["dtype"], entry["versions"]) == ("eager", "fp32", {"triton": "0"})
+    coverage = found["coverage"]["level1"]
+    assert coverage == {"timed": 3, "problems": 3, "complete": True, "failed": {}}
+
+
+def test_partial_table_says_so_and_is_continued(problems: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with JudgeServer(timed) as server:
+        assert call(problems, server.url, tasks="1 1-2\n") == 0
+        assert "Level 1 is partial: 2 of 3 problems have a time." in capsys.readouterr().out
+        assert record(problems)["coverage"]["level1"]["complete"] is False
+        assert call(problems, server.url) == 0
+        assert [body["problem_id"] for _, body in server.requests[2:]] == ["3"]
+        assert "is partial" not in capsys.readouterr().out
+        (problems / "2_two.py").write_text(PROBLEM)  # another reference is timed again
+        assert call(problems, server.url) == 0
+        assert [body["problem_id"] for _, body in server.requests[3:]] == ["2"]
+
+
+def test_untimed_reference_is_listed(problems: Path) -> None:
+    def fails(path: str, body: dict[str, Any]) -> Answer:
+        if body["problem_id"] == "2":
+            return 200, {**PASSED, "success": False, "metadata": {}, "error": "Reference failed: no"}, {}
+        return timed(path, body)
+
+    with JudgeServer(fails) as server:
+        assert call(problems, server.url) == 4
+    coverage = record(problems)["coverage"]["level1"]
+    assert (coverage["timed"], coverage["complete"]) == (2, False)
+    assert "Reference failed: no" in coverage["failed"]["2_two.py"]
+    with JudgeServer(timed) as server:
+        assert call(problems, server.url) == 0
+    assert record(problems)["coverage"]["level1"]["failed"] == {}
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("compile", "baseline_time_torch_compile_inductor_default"),
+        ("max-autotune", "baseline_time_torch_compile_inductor_max-autotune"),
+    ],
+)
+def test_compiled_references_have_their_own_table(problems: Path, kind: str, name: str) -> None:
+    with JudgeServer(timed) as server:
+        assert call(problems, server.url, f"baseline={kind}") == 0
+        assert {body["baseline"] for _, body in server.requests} == {kind}
+    assert record(problems, name)["level1"]["1_one.py"]["baseline"] == kind
+
+
+def test_other_sets_do_not_mix_with_kernelbench(problems: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KERNELBENCH_ROOT")
+    with JudgeServer(timed) as server:
+        assert call(problems, server.url, f"problem_root={problems.parent}") == 0
+    assert len(record(problems, "baseline_time_torch-bench")["level1"]) == 3
+
+
+def test_judge_without_samples_is_refused(problems: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with JudgeServer(lambda _path, _body: (200, PASSED, {})) as server:
+        assert call(problems, server.url) == 4
+    assert "does not send the timed calls" in capsys.readouterr().err
 
 
 def test_without_a_gpu_nothing_is_recorded(
-    arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    problems: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("KERNELBENCH_ROOT", raising=False)
+    cpu = {**judge_server.HEALTH, "cuda_available": False, "judge_device": "cpu"}
+    monkeypatch.setattr(judge_server, "HEALTH", cpu)
     with JudgeServer() as server:
-        assert main([*arguments, "--set", f"remote_eval_url={server.url}"]) == 2
+        assert call(problems, server.url) == 2
     assert "need a GPU" in capsys.readouterr().err
+
+
+def test_summary_leaves_out_outliers_in_the_mean() -> None:
+    found = summary([[1.0] * 19 + [100.0], [1.0] * 19 + [0.5]])
+    assert found["mean"] == 1.0
+    assert found["std"] == 0.0
+    assert (found["min"], found["max"], found["median"], found["p10"], found["p90"]) == (0.5, 100, 1, 1, 1)
+    one = summary([[2.0]])
+    assert (one["mean"], one["std"], one["p10"], one["ci_low"]) == (2.0, 0.0, 2.0, 2.0)

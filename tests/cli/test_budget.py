@@ -1,4 +1,4 @@
-"""A run that may spend no more, and what one would spend."""
+"""Runs that reach their budget, and estimates of runs."""
 
 from __future__ import annotations
 
@@ -24,23 +24,25 @@ def steps(folder: Path) -> int:
     return sum(records.task(key).step_count() for key in records.tasks())
 
 
-def test_budget_ends_a_run_with_everything_recorded_and_a_higher_one_goes_on(
+def test_run_at_budget_continues_with_higher_budget(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = tmp_path / "run"
-    assert run(folder, "max_total_tokens=60000") == BudgetReached.exit_code
+    folder, tasks = tmp_path / "run", tmp_path / "tasks.txt"
+    tasks.write_text("1 1,2,3\n2 1\n")
+    few = (f"test_list_path={tasks}",)
+    assert run(folder, *few, "max_total_tokens=20000") == BudgetReached.exit_code
     told = capsys.readouterr()
-    assert "max_total_tokens: 60000 would be exceeded" in told.err
+    assert "max_total_tokens: 20000 would be exceeded" in told.err
     assert "Judge evaluations" in told.out
     done = steps(folder)
-    assert 0 < done < 48
-    assert run(folder, "max_total_tokens=60000") == BudgetReached.exit_code
+    assert 0 < done < 16
+    assert run(folder, *few, "max_total_tokens=20000") == BudgetReached.exit_code
     assert steps(folder) <= done + 3  # the recorded steps count
-    assert run(folder) == 0
-    assert steps(folder) == 48
+    assert run(folder, *few) == 0
+    assert steps(folder) == 16
 
 
-def test_dollars_cannot_be_limited_for_a_model_without_a_price(
+def test_unpriced_model_allows_no_dollar_limit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
@@ -49,7 +51,7 @@ def test_dollars_cannot_be_limited_for_a_model_without_a_price(
     assert "max_total_tokens instead" in capsys.readouterr().err
 
 
-def test_dry_run_asks_nobody_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dry_run_sends_and_writes_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "run"
     asked = ["--set", "server_type=openai", "--set", "model_name=gpt-5-mini", "--set", f"save_path={folder}"]
     assert main(["run", *DUMMY, *asked, "--set", "max_cost_usd=3", "--dry-run"]) == 0
@@ -60,7 +62,7 @@ def test_dry_run_asks_nobody_and_writes_nothing(tmp_path: Path, capsys: pytest.C
     assert not folder.exists()
 
 
-def test_seeds_do_not_make_a_step_look_cheap_when_a_run_goes_on(tmp_path: Path) -> None:
+def test_seeds_do_not_lower_cost_on_resume(tmp_path: Path) -> None:
     folder, seeds = tmp_path / "run", tmp_path / "seeds"
     seeds.mkdir()
     for number in range(5):
@@ -77,9 +79,7 @@ def test_seeds_do_not_make_a_step_look_cheap_when_a_run_goes_on(tmp_path: Path) 
     assert steps(folder) == 6
 
 
-def test_dry_run_counts_the_steps_that_ask_a_model(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_dry_run_counts_steps_with_model_requests(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     one = ("test_list_path=null", "level=1", "problem_id=3", "num_processes=1", "preflight=false")
     seeds, folder = tmp_path / "seeds", tmp_path / "run"
     seeds.mkdir()
@@ -104,15 +104,15 @@ def test_dry_run_counts_the_steps_that_ask_a_model(
 
 
 @pytest.mark.parametrize("limit", ["max_cost_usd", "max_total_tokens"])
-def test_what_a_command_does_not_tell_cannot_be_limited(
+def test_command_server_allows_no_token_limits(
     tmp_path: Path, limit: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(tmp_path / "run", "server_type=command", "command=cat", f"{limit}=5") == 2
-    assert f"{limit}: a command tells neither tokens nor dollars" in capsys.readouterr().err
+    assert f"{limit}: a command reports neither tokens nor dollars" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("num_processes", [1, 3])
-def test_a_limit_below_what_all_steps_in_flight_may_cost_does_not_end_a_run_early(
+def test_small_limit_does_not_end_run_early(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, num_processes: int
 ) -> None:
     dearest = Usage(input_tokens=25_000)

@@ -23,7 +23,7 @@ def trees(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["memory.jsonl", "memory.txt"])
-def test_a_memory_is_built_and_its_figures_are_printed(
+def test_memory_is_built_and_figures_are_printed(
     trees: Path, name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / name
@@ -58,7 +58,7 @@ def test_a_memory_is_built_and_its_figures_are_printed(
         (["--runs", "nowhere", "--out", "m.jsonl"], "nowhere"),
     ],
 )
-def test_a_wrong_command_is_one_line_that_says_what_to_type(
+def test_wrong_command_gets_one_line_of_advice(
     arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["build-memory", *OFFLINE, *arguments]) == 2
@@ -67,7 +67,7 @@ def test_a_wrong_command_is_one_line_that_says_what_to_type(
     assert "Traceback" not in error
 
 
-def test_a_run_named_twice_is_read_once_and_one_without_failures_gives_an_empty_memory(
+def test_duplicate_runs_and_runs_without_failures(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run, out = tmp_path / "run", tmp_path / "memory.jsonl"

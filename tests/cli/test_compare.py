@@ -46,10 +46,10 @@ def test_runs_are_paired_and_kept(
         (["--config", "0"], "--config takes two or more files"),
         (["--config", "0", "0"], "--config takes two or more files"),
         (["--config", "0", "1", "--seeds", "0"], "--seeds must be at least 1"),
-        (["--config", "0", "1", "--set", "memory_update=true"], "memory_update lets one run learn"),
+        (["--config", "0", "1", "--set", "memory_update=true"], "with memory_update one run would learn"),
     ],
 )
-def test_what_cannot_be_compared_is_refused_before_a_run(
+def test_incomparable_configurations_are_refused_before_runs(
     tmp_path: Path,
     configs: list[str],
     capsys: pytest.CaptureFixture[str],

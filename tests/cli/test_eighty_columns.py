@@ -1,4 +1,4 @@
-"""Every command of the README in a narrow pipe without colours whose encoding is ASCII."""
+"""Output of every command in a pipe of 80 columns, ASCII, without colours."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from tests.judge_server import PASSED, Answer, JudgeServer
 
 ROOT = Path(__file__).parents[2]
 PROBLEM = str(ROOT / "datasets/quickstart/level1/2_row_sum.py")
-CONFIG = ("--config", str(ROOT / "config/quickstart.yaml"))
+ONE = ("--set", "test_list_path=null", "--set", "level=1", "--set", "problem_id=2")
+CONFIG = ("--config", str(ROOT / "config/quickstart.yaml"), *ONE)
 DUMMY = ("--set", "dummy=true", "--set", "total_steps=3")
 OFFLINE = ("--set", "server_type=offline")
 LONG = "a reason that is much longer than the terminal is wide, as those of compilers usually are, " * 3
@@ -80,7 +81,7 @@ def judges() -> Iterator[dict[str, str]]:
 
 
 class Pipe(io.TextIOWrapper):
-    """Standard output or error as a process has it whose output is piped and whose locale is C."""
+    """Standard output or error of a process with piped output and locale C."""
 
     def __init__(self, errors: str) -> None:
         self.held = io.BytesIO()
@@ -92,7 +93,7 @@ class Pipe(io.TextIOWrapper):
 
 
 def typed(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of a command."""
+    """Return exit code, standard output and standard error of a command."""
     out, err = Pipe("strict"), Pipe("backslashreplace")
     monkeypatch.setattr("sys.stdout", out)
     monkeypatch.setattr("sys.stderr", err)
@@ -108,7 +109,7 @@ def typed(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> tuple[int,
 
 
 def too_long(line: str) -> bool:
-    """Tell a line over 80 characters that is not long because of one word, such as a path."""
+    """Return whether a line has over 80 characters, unless a single word, such as a path, makes it long."""
     words = [word for word in line.split() if len(word) < 40]
     return len(line) > 80 and len(" ".join(words)) > 40
 

@@ -26,18 +26,18 @@ def judged(tmp_path: Path, answer: dict[str, Any], *flags: str, code: int = 200)
         return main(["eval", str(kernel), "--task", str(PROBLEM), *flags, *settings])
 
 
-def test_a_correct_kernel_is_exit_code_0_and_its_verdict_is_json(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_correct_kernel_is_exit_code_0_with_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert judged(tmp_path, PASSED, "--json") == 0
     printed = json.loads(capsys.readouterr().out)
     assert (printed["status"], printed["correctness"], printed["compiled"]) == ("passed", True, True)
     assert (printed["speedup"], printed["runtime"]) == (1.5, 1.0)
 
 
-def test_a_wrong_kernel_is_exit_code_1_with_its_verdict(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_gradients_are_judged_whatever_writer_is_configured(tmp_path: Path) -> None:
+    assert judged(tmp_path, PASSED, "--set", "server_type=offline", "--set", "direction=both") == 0
+
+
+def test_wrong_kernel_is_exit_code_1_with_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert judged(tmp_path, failed("compile", feedback="line 3"), "--json") == 1
     printed = json.loads(capsys.readouterr().out)
     assert (printed["status"], printed["speedup"], printed["metadata"]["feedback"]) == (
@@ -48,7 +48,7 @@ def test_a_wrong_kernel_is_exit_code_1_with_its_verdict(
 
 
 @pytest.mark.parametrize(("answer", "code"), [(BROKEN, 200), (REFERENCE, 200), (PASSED, 501)])
-def test_a_failing_judge_or_problem_is_exit_code_4_and_no_verdict(
+def test_failing_judge_or_problem_is_exit_code_4(
     tmp_path: Path, answer: dict[str, Any], code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert judged(tmp_path, answer, "--json", code=code) == 4
@@ -61,7 +61,7 @@ def test_people_read_the_verdict_in_words(tmp_path: Path, capsys: pytest.Capture
     assert capsys.readouterr().out == "passed: 1.500x (1 ms)\ncompile\nline 3\n"
 
 
-def test_precision_interval_and_flags_are_shown_with_their_evidence(
+def test_precision_interval_and_flags_with_evidence_are_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flagged = {
@@ -97,7 +97,7 @@ def test_problem_flags_have_their_own_line(tmp_path: Path, capsys: pytest.Captur
     assert json.loads(capsys.readouterr().out)["problem_flags"] == ["degenerate_problem"]
 
 
-def test_a_rejected_kernel_is_exit_code_1_with_the_evidence(
+def test_rejected_kernel_is_exit_code_1_with_evidence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evidence = [{"id": "clock_mismatch", "severity": "reject", "evidence": "3.1x"}]
@@ -117,7 +117,7 @@ def test_tier_and_baseline_are_sent(tmp_path: Path) -> None:
     assert (body["tier"], body["baseline"]) == ("strict", "compile")
 
 
-def test_two_kernels_are_raced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_kernels_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.py").write_text("class ModelNew: ...\n")
     (tmp_path / "b.py").write_text("class ModelNew: pass\n")
     speeds = {"class ModelNew: ...\n": 3.0, "class ModelNew: pass\n": 1.5}

@@ -1,4 +1,4 @@
-"""Hostile invocations: each ends with its exit code and a line for each mistake, and nothing is lost."""
+"""Hostile invocations: each ends with its exit code and one line per mistake, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ CONFIG = [
     setting("dtype_str=fp64", "dtype_str: expected one of"),
     setting("seed=1.5", "seed: expected an integer"),
     setting("suffix=7", "put it in quotes"),
-    setting("test_source=MLSYS", "is not supported yet"),
+    Case(("run", *OFFLINE, *sets("test_source=MLSYS", "problem_root=PLACE/none")), 2, "no MLSYS tasks in"),
     setting("use_remote_eval=maybe", "use_remote_eval: expected true or false"),
     Case((*RUN, "--judge", "localhost:12017"), 2, "expected an address that starts with http://"),
     Case((*RUN, "--judge", "http://:0"), 2, "expected an address that starts with http://"),
@@ -142,14 +142,14 @@ DISK = [
     Case((*RUN, *sets("save_path=/proc/none/run")), 5, "cannot"),
     Case((*RUN, *sets("save_path=/dev/null/run")), 5, "cannot"),
     Case((*RUN, *sets(f"save_path={'x' * 300}")), 5, "File name too long"),
-    Case((*RUN, *sets("save_path=~nobody-here/run")), 2, "begins with a home that is not known"),
+    Case((*RUN, *sets("save_path=~nobody-here/run")), 2, "starts with an unknown home directory"),
     Case((*RUN, *sets("save_path=PLACE/loop/run")), 5, "loop"),
     Case((*RUN, *sets("save_path=PLACE/newer")), 2, "upgrade adaexplore"),
     Case((*RUN, *sets("seed_kernel=PLACE/binary")), 2, "binary"),
     Case((*RUN, *sets("seed_kernel=PLACE/none.py")), 2, "none.py"),
     Case((*RUN, *sets("resume_from=PLACE/none")), 2, "none"),
-    Case(("stats", "PLACE/none"), 2, "is no folder"),
-    Case(("stats", "PLACE/empty"), 2, "is no folder"),
+    Case(("stats", "PLACE/none"), 2, "is not a folder"),
+    Case(("stats", "PLACE/empty"), 2, "is not a folder"),
     Case(("stats", "PLACE"), 2, "PLACE"),
     Case(("stats", "PLACE/run/1_1"), 2, "is one task's folder"),
     Case(("stats", "PLACE/run"), 2, "is damaged"),
@@ -160,7 +160,7 @@ DISK = [
     Case(("stats", "PLACE/newer", "--step", "0"), 2, "--step must be at least 1"),
     Case(("stats", "PLACE/newer", "--step", "many"), 2, "invalid int value"),
     Case(("stats", "PLACE/run", "PLACE/run", "--best-prefix", "OUT"), 2, "one run at a time"),
-    Case(("show", "PLACE/none"), 2, "is no folder"),
+    Case(("show", "PLACE/none"), 2, "is not a folder"),
     Case(("show", "PLACE/run", "9_9"), 2, "no task '9_9'"),
     Case(("show", "PLACE/run", "1_1", "last"), 2, "invalid int value"),
     Case(("show", "PLACE/run"), 2, "is damaged"),
@@ -168,10 +168,10 @@ DISK = [
     Case(("replay", "PLACE/replies", "--out", "PLACE/replies"), 2, "is the recorded run itself"),
     Case(("run", "--fork", "PLACE/none", "--at", "1", *OFFLINE), 2, "none"),
     Case(("run", "--fork", "PLACE/run", *OFFLINE), 2, "--fork RUN and --at STEP go together"),
-    Case(("re-evaluate", "PLACE/none"), 2, "is no folder"),
-    Case(("repair", "PLACE/none"), 2, "is no folder"),
+    Case(("re-evaluate", "PLACE/none"), 2, "is not a folder"),
+    Case(("repair", "PLACE/none"), 2, "is not a folder"),
     Case(("build-memory", "--runs", "PLACE/none", "--out", "OUT/m.jsonl"), 2, "none"),
-    Case(("build-memory", "--out", "OUT/m.jsonl"), 2, "say what to learn from"),
+    Case(("build-memory", "--out", "OUT/m.jsonl"), 2, "name the input"),
     Case(("build-memory", "--verify", "PLACE/memory.txt"), 2, "holds no proofs"),
     Case(("synth", "--count", "0", "--out", "OUT"), 2, "expected a number from 1"),
     Case(("synth",), 2, "synth needs --out DIR"),
@@ -187,7 +187,7 @@ CANDIDATE = [
     Case(("lint", "PLACE/none.py"), 2, "none.py"),
     Case(("lint", "PLACE/run"), 2, "Is a directory"),
     Case(("lint", "PLACE/loop"), 2, "loop"),
-    Case(("lint", "--triton", "one", "PLACE/kernel.py"), 2, "no table for Triton one"),
+    Case(("lint", "--triton", "one", "PLACE/kernel.py"), 2, "no judge's environment one"),
     Case(("eval", "PLACE/none.py", "--task", PROBLEM), 2, "none.py"),
     Case(("eval", "PLACE/binary", "--task", PROBLEM), 2, "is not UTF-8 text"),
     Case(("eval", "PLACE/kernel.py", "--task", "PLACE/nothing.py"), 2, "nothing.py"),
@@ -242,7 +242,7 @@ JUDGES: dict[str, Answer] = {
 
 @pytest.fixture
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files that should not be there; no command may change one."""
+    """Write invalid files; no command may change them."""
     folder = tmp_path_factory.mktemp("place")
     for name, content in FILES.items():
         path = folder / name
@@ -289,7 +289,7 @@ CASES = {f"{area}-{number}": case for area, cases in AREAS.items() for number, c
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_mistake_is_one_line_and_its_exit_code(
+def test_mistake_prints_one_line_with_exit_code(
     name: str, place: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     case = CASES[name]
@@ -300,9 +300,7 @@ def test_a_mistake_is_one_line_and_its_exit_code(
 
 
 @pytest.mark.parametrize("name", FOUND_BY_LINT)
-def test_a_file_that_is_no_kernel_is_a_finding(
-    name: str, place: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_file_without_kernel_is_a_finding(name: str, place: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert ended(("lint", "--strict", f"PLACE/{name}"), place) == 1
     printed = capfd.readouterr()
     assert printed.err == ""
@@ -311,7 +309,7 @@ def test_a_file_that_is_no_kernel_is_a_finding(
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_a_model_that_refuses_is_one_line(
+def test_refusing_model_prints_one_line(
     name: str, place: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
@@ -325,7 +323,7 @@ def test_a_model_that_refuses_is_one_line(
 
 
 @pytest.mark.parametrize("name", JUDGES)
-def test_a_judge_that_answers_nonsense_is_one_line(
+def test_invalid_judge_answer_prints_one_line(
     name: str, place: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with JudgeServer(lambda _path, _body: JUDGES[name]) as server:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import json
 import logging
 import os
@@ -40,10 +41,10 @@ def test_every_command_explains_itself(command: str, capsys: pytest.CaptureFixtu
     assert command in capsys.readouterr().out
 
 
-def test_the_readme_lists_every_command() -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text()
+def test_commands_page_lists_every_command() -> None:
+    page = (Path(__file__).parents[2] / "docs/commands.md").read_text()
     for command in COMMANDS:
-        assert f"| `adaexplore {command}" in readme
+        assert f"| `adaexplore {command}" in page
 
 
 @pytest.mark.parametrize(
@@ -62,7 +63,7 @@ def test_the_readme_lists_every_command() -> None:
         (["eval", "no_kernel.py", "--task", "no_problem.py"], 2, "no_problem.py"),
     ],
 )
-def test_bad_input_is_one_line_and_exit_code_2(
+def test_bad_input_prints_line_with_exit_code_2(
     arguments: list[str],
     code: int,
     said: str,
@@ -77,7 +78,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert said in captured.err
 
 
-def test_missing_key_is_said_before_anything_runs(
+def test_missing_key_is_reported_before_the_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -102,7 +103,7 @@ def test_doctor_never_shows_a_key(
     assert "very-secret" not in printed
 
 
-def test_doctor_warns_of_limits_that_the_judge_could_not_put_in_force(
+def test_doctor_warns_of_missing_sandbox_limits(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with JudgeServer() as server:
@@ -121,7 +122,33 @@ def test_doctor_warns_of_limits_that_the_judge_could_not_put_in_force(
         main(["doctor", "--judge", server.url])
     warnings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("warning")]
     assert len(warnings) == 1
-    assert warnings[0].endswith("in force: memory")
+    assert warnings[0].endswith("for candidates: memory")
+
+
+def test_doctor_lists_the_judges_devices_and_states(capsys: pytest.CaptureFixture[str]) -> None:
+    ready = {"device": 0, "host": "a", "hardware": "H100", "slots": 4, "state": "ready"}
+    refused = {
+        "device": 1,
+        "host": "b",
+        "hardware": "",
+        "slots": 0,
+        "state": "refused",
+        "reason": "old torch",
+    }
+    with JudgeServer(workers=[ready, refused]) as server:
+        main(["doctor", "--judge", server.url])
+    printed = capsys.readouterr().out
+    assert "judge device 0: H100 on a, slots: 4, ready\n" in printed
+    assert "judge device 1: unknown on b, slots: 0, refused: old torch\n" in printed
+
+
+def test_judge_on_many_machines_needs_ray(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "ray" else found(name))
+    assert main(["judge", "--ray"]) == 2
+    assert "pip install 'adaexplore[scale]'" in capsys.readouterr().err
 
 
 def test_doctor_says_that_no_judge_answers(capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,7 +181,7 @@ def test_best_prefix_is_written_only_where_asked(tmp_path: Path, capsys: pytest.
     assert "2.000" in capsys.readouterr().out
 
 
-def test_a_path_that_cannot_be_used_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_unusable_path_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["stats", "x" * 300]) == 5
     said = capsys.readouterr().err
     assert "File name too long" in said
@@ -183,7 +210,7 @@ def test_sigterm_ends_a_command_as_an_interrupt_does(
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_an_interrupt_while_a_command_is_imported_is_one_line(
+def test_interrupt_during_import_prints_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(_name: str) -> None:
@@ -196,7 +223,7 @@ def test_an_interrupt_while_a_command_is_imported_is_one_line(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize("buffered", ["", "1"])
-def test_output_that_cannot_be_written_is_one_line(tmp_path: Path, buffered: str) -> None:
+def test_unwritable_output_prints_one_line(tmp_path: Path, buffered: str) -> None:
     (tmp_path / "kernel.py").touch()
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
@@ -237,7 +264,7 @@ def test_a_name_that_stdout_cannot_encode_is_escaped(form: str, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("options", [["stats", "RUN"], ["stats", "--help"]])
-def test_a_reader_that_goes_away_is_no_error(options: list[str], tmp_path: Path) -> None:
+def test_closed_output_pipe_is_no_error(options: list[str], tmp_path: Path) -> None:
     run = _recorded_run(tmp_path / "run", tasks=100)
     read, write = os.pipe()
     os.close(read)

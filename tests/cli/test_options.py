@@ -1,4 +1,4 @@
-"""Options that every command shares, and what it says of mistyped ones."""
+"""Options that every command shares, and errors of mistyped options."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOBODY = "http://127.0.0.1:9"
         ([], "the following arguments are required: COMMAND"),
     ],
 )
-def test_a_mistyped_word_is_one_line_with_a_suggestion(
+def test_mistyped_word_prints_line_with_suggestion(
     arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -59,7 +59,7 @@ def test_each_mistake_in_a_configuration_has_a_line(
         ["build-memory", "--verify", "results/memory/general_memory_v1.jsonl"],
     ],
 )
-def test_a_running_judge_is_named_alike_everywhere(
+def test_judge_option_works_in_every_command(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = [each.replace("RUN", str(tmp_path / "run")) for each in arguments]

@@ -5,7 +5,7 @@ import pytest
 from adaexplore.cli.output import columns, progress, show
 
 
-def test_a_log_gets_a_plain_line_for_each_tenth(capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_gets_plain_line_every_ten_percent(capsys: pytest.CaptureFixture[str]) -> None:
     with progress(40, "step") as bar:
         for done in range(40):
             bar.set_postfix({"correct": f"{done}/40"}, refresh=False)
@@ -18,7 +18,7 @@ def test_a_log_gets_a_plain_line_for_each_tenth(capsys: pytest.CaptureFixture[st
     assert not any("\r" in line for line in lines)
 
 
-def test_what_was_done_before_is_not_told_again(capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_starts_after_earlier_work(capsys: pytest.CaptureFixture[str]) -> None:
     with progress(10, "problem", initial=9) as bar:
         bar.update()
     assert capsys.readouterr().err.splitlines()[0].startswith("100 %, 10 of 10 problems")

@@ -33,7 +33,7 @@ def profiled(tmp_path: Path, profile: Profile | None, *flags: str) -> int:
         return main(["profile", str(kernel), "--task", str(PROBLEM), "--judge", server.url, *flags])
 
 
-def test_kernels_stand_in_a_table_with_what_they_occupy(
+def test_table_shows_kernels_with_occupancy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "120")
@@ -96,17 +96,13 @@ def test_the_code_of_each_kernel_is_written(
     assert all(said in path.read_text() for path in paths)
 
 
-def test_a_kernel_that_does_not_compile_has_no_code(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_uncompilable_kernel_has_no_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = {"ok": False, "status": "compile", "message": "at 3:4: no such operator"}
     assert assembled(tmp_path, report, "ptx") == 1
     assert capsys.readouterr().out == "compile: at 3:4: no such operator\n"
 
 
-def test_code_that_the_assembler_refuses_is_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refused_assembly_prints_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     report = {"ok": True, "status": "passed", "asm": {"row_sum": PTX.replace("ret;", "no such thing;")}}
     assert assembled(tmp_path, report, "sass") == 2
     told = capsys.readouterr().err.splitlines()

@@ -13,7 +13,7 @@ PROBLEM = Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py"
 
 @pytest.fixture
 def run_folder(tmp_path: Path) -> Path:
-    """A run whose verdicts are the dummy judge's; one of its kernels passed."""
+    """Make a run with verdicts of the dummy judge; one of its kernels passed."""
     run = tmp_path / "run"
     settings = ["server_type=offline", "dummy=true", "total_steps=4", f"save_path={run}"]
     flags = [part for setting in settings for part in ("--set", setting)]
@@ -21,7 +21,7 @@ def run_folder(tmp_path: Path) -> Path:
     return run
 
 
-def test_the_best_kernel_is_judged_again_and_kept_beside_the_first_verdict(
+def test_best_kernel_is_judged_again_beside_first_verdict(
     run_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     task = run_folder / "0_2_row_sum"
@@ -46,7 +46,7 @@ def test_the_best_kernel_is_judged_again_and_kept_beside_the_first_verdict(
     assert "1.50x" in capsys.readouterr().out
 
 
-def test_flags_stand_below_the_table(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_flags_are_below_the_table(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     evidence = [{"id": "stale_weights", "severity": "suspect", "evidence": "3 of 3"}]
     metadata = {
         "status": "passed", "tier": "strict", "integrity": ["stale_weights"], "integrity_evidence": evidence,
@@ -60,3 +60,8 @@ def test_flags_stand_below_the_table(run_folder: Path, capsys: pytest.CaptureFix
     assert "1.50x suspect" in "".join(lines)
     assert any(line.endswith("strict") for line in lines)
     assert lines[-1] == "0_2_row_sum: suspect: stale_weights (3 of 3)"
+
+
+def test_out_belongs_to_saved_kernels(run_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["re-evaluate", str(run_folder), "--out", "here"]) == 2
+    assert "--tasks and --out to --saved DIR" in capsys.readouterr().err

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from adaexplore.cli.main import main
+from adaexplore.core.errors import RecordError
 from adaexplore.records.run_records import RunRecords
 
 PROBLEM = Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py"
@@ -39,7 +40,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_a_repaired_run_ends_as_if_nothing_had_happened(
+def test_repaired_run_ends_like_an_undamaged_one(
     name: str, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(command) == 0
@@ -50,7 +51,7 @@ def test_a_repaired_run_ends_as_if_nothing_had_happened(
     assert "set aside" in capsys.readouterr().out
     assert main(["stats", str(folder)]) == 0
     assert main(command) == 0
-    if name in ("rules.json", "step_4_usage.json"):  # a step can be read without it, and is not done again
+    if name in ("rules.json", "step_4_usage.json"):  # a step is readable without it, and is not repeated
         del before[f"0_2_row_sum/{name}"]
     after = contents(folder)
     assert {path: text for path, text in after.items() if "superseded" not in path} == before
@@ -58,7 +59,7 @@ def test_a_repaired_run_ends_as_if_nothing_had_happened(
     assert "is damaged" in capsys.readouterr().out.splitlines()[-1]
 
 
-def test_damage_is_named_with_the_command_that_repairs_it(
+def test_damage_is_reported_with_the_repair_command(
     command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(command)
@@ -67,9 +68,29 @@ def test_damage_is_named_with_the_command_that_repairs_it(
     assert "`adaexplore repair RUN`" in capsys.readouterr().err
 
 
-def test_a_run_in_use_and_what_is_none_stay_as_they_are(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "name",
+    ["judge_environment.json", "0_2_row_sum/reference_facts.json", "0_2_row_sum/rules.json"],
+)
+def test_json_of_wrong_shape_is_set_aside(
+    name: str, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    assert main(command) == 0
+    path = tmp_path / "run" / name
+    path.write_text('{"tensors": 3, "torch": []}')
+    assert main(["repair", str(tmp_path / "run")]) == 0
+    assert f"{path} renamed" in capsys.readouterr().out
+    assert main(command) == 0
+
+
+def test_damage_is_reported_without_addresses(tmp_path: Path) -> None:
+    (tmp_path / "judge_environment.json").write_text('{"torch": []}')
+    with pytest.raises(RecordError, match="is damaged: hardware: Field required;") as error:
+        RunRecords(tmp_path).judge_environment()
+    assert "http" not in str(error.value)
+
+
+def test_repair_refuses_run_in_use_and_non_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "run" / "1_1").mkdir(parents=True)
     damaged = tmp_path / "run" / "1_1" / "task_failure.json"
     damaged.write_text("{")

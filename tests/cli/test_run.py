@@ -38,7 +38,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_run_that_is_refused_leaves_nothing_behind(
+def test_refused_run_leaves_no_files(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
@@ -51,7 +51,15 @@ def test_a_run_that_is_refused_leaves_nothing_behind(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_was_there_before_a_refused_run_stays(tmp_path: Path) -> None:
+@pytest.mark.parametrize("flags", [[], ["--dry-run"]])
+def test_the_offline_writer_is_refused_gradients(
+    flags: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "--set", "direction=both", "--set", "server_type=offline", *flags]) == 2
+    assert capsys.readouterr().err.startswith("adaexplore: direction: the offline writer")
+
+
+def test_refused_run_keeps_existing_files(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert start(tmp_path / "empty", "seed_kernel=/none") == 2
     assert (tmp_path / "empty").is_dir()
@@ -61,7 +69,7 @@ def test_what_was_there_before_a_refused_run_stays(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-def test_the_log_of_a_judge_that_did_not_start_stays(
+def test_log_of_failed_judge_start_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("sys.executable", "/bin/false")
@@ -71,17 +79,17 @@ def test_the_log_of_a_judge_that_did_not_start_stays(
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_a_stopped_run_says_how_to_go_on(
+def test_stopped_run_says_how_to_continue(
     named: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def stopped(*_: object, **__: object) -> None:
-        raise Interrupted("stopped; the same command goes on from here")
+        raise Interrupted("stopped; the same command continues from here")
 
     monkeypatch.setattr(run, "open_session", stopped)
     settings = ["--set", f"save_path={tmp_path}"] if named else []
     assert main(["run", "--task", str(PROBLEM), *settings]) == 130
     said = capsys.readouterr().err
-    assert ("the same command goes on" in said) is named
+    assert ("the same command continues" in said) is named
     assert ("--set save_path=outputs/MCTS_" in said) is not named
 
 
@@ -109,7 +117,7 @@ def test_a_run_without_a_correct_kernel_exits_1(
 
 
 @pytest.mark.parametrize(("preset", "code"), [("default", 4), ("paper", 1)])
-def test_a_reference_that_fails_as_candidate_costs_no_model_call(
+def test_failing_reference_costs_no_model_call(
     preset: str, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     asked = tmp_path / "asked"

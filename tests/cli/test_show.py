@@ -59,7 +59,7 @@ def test_a_step_shows_verdict_and_differences(recorded: Path, capsys: pytest.Cap
     assert "Differences" not in shown(capsys, recorded, "0_2_row_sum", 1)
 
 
-def test_colours_are_for_terminals_and_kernels_bring_none(
+def test_colours_only_in_terminals_and_none_from_kernels(
     recorded: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plain = shown(capsys, recorded)
@@ -83,7 +83,7 @@ def test_colours_are_for_terminals_and_kernels_bring_none(
         (["0_2_row_sum", "0"], "no step 0"),
     ],
 )
-def test_what_is_not_there_is_one_line(
+def test_missing_input_prints_one_line(
     recorded: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["show", str(recorded), *arguments]) == 2
@@ -92,9 +92,7 @@ def test_what_is_not_there_is_one_line(
     assert (printed.out, len(printed.err.splitlines())) == ("", 1)
 
 
-def test_a_run_of_several_tasks_shows_a_row_for_each(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_run_shows_one_row_per_task(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for key in ("1_1", "1_2"):
         (tmp_path / key).mkdir()
         (tmp_path / key / "task_failure.json").write_text('{"error_type": "X", "message": "too large"}')

@@ -29,7 +29,7 @@ def test_json_account_has_the_promised_keys(tmp_path: Path, capsys: pytest.Captu
     assert "3 of 3 problems" in capsys.readouterr().out
 
 
-def test_style_and_sizes_are_the_callers(tmp_path: Path) -> None:
+def test_synth_uses_given_style_and_sizes(tmp_path: Path) -> None:
     chosen = ["--style", "creative", "--elements", "900", "600", "--count", "4", "--out", str(tmp_path)]
     assert main(["synth", *OFFLINE, *chosen]) == 0
     lines = (tmp_path / "manifest.jsonl").read_text().splitlines()
@@ -45,7 +45,7 @@ def test_style_and_sizes_are_the_callers(tmp_path: Path) -> None:
         assert 600 <= size <= 900
 
 
-def test_wrong_use_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use_prints_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["synth", *OFFLINE]) == 2
     assert (
         main(["synth", "--set", "server_type=replay", "--set", "replay_path=x", "--out", str(tmp_path)]) == 2
@@ -72,12 +72,12 @@ def test_check_reports_a_set(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     (folder / "5.py").write_text("x = 1\n")
     assert main(["synth", *OFFLINE, "--check", str(folder)]) == 1
     said = capsys.readouterr().out
-    assert "4 of 5 problems can be used" in said
+    assert "4 of 5 problems are usable" in said
     assert "1 duplicate" in said
     assert "5.py: no problem module" in said
 
 
-def test_killed_at_any_time_it_goes_on_to_the_same_set(tmp_path: Path) -> None:
+def test_killed_synthesis_continues_to_the_same_set(tmp_path: Path) -> None:
     def command(name: str) -> list[str]:
         rest = ["--count", "20", "--out", str(tmp_path / name)]
         return [sys.executable, "-m", "adaexplore", "synth", *OFFLINE, *rest]
@@ -111,7 +111,7 @@ def test_killed_at_any_time_it_goes_on_to_the_same_set(tmp_path: Path) -> None:
     assert attempts == sorted(set(attempts))
 
 
-def test_a_file_that_is_no_python_or_no_text_is_an_unusable_problem(
+def test_invalid_python_or_text_is_unusable_problem(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["synth", *OFFLINE, "--count", "1", "--out", str(tmp_path)]) == 0
@@ -123,7 +123,7 @@ def test_a_file_that_is_no_python_or_no_text_is_an_unusable_problem(
     assert (report["tasks"], report["valid"], set(report["invalid"])) == (3, 1, {"2.py", "3.py"})
 
 
-def test_a_catalogue_of_another_form_is_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_catalogue_prints_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "list.json").write_text("[]")
     chosen = ["--catalogue", str(tmp_path / "list.json"), "--out", str(tmp_path / "set")]
     assert main(["synth", *OFFLINE, *chosen]) == 2

@@ -4,8 +4,8 @@ import ast
 
 import pytest
 
-from adaexplore.core.arithmetic import compare, operate
-from adaexplore.core.syntax import parse_expression
+from adaexplore.core.text.arithmetic import compare, operate
+from adaexplore.core.text.syntax import parse_expression
 
 
 def value(text: str) -> object:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaexplore.core.code_blocks import extract_code
+from adaexplore.core.text.code_blocks import extract_code
 
 KERNEL = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
 

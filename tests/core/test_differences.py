@@ -1,7 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaexplore.core.differences import apply_differences, differences_between
+from adaexplore.core.text.differences import differences_between
+from tests.differences import apply_differences
 
 OLD = "\n".join(f"line {number}" for number in range(20))
 LINES = st.lists(st.sampled_from(["", " ", "a", "b", "-a", "+b", "@@ -1 +1 @@", "```", "a\r"]), max_size=12)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from adaexplore.core.edits import Edit, EditError, apply_edits, parse_edits
+from adaexplore.core.text.edits import Edit, EditError, apply_edits, parse_edits
 
 SOURCE = """import torch
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.errors import StorageError
-from adaexplore.core.files import write_json, write_text
+from adaexplore.core.files.atomic import write_json, write_text
 
 
 def test_what_a_killed_writer_left_is_used_up_by_the_next(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaexplore.core.identity import source_identity
+from adaexplore.core.text.identity import source_identity
 
 SOURCE = '''
 def f(x):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from adaexplore.core.errors import StorageError
-from adaexplore.core.json_lines import JsonLines
+from adaexplore.core.files.json_lines import JsonLines
 
 
 def same(value: Any) -> Any:

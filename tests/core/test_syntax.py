@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from adaexplore.core.syntax import literal, parse, parse_expression
+from adaexplore.core.text.syntax import literal, parse, parse_expression
 
 SOURCE = ("x = " + "[" * 40 + "1" + "]" * 40 + "\n") * 8
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaexplore.core.tunables import (
+from adaexplore.core.text.tunables import (
     Tunable,
     TunablesError,
     Values,

@@ -29,3 +29,13 @@ def test_best_so_far_is_a_finite_number_above_zero(value: object) -> None:
         EvaluationRequest.model_validate({"best_so_far": value})
     with pytest.raises(ValidationError):
         EvaluationRequest.model_validate_json(json.dumps({"best_so_far": value}))
+
+
+def test_gpu_is_a_model_a_list_or_left_out() -> None:
+    assert "gpu" not in EvaluationRequest().model_dump()
+    assert EvaluationRequest(gpu="H100").gpus == ("H100",)
+    sent = EvaluationRequest(gpu=["H100", "H200"]).model_dump_json()
+    assert EvaluationRequest.model_validate_json(sent).gpus == ("H100", "H200")
+    for wrong in ("", "-", [], [""], ["H100"] * 65, 7):
+        with pytest.raises(ValidationError):
+            EvaluationRequest.model_validate({"gpu": wrong})

@@ -1,15 +1,11 @@
 """Eight problems, and right kernels for them with 48 combinations of tunables each."""
 
-from tests.gpu.tunable_kernels import HEAD, Case, reference
+from tests.gpu.tunable_kernels import HEAD, Case, linear_case, reference
 
-LINEAR_GELU = Case(
-    reference(
-        "torch.nn.functional.gelu(self.linear(x))",
-        "torch.randn(4096, 4096)",
-        "self.linear = nn.Linear(4096, 4096)",
-    ),
-    HEAD
-    + """BLOCK_M = 64
+LINEAR_GELU = linear_case(
+    4096,
+    "torch.nn.functional.gelu",
+    """BLOCK_M = 64
 BLOCK_N = 64
 BLOCK_K = 32
 NUM_WARPS = 8
@@ -21,37 +17,10 @@ TUNABLES = {
     "NUM_WARPS": [4, 8],
     "NUM_STAGES": [2, 4],
 }
-
-@triton.jit
-def linear_kernel(
-    x_ptr, w_ptr, b_ptr, y_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
-):
-    rows = tl.program_id(0) * BM + tl.arange(0, BM)
-    columns = tl.program_id(1) * BN + tl.arange(0, BN)
-    total = tl.zeros((BM, BN), dtype=tl.float32)
-    for start in range(0, K, BK):
-        inner = start + tl.arange(0, BK)
-        x = tl.load(x_ptr + rows[:, None] * K + inner[None, :])
-        w = tl.load(w_ptr + columns[None, :] * K + inner[:, None])
-        total = tl.dot(x, w, total)
-    total += tl.load(b_ptr + columns)[None, :]
-    total = 0.5 * total * (1.0 + tl.erf(total * 0.7071067811865476))
-    tl.store(y_ptr + rows[:, None] * N + columns[None, :], total.to(y_ptr.dtype.element_ty))
-
-class ModelNew(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(4096, 4096)
-    def forward(self, x):
-        (M, K), N = x.shape, self.linear.weight.shape[0]
-        y = torch.empty(M, N, device=x.device, dtype=x.dtype)
-        linear_kernel[(M // BLOCK_M, N // BLOCK_N)](
-            x, self.linear.weight, self.linear.bias, y, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K,
-            num_warps=NUM_WARPS, num_stages=NUM_STAGES,
-        )
-        return y
 """,
-    "fp16",
+    """    total += tl.load(b_ptr + columns)[None, :]
+    total = 0.5 * total * (1.0 + tl.erf(total * 0.7071067811865476))
+""",
 )
 ATTENTION = Case(
     reference(

@@ -19,7 +19,7 @@ def cuda() -> None:
 
 @pytest.fixture(scope="module")
 def gpu_judge(cuda: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveJudge]:
-    """A judge of the GPU with two evaluations at a time."""
+    """Yield a judge of the GPU with two evaluations at a time."""
     folder = tmp_path_factory.mktemp("judge")
     with running_judge(folder, JUDGE_DEVICE="cuda", MAX_CONCURRENT_EVALS="2") as live:
         yield live

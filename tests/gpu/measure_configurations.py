@@ -20,7 +20,7 @@ import torch
 from triton.errors import TritonError
 from triton.testing import do_bench
 
-from adaexplore.core.tunables import Values, combination, count, read_tunables, with_values
+from adaexplore.core.text.tunables import Values, combination, count, read_tunables, with_values
 from tests.gpu.configured_kernels import CASES
 from tests.gpu.measure_sweep import job
 from tests.gpu.tunable_kernels import Case

@@ -37,7 +37,7 @@ def job(judge: LiveJudge, case: Case, kind: str = "candidate", **fields: Any) ->
 
 
 def measured(answer: dict[str, Any]) -> dict[str, Any]:
-    """The figures of a verdict."""
+    """Return the figures of a verdict."""
     verdict = answer["verdict"]
     if verdict is None:
         return {"error": answer["error"]}

@@ -303,7 +303,7 @@ def test_recurrent_weights_in_one_buffer_are_judged(gpu_judge: LiveJudge, kind: 
 
 
 def breaking_context(when: str) -> str:
-    """A reference whose calls on the GPU break the CUDA context where ``when`` is true."""
+    """Return a reference whose calls on the GPU break the CUDA context where ``when`` is true."""
     body = (
         f"if x.is_cuda and {when}:\n"
         "            torch.zeros(2, device='cuda')[torch.full((1,), 5, device='cuda')].sum().item()\n"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from adaexplore.core.tunables import with_values
+from adaexplore.core.text.tunables import with_values
 from tests.gpu.measure_sweep import job
 from tests.gpu.tunable_kernels import GELU, MATMUL, SOFTMAX, Case
 from tests.online_judge.live import LiveJudge

@@ -33,7 +33,7 @@ TOP = "import torch\nimport torch.nn as nn\nimport triton\nimport triton.languag
 
 
 def module(forward: str, inputs: str, name: str = "Model", top: str = "", init: str = "pass") -> str:
-    """A module of this ``forward(self, *args)`` and these inputs."""
+    """Return a module of this ``forward(self, *args)`` and these inputs."""
     lines = "\n".join(f"        {line}" for line in forward.splitlines())
     return (
         f"{TOP}{top}\nclass {name}(nn.Module):\n"
@@ -54,7 +54,7 @@ def stopwatch() -> Stopwatch:
 
 @pytest.fixture
 def pools() -> Iterator[Any]:
-    """Makes input pools that are freed."""
+    """Make input pools that are freed."""
     made: list[InputPool] = []
 
     def make(inputs: str, count: int = 6) -> InputPool:
@@ -279,7 +279,7 @@ def test_setup_without_enough_memory_leaves_none_behind(
 
     def full(nbytes: int, *, cuda: bool) -> Any:
         if len(made) == 2:  # the inputs and the outputs of one side
-            raise DriverError("cuMemAlloc", 2)
+            raise DriverError("cuMemAlloc failed with CUDA error 2")
         made.append(real(nbytes, cuda=cuda))
         return made[-1]
 

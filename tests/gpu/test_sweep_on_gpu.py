@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from adaexplore.core.tunables import read_tunables, with_values
+from adaexplore.core.text.tunables import read_tunables, with_values
 from online_judge.candidate import config_sweep
 from tests.gpu.measure_sweep import job
 from tests.gpu.tunable_kernels import GELU, MATMUL, ROW_SUM, SOFTMAX, Case

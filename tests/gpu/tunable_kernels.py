@@ -26,6 +26,50 @@ class Case:
     dtype: str = "fp32"
 
 
+def linear_case(size: int, function: str, tunables: str, activation: str) -> Case:
+    """Return the case of ``function`` of a square linear layer; ``activation`` works on ``total``."""
+    return Case(
+        reference(
+            f"{function}(self.linear(x))",
+            f"torch.randn({size}, {size})",
+            f"self.linear = nn.Linear({size}, {size})",
+        ),
+        HEAD
+        + tunables
+        + """
+@triton.jit
+def linear_kernel(
+    x_ptr, w_ptr, b_ptr, y_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
+):
+    rows = tl.program_id(0) * BM + tl.arange(0, BM)
+    columns = tl.program_id(1) * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), dtype=tl.float32)
+    for start in range(0, K, BK):
+        inner = start + tl.arange(0, BK)
+        x = tl.load(x_ptr + rows[:, None] * K + inner[None, :])
+        w = tl.load(w_ptr + columns[None, :] * K + inner[:, None])
+        total = tl.dot(x, w, total)
+"""
+        + activation
+        + """    tl.store(y_ptr + rows[:, None] * N + columns[None, :], total.to(y_ptr.dtype.element_ty))
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(SIZE, SIZE)
+    def forward(self, x):
+        (M, K), N = x.shape, self.linear.weight.shape[0]
+        y = torch.empty(M, N, device=x.device, dtype=x.dtype)
+        linear_kernel[(M // BLOCK_M, N // BLOCK_N)](
+            x, self.linear.weight, self.linear.bias, y, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K,
+            num_warps=NUM_WARPS, num_stages=NUM_STAGES,
+        )
+        return y
+""".replace("SIZE", str(size)),
+        "fp16",
+    )
+
+
 SOFTMAX = Case(
     reference("torch.softmax(x, dim=1)", "torch.randn(4096, 8192)"),
     HEAD
@@ -97,14 +141,10 @@ class ModelNew(nn.Module):
         return y
 """,
 )
-MATMUL = Case(
-    reference(
-        "torch.relu(self.linear(x))",
-        "torch.randn(2048, 2048)",
-        "self.linear = nn.Linear(2048, 2048)",
-    ),
-    HEAD
-    + """BLOCK_M = 16
+MATMUL = linear_case(
+    2048,
+    "torch.relu",
+    """BLOCK_M = 16
 BLOCK_N = 32
 BLOCK_K = 16
 NUM_WARPS = 1
@@ -116,36 +156,8 @@ TUNABLES = {
     "NUM_WARPS": [1, 4, 8],
     "NUM_STAGES": [1, 2, 3, 4],
 }
-
-@triton.jit
-def linear_kernel(
-    x_ptr, w_ptr, b_ptr, y_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
-):
-    rows = tl.program_id(0) * BM + tl.arange(0, BM)
-    columns = tl.program_id(1) * BN + tl.arange(0, BN)
-    total = tl.zeros((BM, BN), dtype=tl.float32)
-    for start in range(0, K, BK):
-        inner = start + tl.arange(0, BK)
-        x = tl.load(x_ptr + rows[:, None] * K + inner[None, :])
-        w = tl.load(w_ptr + columns[None, :] * K + inner[:, None])
-        total = tl.dot(x, w, total)
-    total = tl.maximum(total + tl.load(b_ptr + columns)[None, :], 0.0)
-    tl.store(y_ptr + rows[:, None] * N + columns[None, :], total.to(y_ptr.dtype.element_ty))
-
-class ModelNew(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = nn.Linear(2048, 2048)
-    def forward(self, x):
-        (M, K), N = x.shape, self.linear.weight.shape[0]
-        y = torch.empty(M, N, device=x.device, dtype=x.dtype)
-        linear_kernel[(M // BLOCK_M, N // BLOCK_N)](
-            x, self.linear.weight, self.linear.bias, y, M, N, K, BLOCK_M, BLOCK_N, BLOCK_K,
-            num_warps=NUM_WARPS, num_stages=NUM_STAGES,
-        )
-        return y
 """,
-    "fp16",
+    "    total = tl.maximum(total + tl.load(b_ptr + columns)[None, :], 0.0)\n",
 )
 GELU = Case(
     reference("torch.nn.functional.gelu(x)", "torch.randn(4096, 4096)"),

@@ -10,6 +10,7 @@ import pytest
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status
+from adaexplore.judge_client.connection import Connection
 from adaexplore.judge_client.dummy import DummyJudge
 from adaexplore.judge_client.http import Evaluation, HttpJudge
 from adaexplore.judge_client.protocol import CompileFinding
@@ -28,7 +29,7 @@ def found(end: dict[str, Any], code: int = 202, bodies: list[dict[str, Any]] | N
         return 200, {"id": "1", "kind": "compile", **end}, {}
 
     with JudgeServer(jobs=jobs) as server:
-        judge = HttpJudge(server.url, Evaluation(0.05, "off"), sleep=lambda _: False)
+        judge = HttpJudge(Connection(server.url, sleep=lambda _: False), Evaluation(0.05, "off"))
         return judge.compile(TASK, "class ModelNew: ...")
 
 

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from adaexplore.core.errors import JudgeRequestError
+from adaexplore.judge_client.connection import Connection
 from adaexplore.judge_client.embedded import embedded_judge
 from adaexplore.judge_client.http import Evaluation, HttpJudge
 
@@ -29,9 +30,12 @@ def test_only_who_has_its_token_may_ask(tmp_path: Path, monkeypatch: pytest.Monk
         ) as url,
         httpx.Client(trust_env=False) as client,
     ):
-        assert HttpJudge(url, evaluation, token="of-this-run", client=client).identity().device == "cpu"
+        assert (
+            HttpJudge(Connection(url, token="of-this-run", client=client), evaluation).identity().device
+            == "cpu"
+        )
         assert client.get(f"{url}/health").status_code == 401
         with pytest.raises(JudgeRequestError):
-            HttpJudge(url, evaluation, token="of-another-judge", client=client).identity()
+            HttpJudge(Connection(url, token="of-another-judge", client=client), evaluation).identity()
     assert "of-this-run" not in log_path.read_text()
     assert not (tmp_path / "other.sqlite").exists()

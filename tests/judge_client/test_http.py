@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from adaexplore.core.errors import (
 )
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status
+from adaexplore.judge_client.connection import Connection
 from adaexplore.judge_client.http import Evaluation, HttpJudge
 from tests import judge_server
 from tests.judge_server import PASSED, Answer, JudgeServer, failed
@@ -31,7 +33,9 @@ def judge(url: str, slept: list[float] | None = None, patience_s: float = 600.0)
             slept.append(seconds)
         return False
 
-    return HttpJudge(url, Evaluation(0.05, "paper"), sleep=sleep, clock=lambda: now[0], patience_s=patience_s)
+    return HttpJudge(
+        Connection(url, sleep=sleep, clock=lambda: now[0], patience_s=patience_s), Evaluation(0.05, "paper")
+    )
 
 
 def sequence(*answers: Answer) -> Callable[[str, dict[str, Any]], Answer]:
@@ -59,6 +63,15 @@ def test_verdict_and_request_carry_the_v1_fields() -> None:
         "7",
     )
     assert "test_source" not in body
+    assert "direction" not in body
+
+
+def test_direction_of_a_task_is_asked_for() -> None:
+    with JudgeServer() as server:
+        judge(server.url).check_problem(replace(TASK, direction="both"))
+        judge(server.url).evaluate(replace(TASK, direction="both"), "class ModelNew: ...")
+        judge(server.url).check_problem(TASK)
+        assert [body.get("direction") for _, body in server.requests] == ["both", "both", None]
 
 
 def test_a_bad_kernel_is_a_verdict() -> None:
@@ -144,7 +157,9 @@ def test_the_runs_own_judge_is_not_waited_for_when_it_is_gone(tmp_path: Path) ->
     slept: list[float] = []
     with JudgeServer() as server:
         url = server.url
-    own = HttpJudge(url, Evaluation(0.05, "off"), own_log=tmp_path / "judge.log", sleep=slept.append)
+    own = HttpJudge(
+        Connection(url, own_log=tmp_path / "judge.log", sleep=slept.append), Evaluation(0.05, "off")
+    )
     with pytest.raises(JudgeUnavailableError, match=r"judge\.log"):
         own.evaluate(TASK, "x")
     assert slept == []
@@ -153,20 +168,20 @@ def test_the_runs_own_judge_is_not_waited_for_when_it_is_gone(tmp_path: Path) ->
 def test_another_service_at_the_address_is_named() -> None:
     with (
         JudgeServer(sequence((200, "<html>", {}))) as server,
-        pytest.raises(JudgeError, match="does not speak"),
+        pytest.raises(JudgeError, match="does not follow"),
     ):
         judge(server.url).evaluate(TASK, "x")
 
 
 def test_an_answer_about_a_problem_that_is_none_is_one_error() -> None:
     server = JudgeServer(sequence((200, PASSED, {})))
-    with server, pytest.raises(JudgeError, match="does not speak the judge's protocol"):
+    with server, pytest.raises(JudgeError, match="does not follow the judge's protocol"):
         judge(server.url).check_problem(TASK)
 
 
 def test_stop_while_waiting_interrupts() -> None:
     with JudgeServer(sequence((503, "full", {}))) as server:
-        stopped = HttpJudge(server.url, Evaluation(0.05, "off"), sleep=lambda _: True)
+        stopped = HttpJudge(Connection(server.url, sleep=lambda _: True), Evaluation(0.05, "off"))
         with pytest.raises(Interrupted):
             stopped.evaluate(TASK, "x")
 
@@ -228,7 +243,9 @@ def test_identity_tells_which_limits_are_in_force(monkeypatch: pytest.MonkeyPatc
 
 def test_token_goes_with_every_request_and_into_no_log(caplog: pytest.LogCaptureFixture) -> None:
     with JudgeServer(sequence((503, "full", {}), (200, PASSED, {}))) as server:
-        client = HttpJudge(server.url, Evaluation(0.05, "paper"), token="secret-7", sleep=lambda _: False)
+        client = HttpJudge(
+            Connection(server.url, token="secret-7", sleep=lambda _: False), Evaluation(0.05, "paper")
+        )
         client.identity()
         client.evaluate(TASK, "x")
     assert server.authorizations == ["Bearer secret-7"] * 3
@@ -241,7 +258,7 @@ def test_token_goes_with_every_request_and_into_no_log(caplog: pytest.LogCapture
 @pytest.mark.parametrize("code", [401, 403])
 def test_refused_access_names_the_variable_and_not_the_token(code: int) -> None:
     with JudgeServer(sequence((code, "no", {}))) as server:
-        client = HttpJudge(server.url, Evaluation(0.05, "paper"), token="secret-7")
+        client = HttpJudge(Connection(server.url, token="secret-7"), Evaluation(0.05, "paper"))
         with pytest.raises(JudgeRequestError, match="ADAEXPLORE_JUDGE_TOKEN") as caught:
             client.evaluate(TASK, "x")
         assert len(server.requests) == 1
@@ -259,4 +276,4 @@ def test_a_reference_that_fails_as_its_own_candidate_is_a_problem_error() -> Non
     with JudgeServer(answer) as server:
         judge(server.url).check_problem(TASK)
         with pytest.raises(ProblemError, match=r"own candidate: expected float but got bfloat16"):
-            HttpJudge(server.url, evaluation).check_problem(TASK)
+            HttpJudge(Connection(server.url), evaluation).check_problem(TASK)

@@ -13,6 +13,7 @@ import pytest
 from adaexplore.core.errors import Interrupted, JudgeError, JudgeRequestError, ProblemError
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status
+from adaexplore.judge_client.connection import Connection
 from adaexplore.judge_client.http import Evaluation, HttpJudge
 from tests.judge_server import PASSED, Answer, JudgeServer, failed
 
@@ -53,7 +54,9 @@ class Jobs:
 
 
 def judge(url: str, sleep: Callable[[float], object] = lambda _: False, **more: Any) -> HttpJudge:
-    return HttpJudge(url, Evaluation(0.05, "off", tier="strict", baseline="compile"), sleep=sleep, **more)
+    return HttpJudge(
+        Connection(url, sleep=sleep, **more), Evaluation(0.05, "off", tier="strict", baseline="compile")
+    )
 
 
 def test_a_candidate_is_a_job_that_is_looked_at_until_it_is_over() -> None:
@@ -81,7 +84,7 @@ def test_a_bad_kernel_is_a_verdict() -> None:
 def test_a_measurement_is_forced_where_asked() -> None:
     jobs = Jobs([ticket()], [done()])
     with JudgeServer(jobs=jobs) as server:
-        HttpJudge(server.url, Evaluation(0.05, "off", force=True)).evaluate(TASK, "x")
+        HttpJudge(Connection(server.url), Evaluation(0.05, "off", force=True)).evaluate(TASK, "x")
     assert jobs.bodies[0]["force"] is True
 
 
@@ -218,6 +221,6 @@ def test_a_token_that_changes_in_mid_job_is_said() -> None:
 def test_another_service_at_the_address_is_named(answer: Answer) -> None:
     with (
         JudgeServer(jobs=Jobs([answer], [done()])) as server,
-        pytest.raises(JudgeError, match="does not speak"),
+        pytest.raises(JudgeError, match="does not follow"),
     ):
         judge(server.url).evaluate(TASK, "x")

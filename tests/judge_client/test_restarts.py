@@ -11,35 +11,41 @@ import pytest
 
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
-from adaexplore.judge_client.connection import open_client
+from adaexplore.judge_client.connection import Connection, open_client
 from adaexplore.judge_client.http import Evaluation, HttpJudge
-from tests.online_judge.live import running_judge, wait_until
+from tests.online_judge.live import LiveJudge, running_judge, wait_until
 from tests.online_judge.sources import HONEST, NOTED, REFERENCE, with_forward
 
 pytestmark = pytest.mark.slow
 TASK = Task(1, "1", "1_x", REFERENCE, "fp32", Path("1_x.py"))
 
 
-@pytest.mark.parametrize("journal", [True, False])
-def test_a_judge_killed_in_mid_job_still_gives_its_verdict(tmp_path: Path, journal: bool) -> None:
+def kill_in_mid_job(judge: LiveJudge) -> None:
+    wait_until(lambda: judge.processes("noted"), 60)
+    judge.process.kill()
+    judge.process.wait(30)
+
+
+def test_a_judge_killed_in_mid_job_still_gives_its_verdict(tmp_path: Path) -> None:
+    """Killed twice: the second judge has the journal of the first, the third knows nothing."""
     slow = with_forward(NOTED + "time.sleep(0.3)\n" + HONEST)
-    state = str(tmp_path / "state.sqlite") if journal else ""
+    state = str(tmp_path / "state.sqlite")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     found: list[Verdict] = []
     with open_client() as client:
         judge = HttpJudge(
-            f"http://127.0.0.1:{port}",
+            Connection(
+                f"http://127.0.0.1:{port}", client=client, sleep=lambda seconds: time.sleep(min(seconds, 0.2))
+            ),
             Evaluation(0.05, "off", trials=1, timed_runs=1),
-            client=client,
-            sleep=lambda seconds: time.sleep(min(seconds, 0.2)),
         )
         thread = threading.Thread(target=lambda: found.append(judge.evaluate(TASK, slow)))
         with running_judge(tmp_path, port=port, JUDGE_STATE=state) as live:
             thread.start()
-            wait_until(lambda: live.processes("noted"), 60)
-            live.process.kill()
-            live.process.wait(30)
-        with running_judge(tmp_path, port=port, JUDGE_STATE=state):
+            kill_in_mid_job(live)
+        with running_judge(tmp_path, port=port, JUDGE_STATE=state) as live:
+            kill_in_mid_job(live)
+        with running_judge(tmp_path, port=port, JUDGE_STATE=""):
             thread.join(60)
     assert [verdict.correct for verdict in found] == [True]

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from adaexplore.llm.build import build_client
+from adaexplore.llm import build
 from adaexplore.llm.protocol import ModelClient, ModelRequest, Purpose
 from adaexplore.llm.retry import RetryPolicy
+from adaexplore.settings.config import RunConfig
 from tests.model_server import ModelServer
 
 AT_ONCE = RetryPolicy(max_attempts=3, base_s=0.0)
@@ -22,9 +24,16 @@ def server() -> Iterator[ModelServer]:
 Connect = Callable[..., ModelClient]
 
 
+def build_client(server_type: str, model: str, **options: Any) -> ModelClient:
+    """Build the client of a configuration that is not checked; other options are those of ``llm.build``."""
+    keys = {name: options.pop(name) for name in RunConfig.model_fields if name in options}
+    config = {"server_type": server_type, "model_name": model, "temperature": None, **keys}
+    return build.build_client(RunConfig.model_construct(**config), **options)
+
+
 @pytest.fixture(params=["openai", "azure", "anthropic"])
 def connect(request: pytest.FixtureRequest, server: ModelServer) -> Connect:
-    """Builds a client of one dialect for the server, without waits between attempts."""
+    """Return a builder of clients of one API for the server, without waits between attempts."""
     return connector(request.param, server)
 
 
@@ -37,7 +46,7 @@ def connector(dialect: str, server: ModelServer) -> Connect:
             "retry_policy": AT_ONCE,
             "timeout_s": 10.0,
         }
-        return build_client(dialect, model, **{**arguments, **options})  # type: ignore[arg-type]
+        return build_client(dialect, model, **{**arguments, **options})
 
     return build
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from types import SimpleNamespace
 
 import pytest
 
 from adaexplore.core.errors import ModelRequestError, ModelUnavailableError
-from adaexplore.llm.build import build_client
 from adaexplore.llm.protocol import Finish, ModelRequest, Purpose, Turn
-from tests.llm.conftest import Connect, ask, connector
+from tests.llm.conftest import Connect, ask, build_client, connector
 from tests.model_server import Answer, Fail, ModelServer, Raw, Received
 
 
@@ -209,11 +209,14 @@ def test_unusual_line_ends_are_part_of_the_text(server: ModelServer, connect: Co
     assert connect().complete(ask()).text == text
 
 
-def test_stream_that_only_stays_alive_times_out(server: ModelServer, connect: Connect) -> None:
+def test_stream_that_only_stays_alive_times_out(
+    server: ModelServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.script(*[Raw("event: ping\ndata: {}\n\n", content_type="text/event-stream", length=9)] * 3)
     times = iter(range(0, 10_000, 60))
     client = connect(timeout_s=50.0)
-    client._service._clock = lambda: float(next(times))  # type: ignore[attr-defined]
+    clock = SimpleNamespace(monotonic=lambda: float(next(times)))
+    monkeypatch.setattr("adaexplore.llm.anthropic_client.time", clock)
     with pytest.raises(ModelUnavailableError, match=r"no answer .* in time"):
         client.complete(ask())
 

@@ -11,18 +11,21 @@ import pytest
 from adaexplore.core.errors import BudgetReached, ConfigError
 from adaexplore.core.usage import Usage
 from adaexplore.llm.budget import Budget, Limits
+from adaexplore.llm.meter import MeteredClient, Tally
+from tests.stub_model import StubModel
 
 DOLLAR = Usage(input_tokens=900, output_tokens=100, usd=1.0)
 
 
-class Meter:
+class Meter(MeteredClient):
     """Tells what was spent."""
 
     def __init__(self) -> None:
+        super().__init__(StubModel())
         self.spent = Usage()
 
-    def __call__(self) -> Usage:
-        return self.spent
+    def total(self) -> Tally:
+        return Tally(0, self.spent)
 
 
 def test_steps_in_flight_count_before_they_are_paid() -> None:
@@ -78,20 +81,20 @@ def test_no_more_steps_are_trusted_to_be_cheap_than_have_been() -> None:
         budget.admit()
         meter.spent += Usage(usd=0.1)
         budget.settle(1.0)
-        in_flight.append(_room(budget))
+        in_flight.append(_space(budget))
     assert in_flight == [4, 5, 6, 7]  # 3.9 are left: as many at 0.1 as have ended, and three at 1
 
 
-def _room(budget: Budget) -> int:
+def _space(budget: Budget) -> int:
     """How many steps more may begin at once."""
-    room = 0
+    space = 0
     with contextlib.suppress(BudgetReached):
         while True:
             budget.admit()
-            room += 1
-    for _ in range(room):
+            space += 1
+    for _ in range(space):
         budget.drop()
-    return room
+    return space
 
 
 def test_once_reached_with_nothing_in_flight_it_stays_reached() -> None:

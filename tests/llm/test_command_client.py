@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.errors import ConfigError, Interrupted, ModelRequestError, ModelUnavailableError
-from adaexplore.llm.build import build_client
 from adaexplore.llm.command_client import CommandClient
 from adaexplore.llm.protocol import Finish, ModelRequest, Purpose, Turn
 from adaexplore.llm.retry import Retry, RetryPolicy
-from tests.llm.conftest import ask
+from tests.llm.conftest import ask, build_client
 
 
 def program(code: str) -> str:

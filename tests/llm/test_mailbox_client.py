@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.errors import AnswersPending, Interrupted, StorageError
-from adaexplore.llm.build import build_client
 from adaexplore.llm.mailbox_client import MailboxClient
 from adaexplore.llm.protocol import ModelRequest, Purpose, Turn
-from tests.llm.conftest import ask
+from tests.llm.conftest import ask, build_client
 
 
 def prompts(folder: Path) -> list[Path]:

@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from adaexplore.core.errors import ConfigError
+from adaexplore.core.usage import Usage
 from adaexplore.llm.pricing import model_table, price_of, usd
 
 
 def test_million_tokens_cost_the_list_price() -> None:
-    cost = usd("gpt-5-mini", input_tokens=2_000_000, cached_input_tokens=1_000_000, output_tokens=1_000_000)
+    cost = usd("gpt-5-mini", Usage(2_000_000, 1_000_000, 1_000_000))
     assert cost == pytest.approx(0.25 + 0.025 + 2.0)
 
 
@@ -36,7 +38,7 @@ def test_snapshot_with_a_price_of_its_own() -> None:
 )
 def test_unknown_name_has_no_price(name: str) -> None:
     assert price_of(name) is None
-    assert usd(name, input_tokens=1, cached_input_tokens=0, output_tokens=1) is None
+    assert usd(name, Usage(1, 0, 1)) is None
 
 
 def test_cached_input_never_costs_more_than_fresh_input() -> None:
@@ -44,10 +46,10 @@ def test_cached_input_never_costs_more_than_fresh_input() -> None:
 
 
 def test_a_flex_token_costs_half_and_an_unknown_tier_is_unknown() -> None:
-    counts = {"input_tokens": 1_000_000, "cached_input_tokens": 0, "output_tokens": 0}
-    assert usd("gpt-5", **counts, tier="flex") == pytest.approx(1.25 / 2)
-    assert usd("gpt-5", **counts, tier="default") == pytest.approx(1.25)
-    assert usd("gpt-5", **counts, tier="priority") is None
+    counts = Usage(1_000_000)
+    assert usd("gpt-5", counts, tier="flex") == pytest.approx(1.25 / 2)
+    assert usd("gpt-5", counts, tier="default") == pytest.approx(1.25)
+    assert usd("gpt-5", counts, tier="priority") is None
 
 
 def test_users_edit_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,8 +78,8 @@ def test_users_edit_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize(("model", "extra"), [("claude-sonnet-4-6", 0.25 * 3.0), ("gpt-5-mini", 0.0)])
 def test_some_models_charge_for_what_is_written_to_the_cache(model: str, extra: float) -> None:
-    counts = {"input_tokens": 2_000_000, "cached_input_tokens": 0, "output_tokens": 0}
-    plain = usd(model, **counts)
-    written = usd(model, **counts, cache_write_tokens=1_000_000)
+    counts = Usage(2_000_000)
+    plain = usd(model, counts)
+    written = usd(model, replace(counts, cache_write_tokens=1_000_000))
     assert plain is not None
     assert written == pytest.approx(plain + extra)

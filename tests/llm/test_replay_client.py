@@ -31,7 +31,7 @@ def test_finish_is_replayed_and_an_unrecorded_prompt_not_compared() -> None:
         (ModelRequest("x", Purpose.LARGE, "1_1/9/large"), "no reply for 1_1/9/large"),
         (
             ModelRequest("x", Purpose.REPAIR, "1_1/2/small"),
-            "has a small reply for 1_1/2/small, where a repair",
+            "has a small reply for 1_1/2/small, but the request is for a repair",
         ),
         (ModelRequest("one\n2\nthree", Purpose.LARGE, "1_1/1/large"), "differs .* from line 2 on"),
         (ModelRequest("one\ntwo\nthree\nfour", Purpose.LARGE, "1_1/1/large"), "differs .* from line 4 on"),

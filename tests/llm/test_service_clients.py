@@ -11,10 +11,9 @@ from dataclasses import replace
 import pytest
 
 from adaexplore.core.errors import ConfigError, Interrupted, ModelRequestError, ModelUnavailableError
-from adaexplore.llm.build import build_client
 from adaexplore.llm.protocol import Finish
 from adaexplore.llm.retry import RetryPolicy
-from tests.llm.conftest import KEY, Connect, ask
+from tests.llm.conftest import KEY, Connect, ask, build_client
 from tests.model_server import Answer, Cut, Fail, ModelServer, Raw
 
 
@@ -290,7 +289,7 @@ def test_address_that_is_no_url_is_refused(connect: Connect, url: str) -> None:
 )
 def test_missing_key_names_the_variable(server_type: str, variable: str) -> None:
     with pytest.raises(ModelRequestError, match=f"^{variable} is not set"):
-        build_client(server_type, "m", environment={})  # type: ignore[arg-type]
+        build_client(server_type, "m", environment={})
 
 
 @pytest.mark.parametrize(("server_type", "package"), [("openai", "openai"), ("claude", "anthropic")])
@@ -299,12 +298,12 @@ def test_missing_sdk_gives_the_install_line(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, package, None)
     with pytest.raises(ModelRequestError, match=f"pip install {package}"):
-        build_client(server_type, "m", base_url="http://127.0.0.1:9", environment={})  # type: ignore[arg-type]
+        build_client(server_type, "m", base_url="http://127.0.0.1:9", environment={})
 
 
 def test_openai_compatible_server_needs_no_key(server: ModelServer) -> None:
     for server_type, url in (("openai", server.openai_url), ("anthropic", server.url)):
-        client = build_client(server_type, "qwen", base_url=url, environment={})  # type: ignore[arg-type]
+        client = build_client(server_type, "qwen", base_url=url, environment={})
         assert client.complete(ask()).text == "ok"
 
 

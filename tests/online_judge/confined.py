@@ -60,7 +60,7 @@ def confined(body: str, **wish: Any) -> Outcome:
 
 
 def main() -> None:
-    """The subprocess of :func:`confined`: plays bench and fork server."""
+    """Act as device slot and fork server: the subprocess of :func:`confined`."""
     wish = json.load(sys.stdin)
     with tempfile.TemporaryDirectory(prefix="judge-") as home:
         folder = Path(home).resolve() / "job-1"

@@ -69,7 +69,8 @@ def trials_with(candidate: Candidate, source: str) -> Iterator[tuple[Trials, Pro
     problem = Problem(Reference(source, Seeds(b"key"), "fp32", cuda=False))
     with scripted(candidate) as held:
         candidate.told = held.clock
-        made = Trials(held.dialogue, problem, 0.05, nullcontext, lambda: None)
+        tolerance = problem.reference.tolerance or 0.05
+        made = Trials(held.dialogue, problem, tolerance, nullcontext, lambda: None)
         try:
             made.construct(load=True)
             candidate.orders.clear()

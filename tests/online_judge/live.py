@@ -17,6 +17,8 @@ from online_judge.sandbox import linux
 from .sources import REFERENCE
 
 ENVIRONMENT = {"ADAEXPLORE_JUDGE_SECRET": "zq7x-13579", "JUDGE_DEVICE": "cpu", "MAX_CONCURRENT_EVALS": "1"}
+ON_RAY = "TESTS_ON_RAY" in os.environ
+"""Whether judges run on a Ray cluster, see the fixture ``cluster``."""
 JUDGE_VARIABLES = (
     "ARMED_PLAYERS",
     "AVAILABLE_GPUS",
@@ -61,7 +63,13 @@ class LiveJudge:
 
     def processes(self, name: str = "") -> list[int]:
         """Process ids below the judge, those of one name if given; the kernel keeps 15 characters of it."""
-        return [pid for pid in linux.descendants(self.process.pid) if not name or comm(pid) == name[:15]]
+        roots = [self.process.pid]
+        if ON_RAY:  # of all judges there
+            from .scale.cluster import actors
+
+            roots += actors()
+        below = [pid for root in roots for pid in linux.descendants(root)]
+        return [pid for pid in below if not name or comm(pid) == name[:15]]
 
 
 def comm(pid: int) -> str:
@@ -83,7 +91,7 @@ def parent(pid: int) -> int:
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = 20.0) -> Any:
-    """The first true value of ``condition``; fails after ``seconds``."""
+    """Return the first true value of ``condition``; fails after ``seconds``."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         if value := condition():
@@ -105,11 +113,13 @@ def judge_environment(**changes: str) -> dict[str, str]:
 def running_judge(
     folder: Path, log: IO[bytes] | None = None, *, port: int = 0, **environment: str
 ) -> Iterator[LiveJudge]:
-    """A judge until the end of the block, at which one that still runs must end in order."""
+    """Return a judge until the end of the block, at which one that still runs must end in order."""
     with contextlib.ExitStack() as stack:
         log = log or stack.enter_context((folder / "judge.log").open("ab"))
         started = stack.enter_context(judge_process(judge_environment(**environment), log, port=port))
         with contextlib.closing(LiveJudge(started.process, started.port)) as judge:
+            if ON_RAY:
+                wait_until(lambda: judge.client.get("/readyz").status_code == 200, 240)
             yield judge
         if judge.process.poll() is None:
             judge.process.terminate()

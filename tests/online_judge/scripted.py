@@ -24,13 +24,13 @@ class Scripted:
         self.asked: list[Any] = []
         ours, theirs = channel.pair()
         self._reply = reply
-        self._referee, self._candidate = Channel(ours, ANSWER_BYTES, max_fds=0), Channel(theirs)
-        self.dialogue = Dialogue(self._referee, lambda whose, stage: self.clock.append((whose, stage)))
+        self._evaluator, self._candidate = Channel(ours, ANSWER_BYTES, max_fds=0), Channel(theirs)
+        self.dialogue = Dialogue(self._evaluator, lambda whose, stage: self.clock.append((whose, stage)))
         self._thread = threading.Thread(target=self._obey)
         self._thread.start()
 
     def end(self) -> None:
-        self._referee.close()
+        self._evaluator.close()
         self._thread.join(30)
         assert not self._thread.is_alive()
 

@@ -46,7 +46,7 @@ class ModelNew(nn.Module):
 
 
 def with_forward(body: str, top: str = "", reference_layers: bool = True) -> str:
-    """A plain torch candidate whose ``forward(self, x)`` has this body."""
+    """Return a plain torch candidate whose ``forward(self, x)`` has this body."""
     layers = "self.linear = nn.Linear(features, features)" if reference_layers else "pass"
     lines = "\n".join(f"        {line}" for line in body.splitlines())
     return (

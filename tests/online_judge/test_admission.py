@@ -1,7 +1,7 @@
 """Requests that are answered before anything is queued: large sources, folders that none may name."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +9,26 @@ import pytest
 
 from online_judge.slots import build_folders
 
-from .live import LiveJudge
+from .live import LiveJudge, running_judge
 from .sources import HONEST, PASSING, REFERENCE, with_forward
 from .test_v2_jobs import judged, look, metric, submit
 
 LIMIT = 2**18
 LARGE = PASSING + "x=0\n" * 10**6
 BUILDS = "print(repr(os.environ['TORCH_EXTENSIONS_DIR']))\nraise ValueError"
+
+
+@pytest.fixture(scope="module")
+def builds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("strict") / "builds"
+
+
+@pytest.fixture(scope="module")
+def strict(builds: Path) -> Iterator[LiveJudge]:
+    """Start a judge in manual mode with a low limit of sources and with a folder for builds."""
+    settings = {"MAX_SOURCE_BYTES": "2000", "BUILD_DIR": str(builds), "GPU_ALLOCATION_MODE": "manual"}
+    with running_judge(builds.parent, **settings) as live:
+        yield live
 
 
 def padded(source: str, size: int) -> str:
@@ -68,16 +81,20 @@ def test_source_at_the_limit_is_judged(judge: LiveJudge) -> None:
     assert metric(judge, 'evaluations_total{kind="candidate",status="load"}') == before + 1
 
 
-def test_limit_of_sources_counts_bytes_and_can_be_set(own_judge: Callable[..., LiveJudge]) -> None:
-    judge = own_judge(MAX_SOURCE_BYTES="2000")
+def test_limit_of_sources_counts_bytes_and_can_be_set(strict: LiveJudge) -> None:
     source = with_forward(HONEST)
-    assert judge.evaluate(source + "# " + "é" * 400)["correctness"] is True
-    assert judge.evaluate(source + "# " + "é" * 1000)["metadata"]["status"] == "load"
+    assert strict.evaluate(source + "# " + "é" * 400)["correctness"] is True
+    assert strict.evaluate(source + "# " + "é" * 1000)["metadata"]["status"] == "load"
 
 
-def test_build_folder_below_the_judges_is_made(own_judge: Callable[..., LiveJudge], tmp_path: Path) -> None:
-    root = tmp_path / "builds"
-    judge = own_judge(BUILD_DIR=str(root))
+def test_manual_mode_refuses_a_device_that_is_not_there(strict: LiveJudge) -> None:
+    assert strict.post("/evaluate", {"device": 3}).status_code == 400
+    assert strict.evaluate(PASSING, device=0)["correctness"] is True
+    assert strict.evaluate(PASSING)["correctness"] is True
+
+
+def test_build_folder_below_the_judges_is_made(strict: LiveJudge, builds: Path, tmp_path: Path) -> None:
+    judge, root = strict, builds
     for name in ("a/b", "a b", "a\x1cb", "a\nb", "a\\b", "é\u2028"):
         wanted = root / name
         answer = judge.evaluate(with_forward(BUILDS), build_dir=str(wanted))

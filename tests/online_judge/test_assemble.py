@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from adaexplore.core.dialects.schema import Tolerance
 from adaexplore.core.profile import Profile
-from adaexplore.core.tunables import read_tunables
+from adaexplore.core.text.tunables import read_tunables
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, Tier
 from online_judge.common.gpu_peaks import Peak, peak
@@ -23,6 +24,7 @@ from online_judge.protocol.endings import (
     FarOff,
     OtherWeights,
     Passed,
+    ProcessEnd,
     Raised,
     UnequalCalls,
     WrongAgain,
@@ -54,7 +56,7 @@ from online_judge.protocol.observations import (
 from online_judge.protocol.precision import Error, Graded, Limit
 from online_judge.protocol.result import EvaluationResult, ProblemFacts, ProfileResult
 from online_judge.verdict import assemble, large_source, profile_report, tuning
-from online_judge.verdict.assemble import ProcessEnd, Target
+from online_judge.verdict.assemble import Target
 from online_judge.verdict.flags import PROBLEM_FLAGS, SEVERITIES
 
 REQUEST = EvaluationRequest(custom_model_src="x = 1", num_correct_trials=3, backend="triton")
@@ -82,7 +84,7 @@ WARM = GpuState(1980, 3201, 60, 500.0, 0, 2)
 
 
 def result(ending: Ending | None = None, **facts: Any) -> EvaluationResult:
-    """What an evaluator found, after it went over a process border."""
+    """Return what an evaluator found, after it went over a process border."""
     known = {"trials_passed": 3, "grades": (STRICT,), "launches": LAUNCHED, "passed_without_kernels": False}
     made = EvaluationResult(ending=ending or Passed(), **known | facts)
     received = EvaluationResult.from_json(json.loads(json.dumps(made.to_json())))
@@ -657,3 +659,24 @@ def test_verdicts_are_assembled_without_torch() -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_samples_of_the_baseline_are_in_the_verdict_where_there_are_any() -> None:
+    rounds = ((0.3, 0.31), (0.29,))
+    verdict = assemble.evaluated(REQUEST, GPU, result(timing=timing(baseline_samples=rounds)), END)
+    assert verdict.runtime_stats["baseline_samples"] == [[0.3, 0.31], [0.29]]
+    plain = assemble.evaluated(REQUEST, GPU, result(timing=timing()), END)
+    assert "baseline_samples" not in plain.runtime_stats
+
+
+def test_own_tolerance_brings_the_sol_score() -> None:
+    h200 = peak("NVIDIA H200")
+    assert h200 is not None
+    moved = int(h200.bytes_per_s * 0.1e-3)  # 0.1 ms
+    timed = timing(peak=h200, read_bytes=moved, output_bytes=0, gpu_ms=0.2, score_ms=0.2, flops=0.0)
+    found = assemble.evaluated(REQUEST, GPU, result(timing=timed, tolerance=Tolerance()), END)
+    assert found.runtime_stats["sol_ms"] == pytest.approx(0.1, rel=1e-6)
+    assert found.runtime_stats["sol_score"] == pytest.approx(1 / (1 + 0.1 / 0.2), rel=1e-6)
+    assert found.metadata["tolerance"]["max_atol"] == 0.01
+    assert found.tier is None
+    assert "sol_score" not in assemble.evaluated(REQUEST, GPU, result(timing=timed), END).runtime_stats

@@ -3,7 +3,12 @@ from pathlib import Path
 
 import pytest
 
+from adaexplore.core.wire import EvaluationRequest
+from online_judge.queue.evaluations import Evaluations
+from online_judge.queue.metrics import Metrics
+from online_judge.settings import Settings
 from online_judge.slots.baselines import recorded_ms
+from online_judge.slots.devices import Machine
 
 
 @pytest.fixture
@@ -22,6 +27,14 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "baseline_time_torch.json").write_text("[")
     return tmp_path
+
+
+def test_recorded_time_counts_for_the_eager_forward_pass_alone(root: Path) -> None:
+    evaluations = Evaluations(Settings(timing_root=root), Machine(False, 0, (), "sm_90"), {}, Metrics())
+    named = EvaluationRequest(gpu_name="NVIDIA H200", level="2", problem_id="63")
+    assert evaluations.recorded_ms(named) == 1.25
+    for other in ({"baseline": "compile"}, {"direction": "backward"}, {"direction": "both"}):
+        assert evaluations.recorded_ms(named.model_copy(update=other)) is None
 
 
 def test_recorded_mean_is_found_by_the_number_before_the_underscore(root: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from adaexplore.core.tunables import Tunable, Values, combination, count
+from adaexplore.core.text.tunables import Tunable, Values, combination, count
 from online_judge.evaluator.timing.config_search import FIRST, MOST, ConfigSearch
 from online_judge.protocol.config_sweep import DECLARED
 
@@ -24,7 +24,7 @@ MATMUL = (
 def searched(
     tunables: tuple[Tunable, ...], cost: Callable[[Values], float | None]
 ) -> tuple[list[int], dict[int, float]]:
-    """What is tried in turn, and its times; ``cost`` is None for one that does not run."""
+    """Return what is tried in turn, and its times; ``cost`` is None for one that does not run."""
     search = ConfigSearch(tunables)
     tried: list[int] = []
     ms: dict[int, float] = {}

@@ -1,5 +1,6 @@
 import pytest
 
+from adaexplore.core.dialects.schema import Tolerance
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
 
@@ -52,6 +53,19 @@ def test_trivial_answers_are_found(result: str, inputs: str, reasons: list[str])
 
 def test_a_tighter_tolerance_finds_fewer() -> None:
     assert problem("torch.softmax(x, 1)", "torch.rand(8, 4096)").trivial_answers(1e-6) == ()
+
+
+def test_tolerance_of_the_problem_decides() -> None:
+    few_ones = problem("(x > 2).float()", "torch.randn(64, 64)")
+    assert few_ones.trivial_answers(0.05) == ()
+    assert "zeros" in few_ones.trivial_answers(Tolerance(required_matched_ratio=0.95))
+    softmax = problem("torch.softmax(x, 1)", "torch.rand(8, 4096)")
+    assert softmax.is_loose(0.05)
+    assert not softmax.is_loose(Tolerance(max_atol=1e-6, max_rtol=1e-3))
+    facts = softmax.facts(Tolerance(max_atol=1.0))
+    assert facts.trivial_answers
+    assert facts.tolerance is None
+    assert facts.looseness is not None
 
 
 def test_the_answer_to_random_weights_is_no_constant() -> None:

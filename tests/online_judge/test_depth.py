@@ -6,7 +6,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -55,11 +54,16 @@ def in_gateway() -> set[str]:
     return set().union(*(stack for stack in stacks if any("device_slot" in name for name in stack)))
 
 
-@pytest.fixture
-def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LiveJudge]:
-    """A judge whose gateway is this process."""
-    for name, value in judge_environment(JUDGE_STATE="").items():
-        monkeypatch.setenv(name, value)
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[LiveJudge]:
+    """Return a judge whose gateway is this process."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in judge_environment(JUDGE_STATE="").items():
+            patch.setenv(name, value)
+        yield from _served()
+
+
+def _served() -> Iterator[LiveJudge]:
     from online_judge import app
 
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))

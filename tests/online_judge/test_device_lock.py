@@ -37,7 +37,7 @@ def hold_again_and_again(path: str, started: Event, stop: Event) -> None:
 
 
 def count_up(path: str, counter: str, rounds: int) -> None:
-    """A read and a write that lose updates unless they exclude each other."""
+    """Return a read and a write that lose updates unless they exclude each other."""
     lock = GpuLeases(path)
     for _ in range(rounds):
         with lock.take("exclusive"):

@@ -1,5 +1,6 @@
 import pytest
 
+from adaexplore.core.environment import DeviceFacts
 from adaexplore.core.errors import ConfigError
 from online_judge.processes.fork_client import ForkClient
 from online_judge.settings import Settings
@@ -13,8 +14,8 @@ class ForkServer(ForkClient):
         super().__init__()
         self.count = count
 
-    def gpus(self) -> list[tuple[str, str]]:
-        return [(f"GPU {index}", "sm_90") for index in range(self.count)]
+    def gpus(self) -> list[DeviceFacts]:
+        return [DeviceFacts(name=f"GPU {index}", capability="9.0") for index in range(self.count)]
 
 
 @pytest.fixture(autouse=True)
@@ -82,3 +83,12 @@ def test_unless_told_a_device_takes_what_cores_and_memory_allow(
     assert [(device.kind, device.slots) for device in found] == [(kind, slots)] * max(gpus, 1)
     told = devices.find(ForkServer(gpus), Settings(max_concurrent_evals=24)).devices
     assert {device.slots for device in told} == {24}
+
+
+@pytest.mark.parametrize(("kind", "count"), [("cpu", 0), ("cuda", 1)])
+def test_only_gpus_of_a_cluster_count_as_cuda_devices(kind: devices.DeviceKind, count: int) -> None:
+    machine = devices.Machine(False, 0, (), "sm_90", elastic=True)
+    machine.join(devices.Device(0, kind, "", "x"))
+    assert (machine.cuda_available, machine.device_count) == (kind == "cuda", count)
+    machine.leave(devices.Device(0, kind, "", "x"))
+    assert machine.device_count == 0

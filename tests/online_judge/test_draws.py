@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 
+from online_judge.common import trees
 from online_judge.evaluator.correctness.draws import Draws
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.reference import Reference
@@ -65,6 +66,19 @@ def test_reference_works_on_its_own_time(monkeypatch: pytest.MonkeyPatch, *, far
     assert {side for _, side in whose} == {"reference"}
 
 
+def test_reference_runs_once_at_another_scale(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str | int] = []
+    outputs = Reference.outputs
+
+    def noted(self: Reference, inputs: list[Any], trial: str | int) -> trees.Tree:
+        calls.append(trial)
+        return outputs(self, inputs, trial)
+
+    monkeypatch.setattr(Reference, "outputs", noted)
+    assert not stale(Candidate(), loose=True)
+    assert (calls.count("job:weights:2"), calls.count("job:weights:0.5")) == (1, 1)
+
+
 def test_outputs_that_are_not_finite_at_other_weights_are_wrong() -> None:
     candidate = Candidate()
     candidate.compute = lambda *given: relu(*given) * (1.0 if candidate.calls == 1 else float("nan"))
@@ -105,6 +119,21 @@ def test_far_off_outputs_are_wrong_at_any_scale() -> None:
     with pytest.raises(CandidateFailed) as failed:
         stale(candidate, loose=True)
     assert isinstance(failed.value.ending, FarOff)
+
+
+def test_errors_that_the_problems_tolerance_lets_be_are_not_far_off() -> None:
+    def spoiled(x: Any, weight: Any, bias: Any) -> Any:
+        y = relu(x, weight, bias)
+        y[0, :6] = 1e3
+        return y
+
+    with pytest.raises(CandidateFailed):
+        stale(Candidate(spoiled), loose=True)
+    own = "TOLERANCE = {'max_atol': 0.5, 'max_rtol': 0.0, 'required_matched_ratio': 0.95}\n"
+    assert not stale(Candidate(spoiled), REFERENCE + own, loose=True)
+    shifted = Candidate(lambda *given: relu(*given).flip(0))
+    with pytest.raises(CandidateFailed):  # within the tolerance of each element, and nowhere near
+        stale(shifted, REFERENCE + own.replace("0.5,", "5.0,"), loose=True)
 
 
 def test_what_half_precision_costs_is_not_far_off() -> None:

@@ -60,8 +60,10 @@ def test_waiting_for_the_device_is_nobodys_time(gateway: Channel) -> None:
     messages(gateway)
     gateway.send_json(PROBLEM)
     heard = messages(gateway)
-    assert heard[-1] == {"result": {"kind": "problem", "traits": None}}
+    result = heard[-1]["result"]
+    assert (result["kind"], result["traits"]) == ("problem", None)
+    assert {each["role"] for each in result["tensors"]} >= {"input", "output"}
     takes = [number for number, message in enumerate(heard) if message.get("lease") == "take"]
-    assert len(takes) == 2  # for the module's move to the device, and for the call
+    assert len(takes) == 3  # to load the module, for its move to the device, and for the call
     for number in takes:
         assert [heard[number - 1]["clock"], heard[number + 1]["clock"]] == ["none", "reference"]

@@ -233,7 +233,6 @@ def _is_right(number: int) -> bool:
 
 FOUR, PLAIN = Setup(4), Setup(4, plain_user=True)
 QUICK = [
-    (FOUR, FORK_SERVER, signal.SIGKILL),
     (FOUR, GATEWAY, signal.SIGKILL),
     (PLAIN, EVALUATOR, signal.SIGKILL),
 ]

@@ -94,7 +94,7 @@ def test_status_must_suit_the_stage() -> None:
     assert Failure.from_claim(Stage.FORWARD, {"status": "illegal_access"}).status is Status.ILLEGAL_ACCESS
 
 
-def test_long_code_on_the_way_leaves_room_for_the_reason() -> None:
+def test_long_code_on_the_way_leaves_space_for_the_reason() -> None:
     frames = tuple(Frame(number, "forward", "f(" + "x, " * 90) for number in range(8))
     message = "at 9:4:\n" + "    x = tl.load(pointer)\n" * 200 + "    ^\nno such thing"
     for name in ("t.CompilationError", "t." + "E" * 200):
@@ -105,7 +105,7 @@ def test_long_code_on_the_way_leaves_room_for_the_reason() -> None:
 
 
 def graded(tier: Tier) -> Graded:
-    """An output of that tier, whose limits were found by emulation."""
+    """Return an output of that tier, whose limits were found by emulation."""
     errors = {"strict": 1e-7, "tf32": 7e-4, "half": 3e-3, "legacy": 0.1}
     rms = errors[tier]
     known = {"strict": Limit(1e-6, 1e-5), "tf32": Limit(1e-3, 1e-2), "half": Limit(4e-3, 4e-2)}
@@ -140,7 +140,7 @@ def test_few_wrong_elements_are_no_lower_precision() -> None:
 
 
 def of_status(status: Status) -> dict[str, Any]:
-    """A verdict of a status as the judge words it, whatever the request."""
+    """Return a verdict of a status as the judge words it, whatever the request."""
     if status in (Status.WRONG_VALUE, Status.NONFINITE):
         nonfinite = int(status is Status.NONFINITE)
         return feedback.of_difference(Difference((), 1, nonfinite, 8, 1.0, 0.125), "the output")

@@ -12,7 +12,7 @@ import pytest
 
 from online_judge.processes import temporary_folders
 
-KEEPER = (
+HOLDER = (
     "import os, sys\nfrom online_judge.processes import temporary_folders\n"
     "home, lock = temporary_folders.make()\n"
     "if os.fork():\n    print(home, flush=True)\n"  # as gateway and fork server
@@ -29,7 +29,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_folder_is_removed_when_no_process_of_its_judge_is_left(temporary: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", KEEPER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as judge:
         assert judge.stdout is not None
         assert judge.stdin is not None

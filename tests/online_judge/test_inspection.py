@@ -44,7 +44,7 @@ def test_every_call_meets_a_cold_cache_and_a_silent_profiler_is_no_failure(
     watch: Any = Stopwatch()
     found = candidate_profile.inspect(lambda: calls.append("called"), lambda: None, [], meter, watch)
     assert found["shares"] == ([share.to_json()] * 3 if seen else [])
-    assert found["resources"] == {"mine": [1, 0, 0, 4, 9]}
+    assert found["resources"] == {"mine": Resources(1, 0, 0, 4, 9).to_json()}
     assert found["wall_ms"] > 0
     assert calls == ["called", "profiled", "profiled", "profiled", "called"]
     assert watch.blocks == [50]

@@ -15,7 +15,7 @@ FORGED = (
 
 
 def home_of(judge: LiveJudge) -> Path:
-    """The judge's temporary folder, which its fork server is told in its last argument."""
+    """Return the judge's temporary folder, which its fork server is told in its last argument."""
     (fork_server,) = judge.processes("judge-fork")
     return Path(os.fsdecode(Path(f"/proc/{fork_server}/cmdline").read_bytes().split(b"\0")[-2]))
 
@@ -176,7 +176,10 @@ def test_judge_is_out_of_reach_of_a_candidate(judge: LiveJudge, tmp_path: Path) 
     secret = tmp_path / "reference.py"
     secret.write_text(REFERENCE)
     repository = Path(__file__).parents[2]
-    others = [judge.process.pid, *judge.processes("judge-fork"), *judge.processes("judge-evaluator")]
+    evaluators = judge.processes("judge-evaluator")
+    others = [judge.process.pid, *judge.processes("judge-fork"), *evaluators]
+    folders = [os.readlink(f"/proc/{pid}/cwd") for pid in evaluators]
+    assert all(Path(folder).parent == home_of(judge) and Path(folder).is_dir() for folder in folders)
     body = (
         "import signal, socket\n"
         "def refused(work, *arguments):\n"
@@ -186,7 +189,7 @@ def test_judge_is_out_of_reach_of_a_candidate(judge: LiveJudge, tmp_path: Path) 
         f"refused(socket.socket().connect, ('127.0.0.1', {judge.client.base_url.port}))\n"
         f"refused(open, {str(secret)!r})\n"
         f"refused(os.listdir, {str(repository / 'datasets')!r})\n"
-        f"refused(os.listdir, {str(home_of(judge) / 'referee-0-0')!r})\n"
+        f"for folder in {folders}: refused(os.listdir, folder)\n"
         f"refused(open, {str(tmp_path / 'x')!r}, 'w')\n"
         f"for pid in {others}:\n"
         "    refused(open, f'/proc/{pid}/environ', 'rb')\n"

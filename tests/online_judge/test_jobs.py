@@ -20,12 +20,14 @@ from online_judge.queue.scheduler import QueueFull, Scheduler
 from online_judge.queue.store import Store
 from online_judge.settings import Settings
 from online_judge.slots import baselines
-from online_judge.slots.devices import Machine
+from online_judge.slots.devices import Device, Machine
 from online_judge.slots.jobs import EvaluationJob
 
+from .test_placement import A100, H100, slot
 from .test_scheduler import slots
 
 BODY = JobRequest(request=EvaluationRequest(custom_model_src="x = 1"))
+GPU = Device(0, "cuda", "", "GPU")  # that of the made-up slots
 A, B = Caller("a", "a", max_queued=2), Caller("b", "b")
 
 
@@ -48,7 +50,7 @@ def with_board(
 ) -> None:
     async def run() -> None:
         store, metrics, settings = Store(None), Metrics(), Settings(cache_v2=cache is not None)
-        evaluations = Evaluations(settings, Machine(False, 0, (), "sm_90"), {}, metrics)
+        evaluations = Evaluations(settings, Machine(True, 1, (GPU,), "sm_90"), {}, metrics)
         scheduler = Scheduler(slots(0), 10, found)
         if start:  # else all jobs wait
             asyncio.get_running_loop().call_later(0.1, scheduler.start)
@@ -103,6 +105,31 @@ def test_identical_jobs_count_for_their_own_clients() -> None:
         await board.submit(Job.of_v2(BODY, B))
 
     with_board(body)
+
+
+def test_verdict_counts_for_the_gpu_that_it_was_made_on_alone() -> None:
+    async def run() -> None:
+        store, metrics = Store(None), Metrics()
+        machine = Machine(True, 1, (slot(0, H100).device,), "sm_90", elastic=True)
+        evaluations = Evaluations(Settings(), machine, {}, metrics)
+        scheduler = Scheduler([slot(1, A100)], 10, found)  # it joins after the jobs were accepted
+        board = JobBoard(scheduler, evaluations, Journal(store), ResultCache(store, metrics), metrics)
+        on_h100 = JobRequest(request=EvaluationRequest(custom_model_src="x = 1", gpu="H100"))
+        first, bound = [await board.submit(Job.of_v2(body, A)) for body in (BODY, on_h100)]
+        scheduler.start()
+        again = Job.of_v2(BODY, A)
+        for job in (first, again):
+            await board.wait(await board.submit(job) if job is again else job, 10)
+            assert (board.look(job).state, board.look(job).cached) == ("done", False)
+        assert board.look(bound).state == "queued"
+        scheduler.admit([slot(0, H100)])
+        await board.wait(bound, 10)
+        assert board.look(await board.submit(Job.of_v2(on_h100, A))).cached
+        await board.close()
+        await scheduler.close()
+        store.close()
+
+    asyncio.run(run())
 
 
 def test_finished_jobs_of_one_client_push_out_no_others(monkeypatch: pytest.MonkeyPatch) -> None:

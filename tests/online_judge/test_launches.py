@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -311,7 +312,7 @@ def test_unreadable_claim_counts_as_nothing_launched(claim: object) -> None:
 
 
 def test_hostile_claim_is_cut_to_size() -> None:
-    claim = {"counts": {f"{index}{'x' * 10**3}": 10**40 for index in range(1000)}, "total": 1}
+    claim = {"counts": {f"{index}{'x' * 10**3}": 10**40 for index in range(1000)}, "total": 1, "defined": 0}
     report = Launches.from_claim(claim)
     assert len(report.counts) == MAX_NAMED
     assert max(map(len, report.counts)) <= 120
@@ -395,14 +396,23 @@ def test_no_gpu_gives_no_share() -> None:
     assert profile_share(lambda: None, []) is None
 
 
-@pytest.mark.parametrize("claim", [None, {}, {"own": float("nan")}, {"own": "1"}, {"own": True}, {"own": -1}])
+SHARE: dict[str, Any] = {"own": 10**14, "streams": 1, "total_ms": 2, "kernels": [["x" * 10**6, 1, 1]] * 100}
+
+
+@pytest.mark.parametrize(
+    "claim",
+    [
+        *(None, {}),
+        *(SHARE | {"own": own} for own in (math.nan, "1", True, -1)),
+        *(SHARE | change for change in ({"streams": 1e300}, {"total_ms": []}, {"kernels": [7]})),
+    ],
+)
 def test_unreadable_share_is_none(claim: object) -> None:
     assert KernelShare.from_claim(claim) is None
 
 
 def test_hostile_share_is_cut_to_size() -> None:
-    claim = {"own": 10**14, "streams": 1e300, "total_ms": [], "kernels": [["x" * 10**6, 1, 1]] * 100 + [7]}
-    share = KernelShare.from_claim(claim)
+    share = KernelShare.from_claim(SHARE)
     assert share is not None
-    assert (share.own, share.streams, share.total_ms, len(share.kernels)) == (1.0, 0, 0.0, 8)
+    assert (share.own, share.streams, share.total_ms, len(share.kernels)) == (1.0, 1, 2.0, 8)
     assert len(share.kernels[0].name) <= 120

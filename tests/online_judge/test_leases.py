@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -29,11 +30,15 @@ class Evaluator:
     def __init__(self, leases: GpuLeases, cores: Cores = ANY_CORE) -> None:
         theirs, ours = channel.pair()
         self.control = Channel(theirs)
-        self.leases = Leases(self.control, cores)
+        self.finished = 0
+        self.leases = Leases(self.control, cores, self._finish)
         self._ours = Channel(ours)
         self.desk = LeaseServer(leases, self._ours.send_json)
         self._thread = threading.Thread(target=self._obey, daemon=True)
         self._thread.start()
+
+    def _finish(self) -> None:
+        self.finished += 1
 
     def _obey(self) -> None:
         try:
@@ -97,6 +102,16 @@ def test_exclusive_lease_keeps_others_out(leases: GpuLeases, evaluator: Evaluato
     assert list(other.desk.waits) == ["shared"]
     assert other.desk.waits["shared"] == other.desk.waited_s()
     other.die()
+
+
+def test_work_on_the_device_is_finished_before_others_may_use_it(evaluator: Evaluator) -> None:
+    with evaluator.leases.hold(exclusive=False), evaluator.leases.hold(exclusive=False):
+        evaluator.leases.give_way()
+        assert evaluator.finished == 1
+    assert evaluator.finished == 2
+    with evaluator.leases.hold(exclusive=True):
+        assert evaluator.finished == 2
+    assert evaluator.finished == 3
 
 
 def test_shared_leases_are_there_together(leases: GpuLeases, evaluator: Evaluator) -> None:
@@ -267,6 +282,29 @@ def test_exclusive_users_stop_the_candidates_that_may_be_stopped(
             wait_until(lambda: state_of_child(pid) == "S")
         assert evaluator.leases.stopped_s() >= 0.1
         tuning.die()
+
+
+KILLED = """
+import sys, time
+from online_judge.processes.gpu_lease import GpuLeases
+with GpuLeases(sys.argv[1]).take("exclusive"):
+    time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+def test_candidate_goes_on_when_the_judge_that_stopped_it_is_killed(
+    leases: GpuLeases, evaluator: Evaluator, tmp_path: Path
+) -> None:
+    with child() as pid:
+        evaluator.desk.supervisor = pid
+        with evaluator.leases.stoppable():
+            with subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path / "gpu.lock")]) as other:
+                wait_until(lambda: state_of_child(pid) == "T")
+                time.sleep(1.5)
+                assert state_of_child(pid) == "T"  # as long as that judge lives
+                other.kill()
+            wait_until(lambda: state_of_child(pid) == "S")
 
 
 def test_candidate_of_ones_own_is_stopped_at_will(evaluator: Evaluator) -> None:

@@ -59,7 +59,7 @@ def integrity(answer: dict[str, Any]) -> list[str]:
 
 
 def problem_flags(judge: LiveJudge, line: str, reference: str) -> list[str]:
-    """The problem's flags in the verdict of a candidate that passes; the kernel has none of them."""
+    """Return the problem's flags in the verdict of a candidate that passes; the kernel has none of them."""
     answer = judge.evaluate(relu_candidate(line), reference)
     assert answer["correctness"], answer
     found: list[str] = answer["metadata"].get("problem_flags", [])
@@ -69,7 +69,7 @@ def problem_flags(judge: LiveJudge, line: str, reference: str) -> list[str]:
 
 
 def passes(judge: LiveJudge, candidate: str, reference: str = REFERENCE, **fields: Any) -> list[str]:
-    """The flags of a candidate that passes all the same."""
+    """Return the flags of a candidate that passes all the same."""
     answer = judge.evaluate(candidate, reference, **fields)
     assert answer["correctness"], answer
     assert answer["metadata"]["status"] == "passed"
@@ -267,7 +267,7 @@ CHAIN = REFERENCE.replace(
 
 
 def chained(operand: str) -> str:
-    """Rounds the operands of each product of the chain."""
+    """Round the operands of each product of the chain."""
     layers = "self.layers = nn.ModuleList(nn.Linear(features, features, bias=False) for _ in range(6))"
     return with_forward(
         f"def low(t):\n    return {operand}\n"
@@ -317,6 +317,11 @@ def test_in_place_candidate_of_an_in_place_reference_is_not(judge: LiveJudge) ->
     in_place = RELU.replace("torch.relu(x)", "x.relu_()")
     found = passes(judge, relu_candidate("return x.relu_()"), in_place, num_correct_trials=2)
     assert set(found) <= {"no_own_kernel"}
+
+
+def test_call_may_make_its_inputs_require_gradients(judge: LiveJudge) -> None:
+    metadata = judge.evaluate(with_forward("x.requires_grad_()\n" + HONEST))["metadata"]
+    assert metadata["status"] == "passed", metadata
 
 
 def test_functions_of_torch_put_aside_are_named(judge: LiveJudge) -> None:

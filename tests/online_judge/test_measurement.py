@@ -38,19 +38,23 @@ FACTS = {"hardware": "NVIDIA H200", "device": "cuda:0"}
 def side(
     call_ms: float,
     *,
+    slow_rounds: int = 0,
     wall_ms: float | None = None,
     hidden_ms: float = 0.0,
     graph_ms: float | None = None,
     tail_ms: float = 0.01,
 ) -> Side:
-    """Blocks whose calls take so long by their events, and in truth ``hidden_ms`` more."""
+    """Blocks whose calls take so long by their events, and in truth ``hidden_ms`` more.
+
+    In the first ``slow_rounds`` they take twice as long.
+    """
     made = Side()
     rng = random.Random(str(call_ms))
-    for _ in range(ROUNDS):
+    for number in range(ROUNDS):
         starts, ends, now = [], [], 0.0
         for _ in range(CALLS):
             starts.append(now)
-            ends.append(now + call_ms * rng.gauss(1, 0.002))
+            ends.append(now + call_ms * rng.gauss(1, 0.002) * (2 if number < slow_rounds else 1))
             now = ends[-1] + GAP_MS
         block = Block(tuple(starts), tuple(ends), tail_ms)
         made.add(Observed(block.span + OPEN_MS + hidden_ms * CALLS, block), BlockOrder(CALLS))
@@ -109,6 +113,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
         candidate: Side,
         clean_ms: float | None = None,
         alone_ms: float | None = None,
+        reference: Side | None = None,
         cost: Cost | None = None,
         tier: Tier = "strict",
         quiet: bool = True,
@@ -126,7 +131,8 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Any:
             "states": (None, None),
             "hardware": FACTS["hardware"],
         }
-        outcome = Outcome(candidate, side(0.3), list(found), COPY_MS, quiet=quiet, alone_ms=alone_ms)
+        ours = side(0.3) if reference is None else reference
+        outcome = Outcome(candidate, ours, list(found), COPY_MS, quiet=quiet, alone_ms=alone_ms)
         hold = Hold(exclusive=True, waited_s=0.5, held_s=1.5)
         return Measured(measured(outcome, hold, problem, request, **options | changes), request)
 
@@ -150,6 +156,16 @@ def test_speedup_is_the_ratio_of_medians_with_its_interval(judge: Any) -> None:
     assert (stats["rounds"], stats["baseline"], stats["baseline_type"]) == (ROUNDS, "eager", "measured")
     assert stats["slot"]["held_s"] == 1.5
     assert 0 < stats["slot"]["gpu_s"] < 1.5
+    assert "forward_gpu_ms" not in stats
+
+
+def test_time_of_the_forward_pass_is_told_beside(judge: Any) -> None:
+    candidate = side(0.1)
+    candidate.forwards = [call / 4 for call in candidate.samples]
+    stats = judge(candidate).stats
+    assert stats["forward_gpu_ms"] == pytest.approx(0.025, rel=1e-2)
+    assert stats["gpu_ms"] == pytest.approx(0.1, rel=1e-2)
+    assert "baseline_forward_gpu_ms" not in stats
 
 
 def test_recorded_baseline_takes_the_place_of_the_measured_one(judge: Any) -> None:
@@ -177,6 +193,17 @@ def test_reference_that_is_as_slow_without_the_candidate_counts_as_it_is(judge: 
     assert ids(found) == ["baseline_drift"]
     assert "0.2 ms alone before, 0.29 ms after it" in found.flags[0].evidence
     assert judge(side(0.1), clean_ms=0.2, alone_ms=0.21).stats["baseline_time"] == 0.21
+
+
+def test_rounds_in_which_the_host_was_slow_do_not_count_against_the_candidate(judge: Any) -> None:
+    slow = {"clean_ms": 0.3, "alone_ms": 0.3}
+    both = judge(side(0.1, slow_rounds=3), reference=side(0.3, slow_rounds=3), **slow)
+    assert both.stats["baseline_gpu_ms"] == pytest.approx(0.45, rel=0.05)
+    assert both.stats["fast_p"] == pytest.approx(3.0, rel=1e-2)
+    sabotaged = judge(side(0.1), reference=side(0.3, slow_rounds=3), **slow)
+    assert sabotaged.stats["fast_p"] == pytest.approx(3.0, rel=1e-2)
+    always = judge(side(0.1), reference=side(0.3, slow_rounds=ROUNDS), **slow)
+    assert always.stats["baseline_time"] == 0.3
 
 
 def test_work_that_events_do_not_see_is_found_by_the_replay(judge: Any) -> None:

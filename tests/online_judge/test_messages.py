@@ -2,15 +2,17 @@
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from adaexplore.core.wire import EvaluationRequest, ProblemRequest, ProblemTraits
-from online_judge.protocol import messages
+from online_judge.protocol import kernels, messages
 from online_judge.protocol.config_sweep import SweepTerms, Swept
 from online_judge.protocol.endings import Passed
-from online_judge.protocol.findings import Stage
+from online_judge.protocol.findings import Failure, Stage
 from online_judge.protocol.messages import Answer, Clock, Job, Release, told
 from online_judge.protocol.result import EvaluationResult, ProfileResult
 
@@ -80,3 +82,19 @@ def test_answer_arrives_as_it_was_sent(op: str, result: Any) -> None:
 def test_clock_arrives_as_it_was_sent(stage: Any) -> None:
     clock = Clock(clock="tuning", stage=stage)
     assert told(sent(clock), "evaluate") == clock
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda: kernels.Launches.from_claim({"counts": {}, "total": 1, "defined": 1}).total == 1,
+        lambda: Failure.from_claim(Stage.LOAD, {"status": "syntax"}).status == "syntax",
+    ],
+)
+def test_later_claims_build_no_reader(monkeypatch: pytest.MonkeyPatch, read: Callable[[], bool]) -> None:
+    def build(*given: object, **options: object) -> None:
+        raise AssertionError("a TypeAdapter is built")
+
+    assert read()
+    monkeypatch.setattr(TypeAdapter, "__init__", build)
+    assert read()

@@ -38,7 +38,7 @@ class Kernel:
 
 
 def tuner(kernel: Kernel) -> Any:
-    """An autotuner in its first call."""
+    """Return an autotuner in its first call."""
     made = Autotuner.__new__(Autotuner)
     made.configs, made.fn, made.nargs = CONFIGS, kernel, {"x": "x", "n": 7}
     made.early_config_prune = made.perf_model = None

@@ -30,12 +30,11 @@ NEVER = threading.Event()
 NO_PROCESS = 2**30
 """Above all process ids: what is below it can be stopped without harm, unlike what is below 0."""
 REPORT = {
-    "exit": None,
-    "signal": None,
-    "crowded": False,
+    "died": False,
+    "how": "its connection to the judge",
+    "printed": "last words",
     "out_of_memory": False,
     "orphans": 0,
-    "log": "last words",
 }
 
 
@@ -57,6 +56,7 @@ class FakeForkClient:
         self.build_folders: list[str | None] = []
         self.living: set[str] = set()
         self.lifelines: dict[str, Channel] = {}
+        self.processes: dict[str, Channel] = {}
         self._threads: list[threading.Thread] = []
 
     def make_folder(self) -> str:
@@ -83,9 +83,12 @@ class FakeForkClient:
         if self.refusal is not None:
             raise self.refusal
 
-    def die(self, folder: Path) -> None:
-        """End a process from outside, as the kernel would."""
-        self.lifelines[str(folder)].send_json(REPORT | {"signal": 9})
+    def die(self, folder: Path, *, reported: bool = True) -> None:
+        """End a process from outside, as the kernel would; its supervisor reports that now or later."""
+        if reported:
+            self.lifelines[str(folder)].send_json(REPORT | {"died": True, "how": "by signal 9"})
+        else:
+            self.processes[str(folder)].close()
 
     def join(self) -> None:
         for thread in self._threads:
@@ -94,7 +97,7 @@ class FakeForkClient:
 
     def _serve(self, folder: str, process: Channel, lifeline: Channel, stillborn: bool) -> None:
         self.living.add(folder)
-        self.lifelines[folder] = lifeline
+        self.lifelines[folder], self.processes[folder] = lifeline, process
         self.may_arm.wait(10)
         with contextlib.suppress(ChannelClosed):
             lifeline.send_json({"sandbox": {}})
@@ -104,7 +107,7 @@ class FakeForkClient:
         self.living.discard(folder)
         process.close()
         with contextlib.suppress(ChannelClosed):
-            lifeline.send_json(REPORT | {"exit": 1})
+            lifeline.send_json(REPORT | {"how": "with exit status 1"})
         lifeline.close()
 
 
@@ -158,7 +161,7 @@ def test_taken_candidate_process_is_replaced_by_a_thread(
     pool = make(2)
     pool.fill()
     wait_until(lambda: pool.ready == 2)
-    fork_client.may_arm.clear()  # whoever waits for a start now, waits for long
+    fork_client.may_arm.clear()  # a start that is asked for now waits for long
     first, second = pool.take(NEVER), pool.take(NEVER)
     assert first.folder != second.folder
     assert {str(each.folder) for each in (first, second)} == set(fork_client.started[:2])
@@ -189,14 +192,15 @@ def test_empty_pool_serves_as_many_as_ask_at_once(
         process.end()
 
 
+@pytest.mark.parametrize("reported", [True, False])
 def test_candidate_process_that_died_while_it_waited_is_not_handed_out(
-    make: Callable[..., Pool], fork_client: FakeForkClient
+    make: Callable[..., Pool], fork_client: FakeForkClient, reported: bool
 ) -> None:
     pool = make(1)
     pool.fill()
     wait_until(lambda: pool.ready == 1)
     dead = Path(fork_client.started[0])
-    fork_client.die(dead)
+    fork_client.die(dead, reported=reported)
     wait_until(lambda: pool.ready == 0)
     process = pool.take(NEVER)
     assert process.folder != dead
@@ -350,8 +354,8 @@ def test_candidate_process_of_a_job_with_a_spec_of_its_own_bypasses_the_pool(
     process.end()
 
 
-def test_number_of_armed_players_is_a_setting() -> None:
-    assert Settings.from_environment({}).armed_players is None
-    assert Settings.from_environment({"ARMED_PLAYERS": "0"}).armed_players == 0
+def test_number_of_ready_processes_is_a_setting() -> None:
+    assert Settings.from_environment({}).ready_processes is None
+    assert Settings.from_environment({"ARMED_PLAYERS": "0"}).ready_processes == 0
     with pytest.raises(ConfigError, match="ARMED_PLAYERS"):
         Settings.from_environment({"ARMED_PLAYERS": "many"})

@@ -1,15 +1,13 @@
 """Text of a candidate that no JSON answer can carry."""
 
-from pathlib import Path
-
 import pytest
 
 from online_judge.common import printable
 from online_judge.protocol.findings import Failure, Stage
 
-from .live import LiveJudge, running_judge
+from .live import LiveJudge
 from .sources import PASSING, REFERENCE, with_forward
-from .test_v2_jobs import judged, look
+from .test_v2_jobs import judged
 
 SURROGATE = "Strange = type('Strange', (Exception,), {'__module__': '\\udc80'})\nraise Strange('\\udc81')"
 
@@ -26,16 +24,13 @@ def test_claimed_failure_has_printable_text() -> None:
     assert (failure.name, failure.message, frame.function, frame.code) == ("m.?", "?", "?", "?")
 
 
-def test_unprintable_exception_is_a_verdict_again_after_a_restart(tmp_path: Path) -> None:
-    state = str(tmp_path / "state.sqlite")
+def test_unprintable_exception_is_a_verdict_that_is_kept(judge: LiveJudge) -> None:
+    """After a restart of the judge too: see :mod:`.test_v2_journal`."""
     source = with_forward(SURROGATE)
-    with running_judge(tmp_path, JUDGE_STATE=state) as judge:
-        first, again = judged(judge, source), judged(judge, source)
-        assert first["verdict"]["metadata"]["runtime_error_name"] == "?.Strange"
-        assert (again["cached"], again["verdict"]) == (True, first["verdict"])
-        assert judge.evaluate(source)["metadata"]["status"] == "launch"
-    with running_judge(tmp_path, JUDGE_STATE=state) as judge:
-        assert look(judge, first["id"]) == first
+    first, again = judged(judge, source), judged(judge, source)
+    assert first["verdict"]["metadata"]["runtime_error_name"] == "?.Strange"
+    assert (again["cached"], again["verdict"]) == (True, first["verdict"])
+    assert judge.evaluate(source)["metadata"]["status"] == "launch"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """References of many kinds, good and bad."""
 
-from collections.abc import Callable
-
 import pytest
 
 from .live import LiveJudge
@@ -275,6 +273,7 @@ def test_own_classes_work_but_cannot_be_init_inputs(judge: LiveJudge) -> None:
 
 def test_good_problem_is_reported_as_such(judge: LiveJudge) -> None:
     report = judge.post("/v2/problem", {"original_model_src": REFERENCE, "dtype_str": "bf16"}).json()
+    assert {tensor["dtype"] for tensor in report.pop("tensors")} == {"bfloat16"}
     assert report == {
         "ok": True,
         "reason": "",
@@ -302,30 +301,27 @@ PATCHES = {
 }
 
 
-@pytest.mark.parametrize("where", ["load", "forward"])
 @pytest.mark.parametrize("name", PATCHES)
-def test_patching_reference_changes_no_other_verdict(frail_judge: LiveJudge, name: str, where: str) -> None:
-    if where == "load":
-        patching = REFERENCE.replace("class Model", f"{PATCHES[name]}\n\nclass Model")
-    else:
-        lines = PATCHES[name].replace("\n", "\n        ")
-        patching = REFERENCE.replace(
-            "        return torch.relu", f"        {lines}\n        return torch.relu"
-        )
-    frail_judge.post("/evaluate", {"original_model_src": patching, "custom_model_src": with_forward(HONEST)})
+def test_patching_reference_changes_no_other_verdict(frail_judge: LiveJudge, name: str) -> None:
+    lines = PATCHES[name].replace("\n", "\n        ")
+    for patching in (
+        REFERENCE.replace("class Model", f"{PATCHES[name]}\n\nclass Model"),
+        REFERENCE.replace("        return torch.relu", f"        {lines}\n        return torch.relu"),
+    ):
+        body = {"original_model_src": patching, "custom_model_src": with_forward(HONEST)}
+        frail_judge.post("/evaluate", body)
     wrong = frail_judge.evaluate(with_forward("return self.linear(x)"))
     assert wrong["metadata"]["status"] == "wrong_value", wrong
     assert frail_judge.evaluate(with_forward(HONEST))["correctness"]
 
 
-def test_each_reference_has_a_process_that_is_kept(own_judge: Callable[..., LiveJudge]) -> None:
+def test_each_reference_has_a_process_that_is_kept(frail_judge: LiveJudge) -> None:
     named = "\nimport ctypes\nctypes.CDLL(None).prctl(15, b'NAME', 0, 0, 0)\n"
 
     def count(name: str) -> int:
-        return len(judge.processes(name))
+        return len(frail_judge.processes(name))
 
-    judge = own_judge()
     one, other = (REFERENCE + named.replace("NAME", name) for name in ("one", "other"))
     for reference in (one, other, one):
-        assert judge.evaluate(with_forward(HONEST), reference)["correctness"]
+        assert frail_judge.evaluate(with_forward(HONEST), reference)["correctness"]
     assert (count("one"), count("other")) == (1, 1)

@@ -9,6 +9,7 @@ from adaexplore.core.wire import EvaluationRequest
 from online_judge.evaluator.costs import Cost
 from online_judge.evaluator.dialogue import CandidateGone
 from online_judge.evaluator.profile import occupancy, profile_of
+from online_judge.protocol.kernels import Resources
 
 H200 = SimpleNamespace(
     major=9,
@@ -68,7 +69,7 @@ CLAIM = {
         share(("mine", 0.09, 2)),
         share(("mine", 0.03, 2)),
     ],
-    "resources": {"mine": [64, 3, 1000, 4, 512]},
+    "resources": {"mine": Resources(64, 3, 1000, 4, 512).to_json()},
     "wall_ms": 0.05,
 }
 
@@ -122,7 +123,16 @@ def test_claim_that_is_none_ends_the_candidate_process() -> None:
         profile({"shares": 3})
 
 
-@pytest.mark.parametrize("resources", [None, [1], {"mine": 3}, {"mine": [1, 2]}, {"mine": ["a"] * 5}])
+@pytest.mark.parametrize(
+    "resources",
+    [
+        None,
+        [1],
+        {"mine": 3},
+        {"mine": {"warps": 4}},
+        {"mine": Resources(64, 3, 1000, 4).to_json() | {"spills": "a"}},
+    ],
+)
 def test_resources_that_cannot_be_are_unknown(resources: Any) -> None:
     kernel = profile(CLAIM | {"resources": resources}).kernels[0]
     assert kernel.registers is None

@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from .live import LiveJudge, running_judge, wait_until
-from .sources import PASSING, REFERENCE
+from .sources import PASSING, REFERENCE, with_forward
+from .test_v2_jobs import cancel, judged, look, metric, submit
 
 
 def slow(seconds: float) -> dict[str, object]:
@@ -49,3 +50,28 @@ def test_waiting_too_long_for_a_slot_is_408(judge: LiveJudge) -> None:
         assert response.status_code == 408
         assert response.json()["detail"] == "Request timeout: No available GPU slot within 1s"
         assert running.result().json()["correctness"] is True
+
+
+def test_full_queue_refuses_the_rest_and_loses_none(judge: LiveJudge) -> None:
+    sleeper = with_forward("time.sleep(60)")
+
+    def ask(number: int) -> httpx.Response:
+        text = sleeper if number % 2 else f"{sleeper}# {number}\n"  # half of them are identical
+        return submit(judge, text, key=str(number))
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(ask, range(120)))
+    taken = {answer.json()["id"] for answer in answers if answer.status_code == 202}
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert (len(taken), len(refused)) == (3, 117)
+    assert all(int(answer.headers["Retry-After"]) > 0 for answer in refused)
+    v1 = judge.post("/evaluate", {"original_model_src": REFERENCE, "custom_model_src": PASSING})
+    assert (v1.status_code, int(v1.headers["Retry-After"]) > 0) == (503, True)
+    assert judge.post("/v2/problem", {"original_model_src": REFERENCE}).status_code == 429
+    states = [look(judge, job, wait=0)["state"] for job in taken]
+    assert set(states) == {"queued", "running"}
+    assert metric(judge, 'jobs{state="queued"}') + metric(judge, 'jobs{state="running"}') == 3
+    for job in taken:
+        assert cancel(judge, job)["state"] == "cancelled"
+    assert judge.client.get("/queue/status").json()["total_queued"] == 0
+    assert judged(judge, PASSING)["state"] == "done"

@@ -1,18 +1,20 @@
 """Interleaved timing without a GPU: a scripted candidate, CPU tensors and a clock that both sides move."""
 
+import itertools
 import json
 import random
 import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 import torch
 
+from adaexplore.core.dialects.schema import Tolerance
 from online_judge.common import cuda_driver
 from online_judge.common.timing import Block, BlockRun
 from online_judge.common.trees import take_apart
@@ -237,6 +239,7 @@ def race(
     meanwhile: Callable[[], None] = lambda: None,
     kept: bool = True,
     best_so_far: float = 0.0,
+    tolerance: float | Tolerance = 0.05,
 ) -> Outcome:
     """Run a race to its end; outputs that are not ``kept`` are compared at once and never later."""
     with simulated_cuda("sm_90"), torch.no_grad(), scripted(candidate) as held:
@@ -248,7 +251,7 @@ def race(
         setup = TimingSetup(problem.reference, "race", call, stopwatch, expected, rng, shared=True)
         bytes_of_a_call = setup.output_bytes
         setup.output_bytes = bytes_of_a_call if kept else 2**40
-        subject = InterleavedTiming(held.dialogue, setup, rng, trials, 0.05, CORES, best_so_far)
+        subject = InterleavedTiming(held.dialogue, setup, rng, trials, tolerance, CORES, best_so_far)
         setup.output_bytes = bytes_of_a_call
         outcome = subject.run()
         if kept:
@@ -430,6 +433,49 @@ def test_outputs_of_a_replay_are_compared(clock: Clock) -> None:
     candidate = Candidate(clock, hidden_ms={"plain": 2.0})
     candidate.forward = lambda x: torch.relu(x) if candidate.blocks[-1].kind != "graph" else x
     assert flags(race(candidate)) == {"timed_output_wrong"}
+
+
+@pytest.mark.parametrize(("wrong", "found"), [(10, set()), (40, {"timed_output_wrong"})])
+def test_sampled_outputs_may_have_the_share_of_wrong_elements_of_the_problem(
+    clock: Clock, wrong: int, found: set[str]
+) -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(x)
+        y[:wrong] += 9.0
+        return y
+
+    own = Tolerance(required_matched_ratio=1 - 10 / 1024)
+    assert flags(race(Candidate(clock, forward), tolerance=own)) == found
+
+
+@pytest.mark.parametrize("size", [4, 5000])
+@pytest.mark.parametrize(("share", "found"), [(0.0, set()), (0.25, set()), (1.0, {"timed_output_wrong"})])
+def test_share_of_wrong_elements_is_that_of_each_timed_call(
+    clock: Clock, size: int, share: float, found: set[str]
+) -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        y = torch.relu(x)
+        late = len(candidate.blocks) > 3  # some whole outputs of the first rounds are compared too
+        if late and next(calls) % 8 == 0:
+            y[: int(share * size)] += 9.0
+        return y
+
+    calls = itertools.count()
+    candidate = Candidate(clock, forward)
+    source = TEMPLATE.format(body="return torch.relu(x)", size=size)
+    outcome = race(candidate, source, tolerance=Tolerance(required_matched_ratio=0.75))
+    assert flags(outcome) == found
+    assert all(flag.evidence and "of timed call " in flag.evidence for flag in flags_of(outcome))
+
+
+@pytest.mark.parametrize("middle", [0.5, 7.0])
+def test_claimed_forward_passes_do_not_count_where_none_were_asked_for(clock: Clock, middle: float) -> None:
+    class Claiming(Candidate):
+        def run(self, order: BlockOrder) -> Block:
+            block = super().run(order)
+            return replace(block, middles=tuple(start + middle for start in block.starts))
+
+    assert race(Claiming(clock)).candidate.forward_ms is None
 
 
 def test_random_outputs_are_not_replayed(clock: Clock) -> None:

@@ -67,7 +67,9 @@ def test_candidate_process_killed_twice_is_a_crash(frail_judge: LiveJudge) -> No
     assert answers[0]["success"] is True
 
 
-@pytest.mark.parametrize(("role", "times"), [("judge-evaluator", 2), ("judge-fork", 4)])
+@pytest.mark.parametrize(
+    ("role", "times"), [("judge-evaluator", 2), pytest.param("judge-fork", 4, marks=pytest.mark.long)]
+)
 def test_processes_that_die_again_and_again_in_a_candidates_time_are_its_crash(
     frail_judge: LiveJudge, role: str, times: int
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 
+from online_judge.common import modules
 from online_judge.evaluator import costs, reference
 from online_judge.evaluator.correctness import deviation, oracles, tiers, variants
 from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, Seeds
@@ -220,6 +221,24 @@ class TestReweigh:
             float(of.weights["linear.weight"].std()), rel=0.2
         )
 
+    @pytest.mark.parametrize("dtype", ["fp32", "bf16"])
+    def test_what_is_no_weight_is_drawn_anew_too(self, dtype: str) -> None:
+        layers = (
+            "self.plain = torch.randn(16); self.register_buffer('kept', torch.randn(16), persistent=False)"
+            "; self.norm = nn.BatchNorm1d(16)"
+        )
+        of = problem("return self.norm(x) * self.plain + self.kept", layers, dtype=dtype)
+        inputs = of.inputs(0)
+        before = of.outputs(inputs, 0).leaves[0]
+        of.reweigh("other")
+        weights, seed = of.redraw("other")
+        modules.seed_everything(seed)
+        apart = modules.in_precision(of._module.Model(), of.dtype)
+        apart.load_state_dict(weights)
+        assert torch.equal(of.outputs(inputs, 0).leaves[0], apart(inputs[0]))
+        of.restore_weights()
+        assert torch.equal(of.outputs(inputs, 0).leaves[0], before)
+
     def test_weights_in_half_precision_are_told_in_full(self) -> None:
         of = problem("return self.linear(x)", LINEAR, dtype="bf16")
         fresh = of.reweigh("half")
@@ -367,7 +386,7 @@ def test_recorded_problems_have_oracles_variants_and_other_weights(source: str) 
     assert torch.equal(of.outputs(inputs, 0).leaves[0], want[0])
 
 
-def test_inputs_that_find_no_room_on_the_gpu_are_not_made_elsewhere() -> None:
+def test_inputs_too_large_for_the_gpu_fail() -> None:
     """Under one seed the CPU makes others: a second call would be another problem."""
     source = TEMPLATE.format(body="return x", layers="pass", inputs="torch.zeros(3)")
     full = "calls = []\ndef get_inputs():\n    calls.append(1)\n    if len(calls) == 1:\n        "
@@ -376,3 +395,29 @@ def test_inputs_that_find_no_room_on_the_gpu_are_not_made_elsewhere() -> None:
     of.cuda = True
     with pytest.raises(NotEnoughMemory, match="out of memory"):
         of.inputs(0)
+
+
+@pytest.mark.parametrize("dtype", ["fp16", "bf16"])
+def test_plain_tensors_of_a_module_follow_into_half_precision(dtype: Any) -> None:
+    of = problem("return x @ self.start", "self.start = torch.randn(16, 16)", dtype=dtype)
+    assert of.outputs(of.inputs(0), 0).leaves[0].dtype == modules.DTYPES[dtype]
+
+
+def test_plain_tensors_of_a_module_stay_in_single_precision() -> None:
+    of = problem("return x.double() @ self.start", "self.start = torch.randn(16, 16, dtype=torch.float64)")
+    assert of.outputs(of.inputs(0), 0).leaves[0].dtype == torch.float64
+
+
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
+@pytest.mark.parametrize(
+    ("output", "kind"),
+    [
+        ("torch.empty(2, device='meta')", "meta"),
+        ("torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])", "nested"),
+        ("torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)", "quantized"),
+    ],
+)
+def test_outputs_that_cannot_be_compared_are_the_references_fault(output: str, kind: str) -> None:
+    of = problem(f"return {output}")
+    with pytest.raises(ReferenceFailed, match=f"a {kind} tensor"):
+        of.outputs(of.inputs(0), 0)

@@ -1,4 +1,11 @@
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from online_judge.common import trees
 from online_judge.evaluator import rehearsal
+from online_judge.evaluator.reference import Reference
 from online_judge.protocol.endings import Passed
 from online_judge.protocol.precision import least_precise
 from online_judge.verdict.observations import flags_of_all
@@ -9,3 +16,16 @@ def test_rehearsal_goes_to_the_end_and_grades_precision() -> None:
     assert isinstance(result.ending, Passed)
     assert least_precise(result.grades).limits.keys() == {"strict", "tf32"}
     assert flags_of_all(result.observations, "/job") == []
+
+
+def test_reference_runs_once_on_each_variant(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: Counter[str | int] = Counter()
+    outputs = Reference.outputs
+
+    def counted(self: Reference, inputs: list[Any], trial: str | int) -> trees.Tree:
+        calls[trial] += 1
+        return outputs(self, inputs, trial)
+
+    monkeypatch.setattr(Reference, "outputs", counted)
+    rehearsal.rehearse(cuda=False)
+    assert [calls[f"rehearsal:{name}"] for name in ("scaled", "shifted", "tied")] == [1, 1, 1]

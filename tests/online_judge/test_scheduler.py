@@ -35,7 +35,7 @@ class FakeSlot:
 
 
 def slots(*devices: int) -> list[FakeSlot]:
-    return [FakeSlot(SimpleNamespace(id=device)) for device in devices]
+    return [FakeSlot(SimpleNamespace(id=device, hardware="GPU")) for device in devices]
 
 
 def run(slot: FakeSlot, job: EvaluationJob, cancelled: threading.Event) -> Any:

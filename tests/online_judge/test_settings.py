@@ -15,6 +15,11 @@ def test_defaults_are_those_of_the_protocol() -> None:
     assert bind_address({}) == ("127.0.0.1", 12017)
 
 
+def test_a_request_can_only_lower_the_time_limit() -> None:
+    settings = Settings(runtime_timeout_s=60)
+    assert [settings.limit_s(asked) for asked in (None, 0, 7, 90)] == [60, 60, 7, 60]
+
+
 def test_secret_is_random_unless_given() -> None:
     assert Settings.from_environment({}).secret != Settings.from_environment({}).secret
     assert Settings.from_environment({"ADAEXPLORE_JUDGE_SECRET": "x"}).secret == b"x"

@@ -1,5 +1,6 @@
 """What a person who starts the judge by hand gets to see."""
 
+import contextlib
 import os
 import signal
 import sqlite3
@@ -45,7 +46,7 @@ def test_it_prints_its_address_and_ends_quietly(tmp_path: Path) -> None:
 def test_unusable_state_is_one_error_and_exit_code_2(content: bytes | None, tmp_path: Path) -> None:
     state = tmp_path / "state.sqlite"
     if content is None:  # tables are missing
-        with sqlite3.connect(state) as connection:
+        with contextlib.closing(sqlite3.connect(state)) as connection, connection:
             connection.execute("PRAGMA user_version = 2")
     else:
         state.write_bytes(content * 100)
@@ -58,6 +59,16 @@ def test_unusable_state_is_one_error_and_exit_code_2(content: bytes | None, tmp_
     )
     assert done.returncode == 2
     assert f"JUDGE_STATE {state} cannot be used" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", ["trace", "loud"])
+def test_every_log_level_gives_one_error(level: str) -> None:
+    environment = judge_environment(JUDGE_STATE="/dev/null", LOG_LEVEL=level)
+    done = subprocess.run(COMMAND, env=environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "JUDGE_STATE '/dev/null'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

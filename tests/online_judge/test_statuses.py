@@ -58,6 +58,7 @@ def test_timeout_while_loading_names_that_stage(judge: LiveJudge) -> None:
     assert (answer["metadata"]["status"], answer["metadata"]["stage"]) == ("timeout", "load")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["candidate", "compile"])
 def test_an_endless_loop_while_loading_is_named(judge: LiveJudge, kind: str) -> None:
     answer = judged(judge, "import time\nwhile True:\n    pass", kind=kind)

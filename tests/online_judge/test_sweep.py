@@ -121,13 +121,14 @@ def swept(
     folder: Path,
     sources: list[str],
     *,
+    reference: str = REFERENCE,
     budget_s: float = 60.0,
     careful: bool = False,
     screened: bool = False,
 ) -> Result:
     """Sweep these configurations, by number; the first is the declared one."""
     source = TOGETHER.format(choices=[*range(1, len(sources))] or [0], sources=sources)
-    problem = Problem(Reference(REFERENCE, Seeds(b"key"), "fp32", cuda=False))
+    problem = Problem(Reference(reference, Seeds(b"key"), "fp32", cuda=False))
     clock, lock = Clock(), Lock()
     state: dict[str, Any] = {}
 
@@ -184,7 +185,7 @@ def many_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def called(model: Any, order: Forward, fds: list[int]) -> dict[str, Any]:
-    """What an honest candidate process makes of a call."""
+    """Return what an honest candidate process makes of a call."""
     with MappedTensors(order.inputs, fds[:1]) as inputs, MappedTensors(order.outputs, fds[1:]) as outputs:
         tree = trees.take_apart(model(*trees.map_leaves(inputs.tree(), lambda leaf: leaf.clone())).detach())
         leaves = []
@@ -247,6 +248,26 @@ def test_fast_and_wrong_is_no_winner(tmp_path: Path) -> None:
     result = swept(tmp_path, [configuration(8.0), wrong, right])
     assert result.found.ranking[0] == 2
     assert result.found.failed == {1: "its outputs are wrong"}
+
+
+def test_shape_class_has_the_sizes_of_all_tensors(tmp_path: Path) -> None:
+    many = REFERENCE.replace("(self, x)", "(self, x, *others)")
+    many = many.replace("[torch.randn(8, 16)]", "[torch.randn(8, 16), 3, *torch.zeros(40, 1000, 1)]")
+    candidate = configuration(2.0).replace("(self, x)", "(self, x, *others)")
+    result = swept(tmp_path, [candidate], reference=many)
+    assert result.found.shape == (4, 5, *(10, 1) * 40)
+
+
+def test_narrow_weights_of_a_candidate_stay_narrow_in_fp32(tmp_path: Path) -> None:
+    narrow = configuration(2.0).replace(
+        "nn.Linear(features, features)", "nn.Linear(features, features).half()"
+    )
+    narrow = narrow.replace(
+        "return torch.relu(self.linear(x))",
+        "held = self.linear\n        assert held.weight.dtype == held.bias.dtype == torch.float16\n"
+        "        return torch.relu(nn.functional.linear(x, held.weight.float(), held.bias.float()))",
+    )
+    assert swept(tmp_path, [narrow, narrow]).found.failed == {}
 
 
 def test_several_that_are_fast_and_wrong_are_left_out(tmp_path: Path) -> None:

@@ -20,12 +20,12 @@ def rounded(x: Any, bits: int) -> Any:
 
 
 def cut(x: Any, bits: int) -> Any:
-    """The number without its last bits, as hardware does it that ignores them."""
+    """Return the number without its last bits, as hardware does it that ignores them."""
     return ((x.view(torch.int32) >> (23 - bits)) << (23 - bits)).view(torch.float32)
 
 
 def in_steps(a: Any, b: Any, step: int, dtype: Any = torch.float32) -> Any:
-    """A product whose sums are added up ``step`` terms at a time, in ``dtype``."""
+    """Return a product whose sums are added up ``step`` terms at a time, in ``dtype``."""
     total = torch.zeros(a.shape[0], b.shape[1], dtype=dtype)
     for k in range(0, a.shape[1], step):
         total = total + (a[:, k : k + step] @ b[k : k + step]).to(dtype)
@@ -41,7 +41,7 @@ def summed(x: Any, step: int) -> Any:
 
 
 def reached(candidate: Error, eager: Error, lossy: Error | None = None, *, depth: float = 1.0) -> str:
-    """The tier by the constants that apply where the reference cannot be emulated."""
+    """Return the tier by the constants that apply where the reference cannot be emulated."""
     strict = tiers.strict_limit(eager, depth=depth)
     limits: dict[Any, Any] = {"strict": strict}
     for tier in ("tf32", "half"):

@@ -28,6 +28,13 @@ def test_call_that_is_shorter_than_the_clock_can_tell_counts_as_its_resolution()
     assert Block.from_claim(GOOD | {"ends": [0.0, 3.5, 5.0]}, 3).calls == [0.0005, 1.5, 1.0]
 
 
+def test_block_has_the_times_of_forward_passes() -> None:
+    assert Block.from_claim(GOOD, 3).forwards == []
+    block = Block.from_claim(GOOD | {"middles": [0.5, 3.0, 4.0]}, 3)
+    assert block.forwards == [0.5, 1.0, 0.0]
+    assert Block.from_claim(json.loads(json.dumps(block.to_json())), 3) == block
+
+
 def test_unmarked_block_has_a_tail_alone() -> None:
     block = Block.from_claim({"starts": [], "ends": [], "tail": 0.5}, 0)
     assert (block.calls, block.gaps, block.span, block.tail) == ([], [], 0.0, 0.5)
@@ -42,6 +49,10 @@ def test_unmarked_block_has_a_tail_alone() -> None:
         {"starts": {"0": 1.0}},
         {"tail": None},
         {"tail": -0.1},
+        {"middles": [0.5, 3.0]},
+        {"middles": [0.5, 3.0, 5.5]},
+        {"middles": [0.5, 1.0, 4.0]},
+        {"middles": "abc"},
         {"tail": math.nan},
         {"ends": [1.0, 3.5, math.inf]},
         {"ends": [1.0, 3.5, True]},

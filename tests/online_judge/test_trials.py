@@ -32,7 +32,7 @@ Spoil = Callable[[dict[str, Any], MappedTensors, MappedTensors], None]
 
 
 def leave(answer: dict[str, Any], inputs: MappedTensors, outputs: MappedTensors) -> None:
-    """What an honest candidate process does besides."""
+    """Return what an honest candidate process does besides."""
 
 
 def called(source: str = REFERENCE, spoil: Spoil = leave, **options: Any) -> Called:

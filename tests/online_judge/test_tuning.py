@@ -1,17 +1,26 @@
 """What becomes of a sweep: which text is judged, what is told of it, what happens when something breaks."""
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from adaexplore.core.tunables import combination, read_tunables, with_values
+from adaexplore.core.text.dispatch import with_dispatch, without_dispatch
+from adaexplore.core.text.tunables import combination, read_tunables, with_values
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.wire import EvaluationRequest
+from adaexplore.core.wire import EvaluationRequest, Workload
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.slots.config_sweep import evaluate_tuned
 
 SOURCE = "BLOCK = 64\nTUNABLES = {'BLOCK': [32, 64, 128, 256]}\n"
+SHAPES = [(3, 4), (9, 4)]
+SEVERAL = {"original_model_src": "def get_workloads(): ...", "tune_s": 12.0}
+WORKLOADS = [
+    Workload(name="small", weight=1.0),
+    Workload(name="large", weight=3.0),
+    Workload(name="secret", weight=9.0, hidden=True),
+]
 
 
 class Slot:
@@ -21,6 +30,7 @@ class Slot:
         self.executes = executes
         self.judged: list[str] = []
         self.asked: list[SweepTerms] = []
+        self.swept: list[int] = []
         self._sweeps = list(sweeps)
         self._failing = failing
 
@@ -30,9 +40,16 @@ class Slot:
             return Verdict(status=Status.WRONG_VALUE, metadata={"feedback": "wrong_value: f\nNext: g"})
         return Verdict(status=Status.PASSED, metadata={"tier": "strict"}, runtime_stats={"fast_p": 2.0})
 
-    def sweep(self, request: EvaluationRequest, wanted: SweepTerms, cancelled: Any) -> Swept | None:
+    def sweep(
+        self, request: EvaluationRequest, wanted: SweepTerms, cancelled: Any, workload: int
+    ) -> Swept | None:
         self.asked.append(wanted)
-        return self._sweeps.pop(0)
+        self.swept.append(workload)
+        swept = self._sweeps.pop(0)
+        return swept and replace(swept, shape=SHAPES[workload])
+
+    def workloads(self, request: EvaluationRequest, cancelled: Any) -> list[Workload]:
+        return WORKLOADS
 
 
 def judged(slot: Slot, source: str = SOURCE, **fields: Any) -> Verdict:
@@ -180,3 +197,55 @@ def test_tunables_that_cannot_be_used_are_one_line_of_feedback(failing: tuple[in
     assert verdict.metadata["tuned"] == {"problem": problem}
     assert verdict.tuned is None
     assert slot.judged == [source]
+
+
+def test_each_workload_has_numbers_of_its_own() -> None:
+    slot = Slot(ranked(1, DECLARED), ranked(3, DECLARED))
+    verdict = judged(slot, **SEVERAL)
+    values = {number: combination(read_tunables(SOURCE), number) for number in (1, 3)}
+    assert slot.swept == [1, 0]  # the heaviest first, no hidden one
+    assert [terms.budget_s for terms in slot.asked] == [6.0, 6.0]
+    expected = with_dispatch(text(1), {(9, 4): values[1], (3, 4): values[3]})
+    assert slot.judged == [expected]
+    tuned = verdict.metadata["tuned"]
+    assert verdict.tuned == values[1]
+    assert verdict.tuned_by_shape == {(9, 4): values[1], (3, 4): values[3]}
+    assert [(each["workload"], each["best_ms"]) for each in tuned["by_shape"]] == [
+        ("large", 1.0),
+        ("small", 1.0),
+    ]
+    assert tuned["spent_s"] == {"compile": 4.0}
+
+
+def test_workloads_that_agree_need_no_dispatch() -> None:
+    slot = Slot(ranked(2, DECLARED), ranked(2, DECLARED))
+    judged(slot, **SEVERAL)
+    assert slot.judged == [text(2)]
+
+
+def test_numbers_of_an_earlier_sweep_are_taken_out_first() -> None:
+    before = with_dispatch(SOURCE, {(1,): {"BLOCK": 256}})
+    slot = Slot(ranked(DECLARED, 1), ranked(DECLARED, 1))
+    judged(slot, before, **SEVERAL)
+    assert slot.judged == [SOURCE] == [without_dispatch(before)]
+
+
+def test_dispatch_that_does_not_pass_gives_way_to_one_sweep() -> None:
+    slot = Slot(ranked(1, DECLARED), ranked(3, DECLARED), ranked(2, DECLARED), failing=(32,))
+    verdict = judged(slot, **SEVERAL)
+    assert slot.swept == [1, 0, 0]
+    assert slot.judged[1:] == [text(2)]
+    assert verdict.tuned_by_shape == {}
+
+
+def test_small_budget_sweeps_only_the_first_workload() -> None:
+    slot = Slot(ranked(2, DECLARED))
+    judged(slot, **SEVERAL | {"tune_s": 4.0})
+    assert (slot.swept, slot.judged) == ([0], [text(2)])
+
+
+def test_constant_that_a_kernel_reads_has_one_value() -> None:
+    source = SOURCE.replace("BLOCK = 64", "BLOCK = tl.constexpr(64)")
+    slot = Slot(ranked(DECLARED, 1))
+    judged(slot, source, **SEVERAL)
+    assert (slot.swept, slot.judged) == ([0], [source])

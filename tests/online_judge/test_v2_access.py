@@ -4,8 +4,7 @@ import asyncio
 import json
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from adaexplore.core.errors import ConfigError
 from online_judge.api.auth import AccessControl, is_loopback
+from online_judge.common.tokens import Client
 from online_judge.settings import Settings
 
 from .live import LiveJudge, judge_environment, running_judge, start_command
@@ -27,7 +27,7 @@ LIMIT = 20_000
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveJudge]:
-    """A judge with a token, a small body limit, JSON logs and a cache for v1."""
+    """Return a judge with a token, a small body limit, JSON logs and a cache for v1."""
     environment: dict[str, Any] = {
         "ADAEXPLORE_JUDGE_TOKEN": TOKEN,
         "MAX_BODY_BYTES": str(LIMIT),
@@ -187,7 +187,13 @@ def test_loopback_is_told_from_other_addresses(host: str, own: bool) -> None:
     assert is_loopback(host) is own
 
 
-def door_code(path: str, client: tuple[str, int] | None, headers: dict[str, str], token: str | None) -> int:
+def door_code(
+    path: str,
+    client: tuple[str, int] | None,
+    headers: dict[str, str],
+    token: str | None,
+    clients: tuple[Client, ...] = (),
+) -> int:
     codes: list[int] = []
 
     async def send(message: Any) -> None:
@@ -199,7 +205,7 @@ def door_code(path: str, client: tuple[str, int] | None, headers: dict[str, str]
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200})
 
-    state = SimpleNamespace(settings=Settings(token=token))
+    state = SimpleNamespace(settings=Settings(token=token, clients=clients))
     scope = {
         "type": "http",
         "path": path,
@@ -262,10 +268,10 @@ def test_foreign_host_runs_no_code(judge: LiveJudge) -> None:
     assert judge.client.get("/livez", headers={"Host": "evil.example"}).status_code == 200
 
 
-def test_token_reaches_no_candidate(own_judge: Callable[..., LiveJudge], tmp_path: Path) -> None:
-    judge = own_judge(ADAEXPLORE_JUDGE_TOKEN=TOKEN)
-    judge.client.headers.update(BEARER)
-    answer = judge.evaluate(with_forward("print(dict(os.environ))\nraise ValueError"))
+def test_token_reaches_no_candidate(guarded: LiveJudge) -> None:
+    candidate = with_forward("print(dict(os.environ))\nraise ValueError")
+    body = {"original_model_src": REFERENCE, "custom_model_src": candidate}
+    answer = guarded.client.post("/evaluate", json=body, headers=BEARER).json()
     assert "PATH" in answer["metadata"]["stdout"]
     assert TOKEN not in json.dumps(answer)
 

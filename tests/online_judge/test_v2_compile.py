@@ -1,7 +1,6 @@
 """Jobs of kind compile: every launch is compiled, none is executed."""
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -50,6 +49,15 @@ def test_kernel_is_not_executed(judge: LiveJudge) -> None:
         "    x = tl.load", "    for _ in range(0, 1 << 30):\n        offsets += 0\n    x = tl.load"
     )
     assert compiled(judge, endless, request={"timeout": 20})["ok"] is True
+
+
+def test_hidden_workloads_are_not_told(judge: LiveJudge) -> None:
+    spy = (
+        "import sys\nframe = sys._getframe()\nwhile 'request' not in frame.f_locals:\n"
+        "    frame = frame.f_back\nraise ValueError(frame.f_locals['request'].hidden_workloads)\n"
+    )
+    report = compiled(judge, spy, request={"hidden_workloads": "def get_workloads(): ..."})
+    assert (report["status"], report["message"]) == ("load", "None")
 
 
 def test_compile_error_names_kernel_and_line_of_the_source(judge: LiveJudge) -> None:
@@ -146,14 +154,14 @@ def test_reference_that_is_killed_fails_the_job(judge: LiveJudge) -> None:
     assert (answer["state"], answer["report"]) == ("failed", None)
 
 
-def test_compile_jobs_do_not_wait_for_the_device(own_judge: Callable[..., LiveJudge]) -> None:
-    judge = own_judge(MAX_CONCURRENT_EVALS="1")
-    busy = submit(judge, with_forward("time.sleep(60)")).json()["id"]
-    wait_until(lambda: look(judge, busy, wait=0)["state"] == "running")
+def test_compile_jobs_do_not_wait_for_the_device(judge: LiveJudge) -> None:
+    slots = judge.client.get("/queue/status").json()["per_device"]["0"]["max_concurrent"]
+    busy = [submit(judge, with_forward(f"time.sleep({60 + each})")).json()["id"] for each in range(slots)]
+    wait_until(lambda: all(look(judge, job, wait=0)["state"] == "running" for job in busy))
     before = judge.client.get("/queue/status").json()
     assert compiled(judge, PASSING)["ok"] is True
     assert judge.client.get("/queue/status").json() == before
-    assert cancel(judge, busy)["state"] == "cancelled"
+    assert {cancel(judge, job)["state"] for job in busy} == {"cancelled"}
 
 
 def test_cancelled_compilation_leaves_nothing(judge: LiveJudge) -> None:

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -113,7 +112,8 @@ def test_simultaneous_requests_of_one_key_make_one_job(judge: LiveJudge) -> None
 
 
 def test_unknown_job_is_404(judge: LiveJudge) -> None:
-    assert judge.client.get("/v2/jobs/none").status_code == 404
+    unknown = judge.client.get("/v2/jobs/none")
+    assert (unknown.status_code, "last 2000 finished jobs" in unknown.text) == (404, True)
     assert judge.client.delete("/v2/jobs/none").status_code == 404
 
 
@@ -219,29 +219,3 @@ def test_identical_jobs_on_their_way_share_one_evaluation(frail_judge: LiveJudge
     assert {answer["state"] for answer in answers} == {"done"}
     assert look(judge, forced)["cached"] is False
     assert metric(judge, 'evaluations_total{kind="candidate",status="passed"}') == before + 2
-
-
-def test_full_queue_refuses_the_rest_and_loses_none(own_judge: Callable[..., LiveJudge]) -> None:
-    judge = own_judge(MAX_QUEUE_SIZE="10")
-    sleeper = with_forward("time.sleep(60)")
-
-    def ask(number: int) -> httpx.Response:
-        text = sleeper if number % 2 else f"{sleeper}# {number}\n"  # half of them are identical
-        return submit(judge, text, key=str(number))
-
-    with ThreadPoolExecutor(16) as pool:
-        answers = list(pool.map(ask, range(120)))
-    taken = {answer.json()["id"] for answer in answers if answer.status_code == 202}
-    refused = [answer for answer in answers if answer.status_code == 429]
-    assert (len(taken), len(refused)) == (11, 109)
-    assert all(int(answer.headers["Retry-After"]) > 0 for answer in refused)
-    v1 = judge.post("/evaluate", {"original_model_src": REFERENCE, "custom_model_src": PASSING})
-    assert (v1.status_code, int(v1.headers["Retry-After"]) > 0) == (503, True)
-    assert judge.post("/v2/problem", {"original_model_src": REFERENCE}).status_code == 429
-    states = [look(judge, job, wait=0)["state"] for job in taken]
-    assert set(states) == {"queued", "running"}
-    assert metric(judge, 'jobs{state="queued"}') + metric(judge, 'jobs{state="running"}') == 11
-    for job in taken:
-        assert cancel(judge, job)["state"] == "cancelled"
-    assert judge.client.get("/queue/status").json()["total_queued"] == 0
-    assert judged(judge, PASSING)["state"] == "done"

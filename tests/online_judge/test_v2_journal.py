@@ -1,6 +1,7 @@
 """Accepted jobs outlive a killed judge."""
 
 import asyncio
+import contextlib
 import resource
 import signal
 import sqlite3
@@ -19,6 +20,8 @@ from online_judge.settings import default_state_file
 
 from .live import LiveJudge, running_judge, wait_until
 from .sources import HONEST, NOTED, PASSING, REFERENCE, with_forward
+from .test_printable import SURROGATE
+from .test_v2_access import free_port
 from .test_v2_jobs import FOREVER, cancel, judged, look, metric, submit
 
 SLOW = with_forward(NOTED + "time.sleep(0.3)\n" + HONEST)
@@ -29,6 +32,7 @@ def test_killed_judge_finishes_what_it_had_accepted(tmp_path: Path) -> None:
     jobs: dict[str, str] = {}
     with running_judge(tmp_path, JUDGE_STATE=state) as judge:
         before = judged(judge, PASSING, key="before")
+        unprintable = judged(judge, with_forward(SURROGATE))
         gone = submit(judge, PASSING, key="gone", force=True).json()["id"]
         cancelled = submit(judge, FOREVER, key="cancelled").json()["id"]
         cancel(judge, cancelled)
@@ -50,6 +54,7 @@ def test_killed_judge_finishes_what_it_had_accepted(tmp_path: Path) -> None:
             answer = look(judge, job)
             assert (answer["state"], answer["verdict"]["status"]) == ("done", "passed")
         assert look(judge, before["id"]) == before
+        assert look(judge, unprintable["id"]) == unprintable
         assert look(judge, cancelled)["state"] == "cancelled"
         assert judged(judge, PASSING)["cached"] is True
         passed = metric(judge, 'evaluations_total{kind="candidate",status="passed"}')
@@ -74,24 +79,19 @@ def begun(state: Path, job_id: str, starts: int) -> None:
 
 
 def test_judge_that_was_stopped_in_order_goes_on_as_well(tmp_path: Path) -> None:
-    """However often: an orderly end is not the job's fault."""
-    state = tmp_path / "state.sqlite"
+    """However often: an orderly end is not the job's fault. On a named port it keeps its state by default."""
+    port = free_port()
+    state = tmp_path / "adaexplore" / "judge" / f"{port}.sqlite"
     begun(state, "patient", 24)
-    with running_judge(tmp_path, JUDGE_STATE=str(state)) as judge:
+    begun(state, "deadly", 25)
+    with running_judge(tmp_path, port=port, XDG_STATE_HOME=str(tmp_path)) as judge:
+        given_up = look(judge, "deadly", wait=0)
+        assert given_up["state"] == "failed"
+        assert "25 times" in given_up["error"]
         wait_until(lambda: judge.processes("noted"))
-    with running_judge(tmp_path, JUDGE_STATE=str(state)) as judge:
+    with running_judge(tmp_path, port=port, XDG_STATE_HOME=str(tmp_path)) as judge:
         assert look(judge, "patient", wait=0)["state"] in ("queued", "running")
         assert cancel(judge, "patient")["state"] == "cancelled"
-
-
-def test_job_that_ends_the_judge_again_and_again_is_given_up(
-    own_judge: Callable[..., LiveJudge], tmp_path: Path
-) -> None:
-    state = tmp_path / "state.sqlite"
-    begun(state, "deadly", 25)
-    answer = look(own_judge(JUDGE_STATE=str(state)), "deadly", wait=0)
-    assert answer["state"] == "failed"
-    assert "25 times" in answer["error"]
 
 
 def test_orderly_end_clears_the_starts_of_unfinished_jobs() -> None:
@@ -117,7 +117,7 @@ def test_job_that_cannot_be_written_down_is_refused(
     state = tmp_path / "state.sqlite"
     judge = own_judge(JUDGE_STATE=str(state))
     assert judge.client.get("/readyz").status_code == 200
-    with sqlite3.connect(state, isolation_level=None) as other:
+    with contextlib.closing(sqlite3.connect(state, isolation_level=None)) as other:
         other.execute("PRAGMA busy_timeout = 10000")
         other.execute("BEGIN IMMEDIATE")
         refused = submit(judge, FOREVER, key="k")
@@ -148,6 +148,37 @@ def test_full_disk_is_found_by_writing(tmp_path: Path) -> None:
         return found
 
     assert asyncio.run(ask()) == [True, False, False, True]  # what was found holds for a second
+
+
+def test_jobs_that_arrive_together_are_committed_together(tmp_path: Path) -> None:
+    async def accept() -> int:
+        store = Store(tmp_path / "state.sqlite")
+        writer = Journal(store)
+        request = EvaluationRequest(custom_model_src="x = 1")
+        jobs = [Job("candidate", request, durable=True, digest="d") for _ in range(100)]
+        await asyncio.gather(*map(writer.accept, jobs))
+        pages = (tmp_path / "state.sqlite-wal").stat().st_size // 4096
+        assert len(await writer.jobs()) == 100
+        store.close()
+        return pages
+
+    assert asyncio.run(accept()) < 100  # one commit of a job writes four
+
+
+def test_failed_transaction_fails_alone() -> None:
+    async def execute() -> tuple[list[object], list[str]]:
+        store = Store(None)
+        writer = Journal(store)
+        request = EvaluationRequest(custom_model_src="x = 1")
+        jobs = [Job("candidate", request, id=name, durable=True, digest="d") for name in "abac"]
+        outcomes = await asyncio.gather(*map(writer.accept, jobs), return_exceptions=True)
+        found = [each.id for each in await writer.jobs()]
+        store.close()
+        return list(outcomes), found
+
+    outcomes, found = asyncio.run(execute())
+    assert [isinstance(outcome, sqlite3.Error) for outcome in outcomes] == [False, False, True, False]
+    assert found == ["a", "b", "c"]
 
 
 def test_second_judge_on_one_state_file_is_refused(tmp_path: Path) -> None:
@@ -199,11 +230,3 @@ def test_oldest_finished_jobs_are_dropped_and_waiting_ones_never(monkeypatch: py
 def test_default_state_file_follows_xdg_and_the_port() -> None:
     assert default_state_file(7, {"XDG_STATE_HOME": "/s"}) == Path("/s/adaexplore/judge/7.sqlite")
     assert default_state_file(7, {}) == Path.home() / ".cache/adaexplore/judge/7.sqlite"
-
-
-def test_judge_on_a_named_port_keeps_its_state(tmp_path: Path) -> None:
-    from .test_v2_access import free_port
-
-    port = free_port()
-    with running_judge(tmp_path, port=port, XDG_STATE_HOME=str(tmp_path)):
-        assert (tmp_path / "adaexplore" / "judge" / f"{port}.sqlite").exists()

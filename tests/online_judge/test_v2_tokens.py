@@ -4,14 +4,15 @@ import contextlib
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import httpx
 import pytest
+
+from online_judge.common.tokens import read_clients
 
 from .live import LiveJudge, judge_environment, running_judge, start_command, wait_until
 from .sources import PASSING
 from .test_tokens import hash_of
+from .test_v2_access import door_code
 from .test_v2_jobs import FOREVER, SLOW, cancel, judged, look, submit
 
 MAIN = "the-one-token"
@@ -145,10 +146,9 @@ def test_malformed_tokens_file_is_one_line_at_the_start(tmp_path: Path) -> None:
     assert "plain-text-token" not in done.stderr
 
 
-def test_tokens_file_lets_a_judge_listen_elsewhere(
-    own_judge: Callable[..., LiveJudge], tmp_path: Path, as_client: AsClient
-) -> None:
-    judge = own_judge(JUDGE_TOKENS=file_of(tmp_path, f"a {hash_of('a')}"))
-    host: dict[str, Any] = {"Host": "judge.example"}
-    assert as_client(judge, "a", **host).client.get("/health").status_code == 200
-    assert httpx.get(f"{judge.url}/health", headers=host, trust_env=False).status_code == 401
+def test_tokens_file_lets_a_judge_listen_elsewhere(tmp_path: Path) -> None:
+    clients = read_clients(Path(file_of(tmp_path, f"a {hash_of('a')}")))
+    host, from_elsewhere = {"host": "judge.example"}, ("10.0.0.1", 1)
+    bearer = {"authorization": "Bearer a"}
+    assert door_code("/health", from_elsewhere, host | bearer, None, clients) == 200
+    assert door_code("/health", from_elsewhere, host, None, clients) == 401

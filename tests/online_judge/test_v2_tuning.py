@@ -37,7 +37,7 @@ def test_tunables_that_cannot_be_used_are_told_in_one_line_and_cost_nothing(judg
     )
 
 
-def test_feedback_of_a_failure_keeps_its_room_beside_that_line(judge: LiveJudge) -> None:
+def test_failure_feedback_keeps_its_space(judge: LiveJudge) -> None:
     broken = MALFORMED + with_forward("raise ValueError('x' * 3000)")
     feedback = judged(judge, broken, request=TUNED)["verdict"]["metadata"]["feedback"]
     assert feedback.startswith("TUNABLES was not used: line ")
@@ -78,3 +78,9 @@ def test_budget_that_cannot_be_is_refused(judge: LiveJudge, tune_s: object) -> N
 def test_tuned_job_survives_the_journal() -> None:
     body = JobRequest(request=EvaluationRequest(custom_model_src=TUNABLE, tune_s=5.0), kind="profile")
     assert JobRequest.model_validate_json(body.model_dump_json()) == body
+
+
+def test_verdict_with_samples_answers_no_request_without() -> None:
+    plain, sampled = (Question.of(EvaluationRequest(samples=wanted), None, []) for wanted in (False, True))
+    assert plain.exact != sampled.exact
+    assert plain.normalised != sampled.normalised

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 
 @pytest.fixture(scope="module")
 def driver_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a ``libcuda.so.1`` that has all functions the helpers may ask for."""
+    """Return a folder with a ``libcuda.so.1`` that has all functions the helpers may ask for."""
     import triton
 
     folder = tmp_path_factory.mktemp("driver")

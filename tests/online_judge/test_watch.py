@@ -42,6 +42,23 @@ def test_reference_has_half_a_minute_at_least_and_is_told_how_much(clock: Clock)
         watch.remaining_s()
 
 
+def test_time_of_earlier_workloads_counts(clock: Clock) -> None:
+    first = TimeLimits(40)
+    first.switch("candidate", "forward")
+    clock.now = 30
+    first.switch("reference", "forward")
+    clock.now = 45
+    first.remaining_s()
+    watch = TimeLimits(40, spent=first.spent)
+    assert watch.remaining_s() == 25
+    watch.switch("candidate", "forward")
+    assert watch.remaining_s() == 10
+    watch.switch("reference", "forward")
+    clock.now = 70
+    with pytest.raises(ProblemError, match=r"40 s with all workloads together: ask for a larger timeout$"):
+        watch.remaining_s()
+
+
 def test_waiting_for_the_device_is_nobodys_time(clock: Clock) -> None:
     watch = TimeLimits(10, waited_s=lambda: clock.now)
     watch.switch("none", "")

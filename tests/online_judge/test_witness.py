@@ -19,7 +19,7 @@ def block(call_ms: float, gap_ms: float = 0.1, tail_ms: float = 0.01, calls: int
 def observed(
     call_ms: float, gap_ms: float = 0.1, open_ms: float = 0.2, tail_ms: float = 0.01, hidden_ms: float = 0.0
 ) -> Observed:
-    """A block of which ``hidden_ms`` a call are not claimed."""
+    """Return a block of which ``hidden_ms`` a call are not claimed."""
     claim = block(call_ms, gap_ms, tail_ms)
     return Observed(claim.span + open_ms + hidden_ms * CALLS, claim)
 

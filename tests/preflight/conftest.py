@@ -1,14 +1,15 @@
-"""The Triton that lints are held against."""
+"""What the installed Triton offers."""
 
 from __future__ import annotations
 
 import pytest
 
-from adaexplore.preflight.triton_api import TritonApi, triton_api
+from adaexplore.core.environment import TritonFacts
 
 
-@pytest.fixture(scope="module")
-def api() -> TritonApi:
-    found = triton_api("3.7.1")
-    assert found is not None
-    return found
+@pytest.fixture(scope="session")
+def api() -> TritonFacts:
+    pytest.importorskip("triton")
+    from online_judge.processes.environment import triton_facts
+
+    return triton_facts()

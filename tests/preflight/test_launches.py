@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adaexplore.preflight.triton_api import TritonApi
+from adaexplore.core.environment import TritonFacts
 from tests.preflight.cases import module, rules
 
 KEEP = "def keep(configs, named_args, **kwargs):\n    return configs[:1]\n"
@@ -18,7 +18,7 @@ def tuned(configs: str, *, pruned: bool) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("pruned", [False, True])
-def test_a_configuration_that_may_be_pruned_is_not_sure_to_be_launched(pruned: bool, api: TritonApi) -> None:
+def test_configuration_that_may_be_pruned_is_left_alone(pruned: bool, api: TritonFacts) -> None:
     one_has_it = '[triton.Config({"BLOCK": 64}), triton.Config({"BLOCK": 64, "S": 1})]'
     launch = "kernel[(8,)](x, y, 512, S=1)"
     given_twice = module(parameters=TWO, launch=launch, **tuned(one_has_it, pruned=pruned))
@@ -28,7 +28,7 @@ def test_a_configuration_that_may_be_pruned_is_not_sure_to_be_launched(pruned: b
     assert rules(odd_warps, api) == (set() if pruned else {"num-warps"})
 
 
-def test_what_heuristics_fill_in_is_not_missing(api: TritonApi) -> None:
+def test_what_heuristics_fill_in_is_not_missing(api: TritonFacts) -> None:
     launch = "kernel[(8,)](x, y, 512)"
     filled = '@triton.heuristics({"BLOCK": lambda args: 64})'
     assert rules(module(decorators=filled, launch=launch), api) == set()
@@ -52,7 +52,7 @@ def test_what_heuristics_fill_in_is_not_missing(api: TritonApi) -> None:
         ("kernel[(8,)](x, y, 512, BLOCK=64)\nz = self.ab", {"undefined-attribute"}),
     ],
 )
-def test_only_what_is_sure_to_fail_is_found(launch: str, found: set[str], api: TritonApi) -> None:
+def test_only_what_is_sure_to_fail_is_found(launch: str, found: set[str], api: TritonFacts) -> None:
     above = """
         def other(x):
             return x * 2
@@ -70,6 +70,6 @@ def test_only_what_is_sure_to_fail_is_found(launch: str, found: set[str], api: T
     assert rules(module(above=above, launch=launch), api) == found
 
 
-def test_a_model_may_come_from_a_star_import(api: TritonApi) -> None:
+def test_a_model_may_come_from_a_star_import(api: TritonFacts) -> None:
     assert rules("from elsewhere import *\n", api) == set()
     assert rules("import elsewhere\n", api) == {"no-model"}

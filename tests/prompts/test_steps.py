@@ -6,13 +6,13 @@ import os
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from adaexplore.core.differences import apply_differences
 from adaexplore.core.profile import KernelProfile, Profile
 from adaexplore.core.task import Task
-from adaexplore.core.tokens import estimate_tokens
+from adaexplore.core.text.tokens import estimate_tokens
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import Tier
 from adaexplore.prompts.blocks import (
@@ -20,6 +20,7 @@ from adaexplore.prompts.blocks import (
     FLAGS_LIMIT,
     JudgeFacts,
     ShownKernel,
+    contract_block,
     explain,
     fence_for,
     finding,
@@ -36,6 +37,7 @@ from adaexplore.prompts.steps import (
     repair_kernel_prompt,
     review_first,
 )
+from tests.differences import apply_differences
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 TASK = Task(
@@ -216,6 +218,27 @@ def test_a_profile_follows_all_kernels_so_that_none_of_them_changes() -> None:
     assert PAPER.small((profiled,), "x") == PAPER.small((FAST,), "x")
 
 
+@pytest.mark.parametrize(
+    ("changed", "kernel", "said"),
+    [
+        ({"bound": "launch", "wall_us": 1000.0}, {}, "the host; the GPU works in 40% of a call"),
+        ({}, {"spills": 12, "occupancy": 0.1}, "12 registers a thread are spilled in _fused, 62%"),
+        ({}, {"occupancy": 0.12}, "occupancy of 12% in _fused, 62% of the GPU time"),
+        ({}, {"occupancy": 0.12, "own": False}, "memory traffic, at 35% of what the peak allows"),
+        ({"bound": "compute"}, {}, "arithmetic, at 35% of what the peak allows"),
+        ({"bound": None, "roofline": None}, {}, None),
+    ],
+)
+def test_a_profile_names_one_bottleneck(
+    changed: dict[str, Any], kernel: dict[str, Any], said: str | None
+) -> None:
+    longest, *others = PROFILE.kernels
+    text = profile_text(replace(PROFILE, kernels=(replace(longest, **kernel), *others), **changed))
+    named = [line for line in text.splitlines() if line.startswith("Bottleneck: ")]
+    assert len(named) == (said is not None)
+    assert said is None or named[0].startswith(f"Bottleneck: {said}")
+
+
 def test_a_profile_keeps_within_its_limit() -> None:
     kernels = tuple(replace(PROFILE.kernels[0], name="k" * 500) for _ in range(100))
     text = profile_text(replace(PROFILE, kernels=kernels))
@@ -247,7 +270,7 @@ def kernel(name: str, speedup: float | None) -> ShownKernel:
 
 
 def remains(prompts: StepPrompts, names: str, pool: bool) -> list[str]:
-    """What is left of a prompt as its budget shrinks: kernels by letter, E(xample), P(rofile), rules."""
+    """Return the parts of a prompt by ever smaller limits: kernels by letter, E(xample), P(rofile), rules."""
     shown = tuple(kernel(name, speed) for name, speed in zip(names, (1.0, 3.0, None, 2.0), strict=True))
     shown = (*shown[:3], replace(shown[3], profile=PROFILE)) if not pool else shown
     left: list[str] = []
@@ -365,3 +388,11 @@ def test_a_direction_stands_last_and_changes_nothing_before_it() -> None:
         assert told.text == free.text + direction_text("algebra")
         assert told.cuts == free.cuts
     assert PAPER.large((FAST,), (), "algebra") == PAPER.large((FAST,))
+
+
+def test_prompt_asks_for_gradients_where_they_are_judged() -> None:
+    assert "autograd" not in contract_block(FACTS)
+    both, backward = (contract_block(replace(FACTS, direction=each)) for each in ("both", "backward"))
+    assert "`torch.autograd.Function` with a `backward` of its own" in both
+    assert "What is to become faster is the backward pass." not in both
+    assert "What is to become faster is the backward pass." in backward

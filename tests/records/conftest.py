@@ -1,4 +1,4 @@
-"""Steps to write, made by hand."""
+"""Handmade steps to write."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def root() -> StepRecord:
 
 @pytest.fixture
 def small_step() -> StepRecord:
-    """A small step with a repair, whose review brought CRLF and odd characters."""
+    """Return a small step with a repair, whose review holds CRLF and unusual characters."""
     return _make_step(
         2,
         kind=StepKind.SMALL,

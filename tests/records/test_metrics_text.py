@@ -1,4 +1,4 @@
-"""Metrics survive their text form whatever is in them."""
+"""Any metrics survive conversion to text and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps that several in flight brought come back in the order in which they were observed."""
+"""Steps of parallel searches are read in the order of observation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from adaexplore.records.task_records import TaskRecords
 
 @pytest.fixture
 def at_place(make_step, passed):
-    """A step that was observed as the ``place``-th."""
+    """Return a step that was observed as the ``place``-th."""
 
     def make(step, place, **more):
         record = make_step(step, verdict=passed(1.0 + step), **more)
@@ -32,7 +32,7 @@ def numbers(records):
 
 
 @pytest.mark.parametrize("agent_type", ["MCTS", "IRS", "PS"])
-def test_the_order_is_that_of_observation(tmp_path, agent_type, root, at_place):
+def test_steps_are_in_order_of_observation(tmp_path, agent_type, root, at_place):
     records = TaskRecords(tmp_path, agent_type)
     for record in (root, at_place(2, 1), at_place(4, 2), at_place(1, 3)):
         records.write_step(record)
@@ -44,7 +44,7 @@ def test_the_order_is_that_of_observation(tmp_path, agent_type, root, at_place):
     assert numbers(records) == [*first, 2, 4, 1, 3]
 
 
-def test_what_was_observed_after_a_gap_does_not_exist_and_can_be_set_aside(tmp_path, root, at_place):
+def test_steps_after_a_gap_are_set_aside(tmp_path, root, at_place):
     records = TaskRecords(tmp_path, "MCTS")
     for record in (root, at_place(2, 1), at_place(1, 2), at_place(4, 3), at_place(3, 4)):
         records.write_step(record)
@@ -80,7 +80,7 @@ def test_the_first_steps_are_copied_in_their_order(tmp_path, root, at_place, wit
     assert not (tmp_path / "b" / "tree_stats.json").exists()
 
 
-def test_what_tuning_adds_is_read_back(tmp_path, at_place):
+def test_tuning_fields_are_read_back(tmp_path, at_place):
     records = TaskRecords(tmp_path, "PS")
     record = dataclasses.replace(at_place(1, 1), written="BLOCK = 64\n")
     records.write_step(record)
@@ -89,7 +89,7 @@ def test_what_tuning_adds_is_read_back(tmp_path, at_place):
     assert (log["tuned"], "retimed" in log) == (True, False)
 
 
-def test_step_of_an_earlier_version_with_two_timings_stays_readable(tmp_path, root, at_place, passed):
+def test_step_with_two_timings_stays_readable(tmp_path, root, at_place, passed):
     theirs, ours = TaskRecords(tmp_path / "a", "MCTS"), TaskRecords(tmp_path / "b", "MCTS")
     combined = passed(2.0)
     combined.runtime_stats["times_judged"] = 2
@@ -107,7 +107,7 @@ def test_step_of_an_earlier_version_with_two_timings_stays_readable(tmp_path, ro
     assert (tmp_path / "b" / "step_1_timings.json").read_text() == timings
 
 
-def test_what_an_earlier_attempt_left_is_not_taken_for_the_steps_own(tmp_path, at_place):
+def test_files_of_earlier_attempt_are_not_read(tmp_path, at_place):
     records = TaskRecords(tmp_path, "PS")
     plain = at_place(1, 1)
     records.write_step(dataclasses.replace(plain, written="x = 1\n"))
@@ -129,7 +129,7 @@ def test_why_replies_were_sent_back_is_counted(tmp_path, at_place):
     assert "reason" not in json.loads((tmp_path / "step_1_exchanges.json").read_text())[0]
 
 
-def test_a_verdict_of_a_lint_is_the_drafts_own(tmp_path, at_place):
+def test_lint_verdict_belongs_to_the_draft(tmp_path, at_place):
     records = TaskRecords(tmp_path, "MCTS")
     verdict = Verdict(status=Status.COMPILE, metadata={"feedback": "no"})
     draft = Draft(DraftOutcome.LINT_STOPPED, "x = 1\n", (), Usage(), verdict)

@@ -1,10 +1,11 @@
-"""A run's folder: its tasks, its environment, its one writer."""
+"""A run's folder: its tasks, its environment, its lock."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,7 @@ def test_only_task_folders_are_tasks(tmp_path):
     assert RunRecords(tmp_path).tasks() == ["gemm_n256"]
 
 
-def test_the_agent_is_seen_from_the_names(tmp_path, make_step, passed):
+def test_agent_is_detected_from_file_names(tmp_path, make_step, passed):
     run = RunRecords(tmp_path)
     for agent_type in ("MCTS", "IRS", "PS"):
         run.task(f"2_{agent_type}", agent_type).write_step(make_step(1, verdict=passed(1.0)))
@@ -48,7 +49,7 @@ def test_config_reads_back_as_text(tmp_path):
     assert (tmp_path / "run" / "config.yaml").read_text() == run.config() == "level: 2\n"
 
 
-def test_the_environment_carries_the_format_and_keeps_what_differed(tmp_path):
+def test_environment_has_format_and_earlier_values(tmp_path):
     run = RunRecords(tmp_path)
     run.write_environment({"seed": 1, "torch": "2.13.0"})
     first = (tmp_path / "environment.json").read_bytes()
@@ -64,7 +65,7 @@ def test_the_environment_carries_the_format_and_keeps_what_differed(tmp_path):
     }
 
 
-def test_what_alternates_between_starts_is_kept_once(tmp_path):
+def test_alternating_environment_values_are_kept_once(tmp_path):
     run = RunRecords(tmp_path)
     for version in ("a", "b", "a", "b", "c", "a"):
         run.write_environment({"torch": version})
@@ -78,8 +79,8 @@ def test_a_run_of_a_newer_version_is_refused(tmp_path):
         RunRecords.existing(tmp_path)
 
 
-def test_what_is_no_run_is_refused_with_what_to_give(tmp_path, make_step):
-    with pytest.raises(RecordError, match="no folder"):
+def test_non_run_is_refused_with_advice(tmp_path, make_step):
+    with pytest.raises(RecordError, match="not a folder"):
         RunRecords.existing(tmp_path / "missing")
     with pytest.raises(RecordError, match="holds no task"):
         RunRecords.existing(tmp_path)
@@ -90,7 +91,7 @@ def test_what_is_no_run_is_refused_with_what_to_give(tmp_path, make_step):
     assert RunRecords.existing(tmp_path).tasks() == ["2_1"]
 
 
-def test_a_second_writer_is_refused_until_the_first_ends(tmp_path):
+def test_second_writer_is_refused_until_first_ends(tmp_path):
     run = RunRecords(tmp_path / "run")
     script = (
         "import sys, pathlib\n"
@@ -110,15 +111,15 @@ def test_a_second_writer_is_refused_until_the_first_ends(tmp_path):
     assert subprocess.run(command, check=False).returncode == 0
 
 
-def test_a_folder_that_cannot_be_made_is_a_storage_error(tmp_path):
+def test_uncreatable_folder_is_a_storage_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="choose another save_path"), RunRecords(tmp_path / "file").lock():
         pass
 
 
-def test_a_note_of_a_cost_that_is_no_number_is_left_out(tmp_path: Path) -> None:
+def test_invalid_cost_note_is_left_out(tmp_path: Path) -> None:
     records = RunRecords(tmp_path)
-    records.write_usage("1_1/1/large", Usage(input_tokens=3))
+    records.replies.append({"request": "1_1/1/large", **asdict(Usage(input_tokens=3))})
     with (tmp_path / "usage.jsonl").open("a") as out:
         out.write('{"request": "1_1/2/large", "input_tokens": "many"}\n')
     assert records.usage() == [("1_1/1/large", Usage(input_tokens=3))]
@@ -129,3 +130,13 @@ def test_damaged_origins_are_named(tmp_path: Path, origins: str) -> None:
     (tmp_path / "origins.json").write_text(origins)
     with pytest.raises(RecordError, match=r"origins\.json is damaged"):
         RunRecords(tmp_path).makers("1_1", 2)
+
+
+def test_settings_are_read_as_they_were_recorded(tmp_path: Path) -> None:
+    records = RunRecords(tmp_path)
+    assert records.settings() == {}
+    records.write_config("{tf32: off, total_steps: 3}\n")
+    assert records.settings() == {"tf32": "off", "total_steps": 3}
+    records.write_config("tf32: [\n")
+    with pytest.raises(RecordError, match=r"config\.yaml is damaged: .*; restore it"):
+        records.settings()

@@ -1,4 +1,4 @@
-"""What is written of a step is read back, and only complete steps exist."""
+"""Steps are read back as written, and only complete steps exist."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_elite_context_reads_back(tmp_path, make_step, passed):
         assert records.steps()[-1] == step
 
 
-def test_the_tree_log_has_the_contracts_keys_in_order(tmp_path, root, small_step, make_step):
+def test_tree_log_has_release_keys_in_order(tmp_path, root, small_step, make_step):
     records = TaskRecords(tmp_path, "MCTS")
     for step in (root, make_step(1), small_step):
         records.write_step(step)
@@ -65,7 +65,7 @@ def test_the_tree_log_has_the_contracts_keys_in_order(tmp_path, root, small_step
     assert json.loads((tmp_path / "step_0_log.json").read_text())["parent_node_id"] is None
 
 
-def test_the_proposal_log_has_the_contracts_keys_and_its_context(tmp_path, make_step, passed):
+def test_proposal_log_has_release_keys_and_context(tmp_path, make_step, passed):
     records = TaskRecords(tmp_path, "IRLE")
     records.write_step(make_step(1, verdict=passed(1.25)))
     records.write_step(make_step(2, verdict=WRONG))
@@ -106,7 +106,7 @@ def test_an_unknown_agent_is_refused(tmp_path):
         TaskRecords(tmp_path, "mcts")
 
 
-def test_prompts_and_replies_of_a_step_stand_apart(tmp_path, small_step):
+def test_prompts_and_replies_of_step_are_separated(tmp_path, small_step):
     TaskRecords(tmp_path, "MCTS").write_step(small_step)
     prompt = (tmp_path / "step_2_prompt.txt").read_bytes().decode()
     assert prompt == "review this\r\n" + SEPARATOR + "now edit" + SEPARATOR + "no match"
@@ -114,7 +114,7 @@ def test_prompts_and_replies_of_a_step_stand_apart(tmp_path, small_step):
     assert (tmp_path / "step_2_reply.txt").read_bytes().decode().startswith("too slow \\ud83d é" + SEPARATOR)
 
 
-def test_the_text_metrics_are_one_line_in_the_releases_order(tmp_path, make_step, passed):
+def test_text_metrics_are_one_line_in_order(tmp_path, make_step, passed):
     TaskRecords(tmp_path, "PS").write_step(make_step(1, verdict=passed(1.5)))
     assert (tmp_path / "proposal_1_metrics.txt").read_text() == (
         "compiled=True correctness=True metadata={'status': 'passed', 'hardware': 'GPU', "
@@ -134,12 +134,12 @@ def test_a_step_without_code_says_why(tmp_path, make_step):
     }
 
 
-def test_the_root_is_called_so(tmp_path, root):
+def test_root_has_its_own_cause(tmp_path, root):
     TaskRecords(tmp_path, "MCTS").write_step(root)
     assert json.loads((tmp_path / "step_0_metrics.json").read_text())["metadata"]["outcome"] == "dummy_root"
 
 
-def test_two_writes_of_the_same_step_are_the_same_bytes(tmp_path, small_step, root, make_step):
+def test_writing_a_step_twice_gives_same_bytes(tmp_path, small_step, root, make_step):
     for name in ("a", "b"):
         records = TaskRecords(tmp_path / name, "MCTS")
         for step in (root, make_step(1), small_step):
@@ -148,7 +148,7 @@ def test_two_writes_of_the_same_step_are_the_same_bytes(tmp_path, small_step, ro
     assert len(without_times(tmp_path / "a")) == 3 * 6
 
 
-def test_reading_and_writing_again_gives_the_same_bytes(tmp_path, small_step, root, make_step):
+def test_rereading_and_rewriting_gives_same_bytes(tmp_path, small_step, root, make_step):
     first, second = TaskRecords(tmp_path / "a", "MCTS"), TaskRecords(tmp_path / "b", "MCTS")
     for step in (root, make_step(1), small_step):
         first.write_step(step)
@@ -165,7 +165,7 @@ def test_a_step_without_its_log_does_not_exist(tmp_path, root, make_step):
     assert [record.node.plan.step for record in records.steps()] == [0, 1]
 
 
-def test_an_interrupted_irs_step_does_not_pass_for_one_of_the_release(tmp_path, make_step, passed):
+def test_interrupted_irs_step_is_not_complete(tmp_path, make_step, passed):
     records = TaskRecords(tmp_path, "IRS")
     for step in (1, 2):
         records.write_step(make_step(step, verdict=passed(1.0)))
@@ -188,7 +188,7 @@ def test_the_log_is_written_last(tmp_path, monkeypatch, make_step, passed):
 
 
 @pytest.mark.parametrize("failing", range(7))
-def test_a_crash_at_any_file_leaves_the_steps_before(tmp_path, monkeypatch, root, make_step, passed, failing):
+def test_crash_at_any_file_keeps_earlier_steps(tmp_path, monkeypatch, root, make_step, passed, failing):
     records = TaskRecords(tmp_path, "MCTS")
     records.write_step(root)
     records.write_step(make_step(1, verdict=passed(1.0)))
@@ -210,9 +210,7 @@ def test_a_crash_at_any_file_leaves_the_steps_before(tmp_path, monkeypatch, root
     assert records.steps()[-1].verdict == passed(3.0)
 
 
-def test_a_crash_while_repeating_a_step_beyond_a_gap_does_not_mix_old_and_new(
-    tmp_path, monkeypatch, make_step, passed
-):
+def test_crash_in_repeated_step_mixes_no_files(tmp_path, monkeypatch, make_step, passed):
     records = TaskRecords(tmp_path, "MCTS")
     for step in (1, 3):
         records.write_step(make_step(step, verdict=passed(1.0)))
@@ -284,7 +282,7 @@ def test_summaries_agree_with_steps(tmp_path, root, make_step, passed):
     ]
 
 
-def test_a_task_is_finished_when_both_best_files_are_there(tmp_path, passed):
+def test_task_is_finished_with_both_best_files(tmp_path, passed):
     records = TaskRecords(tmp_path, "MCTS")
     assert records.best() is None
     records.write_best(5, "x = 1\n", passed(2.0))
@@ -305,7 +303,7 @@ def test_only_a_correct_kernel_gets_a_file(tmp_path, verdict):
     assert records.finished(5)
 
 
-def test_the_best_of_a_run_without_candidates_has_no_verdict(tmp_path):
+def test_best_without_candidates_has_no_verdict(tmp_path):
     records = TaskRecords(tmp_path, "MCTS")
     records.write_best(5, "", None)
     best = records.best(5)
@@ -313,7 +311,7 @@ def test_the_best_of_a_run_without_candidates_has_no_verdict(tmp_path):
     assert best.verdict is None
 
 
-def test_a_failure_is_outranked_by_a_finished_task(tmp_path, passed):
+def test_finished_task_outranks_its_earlier_failure(tmp_path, passed):
     records = TaskRecords(tmp_path, "MCTS")
     records.write_failure(ProblemError("the reference needs 90 GB"))
     failure = records.failure()
@@ -323,22 +321,23 @@ def test_a_failure_is_outranked_by_a_finished_task(tmp_path, passed):
     assert records.failure() is None
 
 
-def test_copying_takes_steps_but_no_best_and_no_failure(tmp_path, root, make_step, passed):
+def test_copy_takes_steps_without_best_or_failure(tmp_path, root, make_step, passed):
     source, target = TaskRecords(tmp_path / "a", "MCTS"), TaskRecords(tmp_path / "b", "MCTS")
     for step in (root, make_step(1, verdict=passed(1.0))):
         source.write_step(step)
-    source.write_reference("reference")
+    source.write_reference("reference", "hidden")
     source.write_best(1, "", passed(1.0))
     source.write_failure(ProblemError("x"))
     target.copy_from(source)
     assert target.steps() == source.steps()
+    assert (target.reference(), target.hidden_workloads()) == ("reference", "hidden")
     assert not [name for name in os.listdir(target.folder) if "best" in name or "failure" in name]
     target.write_step(make_step(2, verdict=passed(2.0)))
     target.copy_from(source)
     assert target.steps()[-1].verdict == passed(2.0)
 
 
-def test_a_log_that_belongs_to_another_step_is_named(tmp_path, make_step, passed):
+def test_log_of_another_step_is_reported(tmp_path, make_step, passed):
     records = TaskRecords(tmp_path, "MCTS")
     for step in (1, 2):
         records.write_step(make_step(step, verdict=passed(1.0)))
@@ -347,7 +346,7 @@ def test_a_log_that_belongs_to_another_step_is_named(tmp_path, make_step, passed
         records.steps()
 
 
-def test_writing_the_same_step_again_leaves_no_trace(tmp_path, root):
+def test_rewriting_equal_step_leaves_no_old_log(tmp_path, root):
     records = TaskRecords(tmp_path, "MCTS")
     records.write_step(root)
     before = without_times(tmp_path)
@@ -355,7 +354,7 @@ def test_writing_the_same_step_again_leaves_no_trace(tmp_path, root):
     assert without_times(tmp_path) == before
 
 
-def test_a_re_evaluation_lies_beside_the_step_curve(tmp_path, root, make_step, passed):
+def test_re_evaluation_is_written_beside_step_curve(tmp_path, root, make_step, passed):
     records = TaskRecords(tmp_path, "MCTS")
     slower = passed(0.5).model_copy(update={"runtime_ms": 8.0})
     for step in (root, make_step(1), make_step(2, verdict=passed(2.0)), make_step(3, verdict=slower)):
@@ -410,7 +409,7 @@ def test_a_tree_of_the_release_is_read(tmp_path):
     assert records[2].evaluated
 
 
-def test_proposals_of_the_release_are_read_from_their_text_metrics(tmp_path):
+def test_release_proposals_are_read_from_text_metrics(tmp_path):
     speedups = {1: "1.5", 2: "3.0"}
     for step, speedup in speedups.items():
         (tmp_path / f"proposal_{step}.py").write_text("pass\n")
@@ -434,7 +433,7 @@ def test_proposals_of_the_release_are_read_from_their_text_metrics(tmp_path):
     assert records[1].node.global_best_node_id == 2
 
 
-def test_a_chain_of_the_release_without_logs_is_read(tmp_path):
+def test_release_chain_without_logs_is_read(tmp_path):
     for stem, correct in (("proposal_0_1", True), ("tune_0_2", False), ("tune_0_3", True)):
         (tmp_path / f"{stem}.py").write_text("pass\n")
         stats = "{'fast_p': 1.5}" if correct else "{}"
@@ -446,7 +445,7 @@ def test_a_chain_of_the_release_without_logs_is_read(tmp_path):
     assert [record.node.global_best_node_id for record in records] == [1, 1, 1]
 
 
-def test_text_metrics_that_are_no_literals_are_named(tmp_path, make_step, passed):
+def test_invalid_text_metrics_are_reported(tmp_path, make_step, passed):
     records = TaskRecords(tmp_path, "IRL")
     records.write_step(make_step(1, verdict=passed(1.0)))
     (tmp_path / "proposal_1_metrics.json").unlink()

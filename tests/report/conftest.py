@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from adaexplore.core.flags import Flag, Flags, ProblemFlag
+from adaexplore.core.flags import Flag, ProblemFlag
+from tests.flags import flags_metadata
 
 INTERPRETED = "interpreted"
 WRONG = None
@@ -30,7 +31,7 @@ def _metrics(found: float | str | Found | None) -> dict[str, Any]:
         metrics = _metrics(found.speedup)
         kernel = tuple(Flag(name, severity, "seen") for name, severity in (found.flags or {}).items())
         problem = tuple(ProblemFlag(name, "seen") for name in found.problem_flags)
-        metrics["metadata"] = Flags(kernel, problem).to_metadata()
+        metrics["metadata"] = flags_metadata(kernel, problem)
         if found.interval is not None:
             metrics["runtime_stats"] |= dict(zip(("ci_low", "ci_high"), found.interval, strict=True))
         return metrics
@@ -54,7 +55,7 @@ def _write_task(
     found: Sequence[float | str | Found | None],
     usage: Sequence[dict[str, Any]] | None = None,
 ) -> None:
-    """An MCTS folder with a root and a step for each of ``found``: a speedup, WRONG or INTERPRETED."""
+    """Write an MCTS folder with a root and a step for each of ``found``: a speedup, WRONG or INTERPRETED."""
     folder = run / key
     folder.mkdir(parents=True)
     (folder / "reference_src.py").write_text("")
@@ -95,7 +96,7 @@ def run(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def flagged_run(tmp_path: Path) -> Path:
-    """A suspect 8x over a clean 2x, a clean 3x with a note, a suspect one alone, two flagged problems."""
+    """Write a run: suspect 8x over clean 2x, clean 3x with a note, one only suspect, two flagged problems."""
     folder = tmp_path / "flagged"
     trivial = ("degenerate_problem", "constant_inputs")
     decoy = {"decoy_kernel": "suspect", "launch_bound": "note"}

@@ -9,21 +9,22 @@ import pytest
 
 from adaexplore.cli.main import main
 from adaexplore.core.draft import Draft, DraftOutcome, Exchange
-from adaexplore.core.flags import Flag, Flags, ProblemFlag
+from adaexplore.core.flags import Flag, ProblemFlag
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import NO_SCORE, Status, Verdict
 from adaexplore.records.run_records import RunRecords
+from tests.flags import flags_metadata
 
 WRONG = Verdict(status=Status.WRONG_VALUE)
 Export = Callable[..., list[dict[str, Any]]]
 
 
 def passed(low: float, high: float, *flags: Flag, problem: str | None = None) -> Verdict:
-    found = Flags(flags, () if problem is None else (ProblemFlag(problem, "seen"),))
+    metadata = flags_metadata(flags, () if problem is None else (ProblemFlag(problem, "seen"),))
     stats = {"fast_p": (low + high) / 2, "ci_low": low, "ci_high": high}
-    return Verdict(status=Status.PASSED, metadata=found.to_metadata(), runtime_ms=1.0, runtime_stats=stats)
+    return Verdict(status=Status.PASSED, metadata=metadata, runtime_ms=1.0, runtime_stats=stats)
 
 
 class Folder:
@@ -136,4 +137,4 @@ def test_verl_rows_hold_the_reference_and_the_fastest_answer(folder: Folder, exp
 
 def test_what_is_no_run_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["export", str(tmp_path / "none"), "--format", "sft"]) == 2
-    assert "none is no folder; give a run's save_path" in capsys.readouterr().err
+    assert "none is not a folder; give a run's save_path" in capsys.readouterr().err

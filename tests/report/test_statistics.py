@@ -125,7 +125,7 @@ def test_what_was_paid_for_counts_replies_that_no_step_has(tmp_path, write_task)
     write_task(tmp_path, "1_1", [1.0], [USAGE])
     assert run_statistics(tmp_path).paid is None
     for request in ("1_1/1/large", "1_1/2/large", "1_1/2/large"):  # the second step was lost, and paid again
-        RunRecords(tmp_path).write_usage(request, Usage(**USAGE))
+        RunRecords(tmp_path).replies.append({"request": request, **USAGE})
     figures = run_statistics(tmp_path)
     assert figures.usd == pytest.approx(0.5)
     assert figures.paid.model_dump() == {

@@ -16,6 +16,7 @@ KEYS = [
     "run", "tasks", "correct", "accuracy", "mean_speedup_all", "mean_speedup_correct", "mean_unclamped",
     "gm10_all", "gm10_correct", "fast_1_2", "fast_2", "pass_at_1", "steps", "steps_taken", "tokens", "usd",
     "per_task", "flagged", "flags", "problem_flagged", "problem_flags", "clean", "savings", "paid",
+    "benchmark", "score_sheet",
 ]  # fmt: skip
 
 
@@ -50,9 +51,11 @@ def test_the_table_of_one_run_lists_its_tasks_aligned(run):
 
 def test_the_table_of_several_runs_has_a_line_a_run(run):
     figures = run_statistics(run)
-    lines = render([figures, figures], TableFormat.TABLE).splitlines()
+    table, *sheets = render([figures, figures], TableFormat.TABLE).split("\n\n")
+    lines = table.splitlines()
     assert len(lines) == 4
     assert lines[2] == lines[3]
+    assert len(sheets) == 2
 
 
 def test_markdown_escapes_what_would_break_a_row(run):
@@ -60,7 +63,7 @@ def test_markdown_escapes_what_would_break_a_row(run):
     text = render([figures, figures], TableFormat.MD)
     assert text.splitlines()[1].startswith("| --- |")
     assert "a\\|b" in text
-    assert len(render([figures], TableFormat.MD).split("\n\n")) == 2
+    assert len(render([figures], TableFormat.MD).split("\n\n")) == 3
 
 
 @pytest.mark.parametrize("table_format", [TableFormat.TABLE, TableFormat.MD])
@@ -100,7 +103,7 @@ def test_a_table_that_is_too_wide_drops_columns_then_has_blocks(run, tmp_path):
     assert max(map(len, lines)) <= 80
     assert [line for line in lines if line.startswith("run")] == ["run: run 0", "run: run 1", "run: run 2"]
     assert ["accuracy", "60.0%"] in [line.split() for line in lines]
-    wide = render(figures, TableFormat.TABLE, 210).splitlines()
+    wide = render(figures, TableFormat.TABLE, 210).split("\n\n")[0].splitlines()
     assert len(wide) == 5
     assert max(map(len, wide)) <= 210
     assert "tokens_input" not in wide[0]

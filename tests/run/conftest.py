@@ -1,4 +1,4 @@
-"""Runs of stubs write thousands of small files, which need not outlive a power failure."""
+"""Tests with stubs write thousands of small files, which need no fsync."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A solver made of stubs: a search of steps that cost nothing."""
+"""A solver made of stubs, for searches without cost."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from adaexplore.core.profile import Profile
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
+from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.judge_client.protocol import JudgeIdentity
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.records.task_records import TaskRecords
-from adaexplore.run.solve import Solver, solve
+from adaexplore.run.solve import solve
+from adaexplore.run.step import Solver
 from adaexplore.run.verdicts import Verdicts
 from adaexplore.search.build import build_policy
 from adaexplore.search.knobs import SearchKnobs
@@ -27,7 +29,7 @@ STEPS = 12
 
 
 class StubJudge:
-    """Every third source is wrong; the others' speedup depends on the source alone."""
+    """A judge that calls every third source wrong; other speedups depend only on the source."""
 
     def __init__(self, problem: str | None = None) -> None:
         self.judged: list[str] = []
@@ -61,7 +63,7 @@ def solver(folder: Path, agent_type: str = "MCTS", *, total_steps: int = STEPS, 
     return Solver(
         agent=Agent(parts.get("model") or StubModel(), TASK, FACTS),
         policy=parts.get("policy") or build_policy(agent_type, SearchKnobs()),
-        verdicts=Verdicts(judge if isinstance(judge, list) else [judge], TASK),
+        verdicts=Verdicts(JudgeAccess(judge if isinstance(judge, list) else [judge]), TASK),
         records=TaskRecords(folder, agent_type),
         seed=3,
         total_steps=total_steps,

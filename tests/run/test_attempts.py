@@ -1,4 +1,4 @@
-"""What the loop asks of the judge besides verdicts, and what it tells it: profiles, tuned sources, best."""
+"""Requests of the loop to the judge: profiles, tuned sources, the best speedup so far."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from adaexplore.agent.agent import Agent
-from adaexplore.core.draft import Draft
+from adaexplore.agent.agent import Conversation
+from adaexplore.agent.attempt import Attempt
 from adaexplore.core.errors import ModelUnavailableError
-from adaexplore.core.plan import Plan
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
+from adaexplore.core.text.dispatch import with_dispatch
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.llm.protocol import ModelRequest
 from adaexplore.records.run_records import RunRecords
@@ -27,13 +27,13 @@ from tests.stub_model import StubModel
 
 
 def best_before(records: list[StepRecord]) -> list[float | None]:
-    """The greatest speedup of the steps before each."""
+    """Return the greatest speedup before each step."""
     speedups = [0.0] + [record.verdict.speedup or 0.0 for record in records if record.verdict is not None]
     return [best or None for best in accumulate(speedups, max)][:-1]
 
 
 @pytest.mark.parametrize("stopped_after", [0, 1, 4, STEPS - 1])
-def test_requests_carry_the_best_so_far_also_when_resumed(tmp_path: Path, stopped_after: int) -> None:
+def test_requests_carry_best_speedup_also_when_resumed(tmp_path: Path, stopped_after: int) -> None:
     judge = StubJudge()
     list(islice(solve(solver(tmp_path, "PS", judge=judge), threading.Event()), stopped_after))
     records = run_all(tmp_path, "PS", judge=judge)
@@ -55,11 +55,11 @@ def test_verdict_that_stopped_early_counts_as_any_other(tmp_path: Path) -> None:
     assert [record.node for record in records] == [record.node for record in plain]
     stopped = [r for r in records if r.verdict is not None and r.verdict.runtime_stats.get("stopped_early")]
     assert stopped
-    assert all(record.verdict is not None and record.verdict.measured for record in stopped)
+    assert all(record.verdict is not None and record.verdict.speedup is not None for record in stopped)
     assert TaskRecords(tmp_path / "sequential", "MCTS").steps()[1:] == records
 
 
-def test_run_of_an_earlier_version_with_two_timings_goes_on_and_is_replayed(tmp_path: Path) -> None:
+def test_run_with_two_timings_continues_and_replays(tmp_path: Path) -> None:
     run_all(tmp_path / TASK.key, "PS", total_steps=3)
     combined = Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"fast_p": 9.5, "times_judged": 2})
     edited = {"log": {"retimed": True, "score": combined.score.as_list()}, "metrics": combined.to_metrics()}
@@ -76,17 +76,17 @@ def test_run_of_an_earlier_version_with_two_timings_goes_on_and_is_replayed(tmp_
     assert timings.exists()
 
 
-def test_kernels_that_steps_build_on_are_profiled_once_if_correct_and_the_model_sees_it(
+def test_correct_base_kernels_are_profiled_once_for_prompts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[str] = []
-    draft = Agent.draft
+    write = Conversation.write
 
-    def watched(self: Agent, plan: Plan, recent: Any, elite: Any, known: Any) -> Draft:
+    def watched(self: Conversation, recent: Any, elite: Any) -> Attempt:
         shown.extend(kernel.source for kernel in [*elite, *recent] if kernel.profile is not None)
-        return draft(self, plan, recent, elite, known)
+        return write(self, recent, elite)
 
-    monkeypatch.setattr(Agent, "draft", watched)
+    monkeypatch.setattr(Conversation, "write", watched)
     judge = StubJudge()
     records = run_all(tmp_path, judge=judge, profiles=True)
     correct = {r.draft.source for r in records if r.verdict is not None and r.verdict.correct}
@@ -99,7 +99,7 @@ def test_kernels_that_steps_build_on_are_profiled_once_if_correct_and_the_model_
     assert {sources[step] for step in kept} == set(judge.profiled)
 
 
-def test_a_small_step_has_the_kernel_profiled_that_it_edits(tmp_path: Path) -> None:
+def test_small_step_profiles_the_kernel_it_edits(tmp_path: Path) -> None:
     judge = StubJudge()
     records = run_all(tmp_path, "IRS", judge=judge, profiles=True)
     sources = {record.node.plan.step: record for record in records}
@@ -108,7 +108,7 @@ def test_a_small_step_has_the_kernel_profiled_that_it_edits(tmp_path: Path) -> N
     assert judge.profiled == list(dict.fromkeys(correct))
 
 
-def test_a_profile_is_kept_before_a_prompt_shows_it(tmp_path: Path) -> None:
+def test_profile_is_recorded_before_a_prompt_shows_it(tmp_path: Path) -> None:
     first, second = StubJudge(), StubJudge()
     prompts: list[str] = []
 
@@ -138,7 +138,7 @@ def test_a_resumed_run_asks_for_no_profile_again(tmp_path: Path, stopped_after: 
     assert contents(tmp_path / "whole") == contents(tmp_path / "resumed")
 
 
-def test_without_profiles_none_is_asked_for(tmp_path: Path) -> None:
+def test_without_profiles_none_is_requested(tmp_path: Path) -> None:
     judge = StubJudge()
     run_all(tmp_path, judge=judge)
     assert judge.profiled == []
@@ -150,7 +150,7 @@ TUNED = DECLARED.replace("BLOCK = 64", "BLOCK = 128")
 
 
 class Tuning(StubJudge):
-    """Finds 128 best."""
+    """A judge whose sweep chooses 128."""
 
     def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         self.judged.append(source)
@@ -162,7 +162,7 @@ class Tuning(StubJudge):
         )
 
 
-def test_the_tuned_source_is_recorded_beside_the_written_one_and_both_are_known(tmp_path: Path) -> None:
+def test_tuned_and_written_source_are_recorded_and_known(tmp_path: Path) -> None:
     texts = {1: DECLARED, 2: DECLARED, 3: TUNED, 4: DECLARED.replace("128]", "256]")}
 
     def answer(request: ModelRequest) -> str:
@@ -185,7 +185,19 @@ def test_the_tuned_source_is_recorded_beside_the_written_one_and_both_are_known(
     assert records[-1].draft.source == texts[4].replace("BLOCK = 64", "BLOCK = 128")
 
 
-def test_a_verdict_that_tuned_what_is_not_there_leaves_the_source(
+def test_numbers_by_shape_are_written_into_the_source(tmp_path: Path) -> None:
+    class ByShape(StubJudge):
+        def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
+            by_shape = [{"shape": [5, 4], "values": {"BLOCK": 32}}]
+            metadata = {"tuned": {"values": {"BLOCK": 128}, "by_shape": by_shape}}
+            return Verdict(status=Status.PASSED, metadata=metadata)
+
+    model = StubModel(lambda request: f"```python\n{with_dispatch(DECLARED, {(1,): {'BLOCK': 32}})}```")
+    run_all(tmp_path, "PS", judge=ByShape(), model=model, total_steps=1)
+    assert (tmp_path / "proposal_1.py").read_text() == with_dispatch(TUNED, {(5, 4): {"BLOCK": 32}})
+
+
+def test_undeclared_tuned_names_leave_source_unchanged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     run_all(tmp_path, "PS", judge=Tuning(), total_steps=1)
@@ -198,7 +210,7 @@ SEEDS = ("class ModelNew:\n    number = 901\n", "class ModelNew:\n    number = 9
 
 @pytest.mark.parametrize("agent_type", ["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"])
 @pytest.mark.parametrize("parallel_steps", [1, 3])
-def test_seeds_are_the_first_steps_judged_and_cost_no_model_call(
+def test_seeds_are_first_steps_without_model_call(
     tmp_path: Path, agent_type: str, parallel_steps: int
 ) -> None:
     model, judge = StubModel(), StubJudge()
@@ -222,7 +234,7 @@ def test_equal_seeds_are_judged_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("stopped_after", [1, 2, 3])
-def test_a_run_with_seeds_goes_on(tmp_path: Path, stopped_after: int) -> None:
+def test_run_with_seeds_continues(tmp_path: Path, stopped_after: int) -> None:
     run_all(tmp_path / "whole", seeds=SEEDS)
     list(islice(solve(solver(tmp_path / "resumed", seeds=SEEDS), threading.Event()), stopped_after))
     run_all(tmp_path / "resumed", seeds=SEEDS)

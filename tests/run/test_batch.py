@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,89 +27,79 @@ def record(step: int) -> StepRecord:
 
 
 def test_every_task_runs_once_and_ends() -> None:
-    workers: set[int] = set()
-
-    def work(task: Task, worker: int) -> Iterator[StepRecord]:
-        workers.add(worker)
+    def work(task: Task) -> Iterator[StepRecord]:
         yield record(1)
         yield record(2)
 
-    news = list(run_batch(TASKS, work, 3, threading.Event()))
-    assert sorted(item.task.key for item in news if item.record is None) == [task.key for task in TASKS]
-    assert sum(item.record is not None for item in news) == 2 * len(TASKS)
-    assert workers <= {0, 1, 2}
+    news = list(run_batch([(task, work(task)) for task in TASKS], 3, threading.Event()))
+    assert sorted(item.task.key for item in news if item.result is None) == [task.key for task in TASKS]
+    assert sum(item.result is not None for item in news) == 2 * len(TASKS)
 
 
-def test_a_problem_that_cannot_be_judged_ends_alone() -> None:
-    def work(task: Task, worker: int) -> Iterator[StepRecord]:
+def test_unjudgeable_problem_ends_only_its_task() -> None:
+    def work(task: Task) -> Iterator[StepRecord]:
         if task.problem_id == "2":
             raise ProblemError("too large")
         yield record(1)
 
-    news = list(run_batch(TASKS, work, 2, threading.Event()))
+    news = list(run_batch([(task, work(task)) for task in TASKS], 2, threading.Event()))
     assert [item.task.problem_id for item in news if item.problem is not None] == ["2"]
-    assert sum(item.record is not None for item in news) == len(TASKS) - 1
+    assert sum(item.result is not None for item in news) == len(TASKS) - 1
 
 
-def test_judge_trouble_stops_the_batch() -> None:
-    def work(task: Task, worker: int) -> Iterator[StepRecord]:
+def test_judge_failure_stops_the_batch() -> None:
+    def work(task: Task) -> Iterator[StepRecord]:
         if task.problem_id == "1":
             raise JudgeUnavailableError("gone")
         yield record(1)
 
     stop = threading.Event()
     with pytest.raises(JudgeUnavailableError, match="gone"):
-        list(run_batch(TASKS, work, 1, stop))
+        list(run_batch([(task, work(task)) for task in TASKS], 1, stop))
     assert stop.is_set()
 
 
-def test_a_step_that_hangs_is_stopped_after_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hanging_step_is_stopped_after_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "GRACE_S", 0.3)
     monkeypatch.setattr(batch, "DROP_AFTER_S", 0.3)
 
-    def work(task: Task, worker: int) -> Iterator[StepRecord]:
+    def work(task: Task) -> Iterator[StepRecord]:
         yield record(1)
         time.sleep(30)
 
-    news: list[Progress] = []
+    news: list[Progress[StepRecord]] = []
     begun = time.monotonic()
     with pytest.raises(BudgetReached, match=r"max_wall_s: 0\.3 s have passed"):
-        news.extend(run_batch(TASKS, work, 1, threading.Event(), 0.3))
+        news.extend(run_batch([(task, work(task)) for task in TASKS], 1, threading.Event(), 0.3))
     assert 0.6 <= time.monotonic() - begun < 10
 
 
-def test_stop_from_outside_interrupts_and_keeps_what_came_before() -> None:
+def test_stop_interrupts_and_keeps_earlier_results() -> None:
     stop = threading.Event()
 
-    def work(task: Task, worker: int) -> Iterator[StepRecord]:
+    def work(task: Task) -> Iterator[StepRecord]:
         yield record(1)
         if task.problem_id == "1":
             stop.set()
             raise Interrupted("stopped")
 
-    seen: list[Progress] = []
+    seen: list[Progress[StepRecord]] = []
     with pytest.raises(Interrupted):
-        seen.extend(_each(run_batch(TASKS, work, 1, stop), seen))
+        deque(map(seen.append, run_batch([(task, work(task)) for task in TASKS], 1, stop)))
     assert {item.task.problem_id for item in seen} == {"0", "1"}
-
-
-def _each(items: Iterator[Progress], into: list[Progress]) -> list[Progress]:
-    for item in items:
-        into.append(item)
-    return []
 
 
 def test_step_that_hangs_is_dropped_after_the_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch, "DROP_AFTER_S", 0.05)
     stop, release = threading.Event(), threading.Event()
 
-    def work(task: Task, worker: int) -> Iterator[StepRecord]:
+    def work(task: Task) -> Iterator[StepRecord]:
         stop.set()
         release.wait(30)
         yield record(1)
 
     begun = time.monotonic()
     with pytest.raises(Interrupted):
-        list(run_batch(TASKS[:1], work, 1, stop))
+        list(run_batch([(task, work(task)) for task in TASKS[:1]], 1, stop))
     assert time.monotonic() - begun < 10
     release.set()

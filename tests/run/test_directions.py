@@ -32,7 +32,7 @@ def asked(step: StepRecord) -> str:
     return step.draft.exchanges[0].prompt
 
 
-def test_eight_steps_in_flight_ask_for_eight_things(tmp_path: Path) -> None:
+def test_eight_parallel_steps_have_eight_directions(tmp_path: Path) -> None:
     steps = run(tmp_path / "run", parallel_steps=8)
     assert len({step.node.plan.direction for step in steps}) == len(steps)
     assert len({asked(step) for step in steps}) == len(steps)
@@ -55,7 +55,7 @@ def test_a_run_made_before_directions_replays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("settings", [{"preset": "paper"}, {"directions": False}])
-def test_without_directions_nothing_is_told(tmp_path: Path, settings: dict[str, object]) -> None:
+def test_without_directions_prompts_have_none(tmp_path: Path, settings: dict[str, object]) -> None:
     steps = run(tmp_path / "run", parallel_steps=4, total_steps=4, **settings)
     assert {step.node.plan.direction for step in steps} == {""}
     assert len({asked(step) for step in steps}) == 1

@@ -12,7 +12,7 @@ TASK = Task(1, "1", "1_x", "class Model: ...\n", "fp32", Path("1_x.py"))
 FACTS = JudgeFacts("NVIDIA H200", "Hopper", "fp32", "off", 1e-3, 5, 100, 10)
 
 
-def test_a_review_is_a_request_of_its_own_in_preset_paper_alone() -> None:
+def test_only_preset_paper_has_separate_review_requests() -> None:
     paper, default = (
         estimate(RunConfig(preset=preset, total_steps=20), [TASK], FACTS, ())
         for preset in ("paper", "default")
@@ -21,7 +21,7 @@ def test_a_review_is_a_request_of_its_own_in_preset_paper_alone() -> None:
     assert default.requests == default.steps == 20
 
 
-def test_without_a_reviewer_no_review_is_read_or_written() -> None:
+def test_without_reviewer_no_review_is_counted() -> None:
     for preset in ("paper", "default"):
         config = RunConfig(preset=preset, total_steps=20)
         reviewed = estimate(config, [TASK], FACTS, ())
@@ -41,7 +41,7 @@ def test_more_tasks_cost_more() -> None:
     assert two.input_tokens > one.input_tokens
 
 
-def test_a_kernel_in_view_is_as_long_as_kernels_usually_are() -> None:
+def test_shown_kernel_has_the_usual_length() -> None:
     none, five = (
         estimate(RunConfig(preset="default", total_steps=30, pool_size=size), [TASK], FACTS, ())
         for size in (0, 5)

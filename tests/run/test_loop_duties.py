@@ -1,4 +1,4 @@
-"""What the loop owes to the budget, to a stop, and to what is on disk already."""
+"""The loop with a budget, a stop request, and existing records."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from pathlib import Path
 import pytest
 
 from adaexplore.agent.agent import Agent, AgentOptions
-from adaexplore.agent.checks import gate_check, lint_check
 from adaexplore.core.draft import DraftOutcome, RepairReason
 from adaexplore.core.errors import Interrupted, JudgeUnavailableError
 from adaexplore.core.plan import Plan
 from adaexplore.core.task import Task
-from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.judge_client.protocol import CompileFinding
 from adaexplore.llm.budget import Budget, Limits
+from adaexplore.llm.meter import MeteredClient
 from adaexplore.llm.protocol import ModelRequest
 from adaexplore.preflight.findings import Finding
-from adaexplore.run.solve import Solver, solve
+from adaexplore.run import step
+from adaexplore.run.solve import solve
+from adaexplore.run.step import Solver
 from adaexplore.search.knobs import SearchKnobs
 from adaexplore.search.mcts import Mcts
 from tests.run.parts import FACTS, STEPS, TASK, StubJudge, run_all, solver
@@ -31,10 +32,10 @@ from tests.stub_model import StubModel
 
 
 class Told(Budget):
-    """Remembers what it was told."""
+    """A budget that records its calls."""
 
     def __init__(self) -> None:
-        super().__init__(Limits(), Usage)
+        super().__init__(Limits(), MeteredClient(StubModel()))
         self.words: list[str] = []
 
     def admit(self) -> None:
@@ -63,14 +64,12 @@ def finished(made: Solver) -> list[str]:
 
 
 @pytest.mark.parametrize("parallel_steps", [1, 4])
-def test_every_admitted_step_is_settled_and_seeds_are_not_admitted(
-    tmp_path: Path, parallel_steps: int
-) -> None:
+def test_admitted_steps_are_settled_and_seeds_not_admitted(tmp_path: Path, parallel_steps: int) -> None:
     words = finished(solver(tmp_path, parallel_steps=parallel_steps, seeds=(numbered(901), numbered(902))))
     assert (words.count("admit"), words.count("settle"), words.count("drop")) == (STEPS - 2, STEPS - 2, 0)
 
 
-def test_a_step_that_comes_to_nothing_is_dropped(tmp_path: Path) -> None:
+def test_step_without_result_is_dropped(tmp_path: Path) -> None:
     class Broken(StubJudge):
         def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
             if len(self.judged) == 2:
@@ -98,7 +97,7 @@ def test_after_a_stop_no_model_is_asked(tmp_path: Path) -> None:
 
 
 class Drawing(Mcts):
-    """Remembers the first number that each step draws."""
+    """A policy that records the first number of each step."""
 
     def __init__(self) -> None:
         super().__init__(SearchKnobs())
@@ -109,7 +108,7 @@ class Drawing(Mcts):
         return super().plan(step, rng, pending)
 
 
-def test_each_step_draws_numbers_of_its_own_whatever_was_drawn_before(tmp_path: Path) -> None:
+def test_each_step_has_its_own_random_stream(tmp_path: Path) -> None:
     whole, begun, resumed = Drawing(), Drawing(), Drawing()
     run_all(tmp_path / "whole", policy=whole)
     run_all(tmp_path / "resumed", policy=begun, total_steps=5)
@@ -122,7 +121,7 @@ def test_each_step_draws_numbers_of_its_own_whatever_was_drawn_before(tmp_path: 
     ("edit", "outcome"),
     [("number = 1  # one", DraftOutcome.UNCHANGED), (None, DraftOutcome.EDIT_FAILED)],
 )
-def test_what_edits_leave_as_it_was_keeps_its_verdict(
+def test_edits_without_effect_keep_the_verdict(
     tmp_path: Path, edit: str | None, outcome: DraftOutcome
 ) -> None:
     old = "number = 1" if edit else "nowhere"
@@ -138,7 +137,7 @@ def test_what_edits_leave_as_it_was_keeps_its_verdict(
 DECLARED = 'class ModelNew: ...\nBLOCK = 64\nTUNABLES = {"BLOCK": [32, 64, 128]}\n'
 
 
-def test_a_resumed_run_knows_sources_as_they_were_written(tmp_path: Path) -> None:
+def test_resumed_run_knows_written_sources(tmp_path: Path) -> None:
     class Tuning(StubJudge):
         def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
             self.judged.append(source)
@@ -153,7 +152,7 @@ def test_a_resumed_run_knows_sources_as_they_were_written(tmp_path: Path) -> Non
     assert (first.judged, second.judged) == ([DECLARED], [])
 
 
-def test_a_resumed_run_asks_the_compiler_nothing_again(tmp_path: Path) -> None:
+def test_resumed_run_repeats_no_compile_request(tmp_path: Path) -> None:
     class Compiling(StubJudge):
         def __init__(self) -> None:
             super().__init__()
@@ -169,7 +168,8 @@ def test_a_resumed_run_asks_the_compiler_nothing_again(tmp_path: Path) -> None:
     def compiled(steps: int) -> Sequence[str]:
         judge = Compiling()
         made = solver(tmp_path, "PS", judge=judge, total_steps=steps)
-        agent = Agent(StubModel(answer), TASK, FACTS, checks=(gate_check(made.verdicts.compile),))
+        options = AgentOptions(repaired=frozenset({RepairReason.GATE}), repair_attempts=0)
+        agent = Agent(StubModel(answer), TASK, FACTS, options=options)
         list(solve(replace(made, agent=agent), threading.Event()))
         return judge.compiled
 
@@ -177,20 +177,23 @@ def test_a_resumed_run_asks_the_compiler_nothing_again(tmp_path: Path) -> None:
     assert compiled(2) == []
 
 
-def test_failed_edits_of_a_kernel_that_a_lint_stopped_are_not_sent_to_the_judge(tmp_path: Path) -> None:
-    """The program is still the one that a lint is sure about."""
+def test_failed_edits_of_lint_stopped_kernel_skip_judge(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Failed edits leave a program that a lint is sure about."""
 
     def answer(request: ModelRequest) -> str:
         if step_of(request) == 1:
             return "```python\nclass ModelNew:\n    bad = 1\n```"
         return "<old_str_1>nowhere</old_str_1>\n<new_str_1>x</new_str_1>"
 
-    def stopped(source: str) -> list[Finding]:
+    def stopped(source: str, *_: object) -> list[Finding]:
         return [Finding("syntax", 1, "it cannot compile")] if "bad" in source else []
 
+    monkeypatch.setattr(step, "lint", stopped)
     judge = StubJudge()
     options = AgentOptions(repair_attempts=1, repaired=frozenset({RepairReason.EDIT, RepairReason.LINT}))
-    agent = Agent(StubModel(answer), TASK, FACTS, (), options, (lint_check(stopped),))
+    agent = Agent(StubModel(answer), TASK, FACTS, (), options)
     made = replace(solver(tmp_path, "IRS", judge=judge, total_steps=3), agent=agent)
     records = list(solve(made, threading.Event()))
     outcomes = [record.draft.outcome for record in records]

@@ -1,4 +1,4 @@
-"""A run whose model answers by files, killed at random moments: real processes, real SIGKILL."""
+"""A run with a mailbox, killed at random moments: real processes, real SIGKILL."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import pytest
 
 from adaexplore.core.draft import request_name
 from adaexplore.core.errors import AnswersPending
-from adaexplore.llm.offline import OfflineWriter
-from adaexplore.llm.protocol import ModelRequest, Purpose
+from adaexplore.llm.protocol import ModelRequest, Purpose, StepData
+from adaexplore.offline_writer.writer import OfflineWriter
 from adaexplore.records.run_records import RunRecords
 
 ROOT = Path(__file__).parents[2]
 STEPS = 4
 KEYS = ("1_1", "1_3")
 
-# Runs the command once for each line of its input: a number of writes after which it is killed.
+# Runs the command once per line of its input: the number of writes before SIGKILL.
 DRIVER = """
 import itertools, os, signal, sys
-import adaexplore.cli.run, adaexplore.llm.offline
+import adaexplore.cli.run, adaexplore.offline_writer.writer
 from adaexplore.cli.main import main
 
 for line in sys.stdin:
@@ -52,14 +52,16 @@ def answer_of(prompt: Path) -> Path:
 def write_answer(prompt: Path) -> None:
     key = prompt.name.rsplit(".", 2)[0].replace(".", "/")
     purpose = Purpose(key.rsplit("/", 1)[1].partition("-")[0])
-    reply = OfflineWriter(seed=1).complete(ModelRequest(prompt.read_text(), purpose, key))
+    reference = next((ROOT / "datasets/quickstart/level1").glob(f"{key.split('/')[0][2:]}_*.py"))
+    data = StepData(reference.read_text())
+    reply = OfflineWriter(seed=1).complete(ModelRequest(prompt.read_text(), purpose, key, data=data))
     draft = prompt.with_suffix(".draft")
     draft.write_text(reply.text)
     os.replace(draft, answer_of(prompt))
 
 
 class Run:
-    """Sessions of one run, each with the prompts that it has shown so far."""
+    """Sessions of one run, and the prompts shown so far."""
 
     def __init__(self, folder: Path, *settings: str) -> None:
         self.folder = folder
@@ -133,7 +135,7 @@ def answer_all(run: Run) -> None:
     assert code == 0
 
 
-def test_prompts_of_all_tasks_wait_and_the_run_says_where(tmp_path: Path) -> None:
+def test_run_says_where_prompts_of_tasks_wait(tmp_path: Path) -> None:
     run = Run(tmp_path / "run", "parallel_steps=3", "num_processes=1")
     assert run.session() == AnswersPending.exit_code
     assert len(waiting(run.mailbox)) == 3 * len(KEYS)
@@ -142,9 +144,7 @@ def test_prompts_of_all_tasks_wait_and_the_run_says_where(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("parallel_steps", "preset"), [(1, "default"), (3, "paper")])
-def test_killed_anywhere_no_prompt_is_lost_or_asked_twice(
-    tmp_path: Path, parallel_steps: int, preset: str
-) -> None:
+def test_kill_neither_loses_nor_repeats_prompts(tmp_path: Path, parallel_steps: int, preset: str) -> None:
     settings = (f"parallel_steps={parallel_steps}", f"preset={preset}")
     draw = random.Random(parallel_steps)
     run, killed = Run(tmp_path / "killed", *settings), 0

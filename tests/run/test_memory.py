@@ -58,7 +58,7 @@ def counts(path: Path) -> list[float]:
     return [rule.count for rule in read_rules(path)]
 
 
-def test_failures_that_the_judge_saw_become_rules_and_their_cost_is_told(
+def test_judged_failures_become_rules_with_reported_cost(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = StubModel(lambda _: RULE)
@@ -73,11 +73,11 @@ def test_failures_that_the_judge_saw_become_rules_and_their_cost_is_told(
     assert memory.rules() == (RULE,)
     assert counts(tmp_path / "m.txt") == [2]
     assert len(model.requests) == 1
-    assert "task 1_3 brought 1 new rules and raised 0; 1 requests, cost $0.0000" in caplog.text
+    assert "task 1_3 added 1 new rules and raised 0; 1 requests, cost $0.0000" in caplog.text
 
 
 class Failing(DummyJudge):
-    """Finds the same mistake in every candidate."""
+    """A judge that finds the same mistake in every candidate."""
 
     def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
         metadata = {"compilation_error": "TypeError: not callable"}
@@ -86,10 +86,10 @@ class Failing(DummyJudge):
 
 @pytest.fixture
 def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
-    """Runs one task in which all steps fail independently; returns what the memory counts by then."""
+    """Run one task in which all steps fail independently; return the counts in the memory."""
     make_memory(tmp_path / "m.txt")
-    monkeypatch.setattr("adaexplore.run.build.DummyJudge", Failing)
-    monkeypatch.setattr("adaexplore.run.build.build_client", lambda *_, **__: StubModel(answer))
+    monkeypatch.setattr("adaexplore.judge_client.access.DummyJudge", Failing)
+    monkeypatch.setattr("adaexplore.run.build.OfflineWriter", lambda _: StubModel(answer))
 
     def answer(request: ModelRequest) -> str | None:
         return RULE if request.purpose is Purpose.RULE else None
@@ -103,7 +103,7 @@ def go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
     return run
 
 
-def test_steps_that_a_run_took_over_are_counted_once(tmp_path: Path, go: Callable[..., float]) -> None:
+def test_failures_of_copied_steps_are_counted_once(tmp_path: Path, go: Callable[..., float]) -> None:
     assert go("run", 3) == 3
     assert go("fork", 4, Fork(tmp_path / "run", 2)) == 3 + 2
     assert go("next", 5, resume_from=str(tmp_path / "fork")) == 5 + 1
@@ -111,7 +111,7 @@ def test_steps_that_a_run_took_over_are_counted_once(tmp_path: Path, go: Callabl
     assert go("fork of next", 5, Fork(tmp_path / "next", 5)) == 6
 
 
-def test_a_run_whose_folder_was_moved_is_still_that_run(tmp_path: Path, go: Callable[..., float]) -> None:
+def test_moved_run_folder_keeps_its_identity(tmp_path: Path, go: Callable[..., float]) -> None:
     assert go("run", 3) == 3
     (tmp_path / "run").rename(tmp_path / "moved")
     assert go("moved", 4) == 4
@@ -119,15 +119,13 @@ def test_a_run_whose_folder_was_moved_is_still_that_run(tmp_path: Path, go: Call
     assert go("run", 3) == 4 + 3  # another run where the first one was
 
 
-def test_steps_that_nobody_counted_are_counted_by_who_took_them_over(
-    tmp_path: Path, go: Callable[..., float]
-) -> None:
+def test_copied_uncounted_failures_are_counted_by_new_run(tmp_path: Path, go: Callable[..., float]) -> None:
     assert go("run", 3, update=False) == 0
     assert go("next", 4, resume_from=str(tmp_path / "run")) == 4
     assert go("fork", 3, Fork(tmp_path / "run", 3)) == 4
 
 
-def test_a_small_step_on_a_kernel_that_was_taken_over_is_no_failure_of_its_own(
+def test_small_step_on_copied_kernel_shares_its_lineage(
     tmp_path: Path,
 ) -> None:
     steps = (failed(1, "not callable"), failed(2, "not callable", parent=1), failed(3, "not callable"))
@@ -140,7 +138,7 @@ def test_a_small_step_on_a_kernel_that_was_taken_over_is_no_failure_of_its_own(
     assert sum(len(task.failures) for task in found) == 3
 
 
-def test_a_run_warns_of_a_memory_verified_elsewhere_and_leaves_retired_rules_out(
+def test_run_warns_of_foreign_memory_and_drops_retired(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "m.jsonl"

@@ -50,7 +50,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory, tasks: Path) -> Path:
 
 @pytest.fixture
 def run(finished_run: Path, tmp_path: Path) -> Path:
-    """Copy the finished run: the test may change it."""
+    """Copy the finished run, so that the test may change it."""
     return shutil.copytree(finished_run, tmp_path / "run")
 
 
@@ -63,7 +63,7 @@ def sources(run: Path, key: str) -> list[str]:
 
 
 @pytest.mark.parametrize("at", [1, 5, STEPS])
-def test_a_fork_under_the_same_settings_is_the_same_run(run: Path, tmp_path: Path, at: int) -> None:
+def test_fork_with_same_settings_repeats_the_run(run: Path, tmp_path: Path, at: int) -> None:
     before = contents(run)
     fork = tmp_path / "fork"
     assert main(["run", "--fork", str(run), "--at", str(at), "--set", f"save_path={fork}"]) == 0
@@ -73,7 +73,7 @@ def test_a_fork_under_the_same_settings_is_the_same_run(run: Path, tmp_path: Pat
     assert told == {"run": str(run.resolve()), "at": at}
 
 
-def test_a_fork_shares_the_first_steps_and_goes_its_own_way(run: Path, tmp_path: Path) -> None:
+def test_fork_shares_first_steps_and_then_differs(run: Path, tmp_path: Path) -> None:
     fork = tmp_path / "fork"
     arguments = ["run", "--fork", str(run), "--at", "3", "--set", f"save_path={fork}", "--set", "seed=9"]
     assert main(arguments) == 0
@@ -101,15 +101,15 @@ def test_a_fork_takes_the_tasks_of_a_list(run: Path, tmp_path: Path) -> None:
         (["--fork", "RUN", "--at", "0"], "--at must be at least 1"),
         (["--fork", "RUN", "--at", "9", "--set", "save_path=TMP/new"], "at most 8 steps a task, not 9"),
         (["--fork", "RUN", "--at", "3", "--set", "save_path=RUN"], "cannot be forked into itself"),
-        (["--fork", "TMP/none", "--at", "3"], "is no folder"),
+        (["--fork", "TMP/none", "--at", "3"], "is not a folder"),
         (["--fork", "RUN", "--at", "3", "--task", "PROBLEM"], "holds none of this run's tasks"),
         (
             ["--fork", "RUN", "--at", "3", "--set", "save_path=TMP/new", "--set", "agent_type=PS"],
-            "--fork takes a run of the same kind",
+            "--fork needs a run of the same kind",
         ),
     ],
 )
-def test_a_fork_that_cannot_be_says_why(
+def test_impossible_fork_says_why(
     run: Path, tmp_path: Path, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = str(ROOT / "datasets/quickstart/level1/2_row_sum.py")
@@ -119,14 +119,14 @@ def test_a_fork_that_cannot_be_says_why(
     assert said in capsys.readouterr().err
 
 
-def test_a_replay_ends_in_the_same_bytes_without_model_and_judge(
+def test_replay_gives_same_bytes_without_model_and_judge(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nobody(*_: object, **__: object) -> None:
         raise AssertionError("a replay asks nobody")
 
     monkeypatch.setattr("adaexplore.judge_client.dummy.DummyJudge.evaluate", nobody)
-    monkeypatch.setattr("adaexplore.llm.offline.writer.OfflineWriter.complete", nobody)
+    monkeypatch.setattr("adaexplore.offline_writer.writer.OfflineWriter.complete", nobody)
     monkeypatch.setattr("adaexplore.run.session.open_judge", nobody)
     assert main(["replay", str(run), "--out", str(tmp_path / "again")]) == 0
     assert contents(tmp_path / "again") == contents(run)
@@ -135,7 +135,7 @@ def test_a_replay_ends_in_the_same_bytes_without_model_and_judge(
     assert told["judge"] == json.loads((run / "environment.json").read_text())["judge"]
 
 
-def test_a_replay_holds_its_own_rules_and_problems(
+def test_replay_uses_recorded_rules_and_problems(
     tmp_path: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     memory = tmp_path / "memory.txt"
@@ -151,7 +151,7 @@ def test_a_replay_holds_its_own_rules_and_problems(
     assert "You cannot fly." in (again / "1_1" / "step_1_prompt.txt").read_text()
 
 
-def test_a_replay_of_a_run_that_was_stopped_ends_where_it_did(run: Path, tmp_path: Path) -> None:
+def test_replay_of_stopped_run_ends_at_same_step(run: Path, tmp_path: Path) -> None:
     for path in [*(run / "1_3").glob("step_[678]*"), *(run / "1_3").glob("global_best_*")]:
         path.unlink()
     for name in ("tree_stats.json", "tree_structure.txt"):
@@ -160,7 +160,7 @@ def test_a_replay_of_a_run_that_was_stopped_ends_where_it_did(run: Path, tmp_pat
     assert contents(tmp_path / "again") == contents(run)
 
 
-def test_a_task_that_could_not_be_run_cannot_be_replayed_either(
+def test_replay_repeats_failure_of_unrunnable_task(
     tmp_path: Path, tasks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(_: object, task: Task) -> None:
@@ -174,7 +174,7 @@ def test_a_task_that_could_not_be_run_cannot_be_replayed_either(
     assert contents(tmp_path / "again") == contents(tmp_path / "run")
 
 
-def test_a_replay_that_asks_something_else_says_what(
+def test_replay_with_other_request_names_it(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = run / "1_1" / "step_3_exchanges.json"
@@ -202,7 +202,7 @@ def test_a_replay_with_seeds_needs_no_seed_file(tmp_path: Path, tasks: Path) -> 
     assert contents(tmp_path / "again") == contents(run)
 
 
-def test_a_run_with_several_in_flight_is_not_replayed(
+def test_run_with_parallel_steps_is_not_replayed(
     tmp_path: Path, tasks: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = tmp_path / "run"
@@ -213,14 +213,14 @@ def test_a_run_with_several_in_flight_is_not_replayed(
     assert not (tmp_path / "again").exists()
 
 
-def test_a_run_that_once_had_several_in_flight_is_not_replayed(
+def test_run_with_steps_out_of_order_not_replayed(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for step, total_nodes in ((3, 5), (4, 4)):  # step 4 was observed before step 3
         path = run / "1_3" / f"step_{step}_log.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {"total_nodes": total_nodes}))
     assert main(["replay", str(run), "--out", str(tmp_path / "again")]) == 2
-    assert "only runs with one at a time" in capsys.readouterr().err
+    assert "only runs with one step at a time" in capsys.readouterr().err
 
 
 def test_a_replay_does_not_write_over_its_run(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -232,7 +232,7 @@ def test_a_replay_does_not_write_over_its_run(run: Path, capsys: pytest.CaptureF
     "asked",
     [["replay", "RUN", "--out", "OTHER"], ["run", "--fork", "RUN", "--at", "2", "--set", "save_path=OTHER"]],
 )
-def test_neither_a_replay_nor_a_fork_writes_into_another_run(
+def test_replay_and_fork_refuse_another_runs_folder(
     run: Path, tmp_path: Path, tasks: Path, asked: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     other = tmp_path / "other"
@@ -243,7 +243,7 @@ def test_neither_a_replay_nor_a_fork_writes_into_another_run(
     assert {path: path.read_bytes() for path in other.rglob("*") if path.is_file()} == before
 
 
-def test_a_fork_and_a_replay_go_on_where_they_were(run: Path, tmp_path: Path) -> None:
+def test_fork_and_replay_continue_after_a_stop(run: Path, tmp_path: Path) -> None:
     for asked in (
         ["run", "--fork", str(run), "--at", "2", "--set", f"save_path={tmp_path / 'fork'}"],
         ["replay", str(run), "--out", str(tmp_path / "again")],
@@ -260,7 +260,7 @@ def test_a_replay_keeps_no_limits(tmp_path: Path, tasks: Path) -> None:
     assert [f"{key}: null" in told for key in limits] == [True] * 3
 
 
-def test_a_task_keeps_its_rules_until_the_memory_settings_change(tmp_path: Path, tasks: Path) -> None:
+def test_task_keeps_rules_until_memory_settings_change(tmp_path: Path, tasks: Path) -> None:
     memory = tmp_path / "memory.txt"
     memory.write_text("You cannot fly.||9\nYou cannot swim.||5\n")
     run = tmp_path / "run"
@@ -279,7 +279,7 @@ def test_a_task_keeps_its_rules_until_the_memory_settings_change(tmp_path: Path,
     assert json.loads((run / "1_1" / "rules.json").read_text()) == ["You cannot walk."]
 
 
-def test_seeds_are_for_the_beginning(
+def test_seeds_only_start_new_tasks(
     run: Path, tmp_path: Path, tasks: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "seed.py").write_text("class ModelNew: ...\n")
@@ -287,11 +287,11 @@ def test_seeds_are_for_the_beginning(
         save_path=run, test_list_path=tasks, seed_kernel=tmp_path / "seed.py", total_steps=STEPS + 1
     )
     assert main(["run", *chosen]) == 0
-    assert "was begun without seed_kernel" in caplog.text
+    assert "was started without seed_kernel" in caplog.text
     assert json.loads((run / "1_1" / f"step_{STEPS + 1}_log.json").read_text())["outcome"] != "seed"
 
 
-def test_a_session_of_a_replay_has_the_judge_of_the_recording(run: Path, tmp_path: Path) -> None:
+def test_replay_session_has_the_recorded_judge(run: Path, tmp_path: Path) -> None:
     config = RunConfig.model_validate({"dummy": True, "server_type": "offline"})
     replayed = RunRecords(run)
     with open_session(config, [], tmp_path / "again", threading.Event(), replayed=replayed) as session:
@@ -302,7 +302,7 @@ def test_a_session_of_a_replay_has_the_judge_of_the_recording(run: Path, tmp_pat
 def test_a_fork_under_other_settings_is_replayed_too(
     run: Path, tmp_path: Path, tasks: Path, changed: str
 ) -> None:
-    if changed == "parallel_steps=1":  # steps that ended in an order of their own are taken over as they are
+    if changed == "parallel_steps=1":  # steps that ended out of order are copied unchanged
         run = tmp_path / "parallel"
         chosen = settings(save_path=run, test_list_path=tasks, parallel_steps=3, total_steps=5)
         assert main(["run", *chosen]) == 0
@@ -319,10 +319,10 @@ def test_a_fork_under_other_settings_is_replayed_too(
     [
         ("1_1/step_2_exchanges.json", lambda told: told[0].update(finish="so"), "step 1_1/2/"),
         ("1_1/step_2_usage.json", lambda told: told.update(input_tokens="9"), "step_2_usage.json is damaged"),
-        ("environment.json", lambda told: told.update(judge=7), "environment.json tells no judge"),
+        ("environment.json", lambda told: told.update(judge=7), "environment.json names no judge"),
     ],
 )
-def test_a_replay_of_a_damaged_record_is_one_line(
+def test_replay_of_damaged_record_prints_one_line(
     run: Path,
     tmp_path: Path,
     name: str,

@@ -29,7 +29,7 @@ WAIT_S = 20.0
 
 
 class Watched(Mcts):
-    """Remembers which steps were in flight at each plan."""
+    """A policy that records the steps in flight at each plan."""
 
     def __init__(self) -> None:
         super().__init__(SearchKnobs())
@@ -49,7 +49,7 @@ def observed(records: Sequence[StepRecord]) -> list[int]:
 
 
 def straggling(release_at: int) -> StubModel:
-    """Step 1 is answered when step ``release_at`` is asked for."""
+    """Return a model that answers step 1 only after the request of step ``release_at``."""
     released = threading.Event()
 
     def answer(request: ModelRequest) -> str | None:
@@ -62,7 +62,7 @@ def straggling(release_at: int) -> StubModel:
     return StubModel(answer)
 
 
-def test_four_model_calls_run_side_by_side_and_the_policy_is_told(tmp_path: Path) -> None:
+def test_four_parallel_model_calls_are_pending_for_policy(tmp_path: Path) -> None:
     together = threading.Barrier(4)
 
     def answer(request: ModelRequest) -> str | None:
@@ -77,14 +77,14 @@ def test_four_model_calls_run_side_by_side_and_the_policy_is_told(tmp_path: Path
     assert max(len(pending) for pending in policy.pending) == 3
 
 
-def test_one_at_a_time_the_policy_never_sees_a_pending_plan(tmp_path: Path) -> None:
+def test_sequential_policy_never_sees_a_pending_plan(tmp_path: Path) -> None:
     policy = Watched()
     run_all(tmp_path, policy=policy)
     assert policy.pending == [[]] * STEPS
 
 
 @pytest.mark.parametrize("agent_type", ["MCTS", "IRS", "IRLE", "PS"])
-def test_a_straggler_holds_up_nobody_and_is_recorded_when_it_ends(tmp_path: Path, agent_type: str) -> None:
+def test_slow_step_blocks_no_other_and_is_recorded(tmp_path: Path, agent_type: str) -> None:
     records = run_all(tmp_path, agent_type, model=straggling(release_at=7), parallel_steps=3)
     order = observed(records)
     assert sorted(order) == list(range(1, STEPS + 1))
@@ -99,9 +99,7 @@ def test_a_straggler_holds_up_nobody_and_is_recorded_when_it_ends(tmp_path: Path
 
 @pytest.mark.parametrize("agent_type", ["MCTS", "IRS", "IRB", "PS"])
 @pytest.mark.parametrize("stopped_after", range(1, STEPS))
-def test_a_run_stopped_at_any_step_goes_on_from_disk(
-    tmp_path: Path, agent_type: str, stopped_after: int
-) -> None:
+def test_run_stopped_at_any_step_continues(tmp_path: Path, agent_type: str, stopped_after: int) -> None:
     first = solve(solver(tmp_path, agent_type, parallel_steps=4), threading.Event())
     begun = observed(list(islice(first, stopped_after)))
     model, judge = StubModel(), StubJudge()
@@ -114,14 +112,14 @@ def test_a_run_stopped_at_any_step_goes_on_from_disk(
     assert observed(TaskRecords(tmp_path, agent_type).steps()) == observed(records)
 
 
-def test_what_is_resumed_in_another_width_is_whole(tmp_path: Path) -> None:
+def test_resume_with_other_parallel_steps_is_complete(tmp_path: Path) -> None:
     list(islice(solve(solver(tmp_path, model=straggling(6), parallel_steps=4), threading.Event()), 5))
     assert sorted(observed(run_all(tmp_path, parallel_steps=1))) == list(range(1, STEPS + 1))
     assert sorted(observed(run_all(tmp_path, parallel_steps=8, total_steps=30))) == list(range(1, 31))
 
 
 class Slow(StubJudge):
-    """Answers after a while, or when it is asked a second time meanwhile."""
+    """A judge that answers after some time, or when a second request arrives."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -160,7 +158,7 @@ def test_several_judges_work_on_one_task(tmp_path: Path) -> None:
     assert sum(len(judge.judged) for judge in judges) == STEPS
 
 
-def test_an_error_keeps_what_else_was_in_flight(tmp_path: Path) -> None:
+def test_error_keeps_other_steps_in_flight(tmp_path: Path) -> None:
     failed = threading.Event()
 
     class Broken(StubJudge):
@@ -177,7 +175,7 @@ def test_an_error_keeps_what_else_was_in_flight(tmp_path: Path) -> None:
     assert sorted(observed(TaskRecords(tmp_path, "PS").steps())) == [1, 3]
 
 
-def test_a_stop_plans_nothing_more_and_the_run_goes_on_later(tmp_path: Path) -> None:
+def test_stop_plans_no_more_and_run_continues_later(tmp_path: Path) -> None:
     stop = threading.Event()
 
     def answer(request: ModelRequest) -> str | None:
@@ -193,7 +191,7 @@ def test_a_stop_plans_nothing_more_and_the_run_goes_on_later(tmp_path: Path) -> 
     assert sorted(observed(run_all(tmp_path, parallel_steps=3))) == list(range(1, STEPS + 1))
 
 
-def test_width_changes_nothing_where_steps_end_in_their_order(tmp_path: Path) -> None:
+def test_parallel_steps_in_order_change_nothing(tmp_path: Path) -> None:
     """PS plans do not depend on each other, so only the order of observation could differ."""
     turn = threading.Condition()
     answered = [0]

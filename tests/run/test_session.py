@@ -13,19 +13,19 @@ from adaexplore.settings.config import RunConfig
 PROBLEM = (Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py").read_text()
 
 
-def run(folder: Path, problem: str = PROBLEM, **settings: object) -> int:
-    """The number of steps that a run took or found."""
+def run(folder: Path, problem: str = PROBLEM, hidden: str | None = None, **settings: object) -> int:
+    """Return the number of steps that a run took or found."""
     config = RunConfig.model_validate(
         {"dummy": True, "server_type": "offline", "total_steps": 2, "general_memory_path": None, **settings}
     )
-    task = Task(1, "2", "2_row_sum", problem, "fp32", Path("2_row_sum.py"))
+    task = Task(1, "2", "2_row_sum", problem, "fp32", Path("2_row_sum.py"), hidden)
     with open_session(config, [task], folder, threading.Event()) as session:
         news = list(session.progress())
-    steps = {item.record.node.plan.step for item in news if item.record is not None}
+    steps = {item.result.node.plan.step for item in news if item.result is not None}
     return len(steps - {0})
 
 
-def test_the_same_folder_goes_on(tmp_path: Path) -> None:
+def test_same_folder_continues(tmp_path: Path) -> None:
     assert run(tmp_path) == 2
     assert run(tmp_path, total_steps=3) == 3
     assert run(tmp_path, total_steps=1) == 1
@@ -35,21 +35,30 @@ def test_the_same_folder_goes_on(tmp_path: Path) -> None:
 def test_steps_of_different_kinds_do_not_mix(tmp_path: Path, settings: dict[str, object]) -> None:
     run(tmp_path, agent_type="IRL")
     config = (tmp_path / "config.yaml").read_text()
-    with pytest.raises(ConfigError, match=r"was begun with .*; choose another save_path"):
+    with pytest.raises(ConfigError, match=r"was started with .*; choose another save_path"):
         run(tmp_path, **{"agent_type": "IRL", **settings})
     assert (tmp_path / "config.yaml").read_text() == config
-    with pytest.raises(ConfigError, match="resume_from takes a run of the same kind"):
+    with pytest.raises(ConfigError, match="resume_from needs a run of the same kind"):
         run(tmp_path / "new", **{"agent_type": "IRL", **settings, "resume_from": str(tmp_path)})
 
 
-@pytest.mark.parametrize("settings", [{"tier": "strict"}, {"baseline": "compile"}])
+@pytest.mark.parametrize(
+    "settings", [{"tier": "strict"}, {"baseline": "compile"}, {"direction": "both", "server_type": "openai"}]
+)
 def test_verdicts_that_cannot_be_compared_do_not_mix(tmp_path: Path, settings: dict[str, object]) -> None:
     run(tmp_path)
-    with pytest.raises(ConfigError, match=f"was begun with {next(iter(settings))}: "):
+    with pytest.raises(ConfigError, match=f"was started with {next(iter(settings))}: "):
         run(tmp_path, **settings)
 
 
-def test_a_run_of_a_version_without_tiers_goes_on(tmp_path: Path) -> None:
+def test_other_hidden_workloads_are_another_problem(tmp_path: Path) -> None:
+    run(tmp_path, hidden="a")
+    assert run(tmp_path, hidden="a", total_steps=3) == 3
+    with pytest.raises(RecordError, match="another problem"):
+        run(tmp_path, hidden="b", total_steps=4)
+
+
+def test_run_of_version_without_tiers_continues(tmp_path: Path) -> None:
     run(tmp_path)
     config = tmp_path / "config.yaml"
     kept = [line for line in config.read_text().splitlines() if not line.startswith(("tier:", "baseline:"))]
@@ -58,7 +67,7 @@ def test_a_run_of_a_version_without_tiers_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("finished", [True, False])
-def test_another_problem_under_the_same_number_is_not_gone_on_with(tmp_path: Path, finished: bool) -> None:
+def test_changed_problem_with_same_number_is_refused(tmp_path: Path, finished: bool) -> None:
     run(tmp_path)
     with pytest.raises(RecordError, match="another problem"):
         run(tmp_path, PROBLEM.replace("sum(", "mean("), total_steps=2 if finished else 3)
@@ -69,7 +78,7 @@ def test_line_ends_of_a_problem_do_not_matter(tmp_path: Path) -> None:
     assert run(tmp_path, PROBLEM + "\n") == 2
 
 
-def test_steps_are_taken_over_from_another_run(tmp_path: Path) -> None:
+def test_steps_are_copied_from_another_run(tmp_path: Path) -> None:
     run(tmp_path / "first")
     (tmp_path / "first" / "1_2" / "step_1_reply.txt").write_text("told apart")
     assert run(tmp_path / "second", total_steps=3, resume_from=str(tmp_path / "first")) == 3
@@ -77,7 +86,7 @@ def test_steps_are_taken_over_from_another_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a/b/c", "a/" + "x" * 300])
-def test_a_run_that_is_refused_leaves_no_folder_above_its_own_either(tmp_path: Path, name: str) -> None:
+def test_refused_run_leaves_no_parent_folders(tmp_path: Path, name: str) -> None:
     (tmp_path / "kept").mkdir()
     for above in ("", "kept", "new/er"):
         with pytest.raises((AdaExploreError, OSError)):

@@ -22,7 +22,7 @@ from tests.stub_model import StubModel
 
 
 @pytest.mark.parametrize("agent_type", ["MCTS", "IRS", "IRL", "IRB", "IRLE", "PS"])
-def test_every_agent_takes_all_steps_and_writes_its_best(tmp_path: Path, agent_type: str) -> None:
+def test_every_agent_takes_all_steps_and_writes_best(tmp_path: Path, agent_type: str) -> None:
     records = run_all(tmp_path, agent_type)
     assert [record.node.plan.step for record in records] == list(range(1, STEPS + 1))
     best = max((r.verdict.score for r in records if r.verdict is not None), default=None)
@@ -43,7 +43,7 @@ def test_resumed_run_ends_in_the_same_bytes(tmp_path: Path, agent_type: str, sto
 
 
 class SuspiciousJudge(StubJudge):
-    """Suspects what is faster than ``limit``."""
+    """A judge that suspects kernels faster than ``limit``."""
 
     def __init__(self, limit: float) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class SuspiciousJudge(StubJudge):
         return verdict.model_copy(update={"metadata": {"integrity": ["no_own_kernel"]}})
 
 
-def test_a_suspect_best_is_recorded_beside_the_best_without_flags(tmp_path: Path) -> None:
+def test_suspect_best_is_recorded_beside_best_clean(tmp_path: Path) -> None:
     plain = run_all(tmp_path / "plain")
     suspicious = run_all(tmp_path / "suspicious", judge=SuspiciousJudge(3.0))
     assert [record.node for record in suspicious] == [
@@ -74,14 +74,12 @@ def test_a_suspect_best_is_recorded_beside_the_best_without_flags(tmp_path: Path
 
 
 @pytest.mark.parametrize("limit", [100.0, 0.0])
-def test_there_is_no_best_without_flags_beside_a_clean_one_or_where_all_are_flagged(
-    tmp_path: Path, limit: float
-) -> None:
+def test_no_clean_best_if_clean_or_all_flagged(tmp_path: Path, limit: float) -> None:
     run_all(tmp_path, judge=SuspiciousJudge(limit))
     assert not list(tmp_path.glob("global_best_clean_*"))
 
 
-def test_fewer_steps_of_a_finished_search_are_what_a_shorter_one_would_have_been(tmp_path: Path) -> None:
+def test_shorter_search_equals_prefix_of_longer_one(tmp_path: Path) -> None:
     run_all(tmp_path / "short", total_steps=3)
     run_all(tmp_path / "long")
     before = contents(tmp_path / "long")
@@ -100,7 +98,7 @@ def test_resume_repeats_no_model_call(tmp_path: Path) -> None:
     assert {int(request.key.split("/")[1]) for request in model.requests} == set(range(6, STEPS + 1))
 
 
-def test_equal_programs_are_evaluated_once_and_still_make_nodes(tmp_path: Path) -> None:
+def test_equal_programs_make_nodes_but_one_evaluation(tmp_path: Path) -> None:
     def same(request: ModelRequest) -> str | None:
         return "```python\nclass ModelNew: ...  # hi\n```" if request.purpose is Purpose.LARGE else ""
 
@@ -112,7 +110,7 @@ def test_equal_programs_are_evaluated_once_and_still_make_nodes(tmp_path: Path) 
     assert {record.verdict for record in records if record.verdict is None} == set()
 
 
-def test_huge_replies_are_not_sent_to_the_model_again(tmp_path: Path) -> None:
+def test_huge_replies_are_not_sent_back_to_model(tmp_path: Path) -> None:
     model = StubModel(lambda _: "```python\nx = 1\n" + "# a comment\n" * 30_000 + "```")
     refused = Verdict(status=Status.LOAD, metadata={"feedback": "too large"})
     judge = StubJudge()
@@ -123,7 +121,7 @@ def test_huge_replies_are_not_sent_to_the_model_again(tmp_path: Path) -> None:
     assert len((tmp_path / "step_1.py").read_text()) > 300_000
 
 
-def test_replies_without_code_count_as_steps_and_are_not_judged(tmp_path: Path) -> None:
+def test_replies_without_code_are_steps_not_judged(tmp_path: Path) -> None:
     judge = StubJudge()
     records = run_all(tmp_path, judge=judge, model=StubModel(lambda _: ""))
     assert judge.judged == []
@@ -131,7 +129,7 @@ def test_replies_without_code_count_as_steps_and_are_not_judged(tmp_path: Path) 
     assert not (tmp_path / f"global_best_kernel_{STEPS}.py").exists()
 
 
-def test_problem_that_cannot_be_judged_costs_no_model_call(tmp_path: Path) -> None:
+def test_unjudgeable_problem_costs_no_model_call(tmp_path: Path) -> None:
     model = StubModel()
     with pytest.raises(ProblemError, match="too large"):
         run_all(tmp_path, model=model, judge=StubJudge("too large"))
@@ -173,7 +171,7 @@ def test_stop_drops_the_step_in_flight(tmp_path: Path) -> None:
     assert not (tmp_path / "proposal_3_log.json").exists()
 
 
-def test_model_trouble_stops_without_a_step(tmp_path: Path) -> None:
+def test_model_failure_stops_without_a_step(tmp_path: Path) -> None:
     class Down(StubModel):
         def complete(self, request: ModelRequest) -> Any:
             raise ModelUnavailableError("gone")

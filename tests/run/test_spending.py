@@ -1,4 +1,4 @@
-"""What was paid counts, whatever became of it."""
+"""Every paid reply counts, whatever its result."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def tokens(usage: Usage) -> int:
 
 @pytest.fixture
 def fails_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
-    """Lets the judge fail at the so manieth evaluation from now on."""
+    """Make the judge fail at an evaluation, counted from now on."""
     real = DummyJudge.evaluate
 
     def at(turn: int) -> None:
@@ -64,15 +64,13 @@ def fails_at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return at
 
 
-def test_what_is_recorded_is_counted_once(tmp_path: Path) -> None:
+def test_recorded_replies_are_counted_once(tmp_path: Path) -> None:
     run(tmp_path, 3)
     run(tmp_path, 5)
     assert spent(RunRecords(tmp_path)) == (recorded(tmp_path), 5)
 
 
-def test_a_reply_counts_where_its_step_was_never_recorded(
-    tmp_path: Path, fails_at: Callable[[int], None]
-) -> None:
+def test_reply_of_unrecorded_step_counts(tmp_path: Path, fails_at: Callable[[int], None]) -> None:
     fails_at(2)
     run_that_fails(tmp_path, 5)
     usage, steps = spent(RunRecords(tmp_path))
@@ -85,9 +83,7 @@ def test_a_reply_counts_where_its_step_was_never_recorded(
     assert (tokens(usage) - tokens(recorded(tmp_path)), steps) == (lost, 5)
 
 
-def test_a_run_that_fails_again_and_again_reaches_its_limit(
-    tmp_path: Path, fails_at: Callable[[int], None]
-) -> None:
+def test_run_that_keeps_failing_reaches_its_limit(tmp_path: Path, fails_at: Callable[[int], None]) -> None:
     fails_at(1)
     run_that_fails(tmp_path, 5)
     once = tokens(spent(RunRecords(tmp_path))[0])
@@ -100,7 +96,7 @@ def test_a_run_that_fails_again_and_again_reaches_its_limit(
     assert RunRecords(tmp_path).task("1_2").step_count() == 0
 
 
-def test_steps_that_were_taken_over_count_as_they_were_paid(tmp_path: Path) -> None:
+def test_copied_steps_count_with_their_cost(tmp_path: Path) -> None:
     run(tmp_path / "run", 4)
     run(tmp_path / "fork", 6, Fork(tmp_path / "run", 3))
     run(tmp_path / "other", 6, resume_from=str(tmp_path / "run"))
@@ -108,7 +104,7 @@ def test_steps_that_were_taken_over_count_as_they_were_paid(tmp_path: Path) -> N
         assert spent(RunRecords(folder)) == (recorded(folder), 6)
 
 
-def test_a_torn_line_is_left_out(tmp_path: Path) -> None:
+def test_partial_line_is_left_out(tmp_path: Path) -> None:
     run(tmp_path, 2)
     noted = tmp_path / "usage.jsonl"
     noted.write_bytes(noted.read_bytes() + b'{"request": "1_2/3/lar')

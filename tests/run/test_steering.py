@@ -1,4 +1,4 @@
-"""A run obeys what is asked of it from another terminal."""
+"""A run follows requests from another terminal."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from adaexplore.core.errors import Interrupted
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
+from adaexplore.records.recorded import recorded_steering
 from adaexplore.records.run_records import RunRecords
-from adaexplore.records.steering import Action, Steering
+from adaexplore.records.steering import Action, Steered, Steering
 from adaexplore.run.batch import run_batch
-from adaexplore.run.replay import recorded_bans, recorded_notes, recorded_pins
 from adaexplore.run.solve import solve
 from tests.run.parts import STEPS, TASK, contents, run_all, solver
 
@@ -40,7 +40,7 @@ def test_stop_ends_after_the_steps_in_flight(tmp_path: Path, parallel_steps: int
     assert 2 <= len(seen) <= 2 + parallel_steps
 
 
-def test_a_stopped_run_goes_on_to_the_same_bytes(tmp_path: Path) -> None:
+def test_stopped_run_continues_to_the_same_bytes(tmp_path: Path) -> None:
     run_all(tmp_path / "whole" / "task")
     made = steps(tmp_path / "stopped", Steering(tmp_path / "stopped"))
     list(islice(made, 3))
@@ -65,14 +65,14 @@ def test_a_paused_run_begins_no_step_until_resumed(tmp_path: Path) -> None:
     assert len(list((tmp_path / "task").glob("step_*_log.json"))) == STEPS + 1
 
 
-def test_a_steered_end_is_no_success_of_the_batch() -> None:
-    def work(task: Task, worker: int) -> Iterator[StepRecord]:
+def test_steered_stop_is_no_success_of_batch() -> None:
+    def work() -> Iterator[StepRecord]:
         raise Interrupted("stopped by adaexplore steer")
         yield
 
     task = Task(1, "1", "1_1", "", "fp32", Path("x.py"))
     with pytest.raises(Interrupted, match="steer"):
-        list(run_batch([task], work, 1, threading.Event()))
+        list(run_batch([(task, work())], 1, threading.Event()))
 
 
 def test_the_command_notes_the_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,7 +83,7 @@ def test_the_command_notes_the_request(tmp_path: Path, capsys: pytest.CaptureFix
     assert "--resume" in capsys.readouterr().out
 
 
-def test_a_run_that_is_over_is_not_steered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_finished_run_cannot_be_steered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "config.yaml").write_text("")
     assert main(["steer", str(tmp_path), "--stop"]) == 2
     assert "no process" in capsys.readouterr().err
@@ -115,14 +115,14 @@ def test_a_pinned_step_is_replayed(tmp_path: Path) -> None:
     list(islice(made, 3))
     Steering(tmp_path / "first").add(Action.PIN, TASK.key, 1)
     list(made)
-    pins = recorded_pins(RunRecords(tmp_path / "first"), "task")
-    assert pins == {4: 1}
-    again = replace(solver(tmp_path / "again" / "task"), pinned=pins)
+    steered = recorded_steering(RunRecords(tmp_path / "first"), "task")
+    assert steered == {4: Steered(pinned=1)}
+    again = replace(solver(tmp_path / "again" / "task"), steered=steered)
     list(solve(again, threading.Event()))
     assert contents(tmp_path / "again" / "task") == contents(tmp_path / "first" / "task")
 
 
-def test_a_note_ends_prompts_until_it_is_taken_back(tmp_path: Path) -> None:
+def test_note_ends_prompts_until_it_is_removed(tmp_path: Path) -> None:
     made = steps(tmp_path, Steering(tmp_path))
     found = list(islice(made, 2))
     Steering(tmp_path).add(Action.NOTE, text="try split-K")
@@ -131,7 +131,8 @@ def test_a_note_ends_prompts_until_it_is_taken_back(tmp_path: Path) -> None:
     found += made
     ends = [record.draft.exchanges[0].prompt.endswith("try split-K\n") for record in found]
     assert ends == [False, False, True, True] + [False] * (STEPS - 4)
-    assert recorded_notes(RunRecords(tmp_path), "task") == {3: "try split-K", 4: "try split-K"}
+    noted = Steered(note="try split-K")
+    assert recorded_steering(RunRecords(tmp_path), "task") == {3: noted, 4: noted}
 
 
 def test_a_note_is_replayed(tmp_path: Path) -> None:
@@ -140,8 +141,8 @@ def test_a_note_is_replayed(tmp_path: Path) -> None:
     Steering(tmp_path / "first").add(Action.NOTE, text="try split-K")
     list(made)
     again = solver(tmp_path / "again" / "task")
-    notes = recorded_notes(RunRecords(tmp_path / "first"), "task")
-    list(solve(replace(again, notes=notes), threading.Event()))
+    steered = recorded_steering(RunRecords(tmp_path / "first"), "task")
+    list(solve(replace(again, steered=steered), threading.Event()))
     assert contents(tmp_path / "again" / "task") == contents(tmp_path / "first" / "task")
 
 
@@ -173,8 +174,8 @@ def test_bans_outlive_a_session_and_are_replayed(tmp_path: Path) -> None:
     list(islice(made, 1))
     rest = list(steps(tmp_path / "first", Steering(tmp_path / "first")))
     assert all(record.node.plan.banned == (1,) for record in rest[5:])
-    bans = recorded_bans(RunRecords(tmp_path / "first"), "task")
-    again = replace(solver(tmp_path / "again" / "task"), bans=bans)
+    steered = recorded_steering(RunRecords(tmp_path / "first"), "task")
+    again = replace(solver(tmp_path / "again" / "task"), steered=steered)
     list(solve(again, threading.Event()))
     assert contents(tmp_path / "again" / "task") == contents(tmp_path / "first" / "task")
 
@@ -192,11 +193,11 @@ def test_a_pin_without_a_kernel_is_left_out(tmp_path: Path, caplog: pytest.LogCa
     [
         (["--pin", "1"], 0, "edits step 1"),
         (["--pin", "2"], 2, "step_2.py"),
-        (["--ban", "1"], 0, "leaves out step 1"),
+        (["--ban", "1"], 0, "ignores step 1"),
         (["--pin", "1", "--task", "9_9"], 2, "2_1"),
     ],
 )
-def test_the_command_names_a_kernel_that_is_there(
+def test_command_requires_an_existing_kernel(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], code: int, said: str
 ) -> None:
     (tmp_path / "2_1").mkdir()

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from adaexplore.core.errors import JudgeUnavailableError
-from adaexplore.core.flags import SUSPECT, Flag, Flags
+from adaexplore.core.flags import SUSPECT, Flag
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
+from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.run.verdicts import Verdicts
+from tests.flags import flags_metadata
 from tests.run.parts import TASK, StubJudge
 
 FLAG = Flag("no_own_kernel", SUSPECT, "none of its kernels ran")
@@ -19,7 +21,7 @@ FLAG = Flag("no_own_kernel", SUSPECT, "none of its kernels ran")
 
 def test_equal_programs_are_asked_about_once() -> None:
     judge = StubJudge()
-    verdicts = Verdicts([judge], TASK)
+    verdicts = Verdicts(JudgeAccess([judge]), TASK)
     first, asked = verdicts.on("x = 1  # one\n")
     assert asked
     assert verdicts.on("x = 1\n") == (first, False)
@@ -28,9 +30,9 @@ def test_equal_programs_are_asked_about_once() -> None:
     assert verdicts.known("x = 2") is None
 
 
-def test_what_was_learnt_is_not_asked_for() -> None:
+def test_recorded_verdicts_are_not_requested() -> None:
     judge = StubJudge()
-    verdicts = Verdicts([judge], TASK)
+    verdicts = Verdicts(JudgeAccess([judge]), TASK)
     wrong = Verdict(status=Status.WRONG_VALUE)
     verdicts.learn("x = 1", wrong)
     verdicts.learn_profile("x = 1", None)
@@ -43,14 +45,14 @@ def timed(speedup: float, **stats: Any) -> Verdict:
     return Verdict(status=Status.PASSED, runtime_ms=1.0, runtime_stats={"fast_p": speedup} | stats)
 
 
-def test_requests_carry_the_best_of_what_was_learnt_and_judged() -> None:
+def test_requests_carry_best_of_recorded_and_judged() -> None:
     class Rising(StubJudge):
         def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
             super().evaluate(task, source, best_so_far)
             return timed(float(len(self.judged)))
 
     judge = Rising()
-    verdicts = Verdicts([judge], TASK)
+    verdicts = Verdicts(JudgeAccess([judge]), TASK)
     verdicts.learn("x = 1", timed(1.5))
     verdicts.learn("x = 2", timed(0.5))
     for number in range(3, 6):
@@ -67,18 +69,18 @@ def test_requests_carry_the_best_of_what_was_learnt_and_judged() -> None:
         timed(math.inf),
         timed(math.nan),
         timed(0.0),
-        timed(100.0).model_copy(update={"metadata": Flags((FLAG,), ()).to_metadata()}),
+        timed(100.0).model_copy(update={"metadata": flags_metadata((FLAG,))}),
     ],
 )
-def test_what_measures_no_speedup_to_rely_on_is_no_best(verdict: Verdict) -> None:
+def test_verdict_without_reliable_speedup_is_no_best(verdict: Verdict) -> None:
     judge = StubJudge()
-    verdicts = Verdicts([judge], TASK)
+    verdicts = Verdicts(JudgeAccess([judge]), TASK)
     verdicts.learn("x = 1", verdict)
     verdicts.on("x = 2")
     assert judge.best_so_far == [None]
 
 
-def test_who_waits_for_a_verdict_that_fails_is_told_so_and_a_later_one_asks_again() -> None:
+def test_waiting_requests_share_a_failure_later_ones_retry() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     class Broken(StubJudge):
@@ -87,7 +89,7 @@ def test_who_waits_for_a_verdict_that_fails_is_told_so_and_a_later_one_asks_agai
             assert go_on.wait(20)
             raise JudgeUnavailableError("gone")
 
-    verdicts = Verdicts([Broken()], TASK)
+    verdicts = Verdicts(JudgeAccess([Broken()]), TASK)
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(verdicts.on, "x = 1")
         assert begun.wait(20)
@@ -100,7 +102,7 @@ def test_who_waits_for_a_verdict_that_fails_is_told_so_and_a_later_one_asks_agai
     assert verdicts.known("x = 1") is None
 
 
-def test_a_judge_that_is_free_again_is_asked_before_one_that_is_busy() -> None:
+def test_free_judge_is_asked_before_busy_one() -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     class Busy(StubJudge):
@@ -110,7 +112,7 @@ def test_a_judge_that_is_free_again_is_asked_before_one_that_is_busy() -> None:
             return super().evaluate(task, source, best_so_far)
 
     busy, free = Busy(), StubJudge()
-    verdicts = Verdicts([busy, free], TASK)
+    verdicts = Verdicts(JudgeAccess([busy, free]), TASK)
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(verdicts.on, "x = 0")
         assert begun.wait(20)

@@ -1,4 +1,4 @@
-"""Hand-built trees."""
+"""Handmade trees."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import pytest
 
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.verdict import NO_SCORE, Score
-from adaexplore.search.reward import paper_reward
+from adaexplore.search.policy import paper_reward
 from adaexplore.search.tree import Tree
 
 Outcome = float | str
@@ -14,7 +14,7 @@ Grow = Callable[..., Tree]
 
 
 def score_of(outcome: Outcome) -> Score:
-    """A speedup, or one of "wrong", "broken" (does not import), "empty" (no code)."""
+    """Return the score of a speedup, or of "wrong", "broken" (does not import), "empty" (no code)."""
     if isinstance(outcome, str):
         return Score(True, False, 0.0) if outcome == "wrong" else NO_SCORE
     return Score(True, True, float(outcome))

@@ -29,25 +29,25 @@ def given(tree: Tree, plan: Plan, *pending: Plan, offered: Directions = OFFERED)
     return directed(plan, tree, pending, offered).direction
 
 
-def test_the_first_is_free_and_the_others_differ() -> None:
+def test_first_sibling_is_free_others_differ() -> None:
     plans: list[Plan] = []
     for step in range(1, 4):
         plans.append(directed(large(step), Tree(), plans, OFFERED))
     assert [plan.direction for plan in plans] == [FREE, "a", "b"]
 
 
-def test_none_is_given_twice_while_another_is_unused() -> None:
+def test_direction_repeats_only_after_all_are_used() -> None:
     assert given(tree_of(large(1), large(2, "a")), large(4), large(3)) == "b"
     assert given(tree_of(large(1), large(2, "a"), large(3, "b")), large(4)) == FREE
     assert given(tree_of(large(1)), large(4), large(2, "b"), large(3, "a")) == FREE
 
 
-def test_what_is_in_flight_counts_before_what_was_tried() -> None:
+def test_directions_in_flight_count_before_tried_ones() -> None:
     tree = tree_of(large(1), large(2), large(3, "a"), large(4, "b"))
     assert given(tree, large(7), large(5, "a"), large(6, "b")) == FREE
 
 
-def test_edits_share_directions_with_edits_of_the_same_kernel_alone() -> None:
+def test_edits_share_directions_only_per_kernel() -> None:
     tree = tree_of(large(1), large(2), small(3, 1))
     assert given(tree, small(4, 1)) == "x"
     assert given(tree, small(4, 2)) == FREE
@@ -63,6 +63,6 @@ def test_a_wrong_kernel_is_repaired() -> None:
     assert given(tree, small(3, 1)) == "mend"
 
 
-def test_where_nothing_is_offered_all_are_free() -> None:
+def test_without_directions_all_steps_are_free() -> None:
     plan = large(2)
     assert directed(plan, tree_of(large(1)), (), Directions()) == plan

@@ -27,7 +27,7 @@ def plan_after(grow):
 
 
 @pytest.mark.parametrize("agent_type", ["IRS", "IRL", "IRB", "IRLE", "PS"])
-def test_every_policy_starts_with_a_large_step_that_sees_nothing(plan_after, agent_type):
+def test_policies_start_with_large_step_without_context(plan_after, agent_type):
     assert plan_after(agent_type, []) == Plan(1, StepKind.LARGE, 0)
 
 
@@ -36,7 +36,7 @@ def test_irs_edits_the_latest_attempt_not_the_best(plan_after):
     assert plan_after("IRS", NODES, max_memory_round=2) == Plan(7, StepKind.SMALL, 6, (5, 6))
 
 
-def test_irs_writes_anew_until_there_is_code(plan_after):
+def test_irs_takes_large_steps_until_code_exists(plan_after):
     assert plan_after("IRS", [(0, "large", "empty")]) == Plan(2, StepKind.LARGE, 1)
     after_empty = [(0, "large", 1.0), (1, "small", "empty")]
     assert plan_after("IRS", after_empty) == Plan(3, StepKind.SMALL, 2, (1,))
@@ -52,7 +52,7 @@ def test_irb_shows_the_best_attempts_wrong_ones_included(plan_after):
     assert plan_after("IRB", NODES, pool_size=9) == Plan(7, StepKind.LARGE, 6, elite_ids=(4, 2, 5, 1, 6))
 
 
-def test_irle_fills_half_a_pool_of_recent_attempts_with_correct_others(plan_after):
+def test_irle_fills_pool_with_correct_older_attempts(plan_after):
     plan = plan_after("IRLE", NODES, pool_size=5)
     assert plan.context_ids == (5, 6)
     assert set(plan.elite_ids) == {2, 4}
@@ -75,5 +75,5 @@ def test_irle_survives_one_speedup_that_dwarfs_the_rest(plan_after):
     assert plan.elite_ids == (2, 1)
 
 
-def test_ps_sees_nothing_and_hangs_under_the_root(plan_after):
+def test_ps_sees_nothing_under_the_root(plan_after):
     assert plan_after("PS", NODES) == Plan(7, StepKind.LARGE, 0)

@@ -11,17 +11,17 @@ LARGE_ONLY = SearchKnobs(p_large=1.0)
 
 
 def drawn(rng, call):
-    """What ``call`` answers, and whether it drew."""
+    """Return the result of ``call``, and whether it drew."""
     before = rng.getstate()
     return call(), rng.getstate() != before
 
 
-def test_a_step_from_the_root_is_large_without_a_draw(grow):
+def test_step_from_root_is_large_without_draw(grow):
     rng = random.Random(1)
     assert drawn(rng, lambda: step_kind(grow().root, SMALL_ONLY, rng)) == (StepKind.LARGE, False)
 
 
-def test_at_the_small_step_limit_a_step_is_large_without_a_draw(grow):
+def test_step_at_limit_is_large_without_draw(grow):
     tree = grow((0, "large", 1.0), (1, "small", 1.0), (1, "small", 1.0))
     rng = random.Random(1)
     assert drawn(rng, lambda: step_kind(tree[1], SMALL_ONLY, rng)) == (StepKind.LARGE, False)
@@ -33,7 +33,7 @@ def test_large_children_do_not_count_towards_the_limit(grow):
     assert drawn(rng, lambda: step_kind(tree[1], SMALL_ONLY, rng)) == (StepKind.SMALL, True)
 
 
-def test_below_the_limit_the_share_of_large_steps_is_p_large(grow):
+def test_share_of_large_steps_below_limit(grow):
     node = grow((0, "large", 1.0))[1]
     rng = random.Random(1)
     kinds = [step_kind(node, SearchKnobs(p_large=0.2), rng) for _ in range(4000)]
@@ -47,26 +47,26 @@ def policy_on(tree, knobs):
     return policy
 
 
-def test_the_first_step_is_large_with_an_empty_pool():
+def test_first_step_is_large_with_empty_pool():
     assert Mcts(SMALL_ONLY).plan(1, random.Random(1)) == Plan(1, StepKind.LARGE, 0)
 
 
-def test_a_small_step_hangs_under_the_selected_node_and_edits_it(grow):
+def test_small_step_edits_the_selected_node(grow):
     tree = grow((0, "large", 1.0))
     assert policy_on(tree, SMALL_ONLY).plan(2, random.Random(1)) == Plan(2, StepKind.SMALL, 1, (1,))
 
 
-def test_a_large_step_hangs_under_the_selected_node_too(grow):
+def test_large_step_is_child_of_selected_node(grow):
     tree = grow((0, "large", 1.0))
     assert policy_on(tree, LARGE_ONLY).plan(2, random.Random(1)) == Plan(2, StepKind.LARGE, 1, (1,))
 
 
-def test_a_chain_without_code_gets_a_large_step_instead_of_a_small_one(grow):
+def test_chain_without_code_gets_large_step(grow):
     tree = grow((0, "large", "empty"))
     assert policy_on(tree, SMALL_ONLY).plan(2, random.Random(1)) == Plan(2, StepKind.LARGE, 1)
 
 
-def test_a_small_step_after_an_empty_one_edits_the_last_kernel_there_is(grow):
+def test_small_step_after_empty_one_edits_last_kernel(grow):
     tree = grow((0, "large", 1.0), (1, "small", "empty"))
     knobs = SearchKnobs(p_large=0.0, expand_exploration_ratio=0.0)
     assert policy_on(tree, knobs).plan(3, random.Random(1)) == Plan(3, StepKind.SMALL, 2, (1,))

@@ -13,13 +13,13 @@ def small(step, parent):
     return Plan(step, StepKind.SMALL, parent, (parent,))
 
 
-def test_a_plan_in_flight_visits_its_parent_and_all_above(grow):
+def test_pending_plan_visits_parent_and_ancestors(grow):
     tree = grow((0, "large", 1.0), (1, "small", 1.0), (0, "large", 1.0))
     counts = Pending(tree, [small(4, 2), small(5, 1)])
     assert [counts.visits(node) - node.visits for node in tree] == [2, 2, 1, 0]
 
 
-def test_a_plan_in_flight_is_a_child_of_its_kind(grow):
+def test_pending_plan_counts_as_child_of_kind(grow):
     tree = grow((0, "large", 1.0), (1, "small", 1.0))
     counts = Pending(tree, [small(3, 1), Plan(4, StepKind.LARGE, 1)])
     assert counts.children(tree[1]) == 3
@@ -27,14 +27,14 @@ def test_a_plan_in_flight_is_a_child_of_its_kind(grow):
     assert counts.children_by(tree[1], StepKind.LARGE) == 1
 
 
-def test_what_is_in_flight_draws_the_next_step_elsewhere(grow):
+def test_pending_plans_move_next_step_elsewhere(grow):
     tree = grow((0, "large", 1.0), (0, "large", 1.0))
     knobs = SearchKnobs(expand_exploration_ratio=0)
     assert select(tree, knobs).id == 1
     assert select(tree, knobs, Pending(tree, [small(3, 1)])).id == 2
 
 
-def test_a_child_in_flight_makes_another_one_less_promising(grow):
+def test_pending_child_lowers_score_of_another_one(grow):
     tree = grow((0, "large", 1.0), (1, "small", 1.0))
     knobs = SearchKnobs()
     assert select(tree, knobs).id == 0
@@ -49,7 +49,7 @@ def test_small_steps_in_flight_count_towards_the_limit(grow):
     assert step_kind(tree[1], knobs, rng, Pending(tree, [small(3, 1)])) is StepKind.LARGE
 
 
-def test_several_plans_before_any_observation_differ_in_number_only_at_the_root():
+def test_unobserved_root_plans_differ_only_in_number():
     policy = Mcts(SearchKnobs())
     plans: list[Plan] = []
     for step in (1, 2, 3):
@@ -57,6 +57,6 @@ def test_several_plans_before_any_observation_differ_in_number_only_at_the_root(
     assert plans == [Plan(step, StepKind.LARGE, 0) for step in (1, 2, 3)]
 
 
-def test_a_plan_under_an_unknown_node_is_an_error(grow):
+def test_plan_under_unknown_node_is_an_error(grow):
     with pytest.raises(KeyError):
         Pending(grow(), [small(2, 7)])

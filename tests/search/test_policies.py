@@ -1,4 +1,4 @@
-"""What holds for every policy, whatever the judge finds."""
+"""Properties of every policy for any verdicts."""
 
 import dataclasses
 
@@ -39,7 +39,7 @@ RUNS = st.lists(OUTCOMES, min_size=1, max_size=40)
 
 
 def search(agent_type, knobs, outcomes, seed):
-    """A live run: the policy, and every (plan, source, score, state) of it."""
+    """Play a live run: return the policy, and every (plan, source, score, state) of it."""
     policy = build_policy(agent_type, knobs)
     steps = []
     for step, (source, score) in enumerate(outcomes, start=1):
@@ -59,7 +59,7 @@ def test_the_same_seed_makes_the_same_search(agent_type, knobs, outcomes, seed):
 
 @settings(deadline=None)
 @given(AGENTS, ANY_KNOBS, RUNS, st.integers(0, 99), st.data())
-def test_a_replayed_run_goes_on_as_the_live_one_would(agent_type, knobs, outcomes, seed, data):
+def test_replayed_run_continues_like_the_live_one(agent_type, knobs, outcomes, seed, data):
     _, steps = search(agent_type, knobs, outcomes, seed)
     stopped = data.draw(st.integers(0, len(steps)))
     policy = build_policy(agent_type, knobs)
@@ -92,7 +92,7 @@ def test_statistics_add_up_at_every_node(agent_type, knobs, outcomes, seed):
 
 @settings(deadline=None)
 @given(AGENTS, ANY_KNOBS, RUNS, st.integers(0, 99), st.integers(1, 5), st.data())
-def test_plans_in_flight_may_be_observed_in_any_order(agent_type, knobs, outcomes, seed, slots, data):
+def test_plans_may_be_observed_in_any_order(agent_type, knobs, outcomes, seed, slots, data):
     policy, flying = build_policy(agent_type, knobs), []
     for step, outcome in enumerate(outcomes, start=1):
         before = policy.describe()
@@ -109,7 +109,7 @@ def test_plans_in_flight_may_be_observed_in_any_order(agent_type, knobs, outcome
 
 @settings(deadline=None)
 @given(AGENTS, ANY_KNOBS, RUNS, st.integers(0, 99))
-def test_plans_show_each_kernel_once_and_only_those_with_code(agent_type, knobs, outcomes, seed):
+def test_plans_show_each_kernel_with_code_once(agent_type, knobs, outcomes, seed):
     policy, steps = search(agent_type, knobs, outcomes, seed)
     for plan, _, _, _ in steps:
         shown = [*plan.elite_ids, *plan.context_ids]
@@ -124,7 +124,7 @@ def test_plans_show_each_kernel_once_and_only_those_with_code(agent_type, knobs,
 
 @settings(deadline=None)
 @given(KNOBS, RUNS, st.integers(0, 99))
-def test_pools_of_the_tree_hold_correct_kernels_one_a_lineage(knobs, outcomes, seed):
+def test_tree_pools_hold_one_correct_kernel_per_lineage(knobs, outcomes, seed):
     policy, steps = search("MCTS", knobs, outcomes, seed)
     for plan, _, _, _ in steps:
         shown = [policy.tree[node] for node in plan.context_ids]
@@ -169,7 +169,7 @@ def test_the_root_before_the_first_step():
     assert state.score == state.global_best_score == NO_SCORE
 
 
-def test_a_state_is_that_of_the_moment_it_was_observed():
+def test_state_is_that_at_observation_time():
     policy = build_policy("MCTS", SearchKnobs())
     first = policy.observe(Plan(1, StepKind.LARGE, 0), "code", Score(True, True, 1.0))
     copy = dataclasses.replace(first)
@@ -178,7 +178,7 @@ def test_a_state_is_that_of_the_moment_it_was_observed():
     assert (first.visits, first.depth, first.total_nodes, first.global_best_node_id) == (1, 1, 2, 1)
 
 
-def test_an_unknown_agent_is_refused_with_the_names_there_are():
+def test_unknown_agent_is_refused_with_known_names():
     with pytest.raises(ConfigError, match="'MTCS': choose one of MCTS, IRS, IRL, IRB, IRLE, PS"):
         build_policy("MTCS", SearchKnobs())
 
@@ -196,6 +196,6 @@ def test_an_unknown_agent_is_refused_with_the_names_there_are():
         ("lineage_reach", 0.0),
     ],
 )
-def test_a_knob_out_of_range_is_refused_by_name(name, value):
+def test_setting_out_of_range_is_refused_by_name(name, value):
     with pytest.raises(ConfigError, match=f"{name} is {value}: give"):
         SearchKnobs(**{name: value})

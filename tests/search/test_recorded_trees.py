@@ -1,4 +1,4 @@
-"""Trees that the reference release recorded come out of this search, decision by decision."""
+"""This search reproduces recorded trees of the release, decision by decision."""
 
 import json
 import random
@@ -36,7 +36,7 @@ def steps(request):
 
 
 def replay(steps):
-    """The policy before each recorded step, and the step."""
+    """Yield the policy before each recorded step, and the step."""
     policy = build_policy("MCTS", KB_L2)
     for step in steps:
         yield policy, step

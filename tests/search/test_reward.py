@@ -1,7 +1,7 @@
 import pytest
 
 from adaexplore.core.verdict import NO_SCORE, Score
-from adaexplore.search.reward import paper_reward
+from adaexplore.search.policy import paper_reward
 
 
 @pytest.mark.parametrize(
@@ -12,15 +12,15 @@ def test_correct_candidates_earn_the_papers_values(speedup, reward):
     assert paper_reward(Score(True, True, speedup)) == pytest.approx(reward, abs=1e-6)
 
 
-def test_speedups_are_clipped_at_a_tenth_and_at_ten():
+def test_speedups_are_clipped_at_tenth_and_ten():
     assert paper_reward(Score(True, True, 0.0)) == paper_reward(Score(True, True, 0.1)) == 0.4
     assert paper_reward(Score(True, True, 1e9)) == paper_reward(Score(True, True, 10.0)) == 1.6
 
 
-def test_a_wrong_candidate_earns_a_little_and_one_that_does_not_import_nothing():
+def test_reward_of_wrong_and_unimportable_candidates():
     assert paper_reward(Score(True, False, 0.0)) == 0.05
     assert paper_reward(NO_SCORE) == 0.0
 
 
-def test_a_recorded_reward_comes_out_to_the_last_bit():
+def test_recorded_reward_is_reproduced_exactly():
     assert paper_reward(Score(True, True, 1.0557880055788007)) == 0.5158530915853092

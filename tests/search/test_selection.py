@@ -74,7 +74,7 @@ def test_an_empty_tree_grows_at_the_root():
     assert select(tree, SearchKnobs()) is tree.root
 
 
-def test_equal_promises_descend(grow):
+def test_equal_scores_descend(grow):
     # N = 1 and one child: expand = U = R(child), and stopping needs strictly more
     assert select(grow((0, "large", 1.0)), SearchKnobs()).id == 1
 
@@ -89,7 +89,7 @@ def test_a_better_child_wins_the_descent(grow):
     assert select(tree, SearchKnobs(expand_exploration_ratio=0)).id == 2
 
 
-def test_the_root_widens_once_its_only_child_is_visited_more_often(grow):
+def test_root_widens_when_only_child_has_more_visits(grow):
     # N_root = 2, one child with N = 2: expand = R + w sqrt(ln 2) > U = R + w sqrt(ln 2 / 2)
     tree = grow((0, "large", 1.0), (1, "small", 1.0))
     assert select(tree, SearchKnobs()).id == 0

@@ -18,20 +18,20 @@ def no_draws(call):
     return result
 
 
-def test_a_small_step_sees_the_last_kernels_of_its_chain(grow):
+def test_small_step_sees_last_kernels_of_chain(grow):
     tree = grow((0, "large", 1.0), (1, "large", 1.0), (2, "small", 1.0), (3, "small", 1.0), (4, "small", 1.0))
     assert ids(small_chain(tree[5], 5)) == [2, 3, 4, 5]
     assert ids(small_chain(tree[5], 3)) == [3, 4, 5]
     assert ids(small_chain(tree[2], 5)) == [2]
 
 
-def test_kernels_without_code_are_dropped_after_the_chain_is_cut(grow):
+def test_kernels_without_code_are_dropped_after_cutting(grow):
     tree = grow((0, "large", 1.0), (1, "small", "empty"), (2, "small", "empty"))
     assert ids(small_chain(tree[3], 5)) == [1]
     assert small_chain(tree[3], 2) == ()
 
 
-def test_a_pool_holds_the_best_correct_kernel_of_each_lineage_on_the_path(grow):
+def test_pool_holds_best_kernel_of_each_path_lineage(grow):
     tree = grow(
         (0, "large", 1.0),
         (1, "small", 3.0),
@@ -46,7 +46,7 @@ def test_a_pool_holds_the_best_correct_kernel_of_each_lineage_on_the_path(grow):
     assert ids(no_draws(lambda rng: large_pool(tree, tree.root, knobs, rng))) == []
 
 
-def test_a_path_of_exactly_the_pools_size_is_taken_whole_without_a_draw(grow):
+def test_path_of_pool_size_needs_no_draw(grow):
     tree = grow((0, "large", 1.0), (1, "large", 1.0), (0, "large", 9.0))
     pool = no_draws(lambda rng: large_pool(tree, tree[2], SearchKnobs(pool_size=2), rng))
     assert ids(pool) == [1, 2]
@@ -65,7 +65,7 @@ def test_a_pool_of_size_zero_is_empty(grow):
     assert large_pool(tree, tree[2], SearchKnobs(pool_size=0), random.Random(1)) == ()
 
 
-def test_extras_come_from_lineages_off_the_path_and_stand_last(grow):
+def test_extras_from_other_lineages_come_last(grow):
     tree = grow(
         (0, "large", 1.0), (0, "large", 2.0), (2, "small", 4.0), (0, "large", "wrong"), (0, "large", 3.0)
     )
@@ -75,7 +75,7 @@ def test_extras_come_from_lineages_off_the_path_and_stand_last(grow):
 
 
 @pytest.mark.parametrize(("pool_size", "extra_max", "most"), [(5, 1, 1), (5, 3, 2), (2, 3, 1), (1, 3, 0)])
-def test_extras_are_limited_by_room_maximum_and_candidates(grow, pool_size, extra_max, most):
+def test_extras_are_limited_by_space_maximum_and_candidates(grow, pool_size, extra_max, most):
     tree = grow((0, "large", 1.0), (0, "large", 2.0), (0, "large", 3.0))
     knobs = SearchKnobs(pool_size=pool_size, pool_size_extra_max=extra_max, geometric_p=0.0)
     pools = [large_pool(tree, tree[1], knobs, random.Random(seed)) for seed in range(200)]

@@ -9,7 +9,7 @@ def ids(nodes):
     return [node.id for node in nodes]
 
 
-def test_a_reward_arrives_at_every_node_up_to_the_root(grow):
+def test_reward_is_added_up_to_the_root(grow):
     tree = grow((0, "large", 2.0), (1, "small", "wrong"), (2, "small", 5.0), (0, "large", "broken"))
     two, five = tree[1].reward, tree[3].reward
     assert [node.visits for node in tree] == [4, 3, 2, 1, 1]
@@ -26,7 +26,7 @@ def test_depth_and_path_count_from_the_root(grow):
     assert ids(tree[3].path()) == [0, 1, 2, 3]
 
 
-def test_a_component_is_reached_through_small_steps_breadth_first(grow):
+def test_component_follows_small_steps_breadth_first(grow):
     tree = grow(
         (0, "large", 1.0),
         (1, "small", 1.0),
@@ -39,14 +39,14 @@ def test_a_component_is_reached_through_small_steps_breadth_first(grow):
     assert ids(tree[5].component()) == [5, 6]
 
 
-def test_a_chain_starts_at_the_nearest_large_step(grow):
+def test_chain_starts_at_nearest_large_step(grow):
     tree = grow((0, "large", 1.0), (1, "small", 1.0), (2, "large", 1.0), (3, "small", 1.0), (4, "small", 1.0))
     assert ids(tree[5].chain()) == [3, 4, 5]
     assert ids(tree[3].chain()) == [3]
     assert ids(tree[2].chain()) == [1, 2]
 
 
-def test_the_global_best_changes_only_to_a_strictly_greater_score(grow):
+def test_best_changes_only_to_strictly_greater_score(grow):
     assert grow().best.id == 0
     assert grow((0, "large", "broken")).best.id == 0
     assert grow((0, "large", "wrong"), (0, "large", "wrong")).best.id == 1
@@ -54,13 +54,13 @@ def test_the_global_best_changes_only_to_a_strictly_greater_score(grow):
     assert grow((0, "large", 0.5), (0, "large", 0.6)).best.id == 2
 
 
-def test_best_correct_takes_the_first_on_ties_and_no_wrong_one(grow):
+def test_best_correct_takes_first_correct_on_ties(grow):
     tree = grow((0, "large", "wrong"), (0, "large", 2.0), (0, "large", 2.0))
     assert best_correct(tree).id == 2
     assert best_correct([tree[1]]) is None
 
 
-def test_a_step_enters_once_and_under_a_node_that_exists():
+def test_step_is_added_once_under_existing_node():
     tree = Tree()
     tree.add(Plan(1, StepKind.LARGE, 0), "kernel", Score(True, True, 1.0), 0.5)
     with pytest.raises(ValueError, match="step 1 is in the tree already"):

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from adaexplore.core.errors import ConfigError
+from adaexplore.settings import paths
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import read_environment
-from adaexplore.settings.paths import REPOSITORY_ROOT, locate, run_directory
+from adaexplore.settings.paths import REPOSITORY_ROOT, datasets_folder, locate, run_directory
 
 NOON = datetime(2026, 3, 4, 12, 0, 5)
 
@@ -25,9 +26,26 @@ def test_current_directory_comes_before_the_repository(
     assert locate("config/quickstart.yaml") == Path("config/quickstart.yaml")
 
 
+def test_an_installed_wheel_brings_the_default_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    bundled = tmp_path / "bundled"
+    (bundled / "config").mkdir(parents=True)
+    (bundled / "config/own.yaml").touch()
+    monkeypatch.setattr(paths, "_BUNDLED", bundled)
+    assert locate("config/own.yaml") == bundled / "config/own.yaml"
+    assert locate("config/quickstart.yaml") == Path("config/quickstart.yaml")
+    (bundled / "datasets").mkdir()
+    assert datasets_folder() == Path("datasets")  # nothing is written among the files of the wheel
+
+
 def test_path_that_is_nowhere_stays_as_written() -> None:
     assert locate("no/such/file") == Path("no/such/file")
     assert locate("/no/such/file") == Path("/no/such/file")
+
+
+def test_data_sets_of_a_checkout_are_kept_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert datasets_folder() == REPOSITORY_ROOT / "datasets"
 
 
 def test_save_path_is_taken_as_given() -> None:
@@ -42,9 +60,9 @@ def test_default_name_tells_runs_apart() -> None:
 
 @pytest.mark.parametrize("path", ["~nobody-of-that-name/x", "~nobody-of-that-name"])
 def test_a_home_that_is_not_known_is_an_error(path: str) -> None:
-    with pytest.raises(ConfigError, match="home that is not known"):
+    with pytest.raises(ConfigError, match="unknown home directory"):
         locate(path)
-    with pytest.raises(ConfigError, match="home that is not known"):
+    with pytest.raises(ConfigError, match="unknown home directory"):
         run_directory(RunConfig(save_path=path), NOON)
-    with pytest.raises(ConfigError, match="home that is not known"):
+    with pytest.raises(ConfigError, match="unknown home directory"):
         read_environment({"KERNELBENCH_ROOT": path})

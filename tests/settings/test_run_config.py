@@ -78,9 +78,10 @@ def test_configuration_cannot_be_changed() -> None:
 
 
 @pytest.mark.parametrize("source", ["FIT", "MLSYS", "TBG", "TBT"])
-def test_source_of_a_later_version_is_refused_by_name(source: str) -> None:
-    with pytest.raises(ValidationError, match=f"{source} is not supported yet, use KB or SYN"):
-        RunConfig.model_validate({"test_source": source})
+def test_other_benchmarks_keep_their_own_dtypes(source: str) -> None:
+    assert RunConfig.model_validate({"test_source": source}).dtype_str == "native"
+    with pytest.raises(ValidationError, match=f"dtype_str: {source} names its own dtypes"):
+        RunConfig.model_validate({"test_source": source, "dtype_str": "fp16"})
 
 
 @pytest.mark.parametrize(

@@ -14,15 +14,16 @@ from skill_memory.merge import SAME_RULE, overlap
 from skill_memory.rule import Rule
 from skill_memory.store import injected, read_rules
 from skill_memory.verify import check
+from tests.online_judge.live import LiveJudge
 
 FOLDER = Path(__file__).parents[2] / "results" / "memory"
 RULES = read_rules(FOLDER / "general_memory_v1.jsonl")
 RUN_TIME_ERRORS = re.compile(r"timeout|disk|network|worker|judge|subprocess", re.IGNORECASE)
 
 
-@pytest.fixture(scope="module")
-def compiler() -> Iterator[Compiler]:
-    with open_compiler("sm_90") as compiler:
+@pytest.fixture
+def compiler(judge: LiveJudge) -> Iterator[Compiler]:
+    with open_compiler("sm_90", url=judge.url) as compiler:
         yield compiler
 
 

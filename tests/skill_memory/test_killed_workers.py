@@ -1,4 +1,4 @@
-"""Eight processes add to one memory, and each is killed once at a random moment.
+"""Five processes add to one memory, and each is killed once at a random moment.
 
 Until then each reports its tasks again and again, as resumed runs do, so none is done before it is killed.
 """
@@ -17,7 +17,7 @@ import pytest
 from skill_memory.sidecar import Sidecar, sidecar_path
 from skill_memory.store import read_rules
 
-WORKERS = 8
+WORKERS = 5
 TASKS = 8
 RULES = {
     "You cannot call tl.tanh in a kernel.",

@@ -51,6 +51,9 @@ class Fake:
     triton = "3.7.1"
     target = "sm_90"
 
+    def facts(self) -> None:
+        """No judge's names."""
+
     def __call__(self, reference: str, source: str) -> CompileReport | None:
         try:
             ast.parse(source)
@@ -167,6 +170,15 @@ def test_a_retired_rule_stays_in_the_file_and_out_of_prompts_of_that_version(tmp
     assert [seen.holds for seen in rules[1].verified] == [True, False]
     assert verify_file(path, Fake()).retired == 1  # type: ignore[arg-type]
     assert read_rules(path) == rules
+
+
+def test_lint_of_an_earlier_version_is_kept_until_the_rule_is_verified(tmp_path: Path) -> None:
+    path = tmp_path / "m.jsonl"
+    rule = Rule("You cannot a", 9, signatures=(KEY,), reproducer=BAD, counterpart=GOOD, lint="loop-type")
+    write_rules(path, [rule])
+    assert read_rules(path) == [rule]
+    verify_file(path, Fake())  # type: ignore[arg-type]
+    assert [found.lint for found in read_rules(path)] == ["undefined-name"]
 
 
 def test_a_counterpart_still_reaches_the_kernel_at_fault(tmp_path: Path) -> None:

@@ -57,6 +57,11 @@ def test_particulars_do_not_matter(one: str, other: str) -> None:
     assert key(one) == key(other)
 
 
+def test_what_python_proposes_is_left_out() -> None:
+    text = "tensor() got an unexpected keyword argument 'dtype'"
+    assert normalise(f"{text}. Did you mean 'type'?") == normalise(text)
+
+
 @pytest.mark.parametrize(
     ("one", "other"),
     [
@@ -216,3 +221,10 @@ def test_recorded_failures_fall_into_few_kinds() -> None:
                 kinds.add(found)
     assert failures > 200
     assert len(kinds) < failures / 3
+
+
+def test_failure_on_a_hidden_workload_teaches_no_rule() -> None:
+    failed = verdict("TypeError: no", Status.COMPILE)
+    hidden = {"worst_workload": {"name": "a hidden workload", "why": "compile"}}
+    assert signature_of(failed) is not None
+    assert signature_of(failed.model_copy(update={"metadata": failed.metadata | hidden})) is None

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from adaexplore.agent.checks import gate_check, lint_check
+from adaexplore.agent.checks import compiled, linted
 from adaexplore.core.draft import Draft
 from adaexplore.core.errors import RecordError
 from adaexplore.core.plan import Plan, StepKind
@@ -43,8 +43,8 @@ def step(number: int, error: str | None, *, parent: int = 0, small: bool = False
 DTYPE = "triton.compiler.errors.CompilationError: TypeError(\"'dtype' object is not callable\")"
 CAST = "at 2:4:\ndef kernel(n):\n    v = tl.float32(n)\n        ^\n" + DTYPE.partition(" ")[2]
 CHECKS = {
-    "lint": lint_check(lambda source: [finding("called-dtype", 6, name="tl.float32")]),
-    "gate": gate_check(lambda source: CompileFinding(Status.COMPILE, "kernel", 6, CAST)),
+    "lint": linted(CODE, [finding("called-dtype", 6, name="tl.float32")]),
+    "gate": compiled(CODE, CompileFinding(Status.COMPILE, "kernel", 6, CAST)),
 }
 KEYS = {
     "lint": "compile |  | lint called-dtype tl.fp# | ",
@@ -163,7 +163,7 @@ def test_failures_stopped_before_the_judge_teach_a_rule(tmp_path: Path, check: s
     run = RunRecords(tmp_path / "run")
     for number, name in enumerate(("a", "b"), 1):
         source = CODE.replace("v = ", f"{name} = ")
-        objection = CHECKS[check](source)
+        objection = CHECKS[check]
         assert objection is not None
         node = NodeState(Plan(number, StepKind.LARGE, 0), 1, 1, 0.0, 0.0, NO_SCORE, number + 1, 0, NO_SCORE)
         draft = Draft(objection.outcome, source, (), Usage(), objection.verdict)

@@ -14,13 +14,12 @@ from adaexplore.core.verdict import Status, Verdict
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
 from skill_memory import update
 from skill_memory.distil import rule_in
-from skill_memory.excerpt import shortest_excerpt
 from skill_memory.failure import Failure, TaskFailures
 from skill_memory.merge import nearest
 from skill_memory.rule import Rule
 from skill_memory.sidecar import locked, sidecar_path
 from skill_memory.store import read_rules, write_rules
-from skill_memory.update import MemoryUpdater
+from skill_memory.update import MemoryUpdater, shortest_excerpt
 
 RULES = {
     "tanh": "You cannot call tl.tanh; use libdevice.tanh.",

@@ -13,8 +13,8 @@ import pytest
 from adaexplore.core.errors import Interrupted, JudgeError, ModelUnavailableError, StorageError, UsageError
 from adaexplore.core.wire import DtypeName, ProblemReport
 from adaexplore.judge_client.dummy import DummyJudge
-from adaexplore.llm.offline import OfflineWriter
 from adaexplore.llm.protocol import ModelReply, ModelRequest, Purpose
+from adaexplore.offline_writer.writer import OfflineWriter
 from synthesis.catalogue import read_catalogue
 from synthesis.journal import Journal, Reply
 from synthesis.prompts import Style

@@ -9,14 +9,15 @@ import pytest
 from adaexplore.core.errors import TaskError
 from adaexplore.core.streams import stream
 from synthesis.catalogue import read_catalogue
-from synthesis.prompts import OPERATORS_SHOWN, Sizes, Style, seed_problems, task_prompt
+from synthesis.prompts import OPERATORS_SHOWN, Sizes, Style, draw_task, seed_problems, task_prompt
 
 ROOT = Path(__file__).parents[2]
 SEEDS = ROOT / "datasets/KernelBench_syn/seeds"
 
 
 def prompt(style: Style, seed: int = 0) -> str:
-    return task_prompt(style, read_catalogue(), seed_problems(SEEDS), Sizes(1000, 9000), stream(seed, "x"))
+    rng = stream(seed, "x")
+    return task_prompt(style, draw_task(read_catalogue(), Sizes(1000, 9000), rng), seed_problems(SEEDS), rng)
 
 
 @pytest.mark.parametrize(

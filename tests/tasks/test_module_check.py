@@ -27,7 +27,7 @@ def test_problem_module_passes(source: str) -> None:
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        ("", "does not define Model, get_inputs, get_init_inputs"),
+        ("x = 1", "line 1: does not define Model, get_inputs, get_init_inputs"),
         (GOOD.replace("class Model", "class Net"), "does not define Model;"),
         (
             "class Model:\n    def get_inputs(self): ...\n    def get_init_inputs(self): ...\n",

@@ -61,6 +61,12 @@ def test_number_written_as_text_is_a_number(bench: Path) -> None:
     assert keys(kb(bench, problem_id="02")) == ["1_2"]
 
 
+def test_task_says_whether_gradients_are_judged(bench: Path) -> None:
+    for direction in ("forward", "backward", "both"):
+        (task,) = load_tasks(kb(bench, level=2, problem_id=5, direction=direction), NOTHING_SET)
+        assert task.direction == direction
+
+
 def test_level_alone_selects_its_problems_in_numeric_order(bench: Path) -> None:
     assert keys(kb(bench, "1")) == ["1_1", "1_2", "1_10"]
 
@@ -88,7 +94,8 @@ def test_missing_problem_says_what_is_there(bench: Path) -> None:
 
 
 def test_missing_level_says_which_there_are(bench: Path) -> None:
-    assert refusal(kb(bench, level=4)) == f"no level 4 in {bench}; it has level 1, 2, 3"
+    origin = "level, problem_id"
+    assert refusal(kb(bench, level=4)) == f"{origin}: no level 4 in {bench}; it has level 1, 2, 3"
 
 
 def test_level_without_problems_is_refused(bench: Path) -> None:
@@ -117,7 +124,7 @@ def test_every_file_that_is_no_problem_is_reported(bench: Path) -> None:
     (bench / "level1/2_mul.py").write_text("x = 1")
     message = refusal(kb(bench, "1"))
     assert "1_add.py: line 1: not valid Python" in message
-    assert "2_mul.py: does not define Model" in message
+    assert "2_mul.py: line 1: does not define Model" in message
 
 
 def test_synthesised_set_is_level_1_of_numbered_files(tmp_path: Path) -> None:
@@ -153,7 +160,7 @@ def test_single_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(TaskError, match="cannot read problem file"):
         task_from_file(tmp_path, "fp32")
     (tmp_path / "bad.py").write_text("x = 1")
-    with pytest.raises(TaskError, match=r"bad\.py: does not define Model"):
+    with pytest.raises(TaskError, match=r"bad\.py: line 1: does not define Model"):
         task_from_file(tmp_path / "bad.py", "fp32")
 
 
@@ -161,3 +168,29 @@ def test_quickstart_has_twelve_tasks() -> None:
     tasks = load_tasks(load_config(ROOT / "config/quickstart.yaml"), NOTHING_SET)
     assert len(tasks) == 12
     assert {task.level for task in tasks} == {1, 2, 3}
+
+
+WORKLOADS = "class Model: ...\ndef get_workloads(): ...\ndef get_init_inputs(): ...\n"
+
+
+def test_file_beside_a_problem_holds_its_hidden_workloads(bench: Path) -> None:
+    (bench / "level2/5_gelu.hidden.py").write_text("def get_workloads(): ...\n")
+    config = kb(bench, level=2, problem_id=5)
+    (task,) = load_tasks(config, NOTHING_SET)
+    assert task.hidden_workloads == "def get_workloads(): ...\n"
+    assert task_from_file(bench / "level2/5_gelu.py", "fp32").hidden_workloads == task.hidden_workloads
+    (other,) = load_tasks(kb(bench, level=1, problem_id=1), NOTHING_SET)
+    assert other.hidden_workloads is None
+
+
+def test_hidden_workloads_that_cannot_be_are_named(bench: Path) -> None:
+    hidden = bench / "level2/5_gelu.hidden.py"
+    hidden.write_text("x = 1\n")
+    named = f"task 2_5: {hidden}: line 1: does not define get_workloads; return a list such as"
+    assert refusal(kb(bench, level=2, problem_id=5)).startswith(named)
+
+
+def test_workloads_replace_inputs(tmp_path: Path) -> None:
+    path = tmp_path / "several.py"
+    path.write_text(WORKLOADS)
+    assert task_from_file(path, "fp32").reference == WORKLOADS

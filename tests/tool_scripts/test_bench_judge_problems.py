@@ -1,4 +1,4 @@
-"""KernelBench's problems and the notes of a measurement, on recorded verdicts; no judge runs."""
+"""KernelBench's problems on recorded verdicts; no judge runs."""
 
 import contextlib
 import json
@@ -11,12 +11,11 @@ import pytest
 
 from adaexplore.core.errors import JudgeUnavailableError
 from tests.judge_server import PASSED, Answer, JudgeServer
-from tool_scripts.judge_bench import candidates, note_figures, problem_figures, service, verdict_parts
+from tool_scripts.bench_judge import main, parser
+from tool_scripts.judge_bench import candidates, correctness_figures, parts, service
 from tool_scripts.judge_bench.candidates import Candidate
-from tool_scripts.judge_bench.command import parser
-from tool_scripts.judge_bench.ledger import Ledger
 from tool_scripts.judge_bench.plan import Plan
-from tool_scripts.judge_bench.records import Judged
+from tool_scripts.judge_bench.records import Judged, Ledger
 from tool_scripts.judge_bench.service import Client
 
 REFERENCE = """
@@ -38,12 +37,16 @@ class FakeJudge:
         self.errors: dict[str, str] = {}
         self.asked: list[str] = []
         self.state = "done"
+        self.fields: list[tuple[str, str]] = []
 
     def __call__(self, method: str, path: str, body: dict[str, Any], key: str | None) -> Answer:
         if method == "POST":
             text = body["request"]["original_model_src"]
             name = text.rpartition('NAME = "')[2].partition('"')[0] if "NAME = " in text else "warm-up"
             self.asked.append(name)
+            asked = tuple(body["request"].get(key, "") for key in ("dtype_str", "direction"))
+            if any(asked) and asked not in self.fields:
+                self.fields.append(asked)
             return 202, {"id": name}, {}
         name = path.rpartition("/")[2].partition("?")[0]
         if error := self.errors.get(name):
@@ -75,7 +78,7 @@ def judge(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeJudge]:
         def running(*_: object) -> Iterator[str]:
             yield server.url
 
-        monkeypatch.setattr(verdict_parts, "running_judge", running)
+        monkeypatch.setattr(parts, "running_judge", running)
         yield fake
 
 
@@ -84,7 +87,7 @@ def run(tmp_path: Path, kernelbench: Path) -> Callable[..., int]:
     def once(**changes: Any) -> int:
         fields = {"deadline": time.monotonic() + 60, "slots": 1, "in_flight": 1, "kernelbench": kernelbench}
         plan = Plan(device="cuda", recorded=(), own=(), out=tmp_path, **(fields | changes))
-        return verdict_parts.problems(plan, Ledger(tmp_path, "cuda", "problems"))
+        return parts.problems(plan, Ledger(tmp_path, "cuda", "problems"))
 
     return once
 
@@ -106,7 +109,7 @@ def figures_of(folder: Path, records: list[Judged]) -> Any:
     ledger = Ledger(folder, "cuda", "problems")
     for each in records:
         ledger.add(each)
-    return problem_figures.problems(ledger)
+    return correctness_figures.problems(ledger)
 
 
 def test_level_3_comes_first_each_by_number(
@@ -227,32 +230,29 @@ def test_state_without_the_new_fields_is_read(tmp_path: Path) -> None:
     assert recorded(tmp_path) == [verdict("level1-1_a")]
 
 
-def test_a_notes_shift_compares_the_same_kernel(tmp_path: Path) -> None:
-    repeat, honest = Ledger(tmp_path, "cuda", "repeat"), Ledger(tmp_path, "cuda", "honest")
-    note = {"flags": ("throttled",), "baseline_gpu_ms": 1.1, "baseline_clean_ms": 1.0}
-    for turn, speedup in enumerate((2.0, 1.9, 2.1)):
-        repeat.add(verdict("k", speedup, unit=f"repeat/k/{turn}", baseline_gpu_ms=2.0, baseline_clean_ms=2.0))
-    for turn, speedup in enumerate((1.8, 1.9)):
-        repeat.add(verdict("k", speedup, unit=f"repeat/k/{turn + 3}", **note))
-    repeat.add(verdict("steady", 3.0, unit="repeat/steady/0"))
-    honest.add(verdict("k", 9.0, unit="honest/k", **note))
-    honest.add(failure("m", DIED))
-    throttled, drift = note_figures.notes([repeat, honest])
-    assert throttled.value == "3 of 7; speedup moves by up to -7.50% (k/reference)"
-    assert throttled.number == pytest.approx(1.85 / 2.0 - 1)
-    assert throttled.details["shifts"] == {
-        "k/reference": {"shift": pytest.approx(-0.075), "flagged": 2, "unflagged": 3}
-    }
-    assert throttled.details["flagged_by_part"] == {"repeat": 2, "honest": 1}
-    moves = throttled.details["baseline_moves"]
-    assert (moves["flagged"]["n"], moves["flagged"]["p90"]) == (3, pytest.approx(0.1))
-    assert (moves["unflagged"]["n"], moves["unflagged"]["max"]) == (3, 0.0)
-    assert (drift.value, drift.number) == ("0 of 7; no kernel with and without", None)
-    assert drift.details["baseline_moves"]["flagged"] is None
-    assert throttled.met is None
+def test_precisions_and_directions_have_states_of_their_own(
+    judge: FakeJudge, kernelbench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = [
+        "--device",
+        "cpu",
+        "--part",
+        "problems",
+        "--kernelbench",
+        str(kernelbench),
+        "--out",
+        str(tmp_path),
+    ]
+    for more in ([], ["--dtype", "bf16"], ["--dtype", "fp16", "--direction", "both"]):
+        assert main([*named, *more]) == 0
+        assert sorted(judge.new()) == sorted(IN_ORDER)
+    assert judge.fields == [("fp32", "forward"), ("bf16", "forward"), ("fp16", "both")]
+    assert main([*named, "--dtype", "bf16"]) == 0
+    assert judge.new() == []
+    table = capsys.readouterr().out
+    for variant in ("candidate ", "candidate (bf16)", "candidate (fp16, both)"):
+        assert f"the reference as {variant}" in table
 
 
-def test_notes_need_a_timed_verdict(tmp_path: Path) -> None:
-    honest = Ledger(tmp_path, "cpu", "honest")
-    honest.add(verdict("k", None))
-    assert note_figures.notes([honest]) == []
+def test_other_parts_refuse_a_precision(tmp_path: Path) -> None:
+    assert main(["--device", "cpu", "--part", "repeat", "--dtype", "bf16", "--out", str(tmp_path)]) == 2

@@ -10,10 +10,9 @@ from adaexplore.llm.protocol import ModelRequest, Purpose
 from adaexplore.prompts.blocks import ShownKernel
 from adaexplore.prompts.prompt import Prompt
 from tests.prompt_cache import Hit, MarkedCache, PrefixCache
-from tool_scripts.bench_prompts import main
-from tool_scripts.prompt_bench import command
+from tool_scripts import bench_prompts
+from tool_scripts.bench_prompts import Bill, main, replay
 from tool_scripts.prompt_bench.causes import Causes
-from tool_scripts.prompt_bench.command import Bill, replay
 from tool_scripts.prompt_bench.searches import Step, offline_search, recorded_search
 
 PROBLEM = Path(__file__).resolve().parents[2] / "datasets/quickstart/level2/3_scaled_masked_softmax.py"
@@ -23,8 +22,8 @@ def test_a_search_is_replayed_in_both_layouts_and_dialects(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "figures.json"
-    monkeypatch.setattr(command, "SELECTIONS", ("uct",))
-    assert command.main(["--problems", str(PROBLEM), "--steps", "4", "--out", str(out)]) == 0
+    monkeypatch.setattr(bench_prompts, "SELECTIONS", ("uct",))
+    assert main(["--problems", str(PROBLEM), "--steps", "4", "--out", str(out)]) == 0
     figures = json.loads(capsys.readouterr().out)
     assert json.loads(out.read_text(encoding="utf-8")) == figures
     found = figures["offline_uct"]
@@ -43,7 +42,7 @@ def test_a_search_is_replayed_in_both_layouts_and_dialects(
 
 def test_every_step_of_a_search_is_sent_with_what_it_had_in_view() -> None:
     search = offline_search(PROBLEM, 3, 0)
-    bill = replay(search, "paper", "openai", 0)
+    bill = replay(search, "paper", "openai", 0, Causes(300.0))
     assert (bill.steps, bill.requests) == (3, sum(len(step.replies("paper")) for step in search.steps))
 
 
@@ -117,8 +116,8 @@ def test_recorded_trees_are_read(tmp_path: Path) -> None:
     search = recorded_search(path, 50)
     assert [len(step.replies("paper")) for step in search.steps] == [1, 2]
     assert search.steps[1].shown[0].source == kernel.format(1)
-    assert replay(search, "paper", "anthropic", 0).requests == 3
-    assert replay(search, "shared", "anthropic", 0).requests == 2
+    assert replay(search, "paper", "anthropic", 0, Causes(300.0)).requests == 3
+    assert replay(search, "shared", "anthropic", 0, Causes(300.0)).requests == 2
 
 
 def test_a_bill_counts_cached_tokens_at_a_tenth_and_written_ones_at_five_quarters() -> None:

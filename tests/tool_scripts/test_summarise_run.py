@@ -54,50 +54,58 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_a_task_shows_its_outcomes_and_the_times_of_its_best_kernel(run):
-    task = summarise(run, "go", DAY).tasks[0]
-    assert task.task == "2_3"
-    assert list(task.outcomes.items()) == [("passed", 3), ("wrong_value", 1)]
-    assert task.judged_steps == 3
-    assert (task.first_correct_step, task.best_step) == (2, 3)
-    times = (task.runtime_ms, task.runtime_std_ms, task.baseline_ms)
-    assert (task.best_speedup, *times) == (1.5, 2.0, 0.25, 3.0)
+    task = summarise(run, "go", DAY)["tasks"][0]
+    assert task["task"] == "2_3"
+    assert list(task["outcomes"].items()) == [("passed", 3), ("wrong_value", 1)]
+    assert task["judged_steps"] == 3
+    assert (task["first_correct_step"], task["best_step"]) == (2, 3)
+    times = (task["runtime_ms"], task["runtime_std_ms"], task["baseline_ms"])
+    assert (task["best_speedup"], *times) == (1.5, 2.0, 0.25, 3.0)
 
 
 def test_what_the_interpreter_ran_has_no_times(run):
-    task = summarise(run, "go", DAY).tasks[1]
-    assert (task.task, task.first_correct_step, task.best_step) == ("2_10", 1, 1)
-    assert {task.best_speedup, task.runtime_ms, task.runtime_std_ms, task.baseline_ms} == {None}
+    task = summarise(run, "go", DAY)["tasks"][1]
+    assert (task["task"], task["first_correct_step"], task["best_step"]) == ("2_10", 1, 1)
+    assert {task["best_speedup"], task["runtime_ms"], task["runtime_std_ms"], task["baseline_ms"]} == {None}
 
 
 def test_a_task_that_could_not_be_run_says_why(run):
-    task = summarise(run, "go", DAY).tasks[2]
-    assert (task.task, task.outcomes, task.failure) == ("3_1", {}, "too large")
-    assert task.first_correct_step is None
+    task = summarise(run, "go", DAY)["tasks"][2]
+    assert (task["task"], task["outcomes"], task["failure"]) == ("3_1", {}, "too large")
+    assert task["first_correct_step"] is None
 
 
 def test_figures_come_with_hardware_settings_command_and_date(run):
     summary = summarise(run, "adaexplore run", DAY, "a note")
-    assert summary.environment["judge"] == {"hardware": "A GPU"}
-    assert (summary.date, summary.command, summary.note) == (DAY, "adaexplore run", "a note")
-    assert summary.statistics["tasks"] == 3
-    assert summary.statistics["correct"] == 2
-    assert "per_task" not in summary.statistics
-    assert summary.config is not None
-    assert (summary.config["tf32"], summary.config["p_large"], summary.config["seed"]) == ("off", 0.2, 7)
-    assert "model_name" not in summary.config
-    assert "save_path" not in summary.config
+    assert summary["environment"]["judge"] == {"hardware": "A GPU"}
+    assert (summary["date"], summary["command"], summary["note"]) == (
+        DAY.isoformat(),
+        "adaexplore run",
+        "a note",
+    )
+    assert summary["statistics"]["tasks"] == 3
+    assert summary["statistics"]["correct"] == 2
+    assert "per_task" not in summary["statistics"]
+    assert summary["config"] is not None
+    assert (summary["config"]["tf32"], summary["config"]["p_large"], summary["config"]["seed"]) == (
+        "off",
+        0.2,
+        7,
+    )
+    assert "model_name" not in summary["config"]
+    assert "save_path" not in summary["config"]
 
 
 def test_the_models_name_is_kept_where_a_model_was_asked(run):
     (run / "config.yaml").write_text("server_type: openai\nmodel_name: some-model\n")
-    config = summarise(run, "go", DAY).config
+    config = summarise(run, "go", DAY)["config"]
     assert config is not None
     assert config["model_name"] == "some-model"
 
 
 def test_a_run_of_the_release_has_no_settings(run):
     (run / "config.yaml").unlink()
-    assert summarise(run, "go", DAY).config is None
+    assert summarise(run, "go", DAY)["config"] is None
 
 
 def test_the_command_writes_one_json_object_and_changes_nothing_in_the_run(run, tmp_path):
@@ -114,5 +122,5 @@ def test_a_folder_that_is_no_run_is_one_line_and_exit_code_2(tmp_path, caplog):
     with pytest.raises(RecordError):
         summarise(tmp_path / "none", "go", DAY)
     assert main([str(tmp_path / "none"), "--command", "go", "--out", str(tmp_path / "out.json")]) == 2
-    assert "is no folder" in caplog.text
+    assert "is not a folder" in caplog.text
     assert not (tmp_path / "out.json").exists()

@@ -14,7 +14,7 @@ import pytest
 CHROMIUM = shutil.which("chromium")
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def serve() -> Iterator[Callable[..., str]]:
     """Start ``adaexplore view`` and return its address."""
     started: list[subprocess.Popen[str]] = []

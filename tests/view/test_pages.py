@@ -19,10 +19,11 @@ from adaexplore.cli.main import main
 from adaexplore.core.errors import RecordError, StorageError
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.steering import Action, Steering
+from adaexplore.report.task_result import Best
 from adaexplore.view import pages
 from adaexplore.view.charts import Measure, run_curve
 from adaexplore.view.export import export_page
-from adaexplore.view.model import RunView
+from adaexplore.view.model import Node, RunView, TaskView
 from adaexplore.view.pages import Shown
 from adaexplore.view.sources import Source, Watcher, judge_queue, open_source, read_all
 from tests.view.runs import verdict, write_run, write_step
@@ -197,6 +198,39 @@ def test_odd_numbers_and_names_are_drawn(tmp_path):
     assert "nan" not in pages.compare_page(Shown((run,))).split("<svg", 1)[1].lower().split("</svg>")[0]
 
 
+def test_memory_counts_failures_with_and_without_a_rule(tmp_path):
+    from skill_memory.rule import Rule
+
+    error = "AttributeError: module 'triton.language' has no attribute 'tanh'"
+    failed = verdict("compile", compilation_error=error)
+    for key, rules, steps in (("2_1", ["Rule A"], "pfp"), ("2_2", [], "ffp"), ("2_3", ["Rule B"], "fp")):
+        task = tmp_path / key
+        for step, kind in enumerate(steps, 1):
+            write_step(task, step, failed if kind == "f" else verdict("passed", 2.0), parent=1)
+        (task / "rules.json").write_text(json.dumps(rules))
+    _, run = read(tmp_path)
+    kind = next(node.failure for node in run.tasks[0].nodes if node.failure)
+    rule = Rule("Rule A", 3, signatures=(f"{kind} | a construct", "not a signature"))
+    page = pages.memory_page(Shown((run,), (("memory.jsonl", (rule,)),)))
+    assert "1 of 3 steps with the rule in their prompts, 3 of 5 without" in page
+    assert "in their prompts" not in pages.memory_page(Shown((), (("memory.jsonl", (rule,)),)))
+
+
+def test_compare_states_the_paired_ratio_with_interval():
+    def run(name: str, speedups: list[float]) -> RunView:
+        tasks = [
+            TaskView(f"2_{i}", (Node(1, 0, None, (), "passed", best := Best(1, True, speedup), best, None),))
+            for i, speedup in enumerate(speedups)
+        ]
+        return RunView(name, name, tuple(tasks))
+
+    first, second, other = run("a", [1.0, 2.0, 4.0]), run("b", [2.0, 4.0, 8.0]), run("c", [])
+    rows = pages.comparison([first, second, other])["rows"]
+    assert [row[-1] for row in rows] == ["", "2.00x [2.00, 2.00], 3 tasks", "none"]
+    uneven = pages.comparison([first, run("d", [1.0, 2.0, 40.0])])["rows"][1][-1]
+    assert uneven == "1.36x [1.00, 2.50], 3 tasks"  # at most 10 counts: the cube root of 10 / 4
+
+
 def test_a_link_is_not_followed(tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("a password")
@@ -209,7 +243,7 @@ def test_a_link_is_not_followed(tmp_path):
     source, view = read(run)
     text = export_page(Shown((view,)), [source])
     assert "a password" not in text
-    assert "is no plain file" in text
+    assert "is not a plain file" in text
 
 
 def test_a_linked_task_folder_is_not_followed(tmp_path):

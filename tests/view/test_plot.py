@@ -11,7 +11,7 @@ pytest.importorskip("resvg_py")
 
 from adaexplore.cli.main import main
 from adaexplore.report.task_result import Best
-from adaexplore.view.model import capped_mean
+from adaexplore.view.model import gm10_of
 from tests.view.runs import write_run
 
 
@@ -41,5 +41,5 @@ def test_several_runs_share_one_figure(tmp_path):
 
 def test_untimed_tasks_stay_out_of_the_mean():
     timed, failed, untimed = Best(1, True, 4.0), Best(), Best(1, True, None)
-    assert capped_mean([timed, failed, untimed], 10, 0.1) == pytest.approx(0.4**0.5)
-    assert capped_mean([failed, untimed], 10, 0.1) is None
+    assert gm10_of([timed, failed, untimed]) == pytest.approx(0.4**0.5)
+    assert gm10_of([failed, untimed]) is None

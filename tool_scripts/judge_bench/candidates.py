@@ -7,15 +7,15 @@ import gzip
 import json
 import random
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from adaexplore.core.errors import UsageError
+from adaexplore.offline_writer.module import renamed
 
 PROBLEM_FILE = "problem.py"
-_TRACE_SUFFIXES = (".json", ".json.gz")
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,7 @@ class Candidate:
         source: source with ``ModelNew``.
         correct: the recorded verdict; None where none was recorded.
         error: the recorded error's text.
+        fields: more fields of the request.
     """
 
     id: str
@@ -37,13 +38,11 @@ class Candidate:
     source: str
     correct: bool | None = None
     error: str = ""
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 def read(folder: Path, kernelbench: Path | None = None) -> list[Candidate]:
-    """All different candidates below ``folder``, in the order of their ids.
-
-    ``folder`` holds recorded trajectories (``*.json`` or ``*.json.gz``), pairs (sub-folders with
-    ``problem.py`` and candidates beside it), or both.
+    """Return all different candidates of recorded trajectories and of pairs (``NAME/problem.py``).
 
     Args:
         folder: where to look.
@@ -56,17 +55,21 @@ def read(folder: Path, kernelbench: Path | None = None) -> list[Candidate]:
         raise UsageError(f"there is no folder {folder}; name one with recorded trajectories or pairs")
     found: list[Candidate] = []
     for file in sorted(folder.iterdir()):
-        if file.name.endswith(_TRACE_SUFFIXES):
+        if file.name.endswith((".json", ".json.gz")):
             found += _of_trace(file, kernelbench)
     for problem in sorted(folder.glob(f"*/{PROBLEM_FILE}")):
-        found += _of_pair(problem)
+        reference, name = problem.read_text(encoding="utf-8"), problem.parent.name
+        for file in sorted(problem.parent.glob("*.py")):
+            if file != problem:
+                source = file.read_text(encoding="utf-8")
+                found.append(Candidate(f"{name}/{file.stem}", name, reference, source))
     if not found:
         raise UsageError(f"{folder} holds neither trajectories (*.json) nor pairs (NAME/{PROBLEM_FILE})")
     return different(found)
 
 
 def different(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """The first of each (reference, source)."""
+    """Return the first of each (reference, source)."""
     first: dict[tuple[str, str], Candidate] = {}
     for each in candidates:
         first.setdefault((each.reference, each.source.strip()), each)
@@ -74,7 +77,7 @@ def different(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def shuffled(candidates: Iterable[Candidate], seed: int, purpose: str) -> list[Candidate]:
-    """In a random order that seed and purpose fix, problems in turn."""
+    """Return them in a random order that seed and purpose fix, problems in turn."""
     rng = random.Random(f"{seed}:{purpose}")
     by_problem: dict[str, list[Candidate]] = {}
     for each in candidates:
@@ -90,14 +93,12 @@ def shuffled(candidates: Iterable[Candidate], seed: int, purpose: str) -> list[C
 
 
 def in_recorded_share(candidates: Sequence[Candidate], count: int, seed: int) -> list[Candidate]:
-    """``count`` recorded candidates; failing ones have the share that they have among all."""
-    recorded = [each for each in candidates if each.correct is not None]
-    if not recorded:
-        return []
-    passing = [each for each in recorded if each.correct]
-    failing = [each for each in recorded if not each.correct]
-    count = min(count, len(recorded))
-    bad = round(count * len(failing) / len(recorded))
+    """Draw ``count`` recorded candidates; failing ones have the share that they have among all."""
+    passing = [each for each in candidates if each.correct]
+    failing = [each for each in candidates if each.correct is False]
+    recorded = len(passing) + len(failing)
+    count = min(count, recorded)
+    bad = round(count * len(failing) / max(recorded, 1))
     rng = random.Random(f"{seed}:throughput")
     chosen = rng.sample(passing, count - bad) + rng.sample(failing, bad)
     rng.shuffle(chosen)
@@ -105,12 +106,11 @@ def in_recorded_share(candidates: Sequence[Candidate], count: int, seed: int) ->
 
 
 def references(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """One candidate per problem: the reference itself under the name ``ModelNew``."""
-    first: dict[str, Candidate] = {}
+    """Return one candidate per problem: the reference itself under the name ``ModelNew``."""
+    first: dict[str, str] = {}
     for each in candidates:
-        if each.problem not in first:
-            first[each.problem] = _itself(each.problem, each.reference)
-    return list(first.values())
+        first.setdefault(each.problem, each.reference)
+    return [_itself(problem, reference) for problem, reference in first.items()]
 
 
 def kernelbench(folder: Path, levels: Sequence[int]) -> list[Candidate]:
@@ -130,18 +130,13 @@ def kernelbench(folder: Path, levels: Sequence[int]) -> list[Candidate]:
 
 
 def as_candidate(reference: str) -> str:
-    """The reference's module with ``Model`` called ``ModelNew`` and without its inputs."""
+    """Return the reference's module with ``Model`` called ``ModelNew`` and without its inputs."""
     tree = ast.parse(reference)
     makers = ("get_inputs", "get_init_inputs")
     tree.body = [
         node for node in tree.body if not (isinstance(node, ast.FunctionDef) and node.name in makers)
     ]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef) and node.name == "Model":
-            node.name = "ModelNew"
-        elif isinstance(node, ast.Name) and node.id == "Model":
-            node.id = "ModelNew"
-    return ast.unparse(tree) + "\n"
+    return renamed(ast.unparse(tree))
 
 
 def _itself(problem: str, reference: str) -> Candidate:
@@ -152,7 +147,6 @@ def _of_trace(file: Path, kernelbench: Path | None) -> list[Candidate]:
     try:
         raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
         data = json.loads(raw)
-        steps = data["steps"]
         problem = re.sub(r"\W+", "-", file.name.partition(".")[0])
         reference = data.get("reference_src") or _kernelbench_source(data, kernelbench)
         return [
@@ -164,10 +158,10 @@ def _of_trace(file: Path, kernelbench: Path | None) -> list[Candidate]:
                 correct=bool(step["score"]["correct"]),
                 error=step.get("error") or "",
             )
-            for step in steps
+            for step in data["steps"]
             if (step.get("code") or "").strip()
         ]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
         raise UsageError(f"{file} is no recorded trajectory ({type(error).__name__}: {error})") from error
 
 
@@ -179,13 +173,3 @@ def _kernelbench_source(data: dict[str, Any], kernelbench: Path | None) -> str:
     if not files:
         raise UsageError(f"{kernelbench} has no level{level}/{number}_*.py")
     return files[0].read_text(encoding="utf-8")
-
-
-def _of_pair(problem: Path) -> list[Candidate]:
-    reference = problem.read_text(encoding="utf-8")
-    name = problem.parent.name
-    return [
-        Candidate(f"{name}/{file.stem}", name, reference, file.read_text(encoding="utf-8"))
-        for file in sorted(problem.parent.glob("*.py"))
-        if file.name != PROBLEM_FILE
-    ]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy
 from pydantic import BaseModel, ConfigDict, Field
 
 from tool_scripts.judge_bench.records import Judged, Session
@@ -15,7 +17,6 @@ class Figure(BaseModel):
     """One figure.
 
     Attributes:
-        name: of the figure.
         device: ``cuda`` or ``cpu``.
         value: what was measured, with its unit, for people.
         number: the same as one number where it is one.
@@ -30,7 +31,7 @@ class Figure(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     name: str
-    device: str
+    device: str = ""
     value: str
     number: float | None = None
     target: str = ""
@@ -41,33 +42,34 @@ class Figure(BaseModel):
     sessions: tuple[Session, ...] = ()
 
 
+def met(missed: object, enough: object) -> bool | None:
+    """Return False if the target is missed, True if it is met, None if there are too few samples."""
+    return False if missed else (True if enough else None)
+
+
+def counts(values: Iterable[object]) -> dict[str, int]:
+    """Return how often each value occurs."""
+    return dict(Counter(map(str, values)))
+
+
 def spread(values: Sequence[float]) -> float:
-    """(p90 - p10) / median."""
+    """Return (p90 - p10) / median."""
     return (quantile(values, 0.9) - quantile(values, 0.1)) / statistics.median(values)
 
 
 def quantile(values: Sequence[float], share: float) -> float:
-    """The quantile, interpolated between the samples next to it."""
-    ordered = sorted(values)
-    place = share * (len(ordered) - 1)
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+    """Return the quantile, interpolated between the samples next to it."""
+    return float(numpy.quantile(values, share))
 
 
 def median_of(values: Iterable[float | None]) -> float | None:
-    """The median of the values that are there."""
+    """Return the median of the values that are there."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
 
 
-def latest(verdicts: Iterable[Judged]) -> list[Judged]:
-    """The last record of each unit, in the order of the first."""
-    return list({each.unit: each for each in verdicts}.values())
-
-
 def by_problem(verdicts: Iterable[Judged]) -> dict[str, list[Judged]]:
-    """The verdicts of each problem."""
+    """Return the verdicts of each problem."""
     groups: dict[str, list[Judged]] = {}
     for each in verdicts:
         groups.setdefault(each.problem, []).append(each)

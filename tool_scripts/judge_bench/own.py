@@ -1,4 +1,4 @@
-"""Candidates of this project's own: written for this benchmark, and by the offline writer."""
+"""Candidates that the offline writer makes: of problems for this benchmark, and of the quickstart's."""
 
 from __future__ import annotations
 
@@ -6,42 +6,68 @@ import random
 from pathlib import Path
 
 from adaexplore.core.errors import UsageError
-from adaexplore.llm.offline.module import translate
-from adaexplore.llm.offline.writer import possible_designs
+from adaexplore.offline_writer.module import translate
+from adaexplore.offline_writer.writer import possible_designs
+from tests.backward_tasks import ModuleText
 from tool_scripts.judge_bench import candidates
 from tool_scripts.judge_bench.candidates import Candidate
 
-KERNELS = Path(__file__).parent / "kernels"
 QUICKSTART = Path(__file__).parents[2] / "datasets" / "quickstart"
 
 LARGE = "large"
 SMALL = "small"
 
 
+_TWO = "torch.randn(N, D), torch.randn(N, D)"
+_SQUARE = (4096, 4096)
+PROBLEMS = {
+    "large-bias-gelu": ModuleText(
+        "self.bias = nn.Parameter(0.1 * torch.randn(D))", "return F.gelu(x + self.bias)", large=(8192, 8192)
+    ),
+    "large-layernorm": ModuleText(
+        "self.norm = nn.LayerNorm(D)",
+        "return self.norm(x + residual)",
+        _TWO,
+        large=(12288, 4096),
+        arguments="x, residual",
+    ),
+    "large-log-softmax": ModuleText("pass", "return torch.log_softmax(x * 2.0, dim=-1)", large=(8192, 8192)),
+    "small-gated-add": ModuleText(
+        "pass", "return F.silu(a) * b + c", f"{_TWO}, torch.randn(N, D)", large=_SQUARE, arguments="a, b, c"
+    ),
+    "small-rmsnorm": ModuleText(
+        "self.weight = nn.Parameter(1.0 + 0.1 * torch.randn(D))",
+        "return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.weight",
+        large=_SQUARE,
+    ),
+    "small-row-dot": ModuleText(
+        "pass", "return torch.sum(a * b, dim=-1)", _TWO, large=_SQUARE, arguments="a, b"
+    ),
+}
+"""The problems of ``repeat``: kernels for ``large-*`` take over 100 us, for ``small-*`` 20 to 100 us."""
+
+
 def kernels() -> list[Candidate]:
-    """The kernels of the part ``repeat``: ``large-*`` take over 100 us, ``small-*`` 20 to 100 us."""
-    return candidates.read(KERNELS)
+    """Return the kernels of ``repeat``."""
+    return [
+        Candidate(f"{name}/fused", name, source, translate(source, possible_designs(source)[0]))
+        for name, source in ((name, problem.source()) for name, problem in PROBLEMS.items())
+    ]
 
 
-def small() -> Candidate:
-    """One that is judged in no time on every device: for warming up."""
-    return offline(0, 1)[0]
-
-
-def offline(seed: int, per_problem: int, folder: Path = QUICKSTART) -> list[Candidate]:
-    """What the offline writer makes of each quickstart problem, without mistakes.
+def offline(seed: int, per_problem: int) -> list[Candidate]:
+    """Return what the offline writer makes of each quickstart problem, without mistakes.
 
     Args:
         seed: of the choice among its designs.
         per_problem: designs of each problem; the usual one is always among them.
-        folder: with ``level<N>/<id>_<name>.py``.
 
     Raises:
-        UsageError: ``folder`` has no problems.
+        UsageError: there are no quickstart problems.
     """
-    files = sorted(folder.glob("level*/*.py"))
+    files = sorted(QUICKSTART.glob("level*/*.py"))
     if not files:
-        raise UsageError(f"{folder} has no level*/*.py; run this from a checkout of the project")
+        raise UsageError(f"{QUICKSTART} has no level*/*.py; run this from a checkout of the project")
     made: list[Candidate] = []
     for file in files:
         reference = file.read_text(encoding="utf-8")
@@ -49,10 +75,7 @@ def offline(seed: int, per_problem: int, folder: Path = QUICKSTART) -> list[Cand
         designs = possible_designs(reference)
         rng = random.Random(f"{seed}:{name}")
         chosen = designs[:1] + rng.sample(designs[1:], min(per_problem - 1, len(designs) - 1))
-        made += [
-            Candidate(
-                f"{name}/design-{designs.index(choices)}", name, reference, translate(reference, choices)
-            )
-            for choices in chosen
-        ]
+        for design in chosen:
+            id = f"{name}/design-{designs.index(design)}"
+            made.append(Candidate(id, name, reference, translate(reference, design)))
     return candidates.different(made)

@@ -1,46 +1,146 @@
-"""Child program: does a candidate pass a plain comparison with its reference at 5e-2?
+"""The plain comparison: what "honest" means in the benchmark, without the judge's code.
 
-Both are constructed under one seed, the candidate gets the reference's weights where they fit, and five
-seeded inputs are compared. This is what "honest" means in the benchmark, on purpose without the judge's code.
+A fresh interpreter runs this file on a candidate: both modules are constructed under one seed, the
+candidate gets the reference's weights where they fit, and five seeded inputs are compared at 5e-2.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import json
+import os
+import random
+import signal
+import subprocess
 import sys
+import tempfile
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-from tool_scripts.judge_bench import loading
+from tool_scripts.judge_bench.candidates import Candidate
+from tool_scripts.judge_bench.records import PlainRun
+from tool_scripts.judge_bench.service import ROOT
+
+SEED = 42
+TOLERANCE = 5e-2
+TRIALS = 5
+_RESULT = "result.json"
+_DETAIL_CHARS = 300
+
+
+def compare(candidate: Candidate, device: str, limit_s: float, environment: dict[str, str]) -> PlainRun:
+    """Compare a candidate in a process of its own; no process and no file of it is left."""
+    with tempfile.TemporaryDirectory(prefix="bench-judge-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        (folder / "reference.py").write_text(candidate.reference, encoding="utf-8")
+        (folder / "candidate.py").write_text(candidate.source, encoding="utf-8")
+        path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        errors = folder / "stderr"
+        with errors.open("wb") as stderr:
+            begin = time.monotonic()
+            process = subprocess.Popen(
+                [sys.executable, "-m", __name__, device],
+                cwd=folder,
+                env=os.environ | {"PYTHONPATH": path} | environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                start_new_session=True,
+            )
+            outcome = "crash"
+            try:
+                process.wait(limit_s)
+            except subprocess.TimeoutExpired:
+                outcome = "timeout"
+            finally:
+                seconds = time.monotonic() - begin
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        detail = ""
+        if outcome == "crash":
+            detail = errors.read_text(encoding="utf-8", errors="replace").strip().rpartition("\n")[2]
+            with contextlib.suppress(OSError, ValueError):
+                outcome, detail = json.loads((folder / _RESULT).read_text(encoding="utf-8"))
+        return PlainRun(
+            candidate=candidate.id, outcome=outcome, detail=detail[:_DETAIL_CHARS], seconds=seconds
+        )
 
 
 def main() -> int:
-    """Compare and write the result down."""
+    """Compare ``candidate.py`` with ``reference.py`` of the working folder; leave outcome and detail."""
+    try:
+        detail = difference_of_models(sys.argv[1])
+        result = ("wrong" if detail else "passed", detail)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - what the candidate raises is its outcome
+        result = ("error", f"{type(error).__name__}: {error}")
+    Path(_RESULT).write_text(json.dumps(result), encoding="utf-8")
+    return 0
+
+
+def difference_of_models(device: str) -> str:
+    """Return the first difference of outputs; raises whatever the candidate raises."""
     import torch
 
-    device = loading.asked_device()
-    loading.switch_tf32_off()
-    try:
-        reference, candidate = loading.load("reference"), loading.load("candidate")
-        loading.seed_everything(loading.SEED)
-        init_inputs = list(reference.get_init_inputs())
-        want_model = loading.construct(reference, "Model", init_inputs, device)
-        got_model = loading.construct(candidate, "ModelNew", init_inputs, device)
-        weights = want_model.state_dict()
-        own = got_model.state_dict()
-        if own.keys() == weights.keys() and all(own[name].shape == weights[name].shape for name in weights):
-            got_model.load_state_dict(weights)
-        detail = ""
-        with torch.no_grad():
-            for trial in range(loading.TRIALS):
-                values = loading.inputs(reference, loading.SEED + trial, device)
-                loading.seed_everything(trial)
-                want = want_model(*[each.clone() if torch.is_tensor(each) else each for each in values])
-                loading.seed_everything(trial)
-                got = got_model(*values)
-                detail = detail or loading.difference(got, want)
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - what the candidate raises is its outcome
-        loading.write_result({"outcome": "error", "detail": f"{type(error).__name__}: {error}"[:300]})
-        return 0
-    loading.write_result({"outcome": "wrong" if detail else "passed", "detail": detail})
-    return 0
+    torch.backends.cuda.matmul.allow_tf32 = False  # eager products in IEEE precision
+    torch.backends.cudnn.allow_tf32 = False
+    reference, candidate = _load("reference"), _load("candidate")
+    _seed(SEED)
+    init_inputs = list(reference.get_init_inputs())
+    _seed(SEED)
+    want_model = reference.Model(*init_inputs).to(device)
+    _seed(SEED)
+    got_model = candidate.ModelNew(*init_inputs).to(device)
+    weights, own = want_model.state_dict(), got_model.state_dict()
+    if own.keys() == weights.keys() and all(own[name].shape == weights[name].shape for name in weights):
+        got_model.load_state_dict(weights)
+    with torch.no_grad():
+        for trial in range(TRIALS):
+            _seed(SEED + trial)
+            values = [each.to(device) if torch.is_tensor(each) else each for each in reference.get_inputs()]
+            _seed(trial)
+            want = want_model(*[each.clone() if torch.is_tensor(each) else each for each in values])
+            _seed(trial)
+            if found := _difference(got_model(*values), want):
+                return found
+    return ""
+
+
+def _load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+def _seed(seed: int) -> None:
+    import numpy
+    import torch
+
+    torch.manual_seed(seed)
+    numpy.random.seed(seed)
+    random.seed(seed)
+
+
+def _difference(got: Any, want: Any) -> str:
+    """Return how ``got`` is not close to ``want`` element by element; empty where it is."""
+    import torch
+
+    if isinstance(want, (tuple, list)):
+        if not isinstance(got, (tuple, list)) or len(got) != len(want):
+            return "another number of outputs"
+        return next(filter(None, (_difference(a, b) for a, b in zip(got, want, strict=True))), "")
+    if got.shape != want.shape:
+        return f"shape {tuple(got.shape)} instead of {tuple(want.shape)}"
+    if torch.allclose(got.to(want.dtype), want, rtol=TOLERANCE, atol=TOLERANCE):
+        return ""
+    return f"differs by up to {(got.double() - want.double()).abs().max().item():.6f}"
 
 
 if __name__ == "__main__":

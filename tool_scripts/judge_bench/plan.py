@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from adaexplore.core.wire import Direction, DtypeName
 from tool_scripts.judge_bench.candidates import Candidate
-from tool_scripts.judge_bench.records import Judged
 
 log = logging.getLogger("bench_judge")
 
@@ -23,15 +23,10 @@ class Plan:
     """The options; see ``--help``.
 
     Attributes:
-        device: ``cuda`` or ``cpu``.
         recorded: recorded candidates.
         own: this project's own.
-        out: folder of the state.
         deadline: value of ``time.monotonic()`` after which no unit is begun.
         count: how many recorded candidates a part takes; None for its default.
-        kernelbench: folder with ``level<N>/<id>_*.py``.
-        levels: of KernelBench, in the order in which ``problems`` takes them.
-        unit_limit_s: own time of a reference, and of its candidate, in ``problems``.
     """
 
     device: str
@@ -49,44 +44,44 @@ class Plan:
     kernelbench: Path | None = None
     levels: Sequence[int] = (3, 2, 1)
     unit_limit_s: int = 120
-    queue_submissions: int = 600
-    queue_limit: int = 100
-    queue_sleep_s: float = 60.0
-    queue_finish: int = 2
-    child_environment: dict[str, str] = field(default_factory=dict)
+    dtype: DtypeName = "fp32"
+    direction: Direction = "forward"
+
+    @property
+    def child_environment(self) -> dict[str, str]:
+        """Return the variables of child programs: without a GPU kernels run in Triton's interpreter."""
+        return {"TRITON_INTERPRET": "1"} if self.device == "cpu" else {}
+
+    def state_of(self, part: str) -> str:
+        """Return the name of a part's state: ``problems`` has one for each precision and direction."""
+        usual = {"dtype": "fp32", "direction": "forward"}
+        own = [getattr(self, key) for key, value in usual.items() if getattr(self, key) != value]
+        return "-".join([part, *own]) if part == "problems" else part
 
     def time_is_up(self) -> bool:
-        """Whether no further unit may be begun."""
+        """Return whether no further unit may be begun."""
         return time.monotonic() >= self.deadline
 
     def log_file(self, part: str) -> Path:
-        """Where the judge of a part logs; written anew each time."""
+        """Return where the judge of a part logs; written anew each time."""
         return self.out / f"{self.device}-{part}-judge.log"
 
     def each(self, units: Sequence[T], jobs: int, work: Callable[[T], object]) -> int:
-        """Do ``work`` on units, ``jobs`` at a time, until the time is up; gives the number left over."""
-        done = 0
+        """Do ``work`` on units; see :func:`until`."""
+        return until(self.deadline, units, jobs, work)
 
-        def one(unit: T) -> bool:
-            if self.time_is_up():
-                return False
-            work(unit)
+
+def until(deadline: float, units: Sequence[T], jobs: int, work: Callable[[T], object]) -> int:
+    """Do ``work`` on units, ``jobs`` at a time; return the number left over.
+
+    None begins after the ``deadline`` of ``time.monotonic``.
+    """
+
+    def one(unit: T) -> bool:
+        if time.monotonic() >= deadline:
             return True
+        work(unit)
+        return False
 
-        with ThreadPoolExecutor(jobs) as pool:
-            for finished in pool.map(one, units):
-                done += finished
-        return len(units) - done
-
-
-def tell(unit: Judged) -> None:
-    """Progress of one verdict, in one line."""
-    speed = "" if unit.speedup is None else f" {unit.speedup:.3f}x"
-    rejects = f" REJECT {','.join(unit.rejects)}" if unit.rejects else ""
-    log.info("%s: %s%s%s (%.1f s)", unit.unit, unit.error or unit.status, speed, rejects, unit.seconds)
-
-
-def without(candidates: Iterable[Candidate], known: Iterable[str]) -> list[Candidate]:
-    """The candidates whose ids are not known yet."""
-    done = set(known)
-    return [each for each in candidates if each.id not in done]
+    with ThreadPoolExecutor(jobs) as pool:
+        return sum(pool.map(one, units))

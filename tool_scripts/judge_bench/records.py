@@ -1,11 +1,15 @@
-"""What is kept of each measurement."""
+"""What is kept of each measurement: one JSON line a finished unit, so that a killed part goes on."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import threading
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 
+from adaexplore.core.errors import UsageError
+from adaexplore.core.files.json_lines import JsonLines
 from adaexplore.judge_client.http import REFERENCE_FAILED
 
 Failure = Literal["problem error", "judge error", "given up"]
@@ -14,9 +18,9 @@ GIVEN_UP = "given up"
 
 
 class Record(BaseModel):
-    """One line of a ledger."""
+    """One line of a ledger; fields of earlier versions are skipped."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True)
 
 
 class Session(Record):
@@ -30,26 +34,18 @@ class Session(Record):
     machine: str
     versions: dict[str, str]
 
-    def basis(self) -> dict[str, Any]:
-        """What must be the same for measurements to stand in one figure."""
-        return {"hardware": self.hardware, "versions": self.versions}
-
 
 class Judged(Record):
     """One verdict of the judge; times in milliseconds, spans in seconds.
 
     Attributes:
         unit: what it was asked for, such as ``repeat/large-softmax/3``.
-        candidate: id of the candidate.
-        problem: name of its problem.
         status: the verdict's status; ``error`` where the judge gave none.
         error: why there is none.
         rejects: flags of severity ``reject``; ``flags`` has all.
         problem_flags: flags of the problem, not of the candidate.
         seconds: from the submission to the verdict at the client.
         baseline_ms: the baseline that counts.
-        baseline_gpu_ms: the reference's time beside the candidate.
-        baseline_clean_ms: the reference's time alone, before any candidate was loaded.
         slot_held_s: how long the exclusive slot was held; None where the verdict does not say.
         slot_gpu_s: how long the GPU worked for candidate and baseline meanwhile.
     """
@@ -66,13 +62,9 @@ class Judged(Record):
     evidence: tuple[str, ...] = ()
     feedback: str = ""
     seconds: float
-    queue_s: float = 0.0
-    execution_s: float = 0.0
     speedup: float | None = None
     gpu_ms: float | None = None
     baseline_ms: float | None = None
-    baseline_gpu_ms: float | None = None
-    baseline_clean_ms: float | None = None
     slot_held_s: float | None = None
     slot_gpu_s: float | None = None
 
@@ -100,22 +92,6 @@ class PlainRun(Record):
     seconds: float
 
 
-class NaiveRun(Record):
-    """An evaluation in a fresh interpreter, as the released design has it.
-
-    Attributes:
-        outcome: as for :class:`PlainRun`.
-        stages_s: seconds of each stage, in order; ``exit`` is what the process took to end.
-    """
-
-    candidate: str
-    outcome: str
-    detail: str = ""
-    seconds: float
-    stages_s: dict[str, float] = Field(default_factory=dict)
-    speedup: float | None = None
-
-
 class Batch(Record):
     """Candidates judged side by side.
 
@@ -133,49 +109,64 @@ class Batch(Record):
     verdicts: tuple[Judged, ...]
 
 
-class Flood(Record):
-    """Simultaneous submissions against a full queue.
-
-    Attributes:
-        running_and_waiting: what the judge itself counted after the last answer.
-        retry_after: refusals that said when to come again.
-        other_answers: status codes that are neither 202 nor 429, or errors of the connection.
-        distinct_ids: different job ids among the accepted.
-        ended: states that the accepted jobs ended in; the last ones are cancelled.
-        lost: accepted jobs that the judge did not know any more, or that never ended.
-        started_twice: jobs that the judge's log has started more than once.
-        statuses: verdicts of the jobs that were let run to their end.
-    """
-
-    submissions: int
-    limit: int
-    devices: int
-    sleep_s: float
-    accepted: int
-    refused: int
-    retry_after: int
-    other_answers: dict[str, int]
-    running_and_waiting: int
-    distinct_ids: int
-    ended: dict[str, int]
-    lost: int
-    started_twice: int
-    statuses: dict[str, int]
-    burst_s: float
+KINDS: dict[str, type[Record]] = {kind.__name__: kind for kind in (Session, Judged, PlainRun, Batch)}
+R = TypeVar("R", bound=Record)
 
 
-class TestRun(Record):
-    """A run of pytest and the report that the tests wrote, one entry a fixture."""
+class Ledger:
+    """The records of one part on one device; safe to use from several threads."""
 
-    __test__ = False
+    def __init__(self, folder: Path, device: str, part: str) -> None:
+        """Read what is there; a line that a killed process left torn is named, and its unit measured again.
 
-    paths: tuple[str, ...]
-    exit_code: int
-    last_line: str
-    seconds: float
-    report: tuple[dict[str, Any], ...] | None = None
+        Raises:
+            UsageError: a line is no record.
+            StorageError: the file cannot be read.
+        """
+        self.part = part
+        self.device = device
+        self.path = folder / f"{device}-{part}.jsonl"
+        self._lock = threading.Lock()
+        self._lines = JsonLines(self.path)
+        self._records = self._lines.read(self._record)
 
+    def of(self, kind: type[R]) -> list[R]:
+        """Return the records of one kind, oldest first."""
+        with self._lock:
+            return [record for record in self._records if isinstance(record, kind)]
 
-KINDS: dict[str, type[Record]] = {
-    kind.__name__: kind for kind in (Session, Judged, PlainRun, NaiveRun, Batch, Flood, TestRun)
-}
+    def verdicts(self) -> list[Judged]:
+        """Return the last verdict of each unit, in the order of the first."""
+        return list({each.unit: each for each in self.of(Judged)}.values())
+
+    def add(self, record: Record) -> None:
+        """Keep a record.
+
+        Raises:
+            StorageError: it cannot be written.
+        """
+        self._lines.append({"type": type(record).__name__, **record.model_dump(mode="json")})
+        with self._lock:
+            self._records.append(record)
+
+    def open_session(self, session: Session) -> None:
+        """Note with what is measured from now on.
+
+        Raises:
+            UsageError: earlier records come from other hardware or versions.
+        """
+        for earlier in self.of(Session)[:1]:
+            changed = [n for n in ("hardware", "versions") if getattr(session, n) != getattr(earlier, n)]
+            if changed:
+                raise UsageError(
+                    f"{self.path} has measurements with another {', '.join(changed)}; choose another --out"
+                )
+        self.add(session)
+
+    def _record(self, line: Any) -> Record:
+        try:
+            return KINDS[line.pop("type")].model_validate(line)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"{self.path} is damaged ({type(error).__name__}); choose another --out"
+            ) from error

@@ -1,22 +1,27 @@
-"""The judge that is measured: started for one part, asked over HTTP."""
+"""The judge that is measured: started for one part, asked over HTTP; and what it runs on."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import platform
+import shlex
+import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from adaexplore.core.errors import JudgeUnavailableError
+from adaexplore.core.errors import JudgeUnavailableError, UsageError
 from adaexplore.judge_client.embedded import judge_process
 from tool_scripts.judge_bench.candidates import Candidate
-from tool_scripts.judge_bench.records import GIVEN_UP, Judged
-from tool_scripts.judge_bench.surroundings import ROOT
+from tool_scripts.judge_bench.records import GIVEN_UP, Judged, Session
 
+ROOT = Path(__file__).parents[2]
 TIMED_RUNS = 100
 TRIALS = 5
 JOB_TIMEOUT_S = 300
@@ -25,19 +30,10 @@ WAITING_S = 60
 _POLL_S = 30
 _HTTP_S = 120.0
 _OURS = (
-    "JUDGE_",
-    "GPU_ALLOCATION",
-    "AVAILABLE_GPUS",
-    "MAX_",
-    "RUNTIME_TIMEOUT",
-    "ADAEXPLORE_",
-    "RESULT_CACHE",
-    "ARMED_PLAYERS",
-    "COMPILE_",
-    "CPU_MAX_",
-    "BUILD_DIR",
-    "TIMING_ROOT",
+    *("JUDGE_", "GPU_ALLOCATION", "AVAILABLE_GPUS", "MAX_", "RUNTIME_TIMEOUT", "ADAEXPLORE_", "RESULT_CACHE"),
+    *("ARMED_PLAYERS", "COMPILE_", "CPU_MAX_", "BUILD_DIR", "TIMING_ROOT"),
 )
+"""Beginnings of the judge's environment variables, which a measured judge does not inherit."""
 _TEXT_CHARS = 300
 
 
@@ -56,13 +52,9 @@ def running_judge(device: str, slots: int, log: Path, **environment: str) -> Ite
     """
     kept = {key: value for key, value in os.environ.items() if not key.startswith(_OURS)}
     kept["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT), kept.get("PYTHONPATH", "")]))
-    ours = {
-        "JUDGE_DEVICE": device,
-        "MAX_CONCURRENT_EVALS": str(slots),
-        "JUDGE_STATE": "",
-        "LOG_FORMAT": "json",
-    }
-    with log.open("wb") as out, judge_process(kept | ours | environment, out) as judge:
+    kept |= {"JUDGE_DEVICE": device, "MAX_CONCURRENT_EVALS": str(slots), "JUDGE_STATE": ""}
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as out, judge_process(kept | {"LOG_FORMAT": "json"} | environment, out) as judge:
         address = f"http://127.0.0.1:{judge.port}"
         answer = httpx.get(f"{address}/readyz", timeout=_HTTP_S, trust_env=False)
         if not answer.is_success:
@@ -71,7 +63,7 @@ def running_judge(device: str, slots: int, log: Path, **environment: str) -> Ite
 
 
 def request_of(candidate: Candidate, limit_s: int = JOB_TIMEOUT_S) -> dict[str, Any]:
-    """The body that the search sends for a candidate, at tier ``legacy``."""
+    """Return the body that the search sends for a candidate, at tier ``legacy``."""
     return {
         "original_model_src": candidate.reference,
         "custom_model_src": candidate.source,
@@ -82,11 +74,12 @@ def request_of(candidate: Candidate, limit_s: int = JOB_TIMEOUT_S) -> dict[str, 
         "backend": "triton",
         "tier": "legacy",
         "timeout": limit_s,
+        **candidate.fields,
     }
 
 
 class Client:
-    """Submits jobs of v2 and waits for their verdicts; threads may share it."""
+    """Submits jobs of v2 and waits for their ends; threads may share it."""
 
     def __init__(self, address: str) -> None:
         """Talk to the judge at ``address``."""
@@ -114,10 +107,28 @@ class Client:
         begin = time.monotonic()
         body = {"kind": "candidate", "request": request_of(candidate, limit_s), "force": True}
         try:
-            answer = self._answer(self._submit(body), 2 * limit_s + WAITING_S)
+            answer = self.finished(body, 2 * limit_s + WAITING_S)
         except (httpx.HTTPError, ValueError, KeyError) as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
         return judged(candidate, unit, answer, time.monotonic() - begin)
+
+    def finished(self, body: dict[str, Any], limit_s: float) -> dict[str, Any]:
+        """Submit a job and return the judge's answer when it has ended; a slower one is cancelled.
+
+        Raises:
+            JudgeUnavailableError: the judge has exited; nothing was submitted.
+            httpx.HTTPError: the judge refuses, or exits while the job runs.
+        """
+        job = self._submit(body)
+        deadline = time.monotonic() + limit_s
+        while (left_s := deadline - time.monotonic()) > 0:
+            response = self._http.get(f"/v2/jobs/{job}", params={"wait": min(_POLL_S, left_s)})
+            answer: dict[str, Any] = response.raise_for_status().json()
+            if answer["state"] not in ("queued", "running"):
+                return answer
+        with contextlib.suppress(httpx.HTTPError):
+            self._http.delete(f"/v2/jobs/{job}")
+        return {"error": f"{GIVEN_UP}: no verdict after {limit_s:.0f} s"}
 
     def _submit(self, body: dict[str, Any]) -> str:
         while True:
@@ -128,25 +139,12 @@ class Client:
                     "the judge has exited; see its log in --out, then give the same command again"
                 ) from error
             if response.status_code != 429:
-                response.raise_for_status()
-                return str(response.json()["id"])
+                return str(response.raise_for_status().json()["id"])
             time.sleep(float(response.headers.get("Retry-After", "1")))
-
-    def _answer(self, job: str, limit_s: float) -> dict[str, Any]:
-        deadline = time.monotonic() + limit_s
-        while (left_s := deadline - time.monotonic()) > 0:
-            response = self._http.get(f"/v2/jobs/{job}", params={"wait": min(_POLL_S, left_s)})
-            response.raise_for_status()
-            answer: dict[str, Any] = response.json()
-            if answer["state"] not in ("queued", "running"):
-                return answer
-        with contextlib.suppress(httpx.HTTPError):
-            self._http.delete(f"/v2/jobs/{job}")
-        return {"error": f"{GIVEN_UP}: no verdict after {limit_s:.0f} s"}
 
 
 def judged(candidate: Candidate, unit: str, answer: dict[str, Any], seconds: float) -> Judged:
-    """The record of a job's answer."""
+    """Return the record of a job's answer."""
     verdict = answer.get("verdict") or {}
     meta = verdict.get("metadata") or {}
     stats = verdict.get("runtime_stats") or {}
@@ -166,13 +164,54 @@ def judged(candidate: Candidate, unit: str, answer: dict[str, Any], seconds: flo
         evidence=tuple(f"{each['id']}: {each.get('evidence', '')}" for each in evidence),
         feedback=str(meta.get("feedback", ""))[:_TEXT_CHARS],
         seconds=seconds,
-        queue_s=float(answer.get("queue_time") or 0.0),
-        execution_s=float(answer.get("execution_time") or 0.0),
         speedup=None if interpreted else stats.get("fast_p"),
         gpu_ms=None if interpreted else stats.get("gpu_ms", stats.get("median", stats.get("mean"))),
         baseline_ms=stats.get("baseline_time"),
-        baseline_gpu_ms=stats.get("baseline_gpu_ms"),
-        baseline_clean_ms=stats.get("baseline_clean_ms"),
         slot_held_s=slot.get("held_s"),
         slot_gpu_s=slot.get("gpu_s"),
     )
+
+
+def session(device: str, command: Sequence[str], revision: str | None) -> Session:
+    """Return with what, when and by which command something is measured now.
+
+    Raises:
+        UsageError: ``device`` is ``cuda`` and there is no GPU.
+    """
+    hardware, driver = _gpu() if device == "cuda" else (_cpu(), None)
+    return Session(
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        command=shlex.join(["python", "tool_scripts/bench_judge.py", *command]),
+        revision=revision or git_revision(),
+        hardware=hardware,
+        driver=driver,
+        machine=f"{platform.system()} {platform.release()} {platform.machine()}, {os.cpu_count()} CPU cores",
+        versions={"python": platform.python_version()}
+        | {name: metadata.version(name) for name in ("torch", "triton")},
+    )
+
+
+def git_revision() -> str:
+    """Return the revision of the sources, ``unknown`` where git does not know it."""
+    return _output(["git", "-C", str(ROOT), "describe", "--always", "--dirty"]) or "unknown"
+
+
+def _gpu() -> tuple[str, str]:
+    text = _output(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
+    if not text:
+        raise UsageError("--device cuda, but nvidia-smi shows no GPU; use --device cpu")
+    name, _, driver = text.splitlines()[0].partition(",")
+    return name.strip(), driver.strip()
+
+
+def _cpu() -> str:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()
+
+
+def _output(command: list[str]) -> str:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""

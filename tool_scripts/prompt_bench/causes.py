@@ -30,7 +30,7 @@ class Causes:
 
     def __init__(self, lifetime_s: float) -> None:
         self.cached = self.new = self.forgotten = self.again = self.other = self.least = 0.0
-        self._lifetime_s = lifetime_s
+        self.lifetime_s = lifetime_s
         self._sent: dict[str, float] = {}
 
     def add(self, request: ModelRequest, read_tokens: int, now_s: float) -> None:
@@ -42,7 +42,7 @@ class Causes:
             unread = (len(text) - read) / CHARACTERS
             key = _NUMBER.sub("", text)
             last = self._sent.get(key)
-            alive = last is not None and now_s - last <= self._lifetime_s
+            alive = last is not None and now_s - last <= self.lifetime_s
             self.cached += CACHED * read / CHARACTERS
             if not is_kernel:
                 self.other += unread
@@ -61,7 +61,7 @@ class Causes:
 
 
 def _parts(request: ModelRequest) -> Iterator[tuple[str, bool]]:
-    """The texts of a conversation in their order, and whether each is a kernel with its verdict."""
+    """Return the texts of a conversation in their order, and whether each is a kernel with its verdict."""
     turns: tuple[Turn | ModelRequest, ...] = (*request.earlier, request)
     for turn in turns:
         ends = (0, *turn.cuts, len(turn.prompt))

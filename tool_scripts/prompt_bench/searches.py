@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from adaexplore.agent.agent import Agent
+from adaexplore.core.draft import ShownKernel
+from adaexplore.core.environment import Environment, ReferenceFacts
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.streams import stream
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import NO_SCORE, Status, Verdict
+from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.judge_client.dummy import DummyJudge
-from adaexplore.llm.offline import OfflineWriter
-from adaexplore.llm.offline.patches import edits_between
 from adaexplore.llm.protocol import Purpose
-from adaexplore.prompts.blocks import JudgeFacts, ShownKernel
+from adaexplore.offline_writer.patches import edits_between
+from adaexplore.offline_writer.writer import OfflineWriter
+from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.prompts.steps import Layout
+from adaexplore.run.build import search_knobs
+from adaexplore.run.step import write_draft
+from adaexplore.run.verdicts import Verdicts
 from adaexplore.search.build import build_policy
-from adaexplore.search.knobs import SearchKnobs, Selection
+from adaexplore.search.knobs import Selection
 from adaexplore.settings.config import BUNDLED_MEMORY, RunConfig
 from adaexplore.settings.paths import locate
 from adaexplore.tasks.sources import task_from_file
@@ -40,7 +47,7 @@ class Step:
     answers: tuple[str, ...]
 
     def replies(self, layout: Layout) -> tuple[str, ...]:
-        """What is answered: in layout ``shared`` the review stands in the answer that brings the edits."""
+        """Return the answers: in layout ``shared`` the review is in the answer with the edits."""
         if self.review is None:
             return self.answers
         if layout == "paper":
@@ -48,7 +55,7 @@ class Step:
         return (f"{self.review}\n\n{self.answers[0]}", *self.answers[1:])
 
     def view(self, layout: Layout, arranged: bool) -> tuple[ShownKernel, ...]:
-        """The kernels in order; in ``paper`` a pool that was ``arranged`` for a cache is oldest first."""
+        """Return the kernels in order; in ``paper`` a pool ``arranged`` for a cache is oldest first."""
         if layout == "shared" or not arranged or self.plan.kind is StepKind.SMALL:
             return self.shown
         by_age = dict(sorted(zip(self.plan.context_ids, self.shown, strict=True)))
@@ -66,7 +73,7 @@ class Search:
 
 
 def facts_of(layout: Layout) -> JudgeFacts:
-    """What the prompts of a preset say about a judge with a GPU."""
+    """Return what the prompts of a preset say about a judge with a GPU."""
     ours = layout == "shared"
     return JudgeFacts(
         gpu_name="NVIDIA H200",
@@ -80,32 +87,38 @@ def facts_of(layout: Layout) -> JudgeFacts:
         tier="strict",
         shows_flags=ours,
         tunes=ours,
+        environment=Environment.model_validate(_facts()["environment"]) if ours else None,
     )
 
 
+def reference_facts() -> ReferenceFacts:
+    """Return facts about a reference, of usual length."""
+    return ReferenceFacts.model_validate(_facts()["reference"])
+
+
+@cache
+def _facts() -> dict[str, Any]:
+    """Return what a judge with an H200 states; nothing but its length counts here."""
+    found: dict[str, Any] = json.loads(Path(__file__).with_name("facts.json").read_text(encoding="utf-8"))
+    return found
+
+
 def rules() -> tuple[str, ...]:
-    """The bundled skill memory's, as prompts show them."""
+    """Return the bundled skill memory's, as prompts show them."""
     return injected(read_rules(locate(BUNDLED_MEMORY)), CONFIG.knowledge_1_threshold)
 
 
-def knobs_of(selection: Selection) -> SearchKnobs:
-    """Preset ``default``'s, with one way of selecting nodes."""
-    known = {
-        each.name: getattr(CONFIG, each.name) for each in fields(SearchKnobs) if hasattr(CONFIG, each.name)
-    }
-    return SearchKnobs(**{**known, "selection": selection})
-
-
 def offline_search(problem: Path, steps: int, seed: int, selection: Selection = "uct") -> Search:
-    """A search of the offline writer with preset ``default``'s knobs and random verdicts."""
+    """Return a search of the offline writer with preset ``default``'s knobs and random verdicts."""
     task, judge, nodes = task_from_file(problem, "fp32"), DummyJudge(seed), dict[int, ShownKernel]()
-    policy = build_policy(CONFIG.agent_type, knobs_of(selection))
+    knobs = replace(search_knobs(CONFIG), selection=selection)
+    policy = build_policy(CONFIG.agent_type, knobs)
     agent = Agent(OfflineWriter(seed), task, facts_of("paper"), rules())
-    made = []
+    verdicts, made = Verdicts(JudgeAccess([judge]), task), []
     for number in range(1, steps + 1):
         plan = policy.plan(number, stream(seed, task.key, "search", number))
         shown = tuple(nodes[node] for node in plan.context_ids)
-        draft = agent.draft(plan, shown)
+        draft = write_draft(agent, verdicts, plan, shown)
         verdict = judge.evaluate(task, draft.source) if draft.source.strip() else None
         nodes[number] = ShownKernel(draft.source, verdict)
         policy.observe(plan, draft.source, NO_SCORE if verdict is None else verdict.score)
@@ -117,7 +130,7 @@ def offline_search(problem: Path, steps: int, seed: int, selection: Selection = 
 
 
 def recorded_search(path: Path, steps: int) -> Search:
-    """The first steps of a recorded tree; reviews were not recorded, as many words stand for each."""
+    """Return the first steps of a recorded tree; reviews were not recorded, as many words stand for each."""
     tree = json.loads(path.read_text(encoding="utf-8"))
     task = Task(2, path.stem, path.stem, tree["reference_src"], "fp32", path)
     nodes: dict[int, ShownKernel] = {}

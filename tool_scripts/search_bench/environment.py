@@ -1,22 +1,14 @@
-"""What a policy is benchmarked in: a stand-in for the model and the judge.
+"""What a policy is benchmarked in: an environment answers steps as the model and the judge would.
 
-An environment answers steps with outcomes, and carries in ``state`` whatever it must remember about a
-candidate. It never sees the tree, and the policy never sees ``true_speedup``. A file for ``--env`` is a
-Python file with these three functions (or a class ``Environment`` that has them)::
-
-    def root(rng): ...                      # where a search starts: the problem, drawn or fixed
-    def small(parent, rng): ...             # an edit of the candidate ``parent``
-    def large(parent, context, rng): ...    # a new kernel, written in sight of the candidates ``context``
-
-``rng`` is a ``random.Random``. They return an :class:`Outcome`, or any object, mapping or (compiled,
-correct, speedup) triple that has its fields; a file may also name ``top``, the greatest true speedup.
+It carries in ``Outcome.state`` whatever it must remember about a candidate. It never sees the tree, and the
+policy never sees ``true_speedup``.
 """
 
 from __future__ import annotations
 
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 from typing import Any, Protocol
 
 
@@ -25,12 +17,8 @@ class Outcome:
     """What came of one step.
 
     Attributes:
-        compiled: the module imported.
-        correct: every check passed.
         speedup: as measured, noise included; 0 unless correct.
         true_speedup: without noise, hidden from the policy; None takes ``speedup``.
-        low: lower end of the measurement's interval, where there is one; no policy sees it.
-        high: its upper end.
         state: the environment's own memory of the candidate.
         calls: model calls that the step took.
     """
@@ -39,8 +27,6 @@ class Outcome:
     correct: bool
     speedup: float = 0.0
     true_speedup: float | None = None
-    low: float | None = None
-    high: float | None = None
     state: Any = None
     calls: float = 1.0
 
@@ -53,21 +39,21 @@ class Outcome:
 
 
 class Environment(Protocol):
-    """The three functions, and what the figures need to know."""
+    """One problem.
+
+    Attributes:
+        name: for reports.
+        top: the greatest true speedup.
+    """
 
     @property
-    def name(self) -> str:
-        """For reports."""
+    def name(self) -> str: ...
 
     @property
-    def top(self) -> float | None:
-        """The greatest true speedup; None where it is not known."""
+    def top(self) -> float: ...
 
-    def root(self, rng: random.Random) -> Any:
-        """Where a search starts; handed to ``large`` as the parent of the first steps."""
+    def small(self, parent: Outcome, rng: Random) -> Outcome:
+        """Return an edit of the candidate ``parent``."""
 
-    def small(self, parent: Any, rng: random.Random) -> Any:
-        """Edit ``parent``, which is what an earlier step returned."""
-
-    def large(self, parent: Any, context: Sequence[Any], rng: random.Random) -> Any:
-        """Write a new kernel from ``parent`` in sight of ``context`` (correct candidates, maybe none)."""
+    def large(self, context: Sequence[Outcome], rng: Random) -> Outcome:
+        """Return a new kernel, written in sight of the correct candidates ``context``."""

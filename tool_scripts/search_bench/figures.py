@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
 
-from tool_scripts.search_bench.races import Race
+from tool_scripts.search_bench.environment import Environment
+from tool_scripts.search_bench.policies import DEFAULT, L2, L3, policies
+from tool_scripts.search_bench.simulation import Call, Entry, Race, hold
 
 STEPS = (10, 25, 50, 100)
 AT = 50
 RESAMPLES = 2000
 
 
+def compare(environments: Sequence[Environment], call: Call) -> dict[str, Any]:
+    """Return the figures of all policies, the default against the paper's, and those of steps in flight."""
+    names = list(policies())
+    several = Entry(DEFAULT, call.in_flight)
+    entries = [*map(Entry, names), *([several] if call.in_flight > 1 else [])]
+    races = hold(environments, entries, call)
+    groups = [seed % len(environments) for seed in call.seeds]
+    ours = races[Entry(DEFAULT)]
+    last = min(call.steps, AT)
+    result: dict[str, Any] = {
+        "environments": [environment.name for environment in environments],
+        "seeds": len(call.seeds),
+        "policies": {name: summary(races[Entry(name)], call.steps) for name in names},
+        "default_vs_paper_l2": gain(ours, races[Entry(L2)], groups, last),
+        "default_vs_paper_l3": gain(ours, races[Entry(L3)], groups, last),
+    }
+    if call.in_flight > 1:
+        result["parallel"] = in_flight_figures(ours, races[several], call.in_flight, groups, last)
+    return result
+
+
 def summary(race: Race, steps: int) -> dict[str, float | None]:
-    """``x@k`` (geometric mean speedup), ``share@k`` (mean share of log-gain), ``auc50``, clock, dollars."""
+    """Return ``x@k`` (geometric mean speedup), ``share@k`` (of log-gain), ``auc50``, clock and dollars.
+
+    A true speedup below 1x counts as 1x.
+    """
     figures: dict[str, float | None] = {}
     for step in STEPS:
-        figures[f"x@{step}"] = round(race.mean_speedup(step), 4) if step <= steps else None
+        reached = [math.log(max(1.0, run[step - 1].speedup)) for run in race.runs] if step <= steps else None
+        figures[f"x@{step}"] = None if reached is None else round(math.exp(fmean(reached)), 4)
     for step in STEPS:
         figures[f"share@{step}"] = round(race.mean_share(step), 4) if step <= steps else None
     last = min(AT, steps)
@@ -57,17 +85,14 @@ def gain(ours: Race, theirs: Race, groups: Sequence[int], step: int = AT) -> dic
 def in_flight_figures(
     alone: Race, several: Race, count: int, groups: Sequence[int], step: int = AT
 ) -> dict[str, Any]:
-    """What ``count`` steps in flight bring, and what they cost.
+    """Measure what ``count`` steps in flight bring and cost.
 
-    ``times_faster`` compares the simulated times at which both mean curves first reach the same share, the
-    one that ``alone`` has after ``step`` steps: the time of ``alone``, which may have been there sooner than
-    after ``step`` steps, over that of ``several``. None where ``several`` never gets there.
-    ``loss_per_sample`` is what is missing of that share after as many steps, with its paired 95 % interval
-    (:func:`gain`).
+    ``times_faster`` compares the simulated times at which both mean curves first reach the share that
+    ``alone`` has after ``step`` steps; None where ``several`` never gets there. ``loss_per_sample`` is what
+    is missing of that share after as many steps, with its paired 95 % interval (:func:`gain`).
     """
     target = alone.mean_share(step)
     alone_s, several_s = alone.time_to(target), several.time_to(target)
-    faster = round(alone_s / several_s, 3) if target > 0 and alone_s and several_s else None
     found = gain(several, alone, groups, step)
     loss, low, high = (
         None if value is None else round(0.0 - value, 4)
@@ -75,7 +100,7 @@ def in_flight_figures(
     )
     return {
         "in_flight": count,
-        "times_faster": faster,
+        "times_faster": round(alone_s / several_s, 3) if target > 0 and alone_s and several_s else None,
         "loss_per_sample": loss,
         "loss_low": low,
         "loss_high": high,

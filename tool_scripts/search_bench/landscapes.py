@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
 
 from tool_scripts.search_bench.environment import Outcome
 
@@ -51,17 +50,16 @@ class Place:
 
 @dataclass(frozen=True)
 class Landscape:
-    """An environment of tier C.
+    """An environment of tier C, one family.
 
     Attributes:
-        name: the family.
         structures: what large steps draw from.
         failure: probability that a step's candidate fails.
         worse: probability that a small step that does not climb loses speed.
         keep: probability that a large step keeps the structure of the best kernel shown.
         spread: lineages of one structure have ceilings from (1 - spread) of its ceiling to all of it.
         noise: standard deviation of the logarithm of a measured speedup.
-        lost: probability that a step comes to nothing, whatever it tried.
+        lost: probability that a step has no result, whatever it tried.
         straggler: probability that a model call takes eight times as long.
     """
 
@@ -80,10 +78,6 @@ class Landscape:
         """The greatest speedup that any structure allows."""
         return math.exp(max(structure.ceiling for structure in self.structures))
 
-    def root(self, rng: Random) -> Any:
-        """The empty root."""
-        return None
-
     def small(self, parent: Outcome, rng: Random) -> Outcome:
         """Edit ``parent``, or repair it where it failed."""
         place: Place = parent.state
@@ -100,7 +94,7 @@ class Landscape:
         level = min(level, place.ceiling)
         return self._outcome(structure, place.ceiling, level, level, rng)
 
-    def large(self, parent: Any, context: Sequence[Outcome], rng: Random) -> Outcome:
+    def large(self, context: Sequence[Outcome], rng: Random) -> Outcome:
         """Found a lineage: of the best shown kernel's structure, a little below it, or of another one."""
         best = max(context, key=lambda item: item.truth, default=None)
         if best is not None and rng.random() < self.keep:
@@ -109,8 +103,8 @@ class Landscape:
         else:
             structure = rng.choices(self.structures, [item.share for item in self.structures])[0]
             start = structure.start + rng.gauss(0, 5 * JITTER)
-        room = structure.ceiling - structure.start
-        ceiling = max(structure.ceiling - self.spread * rng.random() * room, start)
+        headroom = structure.ceiling - structure.start
+        ceiling = max(structure.ceiling - self.spread * rng.random() * headroom, start)
         failed = rng.random() < self.failure
         return self._outcome(structure, ceiling, None if failed else start, start, rng)
 
@@ -120,17 +114,15 @@ class Landscape:
         calls = 8.0 if rng.random() < self.straggler else 1.0
         if rng.random() < self.lost:
             level = None
-        return self._measured(Place(structure, ceiling, level, base), rng, calls)
-
-    def _measured(self, place: Place, rng: Random, calls: float) -> Outcome:
-        if place.level is None:
+        place = Place(structure, ceiling, level, base)
+        if level is None:
             return Outcome(True, False, state=place, calls=calls)
-        measured = math.exp(place.level + rng.gauss(0, self.noise))
-        return Outcome(True, True, measured, math.exp(place.level), state=place, calls=calls)
+        measured = math.exp(level + rng.gauss(0, self.noise))
+        return Outcome(True, True, measured, math.exp(level), state=place, calls=calls)
 
 
 def landscapes() -> list[Landscape]:
-    """The families of tier C."""
+    """Return the families of tier C."""
     return [
         Landscape("plateau", (Structure(1.0, 0.0, 2.0, 0.08, 0.6),), worse=0.2, spread=0.5),
         Landscape(

@@ -31,7 +31,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Moves:
-    """The steps of one tree or of several.
+    """The steps of one tree.
 
     Attributes:
         small: edits of correct kernels.
@@ -48,21 +48,6 @@ class Moves:
     first_repairs: tuple[float | None, ...]
     repaired: tuple[bool, ...]
     lineages: tuple[tuple[float, float], ...]
-
-    def scaled(self, factor: float) -> Moves:
-        """The same in levels ``factor`` times as great."""
-
-        def times(level: float | None) -> float | None:
-            return None if level is None else level * factor
-
-        return Moves(
-            tuple(Move(move.start * factor, times(move.end), move.stuck) for move in self.small),
-            tuple(Move(move.start * factor, times(move.end), move.stuck) for move in self.large),
-            tuple(times(level) for level in self.fresh),
-            tuple(times(level) for level in self.first_repairs),
-            self.repaired,
-            tuple((first * factor, best * factor) for first, best in self.lineages),
-        )
 
 
 def recorded_moves(tree: RecordedTree) -> Moves:
@@ -87,30 +72,17 @@ def recorded_moves(tree: RecordedTree) -> Moves:
         shown = [known for node in step.context_ids if (known := level[node]) is not None]
         start = level.get(step.parent_id)
         if step.kind is StepKind.LARGE and shown:
-            large.append(Move(max(shown), step.level))
+            large.append(Move(max(shown), level[step.id]))
         elif step.kind is StepKind.LARGE:
-            fresh.append(step.level)
+            fresh.append(level[step.id])
         elif start is not None:
-            small.append(Move(start, step.level, step.id > advanced.get(founder[step.id], 0)))
+            small.append(Move(start, level[step.id], step.id > advanced.get(founder[step.id], 0)))
         else:
             repaired.append(step.level is not None)
             if not shown:
-                first_repairs.append(step.level)
+                first_repairs.append(level[step.id])
     lineages = tuple((first[key], best[key]) for key in best if size[key] >= TRIED)
     return Moves(tuple(small), tuple(large), tuple(fresh), tuple(first_repairs), tuple(repaired), lineages)
-
-
-def pooled_moves(trees: Sequence[RecordedTree], top: float) -> Moves:
-    """The steps of ``trees`` as if the greatest level of each were ``top``."""
-    parts = [recorded_moves(tree).scaled(top / tree.top) for tree in trees]
-    return Moves(
-        tuple(move for part in parts for move in part.small),
-        tuple(move for part in parts for move in part.large),
-        tuple(level for part in parts for level in part.fresh),
-        tuple(level for part in parts for level in part.first_repairs),
-        tuple(worked for part in parts for worked in part.repaired),
-        tuple(pair for part in parts for pair in part.lineages),
-    )
 
 
 def repair_rate(trees: Sequence[RecordedTree]) -> float:
@@ -120,7 +92,7 @@ def repair_rate(trees: Sequence[RecordedTree]) -> float:
 
 
 def timing_noise(trees: Sequence[RecordedTree]) -> float:
-    """Standard deviation of the logarithm of a speedup, from sources that were measured repeatedly."""
+    """Estimate the standard deviation of a speedup's logarithm from sources that were measured repeatedly."""
     variances: list[float] = []
     for tree in trees:
         by_source: dict[str, list[float]] = {}
@@ -132,9 +104,9 @@ def timing_noise(trees: Sequence[RecordedTree]) -> float:
 
 
 def stall_hazard(trees: Sequence[RecordedTree]) -> tuple[float, float]:
-    """How often a small step advances a lineage with room: right after it advanced, and stalled 4 times on.
+    """Return how often a small step advances a lineage with headroom: just advanced, and stalled 4 times.
 
-    A lineage has room while its best is half a level below the tree's. Without hidden ceilings both
+    A lineage has headroom while its best is half a level below the tree's. Without hidden ceilings both
     would be alike.
     """
     results: tuple[list[bool], list[bool]] = ([], [])
@@ -155,7 +127,7 @@ def stall_hazard(trees: Sequence[RecordedTree]) -> tuple[float, float]:
 
 
 def _founders(tree: RecordedTree) -> dict[int, int]:
-    """The large step that founded the lineage of each step."""
+    """Find the large step that founded the lineage of each step."""
     founder: dict[int, int] = {}
     for step in tree.steps:
         small = step.kind is StepKind.SMALL and step.parent_id in founder

@@ -45,11 +45,7 @@ class Transitions:
         self._weights = [stuck_weight if move.stuck else 1.0 for move in self._moves]
 
     def draw(self, start: float, rng: Random) -> float | None:
-        """How far one of the nearest recorded steps moved; None for a failure.
-
-        Raises:
-            IndexError: nothing is recorded.
-        """
+        """Return how far one of the nearest recorded steps moved; None for a failure."""
         low = high = bisect_left(self._starts, start)
         weight = 0.0
         while weight < NEIGHBOURS and high - low < len(self._moves):
@@ -81,7 +77,7 @@ class RecordedProblem:
         self, name: str, top: float, moves: Moves, ceiling_share: float, noise: float, repair_rate: float
     ) -> None:
         self.name = name
-        self.top: float | None = math.exp(top)
+        self.top = math.exp(top)
         self._highest = top
         self._share = ceiling_share
         self._noise = noise
@@ -93,10 +89,6 @@ class RecordedProblem:
         self._firsts = [level for level in firsts if level is not None] or [0.0]
         self._lineages = moves.lineages or ((0.0, 0.0),)
 
-    def root(self, rng: Random) -> Outcome:
-        """The empty root."""
-        return Outcome(False, False, state=State(self._highest, None, None))
-
     def small(self, parent: Outcome, rng: Random) -> Outcome:
         """Edit ``parent``, or repair it where it failed; its lineage goes on."""
         state: State = parent.state
@@ -107,7 +99,7 @@ class RecordedProblem:
         move = None if self._small is None else self._small.draw(state.level, rng)
         return self._outcome(state.ceiling, None if move is None else state.level + move, state.level, rng)
 
-    def large(self, parent: Outcome, context: Sequence[Outcome], rng: Random) -> Outcome:
+    def large(self, context: Sequence[Outcome], rng: Random) -> Outcome:
         """Found a lineage, from the best of ``context`` or from scratch."""
         base = max((item.state.level for item in context if item.state.level is not None), default=None)
         if base is None or self._large is None:
@@ -118,7 +110,7 @@ class RecordedProblem:
         return self._outcome(self._ceiling(level, rng), level, base, rng)
 
     def _ceiling(self, level: float | None, rng: Random) -> float:
-        """A new lineage's, if it begins at ``level``."""
+        """Draw the ceiling of a new lineage that begins at ``level``."""
         if rng.random() >= self._share:
             return self._highest
         if level is None:
@@ -130,10 +122,7 @@ class RecordedProblem:
     def _outcome(self, ceiling: float, level: float | None, base: float | None, rng: Random) -> Outcome:
         if level is not None:
             level = min(level, ceiling, self._highest)
-        return self._measured(State(ceiling, level, base), rng)
-
-    def _measured(self, state: State, rng: Random) -> Outcome:
-        if state.level is None:
+        state = State(ceiling, level, base)
+        if level is None:
             return Outcome(True, False, state=state)
-        measured = math.exp(state.level + rng.gauss(0, self._noise))
-        return Outcome(True, True, measured, math.exp(state.level), state=state)
+        return Outcome(True, True, math.exp(level + rng.gauss(0, self._noise)), math.exp(level), state=state)

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import ast
 import gzip
 import json
+import logging
 import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from adaexplore.core.errors import ConfigError
 from adaexplore.core.plan import StepKind
 
-METADATA = frozenset(
-    {"shape", "size", "device", "dtype", "numel", "ndim", "dim", "stride", "is_contiguous", "is_cuda"}
-)
-"""What a kernel may ask of a tensor without reading its values."""
-_GZIP = b"\x1f\x8b"
-_UNREADABLE = (OSError, EOFError, zlib.error, RecursionError)
-_MISSHAPEN = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+logger = logging.getLogger("bench_search")
 
 
 @dataclass(frozen=True)
@@ -32,9 +27,8 @@ class RecordedStep:
     parent_id: int
     kind: StepKind
     context_ids: tuple[int, ...]
-    compiled: bool
     level: float | None
-    source: str
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,30 +45,26 @@ class RecordedTree:
     file: str = ""
 
     def curve(self, length: int) -> list[float]:
-        """Share of the log-gain after 1 .. ``length`` steps; the last one holds where the tree ends."""
+        """Return the share of the log-gain after 1 .. ``length`` steps; the last one holds on."""
         shares, best = [], 0.0
         for step in self.steps[:length]:
             best = max(best, step.level or 0.0)
             shares.append(best / self.top)
         return shares + [best / self.top] * (length - len(shares))
 
-    def proof_of_constant_output(self) -> int | None:
-        """The step of a correct kernel that never reads its input's values; None where there is none.
 
-        Such a kernel passes only on a problem whose output does not depend on its input, and says
-        nothing about search.
-        """
-        correct = (step for step in self.steps if step.level is not None)
-        return next((step.id for step in correct if reads_no_input(step.source)), None)
+def mean_curve(trees: Sequence[RecordedTree], length: int) -> tuple[float, ...]:
+    """Return the mean share of the log-gain of ``trees`` after each of the first steps."""
+    return tuple(fmean(values) for values in zip(*(tree.curve(length) for tree in trees), strict=True))
 
 
 def read_trees(folder: Path) -> list[RecordedTree]:
-    """All trees of ``folder``, ``*.json`` and ``*.json.gz``, by name.
+    """Return all trees of ``folder``, ``*.json`` and ``*.json.gz``, by name.
 
     Raises:
         ConfigError: the folder holds no tree, or a file that is none.
     """
-    files = sorted([*folder.glob("*.json"), *folder.glob("*.json.gz")]) if folder.is_dir() else []
+    files = sorted([*folder.glob("*.json"), *folder.glob("*.json.gz")])
     if not files:
         raise ConfigError(
             f"{folder} holds no recorded trees: give a folder with web bundles, *.json or *.json.gz"
@@ -83,50 +73,53 @@ def read_trees(folder: Path) -> list[RecordedTree]:
 
 
 def read_tree(file: Path) -> RecordedTree:
-    """The tree in ``file``, compressed by gzip or not.
+    """Read the tree in ``file``, compressed by gzip or not.
 
     Raises:
         ConfigError: it is not a tree in that format.
     """
     try:
         packed = file.read_bytes()
-        text = gzip.decompress(packed) if packed.startswith(_GZIP) else packed
-        data = json.loads(text.decode("utf-8-sig"))
+        data = json.loads(gzip.decompress(packed) if file.suffix == ".gz" else packed)
         steps = tuple(_step(item) for item in data["steps"] if item["created_by"] != StepKind.DUMMY_ROOT)
-        stem = file.name.partition(".json")[0]
-        name = Path(str(data.get("run_dir") or "")).name or stem
-    except (*_UNREADABLE, *_MISSHAPEN) as error:
+        name = Path(str(data.get("run_dir") or "")).name or file.name.partition(".json")[0]
+        known = {0}
+        for step in steps:
+            if missing := {step.parent_id, *step.context_ids} - known:
+                raise ValueError(f"step {step.id} names node {min(missing)}, which is not before it")
+            known.add(step.id)
+    except (
+        *(OSError, EOFError, zlib.error, RecursionError),
+        *(ValueError, LookupError, TypeError, AttributeError, ArithmeticError),
+    ) as error:
         raise ConfigError(
             f"{file} is not a recorded tree ({type(error).__name__}: {error}): leave it out of the folder"
         ) from None
-    _check_parents(file, steps)
     top = max((step.level for step in steps if step.level is not None), default=0.0)
-    return RecordedTree(name, steps, max(top, 0.0), stem)
+    return RecordedTree(name, steps, max(top, 0.0), file.name.partition(".json")[0])
 
 
-def reads_no_input(source: str) -> bool:
-    """Whether ``ModelNew.forward`` uses its arguments for their shape, type and place only."""
-    try:
-        module = ast.parse(source)
-    except (SyntaxError, ValueError):
-        return False
-    forwards = [
-        item
-        for node in module.body
-        if isinstance(node, ast.ClassDef) and node.name == "ModelNew"
-        for item in node.body
-        if isinstance(item, ast.FunctionDef) and item.name == "forward"
-    ]
-    if not forwards:
-        return False
-    names = {argument.arg for argument in forwards[-1].args.args[1:]}
-    asked = {
-        id(node.value)
-        for node in ast.walk(forwards[-1])
-        if isinstance(node, ast.Attribute) and node.attr in METADATA
-    }
-    uses = [node for node in ast.walk(forwards[-1]) if isinstance(node, ast.Name) and node.id in names]
-    return bool(names) and all(id(node) in asked for node in uses)
+def usable(trees: Sequence[RecordedTree], leave_out: Sequence[str]) -> list[RecordedTree]:
+    """Return ``trees`` without those named in ``leave_out`` or without a gain.
+
+    Raises:
+        ConfigError: a name fits no tree, or none is left.
+    """
+    for name in leave_out:
+        if not any(name in (tree.name, tree.file) for tree in trees):
+            known = ", ".join(tree.name for tree in trees)
+            raise ConfigError(f"--leave-out {name}: no such tree, there are {known}")
+    kept = []
+    for tree in trees:
+        if {tree.name, tree.file} & set(leave_out):
+            logger.info("%s: left out", tree.name)
+        elif not tree.top > 0:
+            logger.info("%s: left out, no kernel in it is correct and faster than 1x", tree.name)
+        else:
+            kept.append(tree)
+    if not kept:
+        raise ConfigError("no recorded tree is left to fit to (a line above for each says why)")
+    return kept
 
 
 def _step(item: dict[str, Any]) -> RecordedStep:
@@ -138,16 +131,6 @@ def _step(item: dict[str, Any]) -> RecordedStep:
         parent_id=int(item["parent_node_id"] or 0),
         kind=StepKind(item["created_by"]),
         context_ids=tuple(int(node) for node in item.get("context_node_ids") or ()),
-        compiled=bool(score["compiled"]),
         level=math.log(speedup) if correct else None,
         source=str(item.get("code") or ""),
     )
-
-
-def _check_parents(file: Path, steps: Sequence[RecordedStep]) -> None:
-    known = {0}
-    for step in steps:
-        missing = {step.parent_id, *step.context_ids} - known
-        if missing:
-            raise ConfigError(f"{file}: step {step.id} names node {min(missing)}, which is not before it")
-        known.add(step.id)

@@ -21,18 +21,14 @@ _PRECISIONS = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
 
 
 class CpuBuilder(InterpreterBuilder):  # type: ignore[misc]
-    """Executes Triton operations on NumPy arrays.
-
-    Attributes:
-        memory: the storages that the launch in progress may touch.
-    """
+    """Executes Triton operations on NumPy arrays."""
 
     def __init__(self) -> None:
         super().__init__()
         self.options = replace(
             InterpreterOptions(), sanitize_overflow=False, allowed_dot_input_precisions=_PRECISIONS
         )
-        self.memory = LaunchMemory(())
+        self.memory = LaunchMemory(())  # of the launch in progress
 
     def set_debug(self, debug: bool) -> None:
         """Check assertions of the kernel or not, as the launch option ``debug`` says."""

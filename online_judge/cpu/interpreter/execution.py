@@ -45,13 +45,7 @@ class Interpreter:
         self._running = False
 
     def run(self, launch: CompiledLaunch, grid: Grid) -> None:
-        """Execute a launch over its grid.
-
-        Raises:
-            IllegalAccessError: a program left the memory of the launch's tensors.
-            NotCheckedError: the interpreter lacks something that the kernel uses.
-            DeviceAssertionError: an assertion of the kernel failed.
-        """
+        """Execute a launch over its grid; raises the errors of :mod:`online_judge.cpu.errors`."""
         self._builder.memory = LaunchMemory(launch_tensors(launch.arguments.values()))
         self._builder.set_grid_dim(*grid)
         self._builder.set_debug(bool(launch.options.debug))

@@ -23,10 +23,6 @@ class LaunchMemory:
     A kernel gets addresses in these windows in place of the machine's. So what lies past the end of a
     tensor is the same in every process, and never another tensor. Integers made of pointers hold the
     machine's addresses, and so do pointers made of integers.
-
-    Attributes:
-        foreign_pointers: the kernel made pointers of integers: the known storages are not all that it
-            may touch.
     """
 
     def __init__(self, tensors: Iterable[torch.Tensor]) -> None:
@@ -43,6 +39,7 @@ class LaunchMemory:
             begin, end = self._blocks[block]
             known.append((base, base + end - begin, (begin - base) % 2**64))
         self._starts, self._ends, self._shifts = np.array(known, dtype=np.uint64).reshape(-1, 3).T
+        # the kernel made pointers of integers: the known storages are not all that it may touch
         self.foreign_pointers = False
 
     def place(self, pointer: int) -> int:
@@ -64,11 +61,8 @@ class LaunchMemory:
     def locate(self, addresses: Array, mask: Array | Literal[True], itemsize: int, action: str) -> Array:
         """Return the machine's addresses for an access to elements of ``itemsize`` bytes.
 
-        Lanes where ``mask``, which broadcasts to ``addresses``, is False are not accessed.
-
-        Raises:
-            IllegalAccessError: an active lane is outside of every storage.
-            NotCheckedError: the same, but the kernel made pointers of integers.
+        Lanes where ``mask``, which broadcasts to ``addresses``, is False are not accessed. Raises
+        IllegalAccessError where another is outside of every storage, NotCheckedError if it may be there.
         """
         masked = mask is not True and not mask.all()
         active = addresses[np.broadcast_to(mask, addresses.shape)] if masked else addresses

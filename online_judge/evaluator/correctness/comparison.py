@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy
 import torch
 
+from adaexplore.core.dialects.schema import Tolerance
+from online_judge.common.modules import is_float8
 from online_judge.evaluator.correctness import patterns
 from online_judge.protocol.findings import Difference, Mismatch
 
 _CHUNK = 2**24
 _SAMPLE = 2**14
+_ROUNDING = 1e-6
+"""More than single precision loses, relative, in an error and its limit."""
 MAX_EXAMPLES = 5
+_CHANCE = 25.0
+"""A sample is wrong where a right output has one that is as bad less than once in exp(25) times."""
+_SINGLE = (torch.float32, torch.float16, torch.bfloat16)
 
 
 def difference(
-    got: torch.Tensor, want: torch.Tensor, tolerance: float, *, unit: float = 1.0
+    got: torch.Tensor,
+    want: torch.Tensor,
+    tolerance: float | Tolerance,
+    *,
+    unit: float = 1.0,
+    sampled: bool = False,
 ) -> Difference | None:
     """Return None when ``got`` is ``want`` within ``|got - want| <= tolerance * (unit + |want|)``.
 
+    A problem's own :class:`Tolerance` may let some elements be wrong, but none that is not finite. Of
+    elements that are ``sampled`` from an output as many more may be wrong as chance explains.
+
     Both have the same shape and dtype. Integers and booleans must be equal. NaN and infinities
     must be exactly where the expected output has them; elements that deviate there are ``nonfinite``.
-    ``unit`` is how much larger the output is than that of the problem's own inputs, for variants of these.
+    A float8 may always be the neighbour of what is expected: its format says no more.
+    ``unit`` is by how much the absolute tolerance grows: for variants of the problem's own inputs by how
+    much larger the output is, for gradients see :meth:`online_judge.evaluator.reference.Reference.units`.
     """
     left, right = got.reshape(-1), want.reshape(-1)
+    if _is_clearly_equal(left, right, tolerance, unit):
+        return None
     exact = not (want.is_floating_point() or want.is_complex())
     total = right.numel()
     wrong = nonfinite = finite = 0
@@ -42,6 +62,9 @@ def difference(
             first.extend(start + int(hit) for hit in hits)
     if not wrong:
         return None
+    own = tolerance if isinstance(tolerance, Tolerance) and not nonfinite else None
+    if own is not None and _lets(own, wrong, largest / unit, total, sampled=sampled):
+        return None
     examples = tuple(
         Mismatch(
             tuple(int(index) for index in numpy.unravel_index(flat, tuple(want.shape))),
@@ -52,15 +75,59 @@ def difference(
     )
     average = summed / max(total if exact else finite, 1)
     places = _some_wrong(left, right, tolerance, unit, wrong)
-    pattern = patterns.describe(got, want, places, tolerance)
+    relative = tolerance.max_rtol if isinstance(tolerance, Tolerance) else tolerance
+    pattern = patterns.describe(got, want, places, relative)
     return Difference(examples, wrong, nonfinite, total, largest, average, pattern)
 
 
-def equals(got: torch.Tensor, want: torch.Tensor, tolerance: float) -> bool:
+def equals(got: torch.Tensor, want: torch.Tensor, tolerance: float | Tolerance, *, unit: float = 1.0) -> bool:
     """Say whether :func:`difference` finds none; ``got`` may be a single element, which counts for all."""
     right = want.reshape(-1)
     left = got.expand(right.numel()) if got.dim() == 0 else got.reshape(-1)
-    return not any(bool(part.bad.any()) for _, part in _compared(left, right, tolerance, 1.0))
+    if isinstance(tolerance, Tolerance):
+        return difference(left, right, tolerance, unit=unit) is None
+    if _is_clearly_equal(left, right, tolerance, unit):
+        return True
+    return not any(bool(part.bad.any()) for _, part in _compared(left, right, tolerance, unit))
+
+
+def without_permitted(
+    got: torch.Tensor, want: torch.Tensor, tolerance: Tolerance, *, unit: float = 1.0
+) -> torch.Tensor:
+    """Return an output that is right, with what is expected in place of its wrong elements."""
+    fixed, right = got.clone().reshape(-1), want.to(got.device).reshape(-1)
+    for start, part in _compared(fixed, right, tolerance, unit):
+        places = part.bad.nonzero().reshape(-1) + start
+        fixed.view(_bits(got))[places] = right.view(_bits(got))[places]
+    return fixed.view(got.shape)
+
+
+def _bits(tensor: torch.Tensor) -> torch.dtype:
+    return torch.uint8 if is_float8(tensor) else tensor.dtype
+
+
+def times(tolerance: float | Tolerance, factor: float) -> float | Tolerance:
+    """Return ``factor`` times a tolerance of elements."""
+    if not isinstance(tolerance, Tolerance):
+        return factor * tolerance
+    wider = {"max_atol": factor * tolerance.max_atol, "max_rtol": factor * tolerance.max_rtol}
+    return tolerance.model_copy(update=wider)
+
+
+def _is_clearly_equal(
+    left: torch.Tensor, right: torch.Tensor, tolerance: float | Tolerance, unit: float
+) -> bool:
+    """Say in single precision, which is quick, that all elements are equal; False says nothing."""
+    if isinstance(tolerance, Tolerance) or right.dtype not in _SINGLE or not right.numel():
+        return False
+    factor = tolerance * (1 - _ROUNDING)
+    equal = torch.ones((), dtype=torch.bool, device=right.device)
+    for start in range(0, right.numel(), _CHUNK):
+        a, b = left[start : start + _CHUNK].float(), right[start : start + _CHUNK].float()
+        limit = b.abs().mul_(factor).add_(factor * unit)
+        # an infinite error is not below an infinite limit, and NaN below none
+        equal &= ((a - b).abs_() < limit).all()
+    return bool(equal)
 
 
 @dataclass(frozen=True)
@@ -78,27 +145,59 @@ class _Part:
 
 
 def _compared(
-    left: torch.Tensor, right: torch.Tensor, tolerance: float, unit: float
+    left: torch.Tensor, right: torch.Tensor, tolerance: float | Tolerance, unit: float
 ) -> Iterator[tuple[int, _Part]]:
     """Compare part by part; gives the index of each part's first element too."""
     for start in range(0, right.numel(), _CHUNK):
         yield start, _compare(left[start : start + _CHUNK], right[start : start + _CHUNK], tolerance, unit)
 
 
-def _compare(a: torch.Tensor, b: torch.Tensor, tolerance: float, unit: float) -> _Part:
+def _compare(a: torch.Tensor, b: torch.Tensor, tolerance: float | Tolerance, unit: float) -> _Part:
     wide = torch.complex128 if b.is_complex() else torch.float64
     if not (b.is_floating_point() or b.is_complex()):
         return _Part(a != b, (a.to(wide) - b.to(wide)).abs())
+    form, narrow = b.dtype, is_float8(b)
     a, b = a.to(wide), b.to(wide)
     both = torch.isfinite(a) & torch.isfinite(b)
     same = (a == b) | (torch.isnan(a) & torch.isnan(b))
     error = torch.where(both, (a - b).abs(), torch.zeros((), dtype=torch.float64, device=a.device))
     odd = ~both & ~same
-    return _Part(odd | (both & (error > tolerance * unit + tolerance * b.abs())), error, odd, both)
+    limit = limits(b, tolerance, unit)
+    if narrow:
+        of = torch.finfo(form)
+        limit = torch.maximum(limit, of.eps * torch.clamp(b.abs(), min=of.smallest_normal))
+    return _Part(odd | (both & (error > limit)), error, odd, both)
+
+
+def limits(want: torch.Tensor, tolerance: float | Tolerance, unit: float) -> torch.Tensor:
+    """Return by how much each element of an output may be off."""
+    if not isinstance(tolerance, Tolerance):
+        return tolerance * unit + tolerance * want.abs()
+    absolute, relative = tolerance.max_atol * unit, tolerance.max_rtol * want.abs()
+    limit = absolute + relative if tolerance.added else relative.clamp(min=absolute)
+    return limit if tolerance.max_error_cap is None else limit.clamp(max=tolerance.max_error_cap * unit)
+
+
+def _lets(tolerance: Tolerance, wrong: int, largest: float, total: int, *, sampled: bool) -> bool:
+    """Say whether so many wrong elements are within a problem's tolerance; ``largest`` is the worst error."""
+    if tolerance.max_error_cap is not None and largest > tolerance.max_error_cap:
+        return False
+    needed, right = tolerance.required_matched_ratio, (total - wrong) / total
+    return right >= needed or (sampled and total * _surprise(right, needed) < _CHANCE)
+
+
+def _surprise(share: float, expected: float) -> float:
+    """Return the relative entropy of two shares.
+
+    By Chernoff's bound a sample of ``n`` has a share that is so far off with a probability of at most
+    ``exp(-n * surprise)``.
+    """
+    parts = ((share, expected), (1.0 - share, 1.0 - expected))
+    return sum(one * math.log(one / other) if other else math.inf for one, other in parts if one)
 
 
 def _some_wrong(
-    left: torch.Tensor, right: torch.Tensor, tolerance: float, unit: float, wrong: int
+    left: torch.Tensor, right: torch.Tensor, tolerance: float | Tolerance, unit: float, wrong: int
 ) -> torch.Tensor:
     """Return flat indices of wrong elements in rising order: all, or a random part where there are many."""
     generator = torch.Generator().manual_seed(0)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import torch
 
 from online_judge.common import trees
-from online_judge.evaluator.correctness import deviation, variants
+from online_judge.evaluator.correctness import comparison, deviation, variants
 from online_judge.evaluator.correctness.grading import Grading
 from online_judge.evaluator.dialogue import CandidateFailed
 from online_judge.evaluator.problem import Problem
-from online_judge.evaluator.trials import Trials, WrongValues
+from online_judge.evaluator.trials import Called, Trials, WrongValues
 from online_judge.protocol.endings import FarOff
 from online_judge.protocol.observations import StaleWeights
 
@@ -120,18 +120,30 @@ class Draws:
 
     def _call(self, draw: _Draw, rival: trees.Tree | None) -> _Found:
         """Call once; a draw of another scale that the reference refuses or overflows at shows nothing."""
+        inputs, usual = self._inputs(draw), None
         if draw.is_scaled:
-            usual = self._problem.outputs_if_finite(self._inputs(draw), draw.name)
+            usual = self._problem.outputs_if_finite(inputs, draw.name)
             if usual is None or not all(bool(torch.isfinite(leaf).all()) for leaf in usual.leaves):
                 return _Found()
         wrong: WrongValues | None = None
         try:
-            called = self._trials.call(draw.name, self._inputs(draw), rival=rival, kept=self._loose)
-            outputs, expected = called.outputs, called.expected
+            called = self._trials.call(draw.name, inputs, rival=rival, expected=usual, kept=self._loose)
+            outputs, expected = self._without_permitted(called), called.expected
         except WrongValues as failed:
             outputs, expected, wrong = failed.outputs, failed.expected, failed
         far_off = self._far_off(draw, outputs, expected) if self._loose else None
         return _Found(None if draw.is_scaled else wrong, far_off)
+
+    def _without_permitted(self, called: Called) -> tuple[torch.Tensor, ...]:
+        """Return the outputs without elements that the problem's own tolerance lets be wrong."""
+        tolerance, expected = self._reference.tolerance, called.expected.leaves
+        if tolerance is None or not called.outputs:
+            return called.outputs
+        units = self._reference.units(expected)
+        return tuple(
+            comparison.without_permitted(got, want, tolerance, unit=unit)
+            for got, want, unit in zip(called.outputs, expected, units, strict=True)
+        )
 
     def _far_off(self, draw: _Draw, outputs: Sequence[torch.Tensor], expected: trees.Tree) -> float | None:
         """Return the largest error, in units of the spread, that is neither rounding nor a common factor."""

@@ -11,22 +11,23 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from adaexplore.core.wire import Tier
-from online_judge.common import modules, trees
+from adaexplore.core.wire import Direction, Tier
+from online_judge.common import gradients, modules, trees
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import deviation
-from online_judge.evaluator.correctness.tiers import OracleKind
+from online_judge.evaluator.correctness.tiers import MANTISSA_BITS, OracleKind
 
 _REFUSALS = (RuntimeError, TypeError, ValueError, NotImplementedError, AttributeError, AssertionError)
 """What a module raises that does not work in another precision than its own, which is no failure."""
 _DTYPES: dict[OracleKind, torch.dtype] = {"fp64": torch.float64, "fp32": torch.float32}
 _MATMUL = ("allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction")
-_DROPPED_BITS = 13  # of float32's 23 bits of mantissa; TF32 keeps 10
-# positions of both operands among the arguments of an aten operation
+_DROPPED_BITS = 23 - MANTISSA_BITS["tf32"]  # of float32's mantissa
+# positions of operands among the arguments of an aten operation
 _OPERANDS = {
     **dict.fromkeys(("mm", "bmm", "mv", "dot", "convolution"), (0, 1)),
     **dict.fromkeys(("addmm", "addmv", "addbmm", "baddbmm", "_addmm_activation"), (1, 2)),
     **dict.fromkeys(("addmm_", "addmv_", "addbmm_", "baddbmm_"), (1, 2)),
+    "convolution_backward": (0, 1, 2),  # the gradient of the output, input and weight: two products
 }
 # beside weights and inputs, in units of these and the outputs: what a forward call holds on its way
 _WORKING_SPACE = 3
@@ -35,7 +36,13 @@ _DRAWN = 1e-3
 
 
 def run(
-    model: torch.nn.Module, inputs: list[object], kind: OracleKind, seed: int, *, cuda: bool
+    model: torch.nn.Module,
+    inputs: list[object],
+    kind: OracleKind,
+    seed: int,
+    *,
+    cuda: bool,
+    direction: Direction = "forward",
 ) -> trees.Tree | None:
     """Call a copy of ``model`` on copies of ``inputs``, both in the precision of ``kind``.
 
@@ -48,13 +55,13 @@ def run(
     try:
         torch.set_default_dtype(dtype)
         with torch.no_grad(), highest_precision():
-            wide = _widened(copy.deepcopy(model), dtype)
+            wide = modules.cast_module(copy.deepcopy(model), dtype)
             given = [
                 trees.map_leaves(value, lambda leaf: modules.cast_floating(leaf, dtype))
                 for value in copied(inputs)
             ]
             modules.seed_everything(seed)
-            tree = trees.take_apart(wide(*given))
+            tree = trees.take_apart(gradients.calling(wide, direction)(*given))
             if cuda:
                 torch.cuda.synchronize()
     except _REFUSALS:
@@ -109,15 +116,6 @@ def _switched(*switches: tuple[object, str, bool]) -> Iterator[None]:
             setattr(backend, name, value)
 
 
-def _widened(model: torch.nn.Module, dtype: torch.dtype) -> torch.nn.Module:
-    """Return ``model`` in ``dtype``, with the plain tensors that its modules hold as attributes."""
-    for module in model.modules():
-        for name, value in list(vars(module).items()):
-            if isinstance(value, torch.Tensor):
-                setattr(module, name, modules.cast_floating(value, dtype))
-    return model.to(dtype)
-
-
 def _fits(model: torch.nn.Module, inputs: list[object], dtype: torch.dtype) -> bool:
     """Say whether the GPU has memory for a widened copy and its intermediate results."""
     held = [*model.parameters(), *model.buffers(), *costs.leaves_of(inputs)]
@@ -142,7 +140,7 @@ def rounded_to_bf16(operand: torch.Tensor) -> torch.Tensor:
 ROUNDINGS: dict[Tier, Callable[[torch.Tensor], torch.Tensor]] = {"tf32": truncated, "half": rounded_to_bf16}
 
 
-def emulated(model: torch.nn.Module, inputs: list[object], tier: Tier, seed: int) -> trees.Tree | None:
+def emulated(model: Callable[..., object], inputs: list[object], tier: Tier, seed: int) -> trees.Tree | None:
     """Call ``model`` once on ``inputs``, which stay, its products in float32 with rounded operands.
 
     Tier ``tf32`` truncates operands to 10 bits of mantissa, ``half`` rounds them to bfloat16. ``seed`` is set
@@ -175,7 +173,7 @@ class _Products(TorchDispatchMode):  # type: ignore[misc]
         given = list(args)
         for place in positions:
             given[place] = self._rounding(given[place])
-        if name != "convolution":
+        if not name.startswith("convolution"):
             return func(*given, **(kwargs or {}))
         with _libraries(True):  # one product, and slow without these
             return func(*given, **(kwargs or {}))

@@ -26,6 +26,7 @@ import math
 from collections.abc import Iterable
 from typing import Literal
 
+from adaexplore.core.environment import PrecisionTest
 from adaexplore.core.wire import Tier
 from online_judge.protocol.precision import NO_ERROR, SINGLE_ULP, TIERS, Error, Limit, Limits
 
@@ -40,16 +41,31 @@ _NOISE = 0.1
 _SINGLE_FLOOR = 4.0
 _HALF_FLOOR = 0.25
 _STEPS = 20.0
-# an oracle in single precision has an error of its own
+# an oracle in single precision has an error of its own, but beside the spacing of float8 none
 _SINGLE_ORACLE = 4.0
+_FLOAT8_ULP = 2**-4
 # the largest of many normal errors, in units of their root mean square
 _TAIL = 8.0
 # Triton's TF32 kernels had 0.93 to 1.01 times the emulated error (rms and peak), bfloat16 operands 1.6 to 4.1
 EMULATION_MARGIN = 1.3
 
 
+MANTISSA_BITS: dict[Tier, int] = {"tf32": 10, "half": 7}
+"""Of the operands of an emulated reference: TF32 and bfloat16."""
 # largest noise and drift of one product, where the reference cannot be emulated
 _CONSTANTS: dict[Tier, tuple[float, float]] = {"tf32": (1e-3, 3e-3), "half": (1e-2, 2e-2)}
+
+
+def stated(sets: int) -> PrecisionTest:
+    """Return the test of the first ``sets`` input sets in numbers, for clients."""
+    return PrecisionTest(
+        sets=sets,
+        strict_times=_MARGIN,
+        strict_floor_ulp=_MARGIN * _SINGLE_FLOOR,
+        rounded_times=EMULATION_MARGIN,
+        mantissa_bits=MANTISSA_BITS,
+        noise={tier: noise for tier, (noise, _) in _CONSTANTS.items()},
+    )
 
 
 def strict_limit(eager: Error, *, depth: float = 1.0, oracle: OracleKind = "fp64") -> Limit:
@@ -60,7 +76,7 @@ def strict_limit(eager: Error, *, depth: float = 1.0, oracle: OracleKind = "fp64
     """
     margin = _NOISE_MARGIN if eager.rms > _NOISE else _MARGIN
     ulps = max(_SINGLE_FLOOR, math.sqrt(depth) / _STEPS) if eager.ulp <= SINGLE_ULP else _HALF_FLOOR
-    floor = ulps * eager.ulp * (_SINGLE_ORACLE if oracle == "fp32" else 1.0)
+    floor = ulps * eager.ulp * (_SINGLE_ORACLE if oracle == "fp32" and eager.ulp < _FLOAT8_ULP else 1.0)
     return Limit(
         rms=margin * max(eager.rms, floor * eager.size),
         peak=margin * max(eager.peak, floor * max(_TAIL * eager.size, eager.top)),

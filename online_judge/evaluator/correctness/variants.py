@@ -9,6 +9,7 @@ from typing import Literal
 import torch
 
 from online_judge.common import trees
+from online_judge.common.modules import widened
 
 Name = Literal["scaled", "shifted", "tied"]
 
@@ -55,7 +56,7 @@ class Variant:
         draw = float(torch.rand((), generator=generator))
 
         def change(leaf: torch.Tensor) -> torch.Tensor:
-            look = _look(leaf)
+            look = _look(widened(leaf))
             if look is None:
                 return leaf.clone()
             wide = leaf.to(torch.float64) if leaf.dtype == torch.float64 else leaf.to(torch.float32)
@@ -106,7 +107,7 @@ def usable(outputs: Sequence[torch.Tensor], original: Sequence[torch.Tensor]) ->
     They do not where one is not finite where the original is, or is saturated: nearly all of it at its
     largest or smallest value, and more of it than in the original.
     """
-    for made, first in zip(outputs, original, strict=True):
+    for made, first in zip(map(widened, outputs), map(widened, original), strict=True):
         if made.shape != first.shape:
             return False
         if not made.is_floating_point() or not made.numel():
@@ -124,7 +125,7 @@ def units(outputs: Sequence[torch.Tensor], original: Sequence[torch.Tensor]) -> 
     An absolute tolerance must grow by it: ten times the inputs have ten times the rounding errors.
     """
     return tuple(
-        max(_size(made) / (_size(first) or 1.0), 1.0) for made, first in zip(outputs, original, strict=True)
+        max(size(made) / (size(first) or 1.0), 1.0) for made, first in zip(outputs, original, strict=True)
     )
 
 
@@ -158,9 +159,11 @@ def _at_the_ends(leaf: torch.Tensor) -> float:
     return float(max(int((flat == low).sum()), int((flat == high).sum())) / flat.numel())
 
 
-def _size(leaf: torch.Tensor) -> float:
+def size(leaf: torch.Tensor) -> float:
+    """Return the root mean square of the finite elements; 0 for whole numbers."""
     if not leaf.is_floating_point():
         return 0.0
+    leaf = widened(leaf)
     some = torch.where(torch.isfinite(leaf), leaf, 0.0)
     count = max(some.numel(), 1)
     return float(torch.linalg.vector_norm(some, dtype=torch.float64)) / float(count**0.5)
@@ -178,21 +181,21 @@ def other_weights(
     generator = torch.Generator(device=device).manual_seed(seed)
     fresh: dict[str, torch.Tensor] = {}
     for name, value in weights.items():
-        old = value.to(device)
+        old = widened(value.to(device))
         if _stays(name, old, name in parameters):
-            fresh[name] = old.clone()
+            fresh[name] = old.clone().to(value.dtype)
             continue
         shift = int(torch.randint(0, max(old.numel(), 1), (), generator=generator, device=device))
         noise = torch.rand(old.shape, generator=generator, device=device, dtype=torch.float32).mul_(2).sub_(1)
         if bool((old == 0).all()):
-            fresh[name] = (scale * _FROM_ZERO * noise).to(old.dtype)
+            fresh[name] = (scale * _FROM_ZERO * noise).to(value.dtype)
             continue
         draw = float(torch.rand((), generator=generator, device=device))
         factor = 1 + _JITTER * (draw - 0.5)
         if old.numel() <= _FEW:  # moving elements about changes little
             factor = _FAR if draw < 0.5 else 1 / _FAR
         moved = old.reshape(-1).roll(shift).reshape(old.shape)
-        fresh[name] = (moved * noise.mul_(_JITTER).add_(1).mul_(scale * factor)).to(old.dtype)
+        fresh[name] = (moved * noise.mul_(_JITTER).add_(1).mul_(scale * factor)).to(value.dtype)
     return fresh
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 
-from adaexplore.core.tunables import Tunable, count
+from adaexplore.core.text.tunables import Tunable, count
 from online_judge.protocol.config_sweep import DECLARED
 
 FIRST = 12

@@ -14,10 +14,11 @@ import random
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
+from adaexplore.core.dialects.schema import Tolerance
 from online_judge.common.timing import Block
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison
@@ -55,6 +56,7 @@ class Side:
     seen: list[Observed] = field(default_factory=list)
     plain: list[float] = field(default_factory=list)
     graph: list[float] = field(default_factory=list)
+    forwards: list[float] = field(default_factory=list)
     unmarked: int = 0
 
     @property
@@ -64,6 +66,11 @@ class Side:
     @property
     def gpu_ms(self) -> float:
         return statistics.median(self.samples)
+
+    @property
+    def forward_ms(self) -> float | None:
+        """Median of the forward passes; None where calls run no backward passes."""
+        return statistics.median(self.forwards) if self.forwards else None
 
     @property
     def mean_ms(self) -> float:
@@ -80,6 +87,7 @@ class Side:
         if order.kind == "marked":
             self.seen.append(seen)
             self.calls.append(seen.block.calls)
+            self.forwards += seen.block.forwards
             return
         self.unmarked += count
         (self.graph if order.kind == "graph" else self.plain).append(seen.wall_ms / count)
@@ -124,6 +132,7 @@ class _Audit:
     call: int | None
     got: Sequence[torch.Tensor]
     want: Sequence[torch.Tensor]
+    calls: Sequence[int] = ()  # of the rows, where elements of all are kept
 
 
 class InterleavedTiming:
@@ -135,7 +144,7 @@ class InterleavedTiming:
         setup: TimingSetup,
         rng: random.Random,
         trials: int,
-        tolerance: float,
+        tolerance: float | Tolerance,
         cores: tuple[int, ...] = (),
         best_so_far: float = 0.0,
     ) -> None:
@@ -204,18 +213,29 @@ class InterleavedTiming:
         self._audits.clear()
 
     def _compare(self, outcome: Outcome, kept: _Audit) -> None:
-        for got, want in zip(kept.got, kept.want, strict=True):
-            found = comparison.difference(got, want, self._tolerance)
-            if found is not None:
-                wrong = noted.TimedOutputWrong(
-                    round=kept.round,
-                    call=kept.call,
-                    wrong=found.wrong,
-                    total=found.total,
-                    largest=found.largest,
-                )
-                outcome.observations.append(wrong)
-                return
+        sizes = [held.shape[1] for held in self._setup.own_rows]
+        for part in self._parts(kept):
+            units = self._reference.units(part.want)
+            for got, want, unit, size in zip(part.got, part.want, units, sizes, strict=True):
+                sampled = kept.call is None and size > _SAMPLED
+                found = comparison.difference(got, want, self._tolerance, unit=unit, sampled=sampled)
+                if found is not None:
+                    wrong = noted.TimedOutputWrong(
+                        round=part.round,
+                        call=part.call,
+                        wrong=found.wrong,
+                        total=found.total,
+                        largest=found.largest,
+                    )
+                    outcome.observations.append(wrong)
+                    return
+
+    def _parts(self, kept: _Audit) -> list[_Audit]:
+        """Split elements of a round by call if the share of wrong ones counts."""
+        if kept.call is not None or not isinstance(self._tolerance, Tolerance):
+            return [kept]
+        rows = zip(kept.calls, zip(*kept.got, strict=True), zip(*kept.want, strict=True), strict=True)
+        return [replace(kept, call=call, got=got, want=want) for call, got, want in rows]
 
     def _warm_candidate_up(self) -> tuple[int, float]:
         """Return how many calls that took, and the claimed wall milliseconds of the fastest one."""
@@ -296,13 +316,15 @@ class InterleavedTiming:
         setup.pool.put_back(copies)  # the reference is to see what the candidate was given
         marked = order.kind == "marked"
         try:
-            block = Block.from_claim(claim, order.calls if marked else 0)
+            passes = self._reference.direction != "forward"
+            block = Block.from_claim(claim, order.calls if marked else 0, passes=passes)
         except ValueError as error:
             raise CandidateGone(Stage.TIMING, f"it answered with {error}") from error
         outcome.candidate.add(Observed(wall_ms, block), order)
         outcome.reference.add(setup.reference_block(sets, order.flushes, marked=marked), order, ours)
-        want = [held[:ours].gather(1, some) for held, some in zip(setup.own_rows, places, strict=True)]
-        self._audits.append(_Audit(number, None, got, want))
+        own = torch.arange(ours, device="cuda")[:, None]
+        want = [held[own, some] for held, some in zip(setup.own_rows, places, strict=True)]
+        self._audits.append(_Audit(number, None, got, want, sets))
         if whole is not None:
             want_whole = [self._kept(held[sets.index(whole)]) for held in setup.own_rows]
             audit = _Audit(number, whole, got_whole, want_whole)
@@ -318,10 +340,14 @@ class InterleavedTiming:
         return output if self._large else output.clone()
 
     def _hidden_places(self, calls: int) -> list[torch.Tensor]:
+        """Draw indices of elements for each call and output; all of a small output."""
         generator = torch.Generator("cuda").manual_seed(self._rng.getrandbits(60))
         found = []
         for held in self._setup.own_rows:
             size = held.shape[1]
-            shape = (calls, min(_SAMPLED, size))
-            found.append(torch.randint(max(size, 1), shape, generator=generator, device="cuda"))
+            if size > _SAMPLED:
+                shape = (calls, _SAMPLED)
+                found.append(torch.randint(size, shape, generator=generator, device="cuda"))
+            else:
+                found.append(torch.arange(size, device="cuda").expand(calls, size))
         return found

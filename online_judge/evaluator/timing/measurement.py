@@ -21,6 +21,7 @@ from online_judge.protocol.measurement import DeviceUse, GpuState, HostClock, Ti
 
 DRIFT = 0.03
 DISTRUST = 0.15
+_UNDISTURBED_ROUNDS = 3
 _COPIES = 5
 
 
@@ -47,7 +48,7 @@ def measured(
     copy_ms = max(outcome.copy_ms + extra_ms, 0.0)
     score_ms = _score(candidate, clocks, copy_ms, observations, quiet=outcome.quiet)
     clean_ms = problem.clean_ms(request)
-    baseline_ms = _baseline(reference.gpu_ms, clean_ms, outcome.alone_ms, observations)
+    baseline_ms = _baseline(candidate, reference, clean_ms, outcome.alone_ms, observations)
     if recorded_ms is not None:
         baseline_ms = recorded_ms
     ratio = baseline_ms / score_ms
@@ -60,6 +61,8 @@ def measured(
         ci_low=low * scale,
         ci_high=high * scale,
         gpu_ms=candidate.gpu_ms,
+        forward_gpu_ms=candidate.forward_ms,
+        baseline_forward_gpu_ms=reference.forward_ms,
         score_ms=score_ms,
         e2e_ms=candidate.e2e_ms,
         baseline_ms=baseline_ms,
@@ -87,6 +90,7 @@ def measured(
         flops=problem.cost.flops,
         dtype=problem.reference.arithmetic,
         observations=tuple(observations),
+        baseline_samples=tuple(map(tuple, reference.calls)) if request.samples else (),
     )
 
 
@@ -148,21 +152,41 @@ def _score(
 
 
 def _baseline(
-    gpu_ms: float, clean_ms: float | None, alone_ms: float | None, observations: list[noted.Observation]
+    candidate: Side,
+    reference: Side,
+    clean_ms: float | None,
+    alone_ms: float | None,
+    observations: list[noted.Observation],
 ) -> float:
     """Return the baseline's time; where it is much slower than without the candidate, the latter counts.
 
     Clocks and a host that change in between change both sides alike, so what differs from a time measured
-    earlier is only noted, unless the baseline is faster again as soon as the candidate is stopped.
+    earlier is only noted, unless the baseline is faster again as soon as the candidate is stopped. Even then
+    the host may have been slow for a while: then rounds in which the baseline was as fast as without the
+    candidate count.
     """
+    gpu_ms = reference.gpu_ms
     if clean_ms is None or abs(gpu_ms / clean_ms - 1) <= DRIFT:
         return gpu_ms
     without_ms = clean_ms if alone_ms is None else alone_ms
-    counts = without_ms if is_slowed(gpu_ms, without_ms) else gpu_ms
+    counts = gpu_ms
+    if is_slowed(gpu_ms, without_ms):
+        undisturbed_ms = _undisturbed(candidate, reference, without_ms)
+        counts = without_ms if undisturbed_ms is None else min(undisturbed_ms, gpu_ms)
     observations.append(
         noted.BaselineMoved(gpu_ms=gpu_ms, clean_ms=clean_ms, after_ms=alone_ms, counted_ms=counts)
     )
     return counts
+
+
+def _undisturbed(candidate: Side, reference: Side, without_ms: float) -> float | None:
+    """Return the candidate's time multiplied by its speedup in the rounds whose baseline was not slowed."""
+    rounds = [
+        (statistics.median(theirs), statistics.median(ours))
+        for theirs, ours in zip(candidate.calls, reference.calls, strict=True)
+    ]
+    ratios = [ours / theirs for theirs, ours in rounds if not is_slowed(ours, without_ms)]
+    return candidate.gpu_ms * statistics.median(ratios) if len(ratios) >= _UNDISTURBED_ROUNDS else None
 
 
 def is_slowed(gpu_ms: float, without_ms: float) -> bool:

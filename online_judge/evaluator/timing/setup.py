@@ -108,13 +108,18 @@ class InputPool:
             start = self._rng.randrange(size - length + 1)
             step = max(1, _CHUNK_BYTES // max(length * held.element_size(), 1))
             for row in range(0, count, step):
-                part = held[row : row + step, start : start + length]
+                part = bits(held)[row : row + step, start : start + length]
                 one, other = self._rng.sample(range(len(leaves)), 2)
                 mask = torch.empty(part.shape, dtype=torch.bool, device="cuda")
                 mask.random_(generator=self._generator)
-                stretch = [leaf[start : start + length] for leaf in (leaves[one], leaves[other])]
+                stretch = [bits(leaf)[start : start + length] for leaf in (leaves[one], leaves[other])]
                 part.copy_(torch.where(mask, *stretch))
         torch.cuda.synchronize()
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Return float8, which few operations take, as bytes in the same memory; wider tensors stay."""
+    return tensor.view(torch.uint8) if tensor.element_size() == 1 else tensor
 
 
 def rows(shared: SharedTensors, places: tuple[Place, ...], count: int, stride: int) -> list[torch.Tensor]:

@@ -84,7 +84,7 @@ def _load(folder: Path, name: str, source: str) -> ModuleType:
 
 
 def _forward(recording: Recording, folder: Path, reference_source: str) -> tuple[Any, Any]:
-    """Outputs of the recorded candidate and of its reference, from the same seed."""
+    """Return outputs of the recorded candidate and of its reference, from the same seed."""
     reference = _load(folder, "reference", reference_source)
     inputs = reference.get_inputs()
     with warnings.catch_warnings(), torch.no_grad():
@@ -111,7 +111,7 @@ def test_recorded_compile_error_is_a_compile_error_again(recording: Recording, t
 
 @functools.cache  # the samples of 15 and of 200 overlap
 def _stopped(recording: Recording) -> str | None:
-    """What the compile gate says about a recorded candidate at its full size; None if nothing."""
+    """Return what the compile gate says about a recorded candidate at its full size; None if nothing."""
     with (
         tempfile.TemporaryDirectory() as folder,
         warnings.catch_warnings(),

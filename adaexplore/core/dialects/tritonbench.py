@@ -1,0 +1,116 @@
+"""TritonBench: files that hold an implementation and, after a line of ``#``, a test that calls it.
+
+A file becomes a problem; its workloads are the calls in its test (see ``templates/``). The judge runs the
+test on the file's own implementation to draw inputs, compares results and modified arguments as tensors, and
+times each call. A candidate is a file that defines the same functions. Functions raise TaskError if the file
+has no test, is not valid Python, or its test calls nothing that it defines.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from adaexplore.core.errors import TaskError
+from adaexplore.core.text.syntax import parse
+
+_MARK = "#" * 146
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def problem_source(text: str, path: Path) -> str:
+    """Return the problem file for a file of the benchmark."""
+    file = read(text, path)
+    names = _names(file.functions)
+    test = f"_TB_TEST = {file.test!r}\n_TB_CALLS = _tb_recorded(None)  # before any seed is set\n"
+    return "\n\n".join([file.gold.strip("\n"), _template("calls"), _template("recording"), names + test])
+
+
+def candidate_source(code: str, text: str, path: Path) -> str:
+    """Return a candidate that defines the functions of a file as a module with ``ModelNew``."""
+    functions = read(text, path).functions
+    try:
+        if "ModelNew" in _bound(parse(code)):
+            return code
+    except (SyntaxError, ValueError):
+        return code  # the judge reports the syntax error with its line
+    calls = _template("calls").replace("class Model(", "class ModelNew(")
+    return "\n\n".join([code.rstrip("\n"), calls, _names(functions)])
+
+
+@dataclass(frozen=True)
+class File:
+    """One file: its implementation, its test, and the functions that the test uses."""
+
+    gold: str
+    test: str
+    functions: tuple[str, ...]
+
+
+def read(text: str, path: Path) -> File:
+    """Return the parts of a file of the benchmark."""
+    gold, mark, test = text.partition(_MARK)
+    if not mark:
+        raise TaskError(f"{path}: no line of {len(_MARK)} '#' between implementation and test")
+    try:
+        defined, body = _bound(parse(gold)), parse(test)
+    except (SyntaxError, ValueError) as error:
+        raise TaskError(f"{path}: not valid Python: {error}") from error
+    functions = tuple(sorted(_called(body) & defined))
+    if not functions:
+        raise TaskError(f"{path}: its test calls no function that the file defines")
+    return File(gold, _without_repeats(test, body, defined, path.stem), functions)
+
+
+def _names(functions: Iterable[str]) -> str:
+    return f"_TB_NAMES = {{{', '.join(f'{name!r}: {name}' for name in functions)}}}\n"
+
+
+def _template(name: str) -> str:
+    return (_TEMPLATES / f"{name}.py").read_text(encoding="utf-8")
+
+
+def _bound(tree: ast.Module) -> set[str]:
+    """Return the names that the module defines or assigns outside functions, without imports."""
+    names: set[str] = set()
+    statements = list(tree.body)
+    while statements:
+        match statements.pop():
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                names.add(name)
+            case ast.Assign(targets=targets):
+                names |= {target.id for target in targets if isinstance(target, ast.Name)}
+            case ast.If(body=body, orelse=others) | ast.Try(body=body, orelse=others):
+                statements += [*body, *others]
+    return names
+
+
+def _called(tree: ast.Module) -> set[str]:
+    """Return names that are called directly or through an attribute or item, such as kernels with a grid."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            function = node.func
+            while isinstance(function, ast.Attribute | ast.Subscript):
+                function = function.value
+            if isinstance(function, ast.Name):
+                names.add(function.id)
+    return names
+
+
+def _without_repeats(test: str, body: ast.Module, defined: set[str], module: str) -> str:
+    """Return the test without repeated definitions or imports of the implementation."""
+    lines = test.splitlines(keepends=True)
+    for node in reversed(body.body):
+        first = node.lineno
+        match node:
+            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) if name in defined:
+                first = min([first, *(each.lineno for each in node.decorator_list)])
+            case ast.ImportFrom(module=source) if source == module:
+                pass
+            case _:
+                continue
+        del lines[first - 1 : node.end_lineno]
+    return "".join(lines)

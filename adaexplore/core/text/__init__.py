@@ -1,0 +1,1 @@
+"""Source text: blocks, edits, differences, identity, tunables."""

@@ -1,0 +1,10 @@
+"""Estimate the tokens of a text without a tokenizer."""
+
+from __future__ import annotations
+
+BYTES_PER_TOKEN = 4
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate one token per four bytes of UTF-8, rounded up."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)

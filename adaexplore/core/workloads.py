@@ -1,0 +1,70 @@
+"""Results by workload in a verdict, for problems with several workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from adaexplore.core.wire import Workload
+
+
+class WorkloadVerdict(Workload):
+    """An entry of ``metadata["workloads"]``.
+
+    ``flags`` are ids, ``why`` is the first line of the feedback on a failure; times are milliseconds and
+    None if nothing was timed.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    status: str
+    correctness: bool
+    speedup: float | None = None
+    gpu_ms: float | None = None
+    baseline_gpu_ms: float | None = None
+    sol_score: float | None = None
+    flags: tuple[str, ...] = ()
+    why: str = ""
+
+    @property
+    def summary(self) -> str:
+        """Return name, weight, inputs, and the speedup with its times, or the status."""
+        found = self.status if self.speedup is None else f"{self.speedup:.3f}x"
+        if self.gpu_ms is not None and self.baseline_gpu_ms is not None:
+            found += f" ({self.gpu_ms:.4g} ms, reference {self.baseline_gpu_ms:.4g} ms)"
+        inputs = f", inputs {self.inputs}" if self.inputs else ""
+        return f"{self.name} (weight {self.weight:g}{inputs}): {found}"
+
+
+HIDDEN = "a hidden workload"
+
+
+class WorstWorkload(NamedTuple):
+    """``metadata["worst_workload"]``: a workload that failed or is slower than the reference; safe to show.
+
+    ``name`` is :data:`HIDDEN` for a hidden one.
+    """
+
+    name: str
+    why: str
+
+
+_LISTED = TypeAdapter(tuple[WorkloadVerdict, ...])
+
+
+def read_workloads(metadata: Mapping[str, Any]) -> tuple[WorkloadVerdict, ...]:
+    """Return the workloads in a verdict's metadata; empty if it lists none or is invalid."""
+    try:
+        return _LISTED.validate_python(metadata.get("workloads", ()))
+    except ValidationError:
+        return ()
+
+
+def read_worst(metadata: Mapping[str, Any]) -> WorstWorkload | None:
+    """Return the worst workload in a verdict's metadata."""
+    found = metadata.get("worst_workload")
+    if not isinstance(found, Mapping):
+        return None
+    return WorstWorkload(str(found.get("name", "")), str(found.get("why", "")))

@@ -1,0 +1,100 @@
+"""Time references, in the format of ``results/timing/<gpu>/baseline_time_torch.json``."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from adaexplore.core.errors import JudgeError
+from adaexplore.core.task import Task
+from adaexplore.core.text.identity import text_digest
+from adaexplore.core.verdict import Verdict
+from adaexplore.core.wire import BaselineKind
+from adaexplore.judge_client.access import JudgeAccess
+from adaexplore.judge_client.protocol import JudgeIdentity
+from adaexplore.settings.config import RunConfig
+
+FILE_NAMES: Mapping[BaselineKind, str] = {
+    "eager": "baseline_time_torch",
+    "compile": "baseline_time_torch_compile_inductor_default",
+    "max-autotune": "baseline_time_torch_compile_inductor_max-autotune",
+}
+"""KernelBench's names, without a suffix."""
+
+RESAMPLES = 1000
+_TRIM = 0.05
+_OF_THE_JUDGE = ("hardware", "device", "clocks", "baseline_clean_ms")
+
+Entry = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A reference's times, or the reason why there are none."""
+
+    task: Task
+    entry: Entry | None
+    reason: str = ""
+
+
+def conditions(task: Task, config: RunConfig, identity: JudgeIdentity) -> Entry:
+    """Return the conditions of a time; times recorded under other conditions are measured again."""
+    return {
+        "baseline": config.baseline,
+        "dtype": task.dtype,
+        "tf32": config.tf32,
+        "reference": text_digest(task.reference + (task.hidden_workloads or "")),
+        "versions": dict(identity.versions),
+    }
+
+
+def time_reference(task: Task, config: RunConfig, access: JudgeAccess) -> Timed:
+    """Judge a reference as its own candidate, and return the baseline's times.
+
+    Raises:
+        ProblemError: it cannot be judged.
+        JudgeError: the judge failed, or sent no timed calls.
+    """
+    with access.turn() as judge:
+        verdict = judge.evaluate(task, task.as_candidate)
+    if not verdict.correct:
+        return Timed(task, None, f"the reference does not pass itself: {verdict.status.value}")
+    return Timed(task, _entry(verdict) | conditions(task, config, access.identity))
+
+
+def _entry(verdict: Verdict) -> Entry:
+    stats = verdict.runtime_stats
+    rounds = stats.get("baseline_samples")
+    if not rounds:
+        raise JudgeError("the judge does not send the timed calls of a baseline; use a judge of this version")
+    return summary(rounds) | {key: stats[key] for key in _OF_THE_JUDGE if key in stats} | {"samples": rounds}
+
+
+def summary(rounds: Sequence[Sequence[float]]) -> Entry:
+    """Return statistics of timed calls in milliseconds; mean and deviation without 5 % at either end.
+
+    ``ci_low`` and ``ci_high`` are the 95 % interval of the mean, by bootstrap over rounds (calls of a round
+    have the same GPU clocks).
+    """
+    ordered = sorted(call for calls in rounds for call in calls)
+    cut = int(len(ordered) * _TRIM)
+    kept = ordered[cut : len(ordered) - cut]
+    tenths = statistics.quantiles(ordered, n=10, method="inclusive") if len(ordered) > 1 else ordered * 9
+    rng = random.Random(0)
+    means = [statistics.fmean(calls) for calls in rounds]
+    drawn = sorted(statistics.fmean(rng.choices(means, k=len(means))) for _ in range(RESAMPLES))
+    return {
+        "mean": statistics.fmean(kept),
+        "std": statistics.stdev(kept) if len(kept) > 1 else 0.0,
+        "min": ordered[0],
+        "max": ordered[-1],
+        "num_trials": len(ordered),
+        "median": statistics.median(ordered),
+        "p10": tenths[0],
+        "p90": tenths[-1],
+        "ci_low": drawn[int(0.025 * RESAMPLES)],
+        "ci_high": drawn[int(0.975 * RESAMPLES) - 1],
+    }

@@ -1,0 +1,149 @@
+"""Which waiting job runs on which free slot; no clock, no threads."""
+
+from __future__ import annotations
+
+import asyncio
+import bisect
+from collections import Counter, defaultdict, deque
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+from online_judge.queue.job import Job
+from online_judge.slots.devices import fits
+from online_judge.slots.jobs import Slot
+
+HEAD_START = 50
+"""Turns that one step of priority is worth; a job that has waited for more turns is not overtaken."""
+_IN_FRONT = 10**9  # of the ranks of all jobs that have not started yet
+_RANK = attrgetter("rank")
+_TURN = attrgetter("turn")
+_Owner = tuple[str, int]
+"""A client and a priority."""
+
+
+@dataclass(eq=False)
+class Group:
+    """Slots that serve one queue, and its jobs.
+
+    Clients take turns. A job's turn is one more than the highest turn among its client's waiting jobs of the
+    same priority; if the client has none, one more than the turn that is being served. So the first job of a
+    new client goes before the backlog of another client. A job's rank is its turn, less :data:`HEAD_START`
+    for each step of priority; the lowest rank starts first. A job that lost its worker goes in front of all.
+    """
+
+    capacity_per_device: int  # most jobs that may wait
+    slots: dict[Slot, None] = field(default_factory=dict)
+    running: dict[Job, Slot] = field(default_factory=dict)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)  # a job or a slot has come
+    joined: Counter[str] = field(default_factory=Counter)  # by client: jobs that share an earlier one's run
+    turn: int = 0  # the highest turn that has been served
+    _idle: defaultdict[str, deque[Slot]] = field(default_factory=lambda: defaultdict(deque))  # by hardware
+    _lines: dict[tuple[str, ...], list[Job]] = field(default_factory=dict)  # by GPU models, each by rank
+    _owner_of: dict[Job, _Owner] = field(default_factory=dict)  # of the waiting jobs
+    _own: defaultdict[_Owner, list[Job]] = field(default_factory=lambda: defaultdict(list))  # each by turn
+    _devices: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def capacity(self) -> int:
+        return self.capacity_per_device * max(len(self._devices), 1)
+
+    @property
+    def idle(self) -> int:
+        """Return how many slots have no job; as many waiting jobs are about to start if they fit."""
+        return sum(map(len, self._idle.values()))
+
+    @property
+    def waiting(self) -> int:
+        return len(self._owner_of)
+
+    def waits(self, job: Job) -> bool:
+        return job in self._owner_of
+
+    def jobs(self) -> list[Job]:
+        """Return the waiting jobs, in no order."""
+        return list(self._owner_of)
+
+    def of_client(self, client: str) -> int:
+        """Count a client's waiting jobs."""
+        return sum(len(own) for (name, _), own in self._own.items() if name == client)
+
+    def position(self, job: Job) -> int:
+        """Return how many jobs wait in front of a waiting one."""
+        before = sum(bisect.bisect_left(line, job.rank, key=_RANK) for line in self._lines.values())
+        line = self._lines[job.gpus]
+        equal = bisect.bisect_left(line, job.rank, key=_RANK)
+        return before + line.index(job, equal) - equal
+
+    def admit(self, slot: Slot) -> None:
+        self.slots[slot] = None
+        self._devices[slot.device.id] += 1
+        if slot not in self.running.values():
+            self._idle[slot.device.hardware].append(slot)
+        self.wake.set()
+
+    def dismiss(self, slot: Slot) -> None:
+        """Give a slot no further job; the one that it runs goes on."""
+        if slot in self.slots:
+            del self.slots[slot]
+            self._devices -= Counter([slot.device.id])
+            if slot in self._idle[slot.device.hardware]:
+                self._idle[slot.device.hardware].remove(slot)
+            self.wake.set()  # a job may have avoided another slot for this one
+
+    def add(self, job: Job) -> None:
+        own = self._own[_owner(job)]
+        job.turn = (own[-1].turn if own else self.turn) + 1
+        self.insert(job, job.turn - HEAD_START * job.priority)
+
+    def insert(self, job: Job, rank: int) -> None:
+        owner = _owner(job)
+        self._owner_of[job], job.rank = owner, rank
+        bisect.insort(self._own[owner], job, key=_TURN)
+        bisect.insort(self._lines.setdefault(job.gpus, []), job, key=_RANK)
+        self.wake.set()
+
+    def put_back(self, job: Job) -> None:
+        """Have a job that ran wait again, in front of all that have not started."""
+        self.insert(job, job.turn - _IN_FRONT)
+
+    def remove(self, job: Job) -> None:
+        """Take a waiting job out of the queue."""
+        line, own = self._lines[job.gpus], self._own[owner := self._owner_of.pop(job)]
+        line.pop(line.index(job, bisect.bisect_left(line, job.rank, key=_RANK)))
+        if not line:
+            del self._lines[job.gpus]
+        own.pop(own.index(job, bisect.bisect_left(own, job.turn, key=_TURN)))
+        if not own:
+            del self._own[owner]
+
+    def pair(self) -> tuple[Job, Slot] | None:
+        """Start the next job for which a fitting slot is free: return both."""
+        for line in sorted(self._lines.values(), key=lambda line: int(line[0].rank)):
+            fitting = [idle for hardware, idle in self._idle.items() if idle and fits(line[0].gpus, hardware)]
+            for job in line if fitting else ():
+                for slot in max(fitting, key=len) if not job.avoid else (s for idle in fitting for s in idle):
+                    if not self._avoids(job, slot):
+                        self.remove(job)
+                        self._idle[slot.device.hardware].remove(slot)
+                        self.turn = max(self.turn, job.turn)
+                        self.running[job] = slot
+                        return job, slot
+        return None
+
+    def free(self, job: Job) -> None:
+        """Free the slot of a job that has ended."""
+        slot = self.running.pop(job)
+        if slot in self.slots:
+            self._idle[slot.device.hardware].append(slot)
+        self.wake.set()
+
+    def _avoids(self, job: Job, slot: Slot) -> bool:
+        """Return whether a job was lost on this device before, and another one could take it."""
+        return slot.device.id in job.avoid and any(
+            other.device.id not in job.avoid and fits(job.gpus, other.device.hardware) for other in self.slots
+        )
+
+
+def _owner(leader: Job) -> _Owner:
+    """Return the client that an evaluation is counted for, the first that still waits, and the priority."""
+    return leader.sharers[0].caller.client, leader.priority

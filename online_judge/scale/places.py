@@ -1,0 +1,48 @@
+"""Where the workers of a cluster are to run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from online_judge.common.cores import ANY_CORE, Cores, share_out
+from online_judge.settings import JudgeDevice
+
+
+@dataclass(frozen=True)
+class Place:
+    """One worker's place: a GPU of a machine, or the CPUs of one."""
+
+    node: str  # Ray's id of the machine; another one each time that it joins
+    host: str
+    gpu: bool
+    index: int
+    share: int  # workers of the machine
+
+    def cores(self, present: Collection[int]) -> Cores:
+        """Return the cores of the worker's processes; none that another worker there times on."""
+        return share_out(present, range(self.share))[self.index] if self.gpu else ANY_CORE
+
+
+def decided(nodes: Sequence[Mapping[str, Any]], wanted: JudgeDevice) -> JudgeDevice:
+    """Return ``cuda`` for ``auto`` if a living node has a GPU; to be kept: a lost GPU is waited for."""
+    seen = any(node["Alive"] and node["Resources"].get("GPU", 0) >= 1 for node in nodes)
+    return "cuda" if wanted == "auto" and seen else wanted
+
+
+def places(nodes: Sequence[Mapping[str, Any]], device: JudgeDevice) -> list[Place]:
+    """Return a place for each GPU of the living nodes, or one a node unless ``device`` is ``cuda``.
+
+    Args:
+        nodes: as ``ray.nodes()`` gives them.
+        device: as :func:`decided`.
+    """
+    on_gpu = device == "cuda"
+    return [
+        Place(node["NodeID"], node["NodeManagerHostname"], on_gpu, index, count)
+        for node in nodes
+        if node["Alive"]
+        for count in [int(node["Resources"].get("GPU", 0)) if on_gpu else 1]
+        for index in range(count)
+    ]

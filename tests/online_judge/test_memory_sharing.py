@@ -1,0 +1,151 @@
+"""Jobs beside each other on a device, and the one that needs it alone."""
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TypeVar, cast
+
+import pytest
+
+from online_judge.processes.fork_client import ForkClient
+from online_judge.processes.gpu_lease import Cancelled, GpuLeases, NotEnoughMemory
+from online_judge.slots.conversation import Attempts
+
+NEVER = threading.Event()
+FORK_SERVER = cast(ForkClient, SimpleNamespace(generation=1))
+Result = TypeVar("Result")
+
+
+@pytest.fixture
+def leases(tmp_path: Path) -> GpuLeases:
+    return GpuLeases(tmp_path / "gpu.lock")
+
+
+def use(
+    leases: GpuLeases, problem: str, cancelled: threading.Event, work: Callable[[bool], Result]
+) -> Result:
+    """Do a job in as many attempts as it takes."""
+    attempts = Attempts(FORK_SERVER, leases, problem, cancelled)
+    while attempts.another():
+        with attempts.attempt() as alone:
+            return work(alone)
+    raise AssertionError("no attempt gave a result")
+
+
+def small(alone: bool) -> str:
+    return "alone" if alone else "beside"
+
+
+def large(alone: bool) -> str:
+    if not alone:
+        raise NotEnoughMemory
+    return "alone"
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def test_jobs_run_side_by_side(leases: GpuLeases) -> None:
+    together = threading.Barrier(3)
+
+    def meet(alone: bool) -> bool:
+        together.wait(10)
+        return alone
+
+    with ThreadPoolExecutor(3) as threads:
+        jobs = [threads.submit(use, leases, "p", NEVER, meet) for _ in range(3)]
+    assert [job.result() for job in jobs] == [False] * 3
+
+
+def test_slots_give_back_what_they_keep_before_a_job_begins_alone(leases: GpuLeases) -> None:
+    order: list[str] = []
+    leases.on_alone += [lambda: order.append("first slot"), lambda: order.append("second slot")]
+
+    def needing(alone: bool) -> str:
+        order.append(small(alone))
+        return large(alone)
+
+    assert use(leases, "p", NEVER, small) == "beside"
+    assert order == []
+    assert use(leases, "p", NEVER, needing) == "alone"
+    assert order == ["beside", "first slot", "second slot", "alone"]
+
+
+def test_job_without_memory_waits_alone(leases: GpuLeases) -> None:
+    end, inside, order = threading.Event(), threading.Event(), []
+
+    def long(alone: bool) -> None:
+        inside.set()
+        end.wait(10)
+        order.append("long")
+
+    def needing(alone: bool) -> None:
+        large(alone)
+        order.append("large")
+
+    def late(alone: bool) -> None:
+        order.append("late")
+
+    with ThreadPoolExecutor(3) as threads:
+        threads.submit(use, leases, "a", NEVER, long)
+        assert inside.wait(10)
+        threads.submit(use, leases, "b", NEVER, needing)
+        wait_for(lambda: leases.waiting == 1)
+        threads.submit(use, leases, "c", NEVER, late)
+        end.set()
+    assert order == ["long", "large", "late"]
+    assert use(leases, "c", NEVER, small) == "beside"
+
+
+def test_problem_that_was_too_large_goes_in_alone_for_a_while(leases: GpuLeases) -> None:
+    assert use(leases, "p", NEVER, large) == "alone"
+    seen = [use(leases, "p", NEVER, small) for _ in range(10)]
+    assert seen == ["alone"] * 8 + ["beside"] * 2
+    assert use(leases, "q", NEVER, small) == "beside"
+
+
+@pytest.mark.parametrize("error", [NotEnoughMemory, ValueError])
+def test_failing_job_does_not_block_others(leases: GpuLeases, error: type[Exception]) -> None:
+
+    def fail(alone: bool) -> None:
+        raise error
+
+    with pytest.raises(error):
+        use(leases, "p", NEVER, fail)
+    assert use(leases, "q", NEVER, small) == "beside"
+
+
+@pytest.mark.parametrize("waits_to_be_alone", [True, False])
+def test_waiting_ends_when_nobody_wants_the_result(leases: GpuLeases, waits_to_be_alone: bool) -> None:
+    end, inside, cancelled = threading.Event(), threading.Event(), threading.Event()
+
+    def long(alone: bool) -> None:
+        if alone is not waits_to_be_alone:
+            inside.set()
+            end.wait(10)
+        else:
+            large(alone)
+
+    with ThreadPoolExecutor(2) as threads:
+        held = threads.submit(use, leases, "a", NEVER, long)
+        assert inside.wait(10)
+        waiting = threads.submit(use, leases, "b", cancelled, large if waits_to_be_alone else small)
+        cancelled.set()
+        with pytest.raises(Cancelled):
+            waiting.result(10)
+        end.set()
+        held.result(10)
+    assert use(leases, "c", NEVER, small) == "beside"
+
+
+def test_job_that_needs_too_much_by_itself_leaves_its_problem_beside_others(leases: GpuLeases) -> None:
+    assert use(leases, "p", NEVER, large) == "alone"
+    leases.forget("p")
+    assert use(leases, "p", NEVER, small) == "beside"

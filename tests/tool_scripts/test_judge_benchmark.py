@@ -1,0 +1,94 @@
+"""The script that judges whole benchmarks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.judge_server import JudgeServer
+from tool_scripts import judge_benchmark
+from tool_scripts.judge_benchmark import summary
+
+FILE = "def {name}(x):\n    return x\n" + "#" * 146 + "\nprint({name}(1))\n"
+
+
+def line(task: str, status: str = "passed", **values: Any) -> dict[str, Any]:
+    given = {"task": task, "candidate": "reference", "status": status, "error": None, "prints": False}
+    if status != "error":
+        given |= {"correct": status == "passed", "flags": [], "problem_flags": [], "speedup": None}
+        given |= {"metrics": {"metadata": {}}}
+    return given | values
+
+
+def test_silent_tests_count_whatever_runs() -> None:
+    found = summary(
+        [
+            line("a"),
+            line("b", "wrong_value"),
+            line("c", "wrong_value", prints=True),
+            line("d", "launch"),
+            line("e", "error", error="no test"),
+        ]
+    )
+    assert (found["call_accuracy"], found["execution_accuracy"], found["right_outputs"]) == (0.6, 0.4, 0.2)
+    assert found["exceptions"] == {"b": "wrong_value", "c": "wrong_value", "d": "launch", "e": "no test"}
+
+
+def test_stricter_figures_leave_flagged_kernels_out() -> None:
+    timed = [{"gpu_ms": 1.0, "baseline_gpu_ms": 1.0}, {"gpu_ms": 1.0, "baseline_gpu_ms": 5.0}]
+    found = summary(
+        [
+            line("a", speedup=2.0, metrics={"metadata": {"workloads": timed}}),
+            line("b", speedup=8.0, flags=["no_own_kernel"]),
+            line("c", speedup=50.0),
+        ]
+    )
+    assert found["speedup"] == 5.5  # the mean of (1 + 5) / (1 + 1) and 8; 50 is not plausible
+    assert found["speedup_unflagged"] == 10.0
+    assert found["right_outputs_unflagged"] == round(2 / 3, 4)
+
+
+def test_second_run_judges_only_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("add", "sub"):
+        (tmp_path / f"{name}.py").write_text(FILE.format(name=name))
+    out = tmp_path / "out.jsonl"
+    out.write_text(json.dumps(line("add")) + "\n" + '{"task": ')
+    with JudgeServer() as server:
+        words = ["TBT", str(tmp_path), "--out", str(out), "--judge", server.url]
+        assert judge_benchmark.main(words) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["tasks"], found["right_outputs"]) == (2, 1.0)
+    assert [(path, body["task_id"]) for path, body in server.requests] == [("/evaluate_tbt_kernel", "sub")]
+
+
+def test_busy_judge_ends_the_run_without_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "add.py").write_text(FILE.format(name="add"))
+    out = tmp_path / "out.jsonl"
+    with JudgeServer(lambda *_: (503, {"detail": "queue full"}, {})) as server:
+        words = ["TBT", str(tmp_path), "--out", str(out), "--judge", server.url]
+        assert judge_benchmark.main(words) == 4
+    assert "queue full; the same command goes on" in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_own_judge_has_the_same_hidden_inputs_in_all_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextlib.contextmanager
+    def running_judge(*given: object, **environment: str) -> Iterator[str]:
+        secrets.append(environment.get("ADAEXPLORE_JUDGE_SECRET", ""))
+        yield server.url
+
+    secrets: list[str] = []
+    monkeypatch.setattr(judge_benchmark, "running_judge", running_judge)
+    (tmp_path / "add.py").write_text(FILE.format(name="add"))
+    with JudgeServer() as server:
+        for out in ("one.jsonl", "two.jsonl"):
+            assert judge_benchmark.main(["TBT", str(tmp_path), "--out", str(tmp_path / out)]) == 0
+    assert secrets[0]
+    assert secrets[0] == secrets[1]

@@ -1,0 +1,139 @@
+"""Candidates for whole benchmarks, and solutions and traces of FlashInfer-Bench from what the judge found."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from adaexplore.core.dialects import flashinfer, tritonbench
+from adaexplore.core.dialects.catalogue import Benchmark
+from adaexplore.core.dialects.schema import Build, Solution, Source, Workload
+from adaexplore.core.dialects.workload_text import entry
+from adaexplore.core.errors import TaskError
+from adaexplore.core.files.inputs import input_text
+from adaexplore.core.verdict import Status, Verdict
+
+_FILE = "main.py"
+_STATUSES: Mapping[Status, str] = {
+    Status.PASSED: "PASSED",
+    Status.WRONG_SHAPE: "INCORRECT_SHAPE",
+    Status.WRONG_DTYPE: "INCORRECT_DTYPE",
+    **dict.fromkeys((Status.SYNTAX, Status.LOAD, Status.COMPILE), "COMPILE_ERROR"),
+    **dict.fromkeys(
+        (Status.WRONG_VALUE, Status.NONFINITE, Status.NONDETERMINISTIC, Status.INTEGRITY),
+        "INCORRECT_NUMERICAL",
+    ),
+    Status.TIMEOUT: "TIMEOUT",
+}
+_UNKNOWN = {"max_relative_error": math.nan, "max_absolute_error": math.nan}
+
+_ZEROS = Path(__file__).with_name("benchmark_zeros.py")
+
+
+def candidate(benchmark: Benchmark, name: str, text: str, kind: str) -> str:
+    """Return the reference of a task as its candidate, or one that answers zeros."""
+    path = benchmark.paths[name]
+    if benchmark.source in ("TBG", "TBT"):
+        file = tritonbench.read(text, path)
+        return file.gold if kind == "reference" else _zeros_of_functions(file)
+    definition = flashinfer.read_definition(text, path)
+    if kind == "reference":
+        return definition.reference
+    lines = "".join(f"    {name}.zero_()\n" for name in definition.outputs)
+    return f"def run({', '.join([*definition.inputs, *definition.outputs])}):\n{lines}"
+
+
+def _zeros_of_functions(file: tritonbench.File) -> str:
+    """Return a candidate that answers zeros; what it cannot answer so, kernels and classes, is None."""
+    changed = "".join(f"{name} = _tb_zeroed({name})\n" for name in file.functions)
+    return "\n\n".join([file.gold.strip("\n"), _ZEROS.read_text(encoding="utf-8"), changed])
+
+
+def judged_workloads(benchmark: Benchmark, name: str, found: Verdict) -> list[Workload]:
+    """Return the workloads of a definition that a verdict numbers.
+
+    A verdict that lists none is on one workload: of several that with the least stored data, since the
+    others were too large for the problem file.
+    """
+    path, root = benchmark.paths[name], benchmark.root
+    listed = flashinfer.workloads(path, root)
+    if found.metadata.get("workloads"):
+        return listed
+    definition = flashinfer.read_definition(input_text(path, "task file", TaskError), path)
+    return [min(listed, key=lambda each: entry(definition, each, 1, root).data_bytes)]
+
+
+def solution(
+    definition: str, name: str, code: str, *, author: str, hardware: str | None, destination_passing: bool
+) -> str:
+    """Return the JSON of a solution of one file, in Triton where it imports that.
+
+    Without ``hardware`` it is one for SOL-ExecBench, which names languages and hardware in its own way.
+    """
+    triton = "import triton" in code
+    build = Build(
+        language=None if hardware is None else "triton" if triton else "python",
+        languages=("triton" if triton else "pytorch",) if hardware is None else None,
+        target_hardware=("LOCAL" if hardware is None else hardware,),
+        entry_point=f"{_FILE}::run",
+        destination_passing_style=destination_passing,
+    )
+    made = Solution(
+        name=name,
+        definition=definition,
+        author=author,
+        spec=build,
+        sources=(Source(path=_FILE, content=code),),
+    )
+    return made.model_dump_json(exclude_none=True)
+
+
+def of_verdict(
+    definition: str,
+    workloads: Sequence[Workload],
+    solution_name: str,
+    found: Verdict,
+    *,
+    timestamp: str,
+) -> list[str]:
+    """Return the JSON of a trace for each workload that was judged, and timed where it passed.
+
+    Deviations are unknown (NaN): the judge says whether a tolerance was met.
+    """
+    each = found.metadata.get("workloads") or [
+        {
+            "name": "1",
+            "status": found.status.value,
+            "gpu_ms": found.runtime_ms,
+            "baseline_gpu_ms": found.runtime_stats.get("baseline_time"),
+        }
+    ]
+    environment = {"hardware": str(found.metadata.get("hardware") or "unknown"), "libs": {}}
+    made = []
+    for outcome in each:
+        if outcome["status"] == Status.NOT_CHECKED:
+            continue
+        status = _STATUSES.get(Status(outcome["status"]), "RUNTIME_ERROR")
+        evaluation = {"status": status, "environment": environment, "timestamp": timestamp, "log": ""}
+        if status in ("PASSED", "INCORRECT_NUMERICAL"):
+            evaluation["correctness"] = _UNKNOWN
+        if status == "PASSED":
+            own, reference = outcome.get("gpu_ms"), outcome.get("baseline_gpu_ms")
+            if not own or not reference:
+                continue
+            evaluation["performance"] = {
+                "latency_ms": own,
+                "reference_latency_ms": reference,
+                "speedup_factor": reference / own,
+            }
+        workload = workloads[int(outcome["name"].partition(" ")[0]) - 1]  # names begin with a number
+        trace = {
+            "definition": definition,
+            "workload": workload.model_dump(mode="json", exclude_unset=True),
+            "solution": solution_name,
+            "evaluation": evaluation,
+        }
+        made.append(json.dumps(trace))
+    return made

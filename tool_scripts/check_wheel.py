@@ -1,0 +1,57 @@
+"""Build the wheel, install it into a clean virtual environment and use it away from the repository.
+
+    python -m tool_scripts.check_wheel [--python python3.12]
+
+Runs ``--help`` of each command and two tasks of the quickstart. Needs a package index.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+_TWO = "1 1\n1 2\n"
+
+
+def main() -> int:
+    """Run the check; raises subprocess.CalledProcessError for the first command that fails."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--python", default=sys.executable, help="the Python to install it for")
+    python = parser.parse_args().python
+    with tempfile.TemporaryDirectory() as folder:
+        away = Path(folder)
+        source = away / "source"
+        _run(["git", "clone", "-q", str(ROOT), str(source)], away)  # what is committed, and no earlier build
+        _run([sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", str(away), str(source)], away)
+        (wheel,) = away.glob("adaexplore-*.whl")
+        _run([python, "-m", "venv", "clean"], away)
+        lock = str(source / "requirements.lock")
+        _run(["clean/bin/pip", "install", "-q", "-c", lock, f"{wheel}[judge,view]"], away)
+        adaexplore = str(away / "clean" / "bin" / "adaexplore")
+        for command in _commands(adaexplore, away):
+            _run([adaexplore, command, "--help"], away, stdout=subprocess.DEVNULL)
+        (away / "two.txt").write_text(_TWO, encoding="utf-8")
+        settings = ["test_list_path=two.txt", "save_path=run"]
+        changes = [part for setting in settings for part in ("--set", setting)]
+        _run([adaexplore, "run", "--config", "config/quickstart.yaml", *changes], away)
+        _run([adaexplore, "stats", "run"], away)
+    return 0
+
+
+def _commands(adaexplore: str, away: Path) -> list[str]:
+    """Return the commands that ``adaexplore --help`` lists."""
+    answer = subprocess.run([adaexplore, "--help"], cwd=away, check=True, capture_output=True, text=True)
+    lines = [line for line in answer.stdout.splitlines() if line.startswith("    ") and line[4:5].isalpha()]
+    return [line.split()[0] for line in lines]
+
+
+def _run(command: list[str], folder: Path, stdout: int | None = None) -> None:
+    subprocess.run(command, cwd=folder, check=True, stdout=stdout)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,229 @@
+"""Judge all tasks of TritonBench, FlashInfer-Bench or SOL-ExecBench with their own reference, or with zeros.
+
+``python -m tool_scripts.judge_benchmark TBT FOLDER --out FILE.jsonl [--candidate zeros] [--limit-s 1500]``
+
+Each task is a line of the file; a second run goes on where the first one ended. Without ``--judge`` a judge
+is started. At the end a summary goes to standard output: TritonBench's own metrics, and beside them the
+figures without kernels that the judge flagged. ``--traces FOLDER`` writes solutions and traces of
+FlashInfer-Bench.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import logging
+import os
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, get_args
+
+import httpx
+
+from adaexplore.core.dialects import flashinfer
+from adaexplore.core.dialects.catalogue import VARIABLES, Benchmark, Source, open_benchmark
+from adaexplore.core.errors import AdaExploreError, JudgeError, TaskError
+from adaexplore.core.files.inputs import input_text
+from adaexplore.core.files.json_lines import JsonLines
+from adaexplore.core.flags import REJECT, SUSPECT
+from adaexplore.core.verdict import Verdict
+from tool_scripts import benchmark_files
+from tool_scripts.benchmark_files import candidate
+from tool_scripts.judge_bench.plan import until
+from tool_scripts.judge_bench.service import running_judge
+
+log = logging.getLogger(__name__)
+
+_ROUTES: Mapping[Source, str] = {"TBG": "tbg", "TBT": "tbt", "FIT": "fit", "MLSYS": "fit"}
+_DID_NOT_RUN = {
+    *("syntax", "load", "construct", "compile", "launch", "illegal_access", "crash", "out_of_memory"),
+    *("timeout", "not_checked", "error"),
+}
+_TIMEOUT_S = 3600
+"""Time limit of one task with all its workloads."""
+_PLAUSIBLE = (0.1, 10.0)
+"""TritonBench counts speedups between these alone."""
+
+CANDIDATES = ("reference", "zeros")
+
+
+def judge_all(benchmark: Benchmark, kind: str, url: str, out: JsonLines, limit_s: float) -> None:
+    """Judge the tasks that ``out`` has no line of, until all are done or the time is over."""
+    done = {line["task"] for line in out.read(_checked)}
+    token = os.environ.get("ADAEXPLORE_JUDGE_TOKEN")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    with httpx.Client(base_url=url, headers=headers, timeout=2 * _TIMEOUT_S + 60, trust_env=False) as client:
+
+        def judge(name: str) -> None:
+            line = _judged(client, benchmark, name, kind)
+            out.append(line)
+            log.info("%s: %s %s", name, line["status"], line["error"] or "")
+
+        todo = [name for name in benchmark.paths if name not in done]
+        if until(time.monotonic() + limit_s, todo, 1, judge):
+            log.info("stopped after %.0f s; the same command goes on", limit_s)
+
+
+def _judged(client: httpx.Client, benchmark: Benchmark, name: str, kind: str) -> dict[str, Any]:
+    start = time.monotonic()
+    line: dict[str, Any] = {"task": name, "candidate": kind, "status": "error", "error": None}
+    try:
+        text = input_text(benchmark.paths[name], "task file", TaskError)
+        body = {"kernel_code": candidate(benchmark, name, text, kind), "task_id": name, "timeout": _TIMEOUT_S}
+        if benchmark.source in ("TBG", "TBT"):
+            line["prints"] = "print(" in text
+            body |= {"measure_performance": True, "num_perf_trials": 100}
+        answer = client.post(f"/evaluate_{_ROUTES[benchmark.source]}_kernel", json=body)
+    except TaskError as error:
+        return line | {"error": str(error)}
+    except httpx.HTTPError as error:
+        raise JudgeError(f"the judge does not answer ({error}); the same command goes on") from error
+    found = answer.json()
+    if answer.status_code in (408, 429, 503):
+        raise JudgeError(f"the judge is busy: {found.get('detail')}; the same command goes on")
+    if answer.status_code != 200 or found.get("error"):
+        return line | {"error": str(found.get("error") or found.get("detail"))}
+    verdict = Verdict.from_metrics(found)
+    grave = [flag.id for flag in verdict.flags if flag.severity in (REJECT, SUSPECT)]
+    return line | {
+        "status": verdict.status.value,
+        "correct": verdict.correct,
+        "flags": grave,
+        "problem_flags": [flag.id for flag in verdict.problem_flags],
+        "speedup": verdict.speedup,
+        "metrics": verdict.to_metrics(),
+        "seconds": round(time.monotonic() - start, 2),
+    }
+
+
+def _checked(line: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(line["task"], str) or not isinstance(line["status"], str):
+        raise TypeError("no line of this script")
+    return line
+
+
+def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the figures: TritonBench's three, and the stricter ones beside.
+
+    Call accuracy counts candidates that run. Execution accuracy compares what the test prints, so that of a
+    test that prints nothing each candidate that runs is right. Speedup is the mean of summed times, of the
+    plausible ones. The stricter figures count right outputs, and kernels that the judge did not flag.
+    """
+    called = [line for line in lines if line["status"] not in _DID_NOT_RUN]
+    executed = [line for line in called if line.get("correct") or not line.get("prints", True)]
+    right = [line for line in lines if line.get("correct")]
+    sound = [line for line in right if not line["flags"]]
+    ratios = [ratio for line in executed if (ratio := _ratio(line)) is not None]
+    plausible = [ratio for ratio in ratios if _PLAUSIBLE[0] < ratio < _PLAUSIBLE[1]]
+    speedups = [line["speedup"] for line in sound if line["speedup"]]
+    total = len(lines)
+    return {
+        "tasks": total,
+        "call_accuracy": _share(called, total),
+        "execution_accuracy": _share(executed, total),
+        "speedup": round(statistics.fmean(plausible), 4) if plausible else None,
+        "right_outputs": _share(right, total),
+        "right_outputs_unflagged": _share(sound, total),
+        "speedup_unflagged": round(statistics.geometric_mean(speedups), 4) if speedups else None,
+        "right_on_degenerate_problems": sum("degenerate_problem" in line["problem_flags"] for line in right),
+        "statuses": dict(Counter(line["status"] for line in lines).most_common()),
+        "exceptions": {
+            line["task"]: line["error"] or line["status"]
+            for line in lines
+            if line["status"] == "error" or (line["candidate"] == "reference" and not line.get("correct"))
+        },
+    }
+
+
+def _share(part: Sequence[object], total: int) -> float | None:
+    return round(len(part) / total, 4) if total else None
+
+
+def _ratio(line: Mapping[str, Any]) -> float | None:
+    """Return summed times of the reference over those of the candidate."""
+    if not line.get("speedup"):
+        return None
+    timed = [
+        each for each in line["metrics"]["metadata"].get("workloads") or () if each.get("baseline_gpu_ms")
+    ]
+    if not timed:
+        return float(line["speedup"])
+    return float(sum(each["baseline_gpu_ms"] for each in timed) / sum(each["gpu_ms"] for each in timed))
+
+
+def write_traces(benchmark: Benchmark, lines: Sequence[Mapping[str, Any]], folder: Path, now: str) -> int:
+    """Write a solution, and the traces of its workloads, for each judged definition; return the traces."""
+    count = 0
+    for kind in ("solutions", "traces"):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+    for line in lines:
+        if line["status"] == "error":
+            continue
+        name, path = line["task"], benchmark.paths[line["task"]]
+        verdict = Verdict.from_metrics(line["metrics"])
+        text = input_text(path, "task file", TaskError)
+        solution_name, sol = f"{name}_{line['candidate']}", path.name == flashinfer.SOL_FILE
+        made = benchmark_files.solution(
+            name,
+            solution_name,
+            candidate(benchmark, name, text, line["candidate"]),
+            author="adaexplore",
+            hardware=None if sol else str(verdict.metadata.get("hardware", "unknown")),
+            destination_passing=line["candidate"] == "zeros",
+        )
+        workloads = benchmark_files.judged_workloads(benchmark, name, verdict)
+        found = benchmark_files.of_verdict(name, workloads, solution_name, verdict, timestamp=now)
+        (folder / "solutions" / f"{name}.json").write_text(f"{made}\n", encoding="utf-8")
+        written = "".join(f"{each}\n" for each in found)
+        (folder / "traces" / f"{name}.jsonl").write_text(written, encoding="utf-8")
+        count += len(found)
+    return count
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Judge, and print the summary as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("source", choices=get_args(Source))
+    parser.add_argument("folder", type=Path, help="folder of the benchmark's tasks")
+    parser.add_argument("--out", type=Path, required=True, help="file of results; lines are added")
+    parser.add_argument("--candidate", choices=CANDIDATES, default="reference")
+    parser.add_argument("--judge", help="address of a judge that finds the same tasks; else one is started")
+    parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
+    parser.add_argument(
+        "--limit-s", type=float, default=float("inf"), help="begin no task after so many seconds"
+    )
+    parser.add_argument("--traces", type=Path, help="folder for solutions and traces of definitions")
+    options = parser.parse_args(argv)
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+    out = JsonLines(options.out)
+    try:
+        benchmark = open_benchmark(options.source, {}, str(options.folder))
+        with contextlib.ExitStack() as stack:
+            url = options.judge
+            if url is None:
+                log_file, tasks = options.out.with_suffix(".judge.log"), str(options.folder.resolve())
+                known = {VARIABLES[benchmark.source]: tasks, "RUNTIME_TIMEOUT": str(_TIMEOUT_S)}
+                known["ADAEXPLORE_JUDGE_SECRET"] = "judge-benchmark"  # equal inputs in all runs
+                url = stack.enter_context(running_judge(options.device, 1, log_file, **known))
+            judge_all(benchmark, options.candidate, url, out, options.limit_s)
+        lines = out.read(_checked)
+        if options.traces is not None and benchmark.source in ("FIT", "MLSYS"):
+            now = datetime.now(UTC).isoformat()
+            log.info("%d traces written", write_traces(benchmark, lines, options.traces, now))
+    except AdaExploreError as error:
+        sys.stderr.write(f"error: {error}\n")
+        return error.exit_code
+    partial = {"of": len(benchmark.paths)} if len(lines) < len(benchmark.paths) else {}
+    sys.stdout.write(json.dumps(summary(lines) | partial, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,202 @@
+"""Measure what the lints or the judge's compile gate stop of recorded candidates, and in what time.
+
+``python -m tool_scripts.measure_checks lints TRACES [--triton FILE] [--no-reference] [--out FILE.json]``
+``python -m tool_scripts.measure_checks gate TRACES [--sample N] [--url URL] [--out FILE.json]``
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import logging
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from adaexplore.core.errors import AdaExploreError
+from adaexplore.core.files.atomic import write_json
+from adaexplore.preflight.lints import lint
+from adaexplore.preflight.triton_names import read_triton
+from tool_scripts.judge_bench import candidates
+from tool_scripts.judge_bench.candidates import Candidate
+from tool_scripts.judge_bench.figure import quantile
+from tool_scripts.judge_bench.service import Client, running_judge, session
+
+_CLASSES = {
+    "compile_errors": ("CompilationError", "UnsupportedLanguageConstruct"),
+    "out_of_resources": ("OutOfResources",),
+}
+_WRONG_VALUES = "incorrect output"
+_NAMED = 20
+_LIMIT_S = 600.0
+_LET_THROUGH = ("passed", "not_checked", "failed")
+"""Statuses of the gate that do not refuse; what could not be checked goes on to the devices."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One candidate and what a check found.
+
+    Attributes:
+        candidate: with its recorded outcome.
+        found: the lints that found something, or the gate's status.
+        stopped: whether the check refuses it.
+        seconds: at the client.
+        inside_s: of that, from the slot's start to the report, at the judge; None for lints.
+    """
+
+    candidate: Candidate
+    found: tuple[str, ...]
+    stopped: bool
+    seconds: float
+    inside_s: float | None = None
+
+
+def class_of(candidate: Candidate) -> str:
+    """Return the recorded outcome: ``correct``, or how it failed."""
+    if candidate.correct:
+        return "correct"
+    if candidate.error.startswith(_WRONG_VALUES):
+        return "wrong_values"
+    found = (name for name, words in _CLASSES.items() if any(word in candidate.error for word in words))
+    return next(found, "others")
+
+
+def sample(found: Iterable[Candidate], count: int | None, seed: int) -> list[Candidate]:
+    """Return up to ``count`` candidates of each class, wrong values among the others; all without one."""
+    by_class: dict[str, list[Candidate]] = {}
+    for each in candidates.shuffled(found, seed, "compile gate"):
+        by_class.setdefault(class_of(each).replace("wrong_values", "others"), []).append(each)
+    return [each for group in by_class.values() for each in group[:count]]
+
+
+def linted(options: argparse.Namespace) -> Iterator[Checked]:
+    """Lint all candidates."""
+    triton = None if options.triton is None else read_triton(options.triton)
+    for each in tqdm(candidates.read(options.traces), disable=None):
+        begin = time.perf_counter()
+        findings = lint(each.source, triton, None if options.no_reference else each.reference)
+        seconds = time.perf_counter() - begin
+        rules = tuple(sorted({finding.rule for finding in findings}))
+        yield Checked(each, rules, bool(rules), seconds)
+
+
+def gated(options: argparse.Namespace) -> Iterator[Checked]:
+    """Send candidates through the compile gate, one at a time."""
+    chosen = sample(candidates.read(options.traces), options.sample, options.seed)
+    with contextlib.ExitStack() as stack:
+        log = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "log"
+        client = stack.enter_context(
+            Client(options.url or stack.enter_context(running_judge("auto", 1, log)))
+        )
+        gate(client, chosen[0])  # the first one finds cold caches
+        for each in tqdm(chosen, disable=None):
+            yield gate(client, each)
+
+
+def gate(client: Client, candidate: Candidate) -> Checked:
+    """Send one candidate through."""
+    request = {"original_model_src": candidate.reference, "custom_model_src": candidate.source}
+    begin = time.perf_counter()
+    job = client.finished({"kind": "compile", "request": request}, _LIMIT_S)
+    seconds = time.perf_counter() - begin
+    status = (job.get("report") or {"status": "failed"})["status"]
+    inside_s = job.get("execution_time", 0.0) - job.get("queue_time", 0.0)
+    return Checked(candidate, (status,), status not in _LET_THROUGH, seconds, inside_s)
+
+
+def summary(checked: Sequence[Checked]) -> dict[str, Any]:
+    """Return the figures: share of failures stopped, by denominator; precision; classes and problems."""
+    by_class: dict[str, list[Checked]] = {}
+    for each in checked:
+        by_class.setdefault(class_of(each.candidate), []).append(each)
+    failing = [each for each in checked if not each.candidate.correct]
+    without_values = [each for each in failing if class_of(each.candidate) != "wrong_values"]
+    stopped = [each for each in checked if each.stopped]
+    right = [each for each in stopped if not each.candidate.correct]
+    inside_s = [each.inside_s for each in checked if each.inside_s is not None]
+    return {
+        "failing_stopped": _share(failing),
+        "failing_without_wrong_values_stopped": _share(without_values),
+        "compile_errors_stopped": _share(by_class.get("compile_errors", [])),
+        "precision": {"count": len(stopped), "right": len(right), "share": _ratio(len(right), len(stopped))},
+        "classes": {
+            name: _share(group)
+            | {
+                "found": dict(Counter(name for each in group for name in each.found).most_common()),
+                "seconds": _quantiles([each.seconds for each in group]),
+            }
+            for name, group in sorted(by_class.items())
+        },
+        "problems": {
+            name: _share([each for each in failing if each.candidate.problem == name])
+            for name in sorted({each.candidate.problem for each in checked})
+        },
+        "correct_but_stopped": _named(each for each in by_class.get("correct", []) if each.stopped),
+        "compile_errors_missed": _named(e for e in by_class.get("compile_errors", []) if not e.stopped),
+        "seconds": _quantiles([each.seconds for each in checked]),
+        "inside_s": _quantiles(inside_s) if inside_s else None,
+    }
+
+
+def _share(group: Sequence[Checked]) -> dict[str, Any]:
+    stopped = sum(each.stopped for each in group)
+    return {"count": len(group), "stopped": stopped, "share": _ratio(stopped, len(group))}
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return round(part / whole, 4) if whole else None
+
+
+def _named(group: Iterable[Checked]) -> list[str]:
+    return [f"{each.candidate.id}: {', '.join(each.found)}" for each in group][:_NAMED]
+
+
+def _quantiles(seconds: Sequence[float]) -> dict[str, float]:
+    shares = {"p50": 0.5, "p90": 0.9, "max": 1.0}
+    return {name: round(quantile(seconds, share), 4) for name, share in shares.items()}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Measure and print; exit code 0, or that of the error."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("check", choices=("lints", "gate"))
+    parser.add_argument("traces", type=Path, help="folder with recorded trajectories")
+    parser.add_argument("--triton", type=Path, metavar="FILE", help="lints: judge_environment.json of a run")
+    parser.add_argument("--no-reference", action="store_true", help="lints: without the problems")
+    parser.add_argument("--sample", type=int, help="gate: candidates of each recorded outcome (default: all)")
+    parser.add_argument("--seed", type=int, default=0, help="gate: of the sample")
+    parser.add_argument("--url", help="gate: a judge that runs already (default: one is started)")
+    parser.add_argument("--out", type=Path, help="write the figures with date, versions and command to it")
+    options = parser.parse_args(argv)
+    logging.basicConfig(level=logging.WARNING)
+    before = os.getloadavg()[0]
+    try:
+        figures = summary(list(linted(options) if options.check == "lints" else gated(options)))
+        figures["load"] = {"before": before, "after": os.getloadavg()[0], "cores": os.cpu_count()}
+        if options.out is not None:
+            now = session("cpu", [], None)
+            command = f"python -m tool_scripts.measure_checks {options.check} TRACES"
+            command += " --triton judge_environment.json" * (options.triton is not None)
+            command += " --no-reference" * options.no_reference
+            about: dict[str, Any] = {"command": command, "date": now.date, "revision": now.revision}
+            about |= {"hardware": f"{now.hardware}; {now.machine}", "versions": now.versions}
+            write_json(options.out, about | figures)
+    except AdaExploreError as error:
+        logging.error("%s", error)
+        return error.exit_code
+    sys.stdout.write(json.dumps(figures, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,238 @@
+"""Tier B: real kernels. A step leads to a candidate that was timed on a GPU, with what was measured there.
+
+The kernels, their times and their failures are real; how a step chooses the next candidate stands in for the
+model, and :class:`Habits` holds all of that.
+
+The stored table has lines of JSON, compressed: the first says what was timed with what, then comes a line
+for each structure of a shape, from plain ones to elaborate ones, which names its axes, and after it one for
+each of its candidates: the values along the axes, the slip, the status and, where that is ``ok``, the repeats
+in microseconds. An axis in capitals is a number (a block size, warps, stages), one in lower case is a
+structural detail. A slip is a mistake of the kind that models make, put on top of a right candidate.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from random import Random
+from statistics import fmean, median
+from typing import Any
+
+from tool_scripts.search_bench.environment import Outcome
+
+Value = int | str
+
+TABLE = Path(__file__).resolve().parents[2] / "results" / "search" / "kernel-table.jsonl.gz"
+LEAST_TOP = 1.1
+"""Shapes on which nothing beats torch by this much are left out: there is little gain to share."""
+EAGER = "eager"
+"""The structure of the baselines."""
+SLIP_AXIS = "slip"
+NO_SLIP = "none"
+OK = "ok"
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One candidate as it was measured: its status and, where that is ``ok``, its repeats."""
+
+    structure: str
+    choices: Mapping[str, Value]
+    status: str
+    repeats_us: tuple[float, ...] = ()
+
+    @property
+    def slipped(self) -> bool:
+        """Whether there is a mistake on top of it."""
+        return self.choices[SLIP_AXIS] != NO_SLIP
+
+    @property
+    def correct(self) -> bool:
+        """Whether it compiled, ran and agreed with the reference."""
+        return self.status == OK
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """All candidates of one shape of one family, and torch's time there."""
+
+    name: str
+    eager_us: tuple[float, ...]
+    timed: tuple[Timed, ...]
+
+    def speedup(self, timed: Timed) -> float:
+        """Return the true speedup of a correct candidate."""
+        return median(self.eager_us) / median(timed.repeats_us)
+
+
+@dataclass(frozen=True)
+class Habits:
+    """How the model that is stood in for behaves; the four rates are the recorded trees' (without p83).
+
+    Attributes:
+        small_fails: share of edits of a correct kernel that fail.
+        repair_fails: share of edits of a failed kernel that fail again.
+        large_fails: share of new kernels that fail when correct ones are shown.
+        fresh_fails: share of new kernels that fail when none is shown.
+        numbers: share of edits that turn a number; the others turn a structural detail.
+        next_value: share of turned numbers that go to a neighbouring value; the others go to any value.
+        step: structures are listed from plain to elaborate; each step away from the best structure shown
+            (from the plain end when none is) multiplies a structure's weight in a large step by this.
+        repeated: a large step asks for a different structure; this multiplies the weight of those shown.
+        kept: share of the axes on which a new kernel keeps the best shown kernel's value.
+    """
+
+    small_fails: float = 0.26
+    repair_fails: float = 0.36
+    large_fails: float = 0.31
+    fresh_fails: float = 0.54
+    numbers: float = 0.7
+    next_value: float = 0.7
+    step: float = 0.6
+    repeated: float = 0.3
+    kept: float = 0.5
+
+
+@dataclass(frozen=True)
+class Written:
+    """A candidate: what was measured, and what was meant, which is another where a slip came in between."""
+
+    got: Timed
+    meant: Timed
+
+
+class KernelProblem:
+    """The environment of one shape of one family."""
+
+    def __init__(self, landscape: Landscape, habits: Habits) -> None:
+        self.name = landscape.name
+        self._landscape = landscape
+        self._habits = habits
+        self._structures = list(dict.fromkeys(timed.structure for timed in landscape.timed))
+        right = [landscape.speedup(timed) for timed in landscape.timed if timed.correct]
+        self.top = max(right, default=0.0)
+
+    def small(self, parent: Outcome, rng: Random) -> Outcome:
+        """Turn one number or detail of ``parent``, or repair it where it failed."""
+        written: Written = parent.state
+        if not written.got.correct:
+            if rng.random() < self._habits.repair_fails:
+                return self._failed(written.meant, rng)
+            return self.arrive(written.meant, rng)
+        return self._written(self._turned(written.got, rng), self._habits.small_fails, rng)
+
+    def large(self, context: Sequence[Outcome], rng: Random) -> Outcome:
+        """Write a kernel of some structure, starting from the best of ``context``."""
+        best = max(context, key=lambda shown: shown.speedup, default=None)
+        habits = self._habits
+        if best is None:
+            weights = [habits.step**rank for rank in range(len(self._structures))]
+            wish: Mapping[str, Value] = {}
+        else:
+            used = {shown.state.got.structure for shown in context}
+            at = self._structures.index(best.state.got.structure)
+            weights = [
+                habits.step ** abs(rank - at) * (habits.repeated if structure in used else 1.0)
+                for rank, structure in enumerate(self._structures)
+            ]
+            choices = best.state.got.choices
+            wish = {axis: value for axis, value in choices.items() if rng.random() < habits.kept}
+        structure = rng.choices(self._structures, weights)[0]
+        fails = habits.fresh_fails if best is None else habits.large_fails
+        return self._written(_nearest(self._plain[structure], wish, rng), fails, rng)
+
+    def arrive(self, timed: Timed, rng: Random) -> Outcome:
+        """Return the outcome of a step that leads to ``timed``: one repeat of torch's and one of its own."""
+        if not timed.correct:
+            return self._failed(timed, rng)
+        measured = rng.choice(self._landscape.eager_us) / rng.choice(timed.repeats_us)
+        return Outcome(True, True, measured, self._landscape.speedup(timed), Written(timed, timed))
+
+    @cached_property
+    def _plain(self) -> dict[str, list[Timed]]:
+        """Candidates without a slip, by structure."""
+        return self._by_structure([timed for timed in self._landscape.timed if not timed.slipped])
+
+    @cached_property
+    def _slips(self) -> dict[str, list[Timed]]:
+        """Candidates that failed for a slip, by structure."""
+        return self._by_structure([t for t in self._landscape.timed if t.slipped and not t.correct])
+
+    def _by_structure(self, found: Sequence[Timed]) -> dict[str, list[Timed]]:
+        return {name: [timed for timed in found if timed.structure == name] for name in self._structures}
+
+    def _turned(self, start: Timed, rng: Random) -> Timed:
+        """Draw a candidate near ``start`` that differs on one axis."""
+        pool = self._plain[start.structure]
+        values: dict[str, list[Value]] = {}
+        for axis in start.choices:
+            found = {timed.choices[axis] for timed in pool}
+            if axis != SLIP_AXIS and len(found) > 1:
+                values[axis] = sorted(found, key=lambda value: (str(type(value)), value))
+        if not values:
+            return start
+        numbers, details = [a for a in values if a.isupper()], [a for a in values if not a.isupper()]
+        axis = rng.choice((numbers if rng.random() < self._habits.numbers else details) or list(values))
+        now = start.choices[axis]
+        at, others = values[axis].index(now), [value for value in values[axis] if value != now]
+        if axis.isupper() and rng.random() < self._habits.next_value:
+            others = values[axis][max(0, at - 1) : at] + values[axis][at + 1 : at + 2]
+        turned = rng.choice(others)
+        return _nearest([timed for timed in pool if timed.choices[axis] == turned], start.choices, rng)
+
+    def _written(self, meant: Timed, fails: float, rng: Random) -> Outcome:
+        """Write ``meant``, or a slip as often as makes ``fails`` of such steps fail in all."""
+        unfit = fmean(not timed.correct for timed in self._plain[meant.structure])
+        slips = max(0.0, (fails - unfit) / (1 - unfit)) if unfit < 1 else 0.0
+        return self._failed(meant, rng) if rng.random() < slips else self.arrive(meant, rng)
+
+    def _failed(self, meant: Timed, rng: Random) -> Outcome:
+        """Fail on the way to ``meant``, or to the nearest correct candidate where that cannot work."""
+        slips = self._slips[meant.structure]
+        if not meant.correct:
+            got = meant
+            able = [timed for timed in self._plain[meant.structure] if timed.correct]
+            meant = _nearest(able, meant.choices, rng) if able else meant
+        else:
+            got = rng.choice(slips) if slips else Timed(meant.structure, meant.choices, "wrong")
+        return Outcome(got.status != "compile_error", False, state=Written(got, meant))
+
+
+def kernel_problems(file: Path = TABLE, habits: Habits | None = None) -> list[KernelProblem]:
+    """Return the environments of all shapes in the table on which something beats torch."""
+    problems = [KernelProblem(landscape, habits or Habits()) for landscape in read_table(file)]
+    return [problem for problem in problems if problem.top >= LEAST_TOP]
+
+
+def read_table(file: Path = TABLE) -> list[Landscape]:
+    """Read the stored table."""
+    found: dict[str, list[Timed]] = {}
+    for line in gzip.decompress(file.read_bytes()).decode().splitlines()[1:]:
+        data: Any = json.loads(line)
+        if isinstance(data, dict):
+            structure, axes = data["structure"], [*data["axes"], SLIP_AXIS]
+            timed = found.setdefault(f"{data['family']} {'x'.join(map(str, data['shape']))}", [])
+        else:
+            status, *repeats = data[len(axes) :]
+            choices = dict(zip(axes, data, strict=False))
+            timed.append(Timed(structure, choices, status, tuple(map(float, repeats))))
+    landscapes = []
+    for name, candidates in found.items():
+        (eager,) = [timed for timed in candidates if timed.structure == EAGER]
+        rest = tuple(timed for timed in candidates if timed.structure != EAGER)
+        landscapes.append(Landscape(name, eager.repeats_us, rest))
+    return landscapes
+
+
+def _nearest(pool: Sequence[Timed], wish: Mapping[str, Value], rng: Random) -> Timed:
+    """Return one of ``pool`` that differs from ``wish`` on the fewest axes."""
+
+    def distance(timed: Timed) -> int:
+        return sum(timed.choices.get(axis, value) != value for axis, value in wish.items())
+
+    least = min(map(distance, pool))
+    return rng.choice([timed for timed in pool if distance(timed) == least])
