@@ -53,7 +53,9 @@ _PLAUSIBLE = (0.1, 10.0)
 CANDIDATES = ("reference", "zeros")
 
 
-def judge_all(benchmark: Benchmark, kind: str, url: str, out: JsonLines, limit_s: float) -> None:
+def judge_all(
+    benchmark: Benchmark, kind: str, url: str, out: JsonLines, limit_s: float, at_a_time: int = 1
+) -> None:
     """Judge the tasks that ``out`` has no line of, until all are done or the time is over."""
     done = {line["task"] for line in out.read(_checked)}
     token = os.environ.get("ADAEXPLORE_JUDGE_TOKEN")
@@ -66,7 +68,7 @@ def judge_all(benchmark: Benchmark, kind: str, url: str, out: JsonLines, limit_s
             log.info("%s: %s %s", name, line["status"], line["error"] or "")
 
         todo = [name for name in benchmark.paths if name not in done]
-        if until(time.monotonic() + limit_s, todo, 1, judge):
+        if until(time.monotonic() + limit_s, todo, at_a_time, judge):
             log.info("stopped after %.0f s; the same command goes on", limit_s)
 
 
@@ -195,6 +197,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--candidate", choices=CANDIDATES, default="reference")
     parser.add_argument("--judge", help="address of a judge that finds the same tasks; else one is started")
     parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
+    parser.add_argument("--slots", type=int, default=1, help="tasks judged at a time")
     parser.add_argument(
         "--limit-s", type=float, default=float("inf"), help="begin no task after so many seconds"
     )
@@ -211,8 +214,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 log_file, tasks = options.out.with_suffix(".judge.log"), str(options.folder.resolve())
                 known = {VARIABLES[benchmark.source]: tasks, "RUNTIME_TIMEOUT": str(_TIMEOUT_S)}
                 known["ADAEXPLORE_JUDGE_SECRET"] = "judge-benchmark"  # equal inputs in all runs
-                url = stack.enter_context(running_judge(options.device, 1, log_file, **known))
-            judge_all(benchmark, options.candidate, url, out, options.limit_s)
+                url = stack.enter_context(running_judge(options.device, options.slots, log_file, **known))
+            judge_all(benchmark, options.candidate, url, out, options.limit_s, options.slots)
         lines = out.read(_checked)
         if options.traces is not None and benchmark.source in ("FIT", "MLSYS"):
             now = datetime.now(UTC).isoformat()

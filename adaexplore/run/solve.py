@@ -81,7 +81,8 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
             judged = ended.result()
         except AnswersPending as missing:
             search.park(plan)
-            pending = missing
+            if pending is None or missing.prompts >= pending.prompts:
+                pending = missing  # an earlier one may have counted before others wrote their prompts
             continue
         except AdaExploreError as error:
             search.drop(plan)
