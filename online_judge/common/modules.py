@@ -8,6 +8,7 @@ import linecache
 import random
 import sys
 import types
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -134,6 +135,20 @@ def restore_buffers(model: object, saved: dict[str, torch.Tensor]) -> None:
         for name, buffer in model.named_buffers() if isinstance(model, torch.nn.Module) else ():
             if name in saved:
                 buffer.copy_(saved[name])
+
+
+@contextlib.contextmanager
+def new_tensors_filled() -> Iterator[None]:
+    """Let ``torch.empty`` and its kind fill what they return with NaN, or with the largest integer."""
+    before = torch.are_deterministic_algorithms_enabled()
+    warn_only = torch.is_deterministic_algorithms_warn_only_enabled()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of operations without a deterministic algorithm
+        torch.use_deterministic_algorithms(True, warn_only=True)
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(before, warn_only=warn_only)
 
 
 @contextlib.contextmanager

@@ -39,6 +39,19 @@ class Problem:
     def cost(self) -> Cost:
         return self.reference.cost(self.reference.inputs(_TRIAL))
 
+    def require_written_outputs(self) -> None:
+        """Raise ReferenceFailed where the reference returns elements that it never wrote."""
+        if self._returns_unwritten:
+            raise ReferenceFailed("forward() returns elements that it never wrote")
+
+    @cached_property
+    def _returns_unwritten(self) -> bool:
+        usual, filled = (
+            self.reference.outputs(self.reference.inputs(_TRIAL), _TRIAL, fill=fill) for fill in (False, True)
+        )
+        pairs = zip(map(widened, usual.leaves), map(widened, filled.leaves), strict=True)
+        return any(bool((~one.isnan() & other.isnan()).any()) for one, other in pairs)
+
     @cached_property
     def constant_inputs(self) -> bool:
         """Whether ``get_inputs`` gives the same contents under different seeds."""

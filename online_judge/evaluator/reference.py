@@ -156,9 +156,10 @@ class Reference:
             self.described_inputs = workloads.description(placed)
             return placed
 
-    def outputs(self, inputs: list[object], trial: str | int) -> trees.Tree:
-        """Call the reference on ``inputs``, which it may change."""
-        with blaming("forward() fails"), torch.no_grad():
+    def outputs(self, inputs: list[object], trial: str | int, *, fill: bool = False) -> trees.Tree:
+        """Call the reference on ``inputs``, which it may change; ``fill`` new tensors with NaN before."""
+        filled = modules.new_tensors_filled() if fill else contextlib.nullcontext()
+        with blaming("forward() fails"), torch.no_grad(), filled:
             self.begin(trial)
             given = costs.leaves_of(inputs)
             versions = costs.versions(given)

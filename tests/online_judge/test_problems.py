@@ -325,3 +325,31 @@ def test_each_reference_has_a_process_that_is_kept(frail_judge: LiveJudge) -> No
     for reference in (one, other, one):
         assert frail_judge.evaluate(with_forward(HONEST), reference)["correctness"]
     assert (count("one"), count("other")) == (1, 1)
+
+
+def test_module_may_refuse_double_precision_in_its_own_way(judge: LiveJudge) -> None:
+    refusing = """if x.dtype is torch.float64:
+            raise type("Refused", (Exception,), {})("only singles")
+        """
+    source = REFERENCE.replace("return torch.relu", f"{refusing}return torch.relu")
+    answer = judge.evaluate(with_forward(HONEST), source)
+    assert answer["correctness"] is True, answer
+
+
+def test_reference_that_leaves_elements_unwritten_is_named(judge: LiveJudge) -> None:
+    source = """
+import torch
+import torch.nn as nn
+class Model(nn.Module):
+    def forward(self, x):
+        found = torch.empty(8, 64)
+        found[:, :32] = x
+        return found
+def get_inputs():
+    return [torch.randn(8, 32)]
+def get_init_inputs():
+    return []
+"""
+    wrong = source.replace("class Model", "class ModelNew").replace("empty(8, 64)", "zeros(8, 64) + x[0, 0]")
+    answer = judge.evaluate(wrong, source, num_correct_trials=1)
+    assert answer["error"] == "Reference failed: forward() returns elements that it never wrote", answer

@@ -203,6 +203,16 @@ def test_test_that_calls_nothing_says_so() -> None:
         load(source)
 
 
+def test_call_that_writes_what_is_there_already_is_a_workload() -> None:
+    gold = "def double(x, out):\n    out.copy_(2 * x)\n\ndef label(x):\n    return 'x'\n"
+    test = "x = torch.ones(3)\nout = torch.zeros(3)\ndouble(x, out)\nlabel(x)\ndouble(x, out)\n"
+    problem = load(tritonbench.problem_source(f"import torch\n{gold}{LINE}\n{test}", PATH))
+    names = [workload["name"] for workload in problem.get_workloads()]
+    assert names == ["call 1: double", "call 3: double"]
+    for number in range(2):
+        assert problem.Model()(*inputs(problem, number))[1][0].tolist() == [2.0, 2.0, 2.0]
+
+
 def test_argument_of_a_foreign_class_is_refused() -> None:
     text = f"import threading\ndef f(x): ...\n{LINE}\nimport threading\nf(threading.Lock())\n"
     with pytest.raises(TypeError, match="of type lock cannot be passed"):

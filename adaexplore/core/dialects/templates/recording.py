@@ -28,9 +28,10 @@ def _tb_inputs(number):
 def _tb_recorded(chosen):
     """Run the test; return by number what the call ``chosen`` gets, else each function and what it writes to.
 
-    A call that raises, as some tests want, is left out.
+    Left out are calls that raise, as some tests want, and calls that neither return nor write a tensor. A
+    function writes to the same arguments in all calls: one may write what a tensor holds already.
     """
-    calls, numbers = {}, itertools.count(1)
+    calls, writes, numbers = {}, {}, itertools.count(1)
 
     def recorded(name, function):
         def call(*args, **kwargs):
@@ -43,7 +44,10 @@ def _tb_recorded(chosen):
             result = function(*args, **kwargs)
             if chosen is None:
                 kept = enumerate(zip(given, _tb_tensors(copies), strict=True))
-                calls[number] = name, [i for i, pair in kept if not torch.equal(*map(_tb_bits, pair))]
+                changed = [i for i, pair in kept if not torch.equal(*map(_tb_bits, pair))]
+                written = writes.setdefault((name, len(given)), set())
+                written.update(changed)
+                calls[number] = name, written, bool(_tb_tensors(_tb_plain(result, None)))
                 return result
             upstream = []
             wanted = [i for i, tensor in enumerate(given) if tensor.requires_grad and tensor.is_leaf]
@@ -76,8 +80,14 @@ def _tb_recorded(chosen):
         if not calls:  # one file defines its test and does not run it
             for test in [value for name, value in names.items() if name.startswith("test_")]:
                 test()
+    if chosen is None:
+        calls = {
+            number: (name, sorted(written))
+            for number, (name, written, returns) in calls.items()
+            if written or returns
+        }
     if not calls:
-        raise RuntimeError("the test of the benchmark calls nothing")
+        raise RuntimeError("the test of the benchmark calls nothing that returns or writes a tensor")
     if chosen is not None and not [True for gradient in calls[chosen][4] if gradient.any()]:
         calls[chosen][3:] = [], []  # the test asks for no gradients
     return calls
