@@ -53,9 +53,7 @@ _PLAUSIBLE = (0.1, 10.0)
 CANDIDATES = ("reference", "zeros")
 
 
-def judge_all(
-    benchmark: Benchmark, kind: str, url: str, out: JsonLines, limit_s: float, at_a_time: int = 1
-) -> None:
+def judge_all(benchmark: Benchmark, url: str, out: JsonLines, options: argparse.Namespace) -> None:
     """Judge the tasks that ``out`` has no line of, until all are done or the time is over."""
     done = {line["task"] for line in out.read(_checked)}
     token = os.environ.get("ADAEXPLORE_JUDGE_TOKEN")
@@ -63,16 +61,18 @@ def judge_all(
     with httpx.Client(base_url=url, headers=headers, timeout=2 * _TIMEOUT_S + 60, trust_env=False) as client:
 
         def judge(name: str) -> None:
-            line = _judged(client, benchmark, name, kind)
+            line = _judged(client, benchmark, name, options.candidate, timed=not options.untimed)
             out.append(line)
             log.info("%s: %s %s", name, line["status"], line["error"] or "")
 
         todo = [name for name in benchmark.paths if name not in done]
-        if until(time.monotonic() + limit_s, todo, at_a_time, judge):
-            log.info("stopped after %.0f s; the same command goes on", limit_s)
+        if until(time.monotonic() + options.limit_s, todo, options.slots, judge):
+            log.info("stopped after %.0f s; the same command goes on", options.limit_s)
 
 
-def _judged(client: httpx.Client, benchmark: Benchmark, name: str, kind: str) -> dict[str, Any]:
+def _judged(
+    client: httpx.Client, benchmark: Benchmark, name: str, kind: str, *, timed: bool
+) -> dict[str, Any]:
     start = time.monotonic()
     line: dict[str, Any] = {"task": name, "candidate": kind, "status": "error", "error": None}
     try:
@@ -80,7 +80,7 @@ def _judged(client: httpx.Client, benchmark: Benchmark, name: str, kind: str) ->
         body = {"kernel_code": candidate(benchmark, name, text, kind), "task_id": name, "timeout": _TIMEOUT_S}
         if benchmark.source in ("TBG", "TBT"):
             line["prints"] = "print(" in text
-            body |= {"measure_performance": True, "num_perf_trials": 100}
+            body |= {"measure_performance": timed, "num_perf_trials": 100}
         answer = client.post(f"/evaluate_{_ROUTES[benchmark.source]}_kernel", json=body)
     except TaskError as error:
         return line | {"error": str(error)}
@@ -198,6 +198,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--judge", help="address of a judge that finds the same tasks; else one is started")
     parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
     parser.add_argument("--slots", type=int, default=1, help="tasks judged at a time")
+    parser.add_argument("--untimed", action="store_true", help="only compare the outputs of TritonBench")
     parser.add_argument(
         "--limit-s", type=float, default=float("inf"), help="begin no task after so many seconds"
     )
@@ -215,7 +216,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 known = {VARIABLES[benchmark.source]: tasks, "RUNTIME_TIMEOUT": str(_TIMEOUT_S)}
                 known["ADAEXPLORE_JUDGE_SECRET"] = "judge-benchmark"  # equal inputs in all runs
                 url = stack.enter_context(running_judge(options.device, options.slots, log_file, **known))
-            judge_all(benchmark, options.candidate, url, out, options.limit_s, options.slots)
+            judge_all(benchmark, url, out, options)
         lines = out.read(_checked)
         if options.traces is not None and benchmark.source in ("FIT", "MLSYS"):
             now = datetime.now(UTC).isoformat()
