@@ -34,7 +34,7 @@ def test_reference_passes_as_its_own_candidate(gpu_judge: LiveJudge, name: str, 
     answer = judged(gpu_judge, as_candidate(TASKS[name]), TASKS[name], dtype_str=dtype)
     assert answer["correctness"] is True, answer["metadata"]
     assert rejects(answer) == []
-    assert answer["runtime_stats"]["fast_p"] == pytest.approx(1.0, abs=0.2)
+    assert answer["runtime_stats"]["fast_p"] == pytest.approx(1.0, abs=0.2), answer
 
 
 @pytest.mark.parametrize("baseline", ["eager", "compile"])
