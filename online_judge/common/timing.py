@@ -234,9 +234,9 @@ class Stopwatch:
             if place.shape == leaf.shape and place.dtype == leaf.dtype:
                 self._copy(place, leaf)
 
-    def cover(self, call_ms: float) -> int:
-        """Return how many L2 flushes empty the cache and hide the launches of a call of ``call_ms``."""
-        cover_ms = max(_LAUNCH_COVER_MS, min(_LAUNCH_COVER * call_ms, _MOST_COVER_MS))
+    def cover(self, call_ms: float, most_ms: float = _MOST_COVER_MS) -> int:
+        """Return how many L2 flushes, ``most_ms`` of them, hide the launches of a call of ``call_ms``."""
+        cover_ms = max(_LAUNCH_COVER_MS, min(_LAUNCH_COVER * call_ms, most_ms))
         return max(1, math.ceil(cover_ms / max(self.flush_ms, 1e-3)))
 
     def flush(self) -> None:

@@ -2,13 +2,17 @@
 
 import json
 import math
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from online_judge.common.timing import Block
+from online_judge.common.gradients import ForwardBackward
+from online_judge.common.timing import Block, Stopwatch
+from online_judge.evaluator.timing.setup import TimingSetup
 
 GOOD: dict[str, Any] = {"starts": [0.0, 2.0, 4.0], "ends": [1.0, 3.5, 5.0], "tail": 0.0}
 ANYTHING = st.recursive(
@@ -83,3 +87,26 @@ def test_whatever_is_said_is_a_block_or_refused(claim: object, calls: int) -> No
     assert len(block.calls) == calls
     assert all(call > 0 for call in block.calls)
     assert all(gap >= 0 for gap in block.gaps)
+
+
+@pytest.mark.parametrize(
+    ("call", "wall_ms", "flushes"),
+    [
+        (torch.relu, 0.05, 2),  # 0.1 ms, which hide the launches of a short call
+        (torch.relu, 0.3, 0),  # the device is busy, it is assumed
+        (ForwardBackward(torch.relu), 0.3, 18),  # the host may need all of it for the launches
+        (ForwardBackward(torch.relu), 1.0, 40),
+        (ForwardBackward(torch.relu), 3.0, 0),
+    ],
+)
+def test_flushes_hide_the_launches_of_a_call(
+    monkeypatch: pytest.MonkeyPatch, call: Any, wall_ms: float, flushes: int
+) -> None:
+    class Clock:
+        flush_ms = 0.05
+        cover = Stopwatch.cover
+
+    pool = SimpleNamespace(set_bytes=2**40)
+    setup = cast(TimingSetup, SimpleNamespace(_call=call, _stopwatch=Clock(), pool=pool, count=1))
+    monkeypatch.setattr("online_judge.evaluator.timing.setup.l2_bytes", lambda: 2**20)
+    assert TimingSetup.flushes(setup, wall_ms, wall_ms) == flushes

@@ -11,6 +11,7 @@ from functools import partial
 import torch
 
 from online_judge.common import modules
+from online_judge.common.gradients import ForwardBackward
 from online_judge.common.timing import Stopwatch, l2_bytes
 from online_judge.common.trees import Slot, UnsupportedTree, put_together, take_apart
 from online_judge.evaluator import costs
@@ -25,6 +26,9 @@ WARMUP_S = 0.03
 SLOW_MS = 200.0
 ALONE_ROUNDS = 5
 _NO_COVER_MS = 0.2
+# of forward and backward passes, whose launches take the host up to a millisecond
+_NO_COVER_OF_PASSES_MS = 2.0
+_MOST_COVER_OF_PASSES_MS = 2.0
 _COPIES = 16
 _SHARE_OF_MEMORY = 0.3
 _MOST_BYTES = 16 * 2**30
@@ -217,8 +221,11 @@ class TimingSetup:
 
         Both times are of one call on the wall, launches included.
         """
-        if fastest_ms >= _NO_COVER_MS:
+        passes = isinstance(self._call, ForwardBackward)
+        if fastest_ms >= (_NO_COVER_OF_PASSES_MS if passes else _NO_COVER_MS):
             return 1 if self.pool.set_bytes * self.count < 3 * l2_bytes() else 0
+        if passes:
+            return self._stopwatch.cover(2 * slowest_ms, _MOST_COVER_OF_PASSES_MS)
         return self._stopwatch.cover(slowest_ms)
 
     def block_calls(self, call_ms: float, flushes: int) -> int:
