@@ -214,7 +214,7 @@ class Sweep(CandidateJob):
                 self._trials.call(self._name(f"{_TRIAL}:{number}"))
             except CandidateFailed as failed:
                 if not failed.is_final:  # nothing broke: its outputs are not those of the reference
-                    self._trials.free()
+                    self._trials.put_back()
                     return False
                 ending = failed.ending
                 status = ending.failure.status if isinstance(ending, Raised) else Status.LAUNCH

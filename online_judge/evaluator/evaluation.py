@@ -168,7 +168,7 @@ class Evaluation(CandidateJob):
                 self._trials.call(name, inputs, scale=scale, expected=expected)
             except CandidateFailed as failed:
                 if not failed.is_final:  # else it raised, and its candidate process has ended
-                    self._trials.free()
+                    self._trials.put_back()
                 if not isinstance(failed, WrongValues) or self._problem.is_steady(
                     inputs, name, expected, self._tolerance
                 ):

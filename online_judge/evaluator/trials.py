@@ -22,7 +22,7 @@ from online_judge.protocol.findings import Stage
 from online_judge.protocol.kernels import KernelShare, Launches
 from online_judge.protocol.orders import Construct, Forward, Forwarded, ForwardMode, Reweigh
 from online_judge.protocol.precision import Graded
-from online_judge.protocol.shared_tensors import Parcel, SharedTensors, lay_out, pack
+from online_judge.protocol.shared_tensors import Parcel, SharedBlocks, SharedTensors, lay_out, pack
 
 _POISON = 0xFF
 _TOLD_APART = 1e-3  # of the output's spread; results that are further apart differ for certain
@@ -65,7 +65,7 @@ class WrongValues(CandidateFailed):
 
 
 class Trials:
-    """Calls one candidate; what it shares with the candidate is freed call by call, or by :meth:`free`.
+    """Calls one candidate; large memory that both share is freed call by call, the rest by :meth:`free`.
 
     Its methods raise what :meth:`Dialogue.ask` raises, and :class:`ReferenceFailed`. When they return, the
     reference's time runs.
@@ -89,17 +89,19 @@ class Trials:
         self._problem = problem
         self._reference = problem.reference
         self._tolerance = tolerance
-        self._shared_tensors: list[SharedTensors] = []
         self._cuda = problem.reference.cuda
+        self._blocks = SharedBlocks(cuda=self._cuda)
 
     def use_reference_time(self) -> None:
         self._dialogue.clock("reference", Stage.FORWARD.value)
 
+    def put_back(self) -> None:
+        """Have the memory that the last call shared; the candidate process must not use it any more."""
+        self._blocks.put_back()
+
     def free(self) -> None:
-        """Give back the memory shared with the candidate process, which must not use it any more."""
-        for shared in self._shared_tensors:
-            shared.free()
-        self._shared_tensors.clear()
+        """Give back the memory shared with the candidate process, which must be gone."""
+        self._blocks.free()
 
     def construct(
         self, *, load: bool, weights: dict[str, torch.Tensor] | None = None, seed: int | None = None
@@ -121,7 +123,7 @@ class Trials:
         )
         answer = self._dialogue.ask(Stage.CONSTRUCT, order, [shared])
         self._dialogue.clock("reference", Stage.CONSTRUCT.value)
-        self.free()
+        self.put_back()
         return answer.get("changed") is True
 
     def reweigh(self, weights: dict[str, torch.Tensor]) -> bool:
@@ -129,7 +131,7 @@ class Trials:
         shared, parcel = self._share(weights, "Model()")
         answer = self._dialogue.ask(Stage.FORWARD, Reweigh(parcel), [shared])
         self.use_reference_time()
-        self.free()
+        self.put_back()
         return answer.get("loaded") is True
 
     def tune(self, name: str) -> None:
@@ -141,7 +143,7 @@ class Trials:
         order = Forward(parcel, nothing, self._reference.call_seed(name))
         self._dialogue.ask(Stage.FORWARD, order, [sent, unused], tuning=True)
         self.use_reference_time()
-        self.free()
+        self.put_back()
 
     def call(
         self,
@@ -180,9 +182,8 @@ class Trials:
         if self._cuda:
             torch.cuda.empty_cache()  # what the reference needed on the way is the candidate's now
         places, nbytes = lay_out(expected.leaves, contiguous=True)
-        received = SharedTensors(nbytes, cuda=self._cuda)
-        self._shared_tensors.append(received)
-        received.fill(_POISON)
+        received = self._blocks.take(nbytes)
+        received.fill(_POISON, nbytes)
         place_for = received.parcel(expected.shape, places)
         order = Forward(parcel, place_for, self._reference.call_seed(name), mode)
         answer = self._dialogue.ask(Stage.FORWARD, order, [sent, received])
@@ -194,7 +195,7 @@ class Trials:
             wrong = OtherWeights()
         if wrong is not None:
             outputs = tuple(leaf.clone() for leaf in got)
-            self.free()
+            self.put_back()
             raise WrongValues(wrong, outputs, expected)
         changed = None
         if not self._reference.writes_inputs and not _same(parcel, sent, inputs):
@@ -205,7 +206,7 @@ class Trials:
             given = self._reference.inputs(name) if self._reference.writes_inputs else inputs
             grades = Grading(self._problem, given, name, expected).grade(got)
         outputs = tuple(leaf.clone() for leaf in got) if kept else ()
-        self.free()
+        self.put_back()
         return Called(
             expected,
             changed,
@@ -233,11 +234,9 @@ class Trials:
 
     def _share(self, value: object, maker: str = "get_inputs()") -> tuple[SharedTensors, Parcel]:
         try:
-            shared, parcel = pack(value, cuda=self._cuda)
+            return pack(value, cuda=self._cuda, take=self._blocks.take)
         except trees.UnsupportedTree as error:
             raise ReferenceFailed(f"{maker} gives {error}, which cannot be judged") from error
-        self._shared_tensors.append(shared)
-        return shared, parcel
 
 
 def _check_form(answer: Forwarded, expected: trees.Tree, *, cuda: bool) -> Strides:

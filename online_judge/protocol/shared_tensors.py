@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -14,6 +14,9 @@ import torch
 from online_judge.common import cuda_driver, trees
 
 _ALIGN = 512
+_LEAST_KEPT_BYTES = cuda_driver.BLOCK_BYTES
+_MOST_KEPT_BYTES = 64 * 2**20
+"""Larger blocks are freed at once: others may need the memory."""
 _FIXED_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 
@@ -145,12 +148,57 @@ class MappedTensors:
             self.close()
 
 
-def pack(value: Any, *, cuda: bool) -> tuple[SharedTensors, Parcel]:
-    """Copy a tree into fresh shared memory; raises UnsupportedTree where a part of it cannot be sent."""
+class SharedBlocks:
+    """Memory that is shared with one other process again and again.
+
+    While many processes use a GPU, its driver needs many milliseconds to allocate, export or free a block.
+    """
+
+    def __init__(self, *, cuda: bool) -> None:
+        self._cuda = cuda
+        self._taken: list[SharedTensors] = []
+        self._idle: list[SharedTensors] = []
+
+    def take(self, nbytes: int) -> SharedTensors:
+        """Return memory of at least ``nbytes``, with any contents."""
+        size = max(1 << (nbytes - 1).bit_length(), _LEAST_KEPT_BYTES)
+        size = size if size <= _MOST_KEPT_BYTES else nbytes
+        block = next((block for block in self._idle if block.nbytes == size), None)
+        if block is None:
+            block = SharedTensors(size, cuda=self._cuda)
+        else:
+            self._idle.remove(block)
+        self._taken.append(block)
+        return block
+
+    def put_back(self) -> None:
+        """Take back all that was taken; the other process must not use it any more."""
+        for block in self._taken:
+            if block.nbytes <= _MOST_KEPT_BYTES:
+                self._idle.append(block)
+            else:
+                block.free()
+        self._taken.clear()
+
+    def free(self) -> None:
+        """Give all of it back; the other process must be gone."""
+        for block in [*self._taken, *self._idle]:
+            block.free()
+        self._taken.clear()
+        self._idle.clear()
+
+
+def pack(
+    value: Any, *, cuda: bool, take: Callable[[int], SharedTensors] | None = None
+) -> tuple[SharedTensors, Parcel]:
+    """Copy a tree into shared memory, fresh or what ``take`` returns for a number of bytes.
+
+    Raises UnsupportedTree where a part of it cannot be sent.
+    """
     tree = trees.take_apart(value)
     trees.require_elements(tree)
     places, nbytes = lay_out(tree.leaves)
-    shared = SharedTensors(nbytes, cuda=cuda)
+    shared = SharedTensors(nbytes, cuda=cuda) if take is None else take(nbytes)
     for leaf, place in zip(tree.leaves, places, strict=True):
         shared.view(place).copy_(leaf.detach())
     return shared, shared.parcel(tree.shape, places)

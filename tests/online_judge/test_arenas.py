@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from online_judge.common.trees import UnsupportedTree, take_apart
-from online_judge.protocol.shared_tensors import MappedTensors, SharedTensors, lay_out, pack
+from online_judge.protocol.shared_tensors import MappedTensors, SharedBlocks, SharedTensors, lay_out, pack
 
 VALUES = [
     torch.randn(3, 4).T,
@@ -67,6 +67,22 @@ def test_shared_memory_cannot_be_resized_by_its_other_side() -> None:
     assert (shared.view(parcel.places[0]) == 1).all()
     os.close(fd)
     shared.free()
+
+
+def test_small_blocks_are_used_again_and_large_ones_freed() -> None:
+    blocks = SharedBlocks(cuda=False)
+    first, second, large = blocks.take(100), blocks.take(100), blocks.take(2**26 + 1)
+    assert first is not second
+    blocks.put_back()
+    assert not large.fds
+    assert {id(blocks.take(2**21)), id(blocks.take(1))} == {id(first), id(second)}
+    wider = blocks.take(2**21 + 1)
+    assert wider not in (first, second)
+    shared, parcel = pack([torch.ones(3)], cuda=False, take=blocks.take)
+    with opened(shared, parcel) as window:
+        assert window.leaves[0].tolist() == [1.0, 1.0, 1.0]
+    blocks.free()
+    assert not any(block.fds for block in (first, second, wider, shared))
 
 
 def test_unsupported_values_are_named() -> None:
