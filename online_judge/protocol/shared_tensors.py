@@ -7,7 +7,7 @@ import mmap
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 
@@ -48,6 +48,7 @@ class Parcel:
     places: tuple[Place, ...]  # one per slot
     nbytes: int  # size of the shared memory
     handle: bytes | None  # CUDA handle; None on the CPU
+    stays: bool = False  # whether its owner keeps the memory until the other process is gone
 
 
 def lay_out(tensors: Sequence[torch.Tensor], *, contiguous: bool = False) -> tuple[tuple[Place, ...], int]:
@@ -66,8 +67,9 @@ def lay_out(tensors: Sequence[torch.Tensor], *, contiguous: bool = False) -> tup
 class SharedTensors:
     """The owner's side: allocates, fills, exports and frees."""
 
-    def __init__(self, nbytes: int, *, cuda: bool) -> None:
+    def __init__(self, nbytes: int, *, cuda: bool, stays: bool = False) -> None:
         self.nbytes = nbytes
+        self.stays = stays
         self.fds: list[int] = []
         self._address = 0
         self._handle: bytes | None = None
@@ -91,7 +93,7 @@ class SharedTensors:
 
     def parcel(self, shape: Any, places: tuple[Place, ...]) -> Parcel:
         """Describe a tree in this memory for the other process."""
-        return Parcel(shape, places, self.nbytes, self._handle)
+        return Parcel(shape, places, self.nbytes, self._handle, self.stays)
 
     def fill(self, byte: int, nbytes: int | None = None) -> None:
         """Overwrite the first ``nbytes``, by default everything; 0xFF makes every floating number a NaN."""
@@ -115,25 +117,38 @@ class SharedTensors:
 
 
 class MappedTensors:
-    """The candidate process's side: maps shared memory of the evaluator."""
+    """The candidate process's side: maps shared memory of the evaluator.
+
+    What stays is mapped once: in a GPU's driver, each mapping waits for all other processes.
+    """
+
+    _staying: ClassVar[dict[bytes, int]] = {}
+    """Addresses by handle."""
 
     def __init__(self, parcel: Parcel, fds: Sequence[int]) -> None:
         """Map ``parcel``; on the CPU its descriptor is ``fds[0]``, which is closed."""
         self.shape = parcel.shape
         self._address = 0
         if parcel.handle is not None:
-            self._address = cuda_driver.open_exported(parcel.handle)
-            memory = cuda_driver.as_bytes(self._address, parcel.nbytes)
+            memory = cuda_driver.as_bytes(self._open(parcel.handle, parcel.stays), parcel.nbytes)
         else:
             memory = _map(fds[0], parcel.nbytes)
             os.close(fds[0])
         self.leaves = tuple(_view(memory, place) for place in parcel.places)
 
+    def _open(self, handle: bytes, stays: bool) -> int:
+        if not stays:
+            self._address = cuda_driver.open_exported(handle)
+            return self._address
+        if handle not in self._staying:
+            self._staying[handle] = cuda_driver.open_exported(handle)
+        return self._staying[handle]
+
     def tree(self) -> Any:
         return trees.put_together(self.shape, self.leaves)
 
     def close(self) -> None:
-        """Unmap; the tensors must not be used any more."""
+        """Unmap what does not stay; the tensors must not be used any more."""
         self.leaves = ()
         if self._address:
             torch.cuda.synchronize()
@@ -151,7 +166,7 @@ class MappedTensors:
 class SharedBlocks:
     """Memory that is shared with one other process again and again.
 
-    While many processes use a GPU, its driver needs many milliseconds to allocate, export or free a block.
+    While many processes use a GPU, its driver takes many milliseconds to allocate, export or free a block.
     """
 
     def __init__(self, *, cuda: bool) -> None:
@@ -162,10 +177,11 @@ class SharedBlocks:
     def take(self, nbytes: int) -> SharedTensors:
         """Return memory of at least ``nbytes``, with any contents."""
         size = max(1 << (nbytes - 1).bit_length(), _LEAST_KEPT_BYTES)
-        size = size if size <= _MOST_KEPT_BYTES else nbytes
-        block = next((block for block in self._idle if block.nbytes == size), None)
+        stays = size <= _MOST_KEPT_BYTES
+        # the last one first: inputs and outputs of one size change places from call to call
+        block = next((block for block in reversed(self._idle) if block.nbytes == size), None)
         if block is None:
-            block = SharedTensors(size, cuda=self._cuda)
+            block = SharedTensors(size if stays else nbytes, cuda=self._cuda, stays=stays)
         else:
             self._idle.remove(block)
         self._taken.append(block)
@@ -174,7 +190,7 @@ class SharedBlocks:
     def put_back(self) -> None:
         """Take back all that was taken; the other process must not use it any more."""
         for block in self._taken:
-            if block.nbytes <= _MOST_KEPT_BYTES:
+            if block.stays:
                 self._idle.append(block)
             else:
                 block.free()

@@ -4,8 +4,17 @@ import os
 import pytest
 import torch
 
+from online_judge.common import cuda_driver
 from online_judge.common.trees import UnsupportedTree, take_apart
-from online_judge.protocol.shared_tensors import MappedTensors, SharedBlocks, SharedTensors, lay_out, pack
+from online_judge.protocol.shared_tensors import (
+    MappedTensors,
+    Parcel,
+    Place,
+    SharedBlocks,
+    SharedTensors,
+    lay_out,
+    pack,
+)
 
 VALUES = [
     torch.randn(3, 4).T,
@@ -83,6 +92,22 @@ def test_small_blocks_are_used_again_and_large_ones_freed() -> None:
         assert window.leaves[0].tolist() == [1.0, 1.0, 1.0]
     blocks.free()
     assert not any(block.fds for block in (first, second, wider, shared))
+
+
+def test_memory_that_stays_is_mapped_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[object] = []
+    bytes_of = {number: torch.full((512,), number, dtype=torch.uint8) for number in range(1, 5)}
+    numbers = iter(bytes_of)
+    monkeypatch.setattr(cuda_driver, "open_exported", lambda handle: calls.append(handle) or next(numbers))
+    monkeypatch.setattr(cuda_driver, "close_exported", calls.append)
+    monkeypatch.setattr(cuda_driver, "as_bytes", lambda address, nbytes: bytes_of[address])
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(MappedTensors, "_staying", {})
+    place = Place(0, (1,), (1,), torch.uint8)
+    for handle, stays, value in ((b"a", True, 1), (b"b", True, 2), (b"a", True, 1), (b"c", False, 3)):
+        with MappedTensors(Parcel(None, (place,), 512, handle, stays), []) as window:
+            assert window.leaves[0].tolist() == [value]
+    assert calls == [b"a", b"b", b"c", 3]
 
 
 def test_unsupported_values_are_named() -> None:

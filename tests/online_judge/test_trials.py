@@ -216,15 +216,14 @@ def test_observations_that_cannot_be_are_not_taken(claim: Any) -> None:
     assert (found.aliases, found.reused, found.share) == (False, False, None)
 
 
-def test_memory_is_given_back_call_by_call(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_given_back_with_the_candidate(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
 
     class Remembered(trials_module.SharedTensors):
-        def __init__(self, nbytes: int, *, cuda: bool) -> None:
-            super().__init__(nbytes, cuda=cuda)
+        def __init__(self, nbytes: int, **options: bool) -> None:
+            super().__init__(nbytes, **options)
             made.append(self)
 
-    monkeypatch.setattr(trials_module, "SharedTensors", Remembered)
     monkeypatch.setattr("online_judge.protocol.shared_tensors.SharedTensors", Remembered)
     called()
     with pytest.raises(CandidateFailed):
