@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import heapq
 import math
-import multiprocessing
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from statistics import fmean
 
@@ -173,14 +173,9 @@ class Call:
 def hold(environments: Sequence[Environment], entries: Sequence[Entry], call: Call) -> dict[Entry, Race]:
     """Run every entry on every seed; seed n runs in the environment n modulo their number."""
     work = [(entry, seed) for entry in entries for seed in call.seeds]
-    _SHARED.append((environments, call))
-    if call.jobs == 1:
-        results = list(map(_run, work))
-    else:
-        context = multiprocessing.get_context("fork")  # so that processes share the environments
-        with ProcessPoolExecutor(call.jobs, mp_context=context) as pool:
-            results = list(pool.map(_run, work, chunksize=max(1, len(work) // (8 * call.jobs))))
-    _SHARED.pop()
+    run = partial(_run, environments, call)
+    with ProcessPoolExecutor(call.jobs) as pool:
+        results = list(pool.map(run, work, chunksize=max(1, len(work) // (8 * call.jobs))))
     tops = tuple(math.log(environments[seed % len(environments)].top) for seed in call.seeds)
     per = len(call.seeds)
     return {
@@ -189,11 +184,8 @@ def hold(environments: Sequence[Environment], entries: Sequence[Entry], call: Ca
     }
 
 
-_SHARED: list[tuple[Sequence[Environment], Call]] = []
-
-
-def _run(work: tuple[Entry, int]) -> tuple[Reached, ...]:
-    (environments, call), (entry, seed) = _SHARED[-1], work
+def _run(environments: Sequence[Environment], call: Call, work: tuple[Entry, int]) -> tuple[Reached, ...]:
+    entry, seed = work
     environment = environments[seed % len(environments)]
     policy = policies()[entry.policy]()
     return tuple(Simulation(policy, environment, seed, call.prices, entry.in_flight).run(call.steps))
