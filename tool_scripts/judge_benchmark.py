@@ -33,6 +33,7 @@ from adaexplore.core.files.inputs import input_text
 from adaexplore.core.files.json_lines import JsonLines
 from adaexplore.core.flags import REJECT, SUSPECT
 from adaexplore.core.verdict import Verdict
+from adaexplore.report.task_result import RAN
 from tool_scripts import benchmark_files
 from tool_scripts.benchmark_files import candidate
 from tool_scripts.judge_bench.plan import until
@@ -41,10 +42,6 @@ from tool_scripts.judge_bench.service import running_judge
 log = logging.getLogger(__name__)
 
 _ROUTES: Mapping[Source, str] = {"TBG": "tbg", "TBT": "tbt", "FIT": "fit", "MLSYS": "fit"}
-_DID_NOT_RUN = {
-    *("syntax", "load", "construct", "compile", "launch", "illegal_access", "crash", "out_of_memory"),
-    *("timeout", "not_checked", "error"),
-}
 _TIMEOUT_S = 3600
 """Time limit of one task with all its workloads."""
 _PLAUSIBLE = (0.1, 10.0)
@@ -117,7 +114,7 @@ def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     test that prints nothing each candidate that runs is right. Speedup is the mean of summed times, of the
     plausible ones. The stricter figures count right outputs, and kernels that the judge did not flag.
     """
-    called = [line for line in lines if line["status"] not in _DID_NOT_RUN]
+    called = [line for line in lines if line["status"] in RAN]
     executed = [line for line in called if line.get("correct") or not line.get("prints", True)]
     right = [line for line in lines if line.get("correct")]
     sound = [line for line in right if not line["flags"]]
