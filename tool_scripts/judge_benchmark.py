@@ -20,7 +20,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -29,6 +28,7 @@ import httpx
 from adaexplore.core.dialects import flashinfer
 from adaexplore.core.dialects.catalogue import VARIABLES, Benchmark, Source, open_benchmark
 from adaexplore.core.errors import AdaExploreError, JudgeError, TaskError
+from adaexplore.core.files.atomic import write_text
 from adaexplore.core.files.inputs import input_text
 from adaexplore.core.files.json_lines import JsonLines
 from adaexplore.core.flags import REJECT, SUSPECT
@@ -156,31 +156,22 @@ def _ratio(line: Mapping[str, Any]) -> float | None:
     return float(sum(each["baseline_gpu_ms"] for each in timed) / sum(each["gpu_ms"] for each in timed))
 
 
-def write_traces(benchmark: Benchmark, lines: Sequence[Mapping[str, Any]], folder: Path, now: str) -> int:
+def write_traces(benchmark: Benchmark, lines: Sequence[Mapping[str, Any]], folder: Path) -> int:
     """Write a solution, and the traces of its workloads, for each judged definition; return the traces."""
     count = 0
-    for kind in ("solutions", "traces"):
-        (folder / kind).mkdir(parents=True, exist_ok=True)
     for line in lines:
         if line["status"] == "error":
             continue
         name, path = line["task"], benchmark.paths[line["task"]]
         verdict = Verdict.from_metrics(line["metrics"])
-        text = input_text(path, "task file", TaskError)
-        solution_name, sol = f"{name}_{line['candidate']}", path.name == flashinfer.SOL_FILE
-        made = benchmark_files.solution(
-            name,
-            solution_name,
-            candidate(benchmark, name, text, line["candidate"]),
-            author="adaexplore",
-            hardware=None if sol else str(verdict.metadata.get("hardware", "unknown")),
-            destination_passing=line["candidate"] == "zeros",
-        )
+        kind, sol = line["candidate"], path.name == flashinfer.SOL_FILE
+        code = candidate(benchmark, name, input_text(path, "task file", TaskError), kind)
+        hardware = None if sol else str(verdict.metadata.get("hardware", "unknown"))
+        made = benchmark_files.solution(name, f"{name}_{kind}", code, hardware, in_place=kind == "zeros")
         workloads = benchmark_files.judged_workloads(benchmark, name, verdict)
-        found = benchmark_files.of_verdict(name, workloads, solution_name, verdict, timestamp=now)
-        (folder / "solutions" / f"{name}.json").write_text(f"{made}\n", encoding="utf-8")
-        written = "".join(f"{each}\n" for each in found)
-        (folder / "traces" / f"{name}.jsonl").write_text(written, encoding="utf-8")
+        found = benchmark_files.of_verdict(name, f"{name}_{kind}", workloads, verdict)
+        write_text(folder / "solutions" / f"{name}.json", f"{made}\n")
+        write_text(folder / "traces" / f"{name}.jsonl", "".join(f"{each}\n" for each in found))
         count += len(found)
     return count
 
@@ -216,8 +207,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             judge_all(benchmark, url, out, options)
         lines = out.read(_checked)
         if options.traces is not None and benchmark.source in ("FIT", "MLSYS"):
-            now = datetime.now(UTC).isoformat()
-            log.info("%d traces written", write_traces(benchmark, lines, options.traces, now))
+            log.info("%d traces written", write_traces(benchmark, lines, options.traces))
     except AdaExploreError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code

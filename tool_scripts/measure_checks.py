@@ -26,7 +26,7 @@ from adaexplore.core.files.atomic import write_json
 from adaexplore.preflight.lints import lint
 from adaexplore.preflight.triton_names import read_triton
 from tool_scripts.judge_bench import candidates
-from tool_scripts.judge_bench.candidates import Candidate
+from tool_scripts.judge_bench.candidates import Candidate, grouped
 from tool_scripts.judge_bench.figure import quantile
 from tool_scripts.judge_bench.service import Client, running_judge, session
 
@@ -72,9 +72,8 @@ def class_of(candidate: Candidate) -> str:
 
 def sample(found: Iterable[Candidate], count: int | None, seed: int) -> list[Candidate]:
     """Return up to ``count`` candidates of each class, wrong values among the others; all without one."""
-    by_class: dict[str, list[Candidate]] = {}
-    for each in candidates.shuffled(found, seed, "compile gate"):
-        by_class.setdefault(class_of(each).replace("wrong_values", "others"), []).append(each)
+    ordered = candidates.shuffled(found, seed, "compile gate")
+    by_class = grouped(ordered, lambda each: class_of(each).replace("wrong_values", "others"))
     return [each for group in by_class.values() for each in group[:count]]
 
 
@@ -115,9 +114,7 @@ def gate(client: Client, candidate: Candidate) -> Checked:
 
 def summary(checked: Sequence[Checked]) -> dict[str, Any]:
     """Return the figures: share of failures stopped, by denominator; precision; classes and problems."""
-    by_class: dict[str, list[Checked]] = {}
-    for each in checked:
-        by_class.setdefault(class_of(each.candidate), []).append(each)
+    by_class = grouped(checked, lambda each: class_of(each.candidate))
     failing = [each for each in checked if not each.candidate.correct]
     without_values = [each for each in failing if class_of(each.candidate) != "wrong_values"]
     stopped = [each for each in checked if each.stopped]

@@ -51,20 +51,20 @@ class Reached:
     speedup: float
 
 
+@dataclass
 class Simulation:
     """One policy in one environment; all randomness comes from ``seed`` and the step's number."""
 
-    def __init__(
-        self, policy: Policy, environment: Environment, seed: int, prices: Prices, in_flight: int = 1
-    ) -> None:
-        self._policy = policy
-        self._environment = environment
-        self._seed = seed
-        self._prices = prices
-        self._slots = in_flight
+    policy: Policy
+    environment: Environment
+    seed: int
+    prices: Prices
+    in_flight: int = 1
+
+    def __post_init__(self) -> None:
         self._outcomes: dict[int, Outcome] = {}
         self._pending: list[Plan] = []
-        self._gpus = [0.0] * prices.gpus
+        self._gpus = [0.0] * self.prices.gpus
         self._usd = 0.0
 
     def run(self, steps: int) -> list[Reached]:
@@ -73,7 +73,7 @@ class Simulation:
         reached: list[Reached] = []
         planned, now = 0, 0.0
         while len(reached) < steps:
-            while planned < steps and len(self._pending) < self._slots:
+            while planned < steps and len(self._pending) < self.in_flight:
                 planned += 1
                 heapq.heappush(events, self._launch(planned, now))
             now, _, judged, plan = heapq.heappop(events)
@@ -83,40 +83,40 @@ class Simulation:
                 self._pending.remove(plan)
                 found = self._outcomes[plan.step]
                 score = Score(found.compiled, found.correct, found.speedup if found.correct else 0.0)
-                self._policy.observe(plan, f"kernel {plan.step}", score)
-                best = self._outcomes.get(self._policy.tree.best.id)
+                self.policy.observe(plan, f"kernel {plan.step}", score)
+                best = self._outcomes.get(self.policy.tree.best.id)
                 reached.append(Reached(now, self._usd, 0.0 if best is None else best.truth))
         return reached
 
     def made(self) -> list[tuple[Plan, Outcome]]:
         """Return the observed steps in the order in which they were observed."""
-        return [(node.plan, self._outcomes[node.id]) for node in self._policy.tree if node.parent is not None]
+        return [(node.plan, self._outcomes[node.id]) for node in self.policy.tree if node.parent is not None]
 
     def _launch(self, step: int, now: float) -> tuple[float, int, bool, Plan]:
         """Plan a step and ask the model."""
-        plan = self._policy.plan(step, stream(self._seed, "policy", step), tuple(self._pending))
+        plan = self.policy.plan(step, stream(self.seed, "policy", step), tuple(self._pending))
         self._pending.append(plan)
-        outcome = self._answer(plan, stream(self._seed, "step", step))
-        clock = stream(self._seed, "clock", step)
-        call_s = outcome.calls * self._prices.call_s * math.exp(clock.gauss(0, self._prices.call_sigma))
-        self._usd += outcome.calls * self._prices.call_usd
+        outcome = self._answer(plan, stream(self.seed, "step", step))
+        clock = stream(self.seed, "clock", step)
+        call_s = outcome.calls * self.prices.call_s * math.exp(clock.gauss(0, self.prices.call_sigma))
+        self._usd += outcome.calls * self.prices.call_usd
         return now + call_s, step, False, plan
 
     def _answer(self, plan: Plan, rng: Random) -> Outcome:
         if plan.kind is StepKind.SMALL:
-            outcome = self._environment.small(self._outcomes[plan.context_ids[-1]], rng)
+            outcome = self.environment.small(self._outcomes[plan.context_ids[-1]], rng)
         else:
             shown: Sequence[int] = (*plan.elite_ids, *plan.context_ids)
             context = [self._outcomes[node] for node in shown if self._outcomes[node].correct]
-            outcome = self._environment.large(context, rng)
+            outcome = self.environment.large(context, rng)
         self._outcomes[plan.step] = outcome
         return outcome
 
     def _evaluate(self, ready: float) -> float:
         """Queue for a GPU; returns when the evaluation ends."""
         gpu = self._gpus.index(min(self._gpus))
-        self._gpus[gpu] = max(ready, self._gpus[gpu]) + self._prices.evaluation_s
-        self._usd += self._prices.evaluation_s / 3600 * self._prices.gpu_hour_usd
+        self._gpus[gpu] = max(ready, self._gpus[gpu]) + self.prices.evaluation_s
+        self._usd += self.prices.evaluation_s / 3600 * self.prices.gpu_hour_usd
         return self._gpus[gpu]
 
 
