@@ -173,8 +173,8 @@ def compare(searches: Sequence[Search], seed: int, lifetime_s: float) -> dict[st
             "paper_per_step": paper.per_step(),
             "shared_per_step": shared.per_step(),
             "shared_billed_for": {
-                name: round(sum(why.figures()[name] for why in causes) / shared.steps, 2)
-                for name in causes[0].figures()
+                name: round(sum(why.billed[name] for why in causes) / shared.steps, 2)
+                for name in causes[0].billed
             },
             "least_in_any_order": round(least / shared.steps, 2),
             "fewer_at_the_least": round(1 - least / paper.billed, 4),

@@ -94,7 +94,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--call-usd", type=float, default=0.02, help="dollars of a model call (0.02)")
     add("--gpu-hour-usd", type=float, default=3.0, help="dollars of a GPU hour (3)")
     add("--jobs", type=int, help="processes (one a core)")
-    add("--json", action="store_true", help="no effect: the output is always JSON")
     add("--out", type=Path, help="file to write the JSON to, besides")
     return parser
 

@@ -52,7 +52,7 @@ CANDIDATES = ("reference", "zeros")
 
 def judge_all(benchmark: Benchmark, url: str, out: JsonLines, options: argparse.Namespace) -> None:
     """Judge the tasks that ``out`` has no line of, until all are done or the time is over."""
-    done = {line["task"] for line in out.read(_checked)}
+    done = {line["task"] for line in out.read(dict)}
     token = os.environ.get("ADAEXPLORE_JUDGE_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     with httpx.Client(base_url=url, headers=headers, timeout=2 * _TIMEOUT_S + 60, trust_env=False) as client:
@@ -99,12 +99,6 @@ def _judged(
         "metrics": verdict.to_metrics(),
         "seconds": round(time.monotonic() - start, 2),
     }
-
-
-def _checked(line: dict[str, Any]) -> dict[str, Any]:
-    if not isinstance(line["task"], str) or not isinstance(line["status"], str):
-        raise TypeError("no line of this script")
-    return line
 
 
 def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -205,7 +199,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 known["ADAEXPLORE_JUDGE_SECRET"] = "judge-benchmark"  # equal inputs in all runs
                 url = stack.enter_context(running_judge(options.device, options.slots, log_file, **known))
             judge_all(benchmark, url, out, options)
-        lines = out.read(_checked)
+        lines = out.read(dict)
         if options.traces is not None and benchmark.source in ("FIT", "MLSYS"):
             log.info("%d traces written", write_traces(benchmark, lines, options.traces))
     except AdaExploreError as error:

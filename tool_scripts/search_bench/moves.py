@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from statistics import fmean, variance
 
 from adaexplore.core.plan import StepKind
+from skill_memory.failure import lineages
 from tool_scripts.search_bench.traces import RecordedStep, RecordedTree
 
 ADVANCE = 0.05
@@ -54,11 +55,10 @@ class Moves:
 def recorded_moves(tree: RecordedTree) -> Moves:
     """Sort the steps of ``tree``."""
     level = {step.id: step.level for step in tree.steps}
-    founder: dict[int, int] = {}
+    founder = lineages((step.id, step.kind, step.parent_id) for step in tree.steps)
     levels: dict[int, list[float]] = {}
     advanced: dict[int, int] = {}
     for step, key, _, advances in _walk(tree):
-        founder[step.id] = key
         if step.level is not None:
             levels.setdefault(key, []).append(step.level)
         if advances:
@@ -79,8 +79,8 @@ def recorded_moves(tree: RecordedTree) -> Moves:
             repaired.append(step.level is not None)
             if not shown:
                 first_repairs.append(level[step.id])
-    lineages = tuple((found[0], max(found)) for key, found in levels.items() if size[key] >= TRIED)
-    return Moves(tuple(small), tuple(large), tuple(fresh), tuple(first_repairs), tuple(repaired), lineages)
+    tried = tuple((found[0], max(found)) for key, found in levels.items() if size[key] >= TRIED)
+    return Moves(tuple(small), tuple(large), tuple(fresh), tuple(first_repairs), tuple(repaired), tried)
 
 
 def repair_rate(trees: Sequence[RecordedTree]) -> float:
@@ -119,14 +119,11 @@ def stall_hazard(trees: Sequence[RecordedTree]) -> tuple[float, float]:
 
 def _walk(tree: RecordedTree) -> Iterator[tuple[RecordedStep, int, float | None, bool]]:
     """Yield each step, the founder of its lineage, the lineage's best before it, whether it advances that."""
-    founder: dict[int, int] = {}
+    founder = lineages((step.id, step.kind, step.parent_id) for step in tree.steps)
     best: dict[int, float] = {}
     for step in tree.steps:
-        small = step.kind is StepKind.SMALL and step.parent_id in founder
-        key = founder[step.id] = founder[step.parent_id] if small else step.id
-        before = best.get(key)
-        if step.level is None:
-            yield step, key, before, False
-            continue
-        yield step, key, before, before is None or step.level > before + ADVANCE
-        best[key] = max(best.get(key, step.level), step.level)
+        key = founder[step.id]
+        before, level = best.get(key, -math.inf), step.level
+        yield step, key, best.get(key), level is not None and level > before + ADVANCE
+        if level is not None:
+            best[key] = max(before, level)
