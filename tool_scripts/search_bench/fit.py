@@ -19,7 +19,7 @@ from tool_scripts.search_bench.figures import compare
 from tool_scripts.search_bench.policies import L2, policies
 from tool_scripts.search_bench.recorded import RecordedProblem
 from tool_scripts.search_bench.simulation import Call, Prices, Simulation
-from tool_scripts.search_bench.traces import RecordedStep, RecordedTree, logger, mean_curve
+from tool_scripts.search_bench.traces import RecordedTree, logger, mean_curve
 
 SHARES = (0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9)
 RUNS_PER_TREE = 25
@@ -64,17 +64,7 @@ class Fit:
             tree = self.trees[number % len(problems)]
             simulation = Simulation(maker(), problems[number % len(problems)], FIRST_SEED + number, Prices())
             simulation.run(LENGTH)
-            steps = [
-                RecordedStep(
-                    plan.step,
-                    plan.parent_id,
-                    plan.kind,
-                    plan.context_ids,
-                    math.log(outcome.speedup) if outcome.correct else None,
-                )
-                for plan, outcome in simulation.made()
-            ]
-            trees.append(RecordedTree(tree.name, tuple(steps), tree.top))
+            trees.append(RecordedTree(tree.name, simulation.recorded(), tree.top))
         return Simulated(mean_curve(trees, LENGTH), moves.stall_hazard(trees))
 
 

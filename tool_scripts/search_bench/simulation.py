@@ -20,6 +20,7 @@ from adaexplore.core.verdict import Score
 from adaexplore.search.policy import Policy
 from tool_scripts.search_bench.environment import Environment, Outcome
 from tool_scripts.search_bench.policies import policies
+from tool_scripts.search_bench.traces import RecordedStep
 
 
 @dataclass(frozen=True)
@@ -88,9 +89,14 @@ class Simulation:
                 reached.append(Reached(now, self._usd, 0.0 if best is None else best.truth))
         return reached
 
-    def made(self) -> list[tuple[Plan, Outcome]]:
-        """Return the observed steps in the order in which they were observed."""
-        return [(node.plan, self._outcomes[node.id]) for node in self.policy.tree if node.parent is not None]
+    def recorded(self) -> tuple[RecordedStep, ...]:
+        """Return the steps as a recorded tree has them, in the order in which they were observed."""
+        steps = []
+        for plan in (node.plan for node in self.policy.tree if node.parent is not None):
+            found = self._outcomes[plan.step]
+            level = math.log(found.speedup) if found.correct else None
+            steps.append(RecordedStep(plan.step, plan.parent_id, plan.kind, plan.context_ids, level))
+        return tuple(steps)
 
     def _launch(self, step: int, now: float) -> tuple[float, int, bool, Plan]:
         """Plan a step and ask the model."""
