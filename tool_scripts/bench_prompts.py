@@ -14,7 +14,7 @@ import logging
 import random
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -39,15 +39,9 @@ from tests.model_server import Answer, ModelServer
 from tests.prompt_cache import LIFETIME_S
 from tool_scripts.judge_bench.own import QUICKSTART
 from tool_scripts.judge_bench.service import git_revision
+from tool_scripts.prompt_bench import searches as made
 from tool_scripts.prompt_bench.causes import CACHED, Causes
-from tool_scripts.prompt_bench.searches import (
-    Search,
-    facts_of,
-    offline_search,
-    recorded_search,
-    reference_facts,
-    rules,
-)
+from tool_scripts.prompt_bench.searches import Search
 
 Dialect = Literal["openai", "anthropic"]
 
@@ -62,41 +56,34 @@ logger = logging.getLogger("bench_prompts")
 
 @dataclass(frozen=True)
 class Bill:
-    """Input tokens of searches as the service counts them; ``read`` and ``written`` are parts of ``sent``."""
+    """Input tokens of searches as the service counts them; those of the cache are parts of ``sent``."""
 
     steps: int
     requests: int
     sent: int
-    read: int
-    written: int
+    read_from_cache: int
+    written_to_cache: int
 
     @property
     def billed(self) -> float:
         """Cached tokens at 10 %, all others in full."""
-        return self.sent - (1 - CACHED) * self.read
+        return self.sent - (1 - CACHED) * self.read_from_cache
 
     @property
     def billed_with_writes(self) -> float:
         """The same with what Anthropic's cache takes in at 125 %."""
-        return self.billed + (WRITTEN - 1) * self.written
+        return self.billed + (WRITTEN - 1) * self.written_to_cache
 
     def per_step(self) -> dict[str, float]:
         """Return figures for the report."""
-        figures = {
-            "requests": self.requests,
-            "sent": self.sent,
-            "read_from_cache": self.read,
-            "written_to_cache": self.written,
-            "billed": self.billed,
-            "billed_with_writes": self.billed_with_writes,
-        }
+        figures = {name: value for name, value in asdict(self).items() if name != "steps"}
+        figures |= {"billed": self.billed, "billed_with_writes": self.billed_with_writes}
         return {name: round(value / self.steps, 2) for name, value in figures.items()}
 
 
 def total(bills: Sequence[Bill]) -> Bill:
     """Return the sum of ``bills``."""
-    rows = [(each.steps, each.requests, each.sent, each.read, each.written) for each in bills]
-    return Bill(*map(sum, zip(*rows, strict=True)))
+    return Bill(*map(sum, zip(*map(astuple, bills), strict=True)))
 
 
 class Timed:
@@ -148,13 +135,13 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     problems = options.problems or sorted(QUICKSTART.glob("level[23]/*.py"))
     groups = {
         f"offline_{selection}": [
-            offline_search(path, options.steps, options.seed, selection) for path in problems
+            made.offline_search(path, options.steps, options.seed, selection) for path in problems
         ]
         for selection in SELECTIONS
     }
     if options.traces is not None:
         trees = sorted(options.traces.glob("*.json"))
-        groups["recorded"] = [recorded_search(path, options.steps) for path in trees]
+        groups["recorded"] = [made.recorded_search(path, options.steps) for path in trees]
     if not all(groups.values()):
         raise UsageError("no searches to measure; check --problems and --traces")
     return {
@@ -186,8 +173,8 @@ def compare(searches: Sequence[Search], seed: int, lifetime_s: float) -> dict[st
             "paper_per_step": paper.per_step(),
             "shared_per_step": shared.per_step(),
             "shared_billed_for": {
-                name: round(sum(why.figures()[name] for why in causes) / shared.steps, 2)
-                for name in causes[0].figures()
+                name: round(sum(why.billed[name] for why in causes) / shared.steps, 2)
+                for name in causes[0].billed
             },
             "least_in_any_order": round(least / shared.steps, 2),
             "fewer_at_the_least": round(1 - least / paper.billed, 4),
@@ -212,7 +199,9 @@ def replay(search: Search, layout: Layout, dialect: Dialect, seed: int, causes: 
         timed = Timed(meter, random.Random(f"{seed}/{search.name}"), causes)
         server.caching, server.clock = True, lambda: timed.now_s
         options = AgentOptions(layout=layout)
-        agent = Agent(timed, search.task, facts_of(layout), rules(), options, reference=reference_facts())
+        agent = Agent(
+            timed, search.task, made.facts_of(layout), made.rules(), options, reference=made.reference_facts()
+        )
         verdicts = Verdicts(JudgeAccess([DummyJudge(seed)]), search.task)
         for step in search.steps:
             server.script(*map(Answer, step.replies(layout)))

@@ -56,6 +56,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     Raises:
         ConfigError: an option or a tree cannot be used.
     """
+    if min(options.seeds, options.steps, options.in_flight, options.gpus) < 1:
+        raise ConfigError("--seeds, --steps, --in-flight and --gpus are at least 1")
     call = Call(
         seeds=range(options.first_seed, options.first_seed + options.seeds),
         steps=options.steps,
@@ -81,34 +83,19 @@ def _parser() -> argparse.ArgumentParser:
     add("--tier", choices=("a", "b", "c"), default="a", help="which environments (a)")
     add("--fit", type=Path, help="folder of recorded trees for tier a")
     add("--leave-out", action="append", default=[], metavar="NAME", help="a tree to leave out; repeatable")
-    add("--seeds", type=_count, default=200, help="simulations of each policy (200)")
+    add("--seeds", type=int, default=200, help="simulations of each policy (200)")
     add("--first-seed", type=int, default=0, help="the first of them (0)")
-    add("--steps", type=_count, default=100, help="steps of each (100)")
-    add("--in-flight", type=_count, default=4, help="steps in flight to compare with one (4)")
-    add("--call-s", type=_amount, default=60.0, help="median seconds of a model call (60)")
-    add("--call-sigma", type=_amount, default=0.5, help="sigma of its logarithm (0.5)")
-    add("--evaluation-s", type=_amount, default=4.0, help="seconds of an evaluation (4)")
-    add("--gpus", type=_count, default=1, help="evaluations at a time (1)")
-    add("--call-usd", type=_amount, default=0.02, help="dollars of a model call (0.02)")
-    add("--gpu-hour-usd", type=_amount, default=3.0, help="dollars of a GPU hour (3)")
-    add("--jobs", type=_count, help="processes (one a core)")
-    add("--json", action="store_true", help="no effect: the output is always JSON")
+    add("--steps", type=int, default=100, help="steps of each (100)")
+    add("--in-flight", type=int, default=4, help="steps in flight to compare with one (4)")
+    add("--call-s", type=float, default=60.0, help="median seconds of a model call (60)")
+    add("--call-sigma", type=float, default=0.5, help="sigma of its logarithm (0.5)")
+    add("--evaluation-s", type=float, default=4.0, help="seconds of an evaluation (4)")
+    add("--gpus", type=int, default=1, help="evaluations at a time (1)")
+    add("--call-usd", type=float, default=0.02, help="dollars of a model call (0.02)")
+    add("--gpu-hour-usd", type=float, default=3.0, help="dollars of a GPU hour (3)")
+    add("--jobs", type=int, help="processes (one a core)")
     add("--out", type=Path, help="file to write the JSON to, besides")
     return parser
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text} is too small, give 1 or more")
-    return value
-
-
-def _amount(text: str) -> float:
-    value = float(text)
-    if not 0 <= value < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text} is no amount, give 0 or more")
-    return value
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from adaexplore.core.dialects import flashinfer, tritonbench
@@ -65,54 +66,36 @@ def judged_workloads(benchmark: Benchmark, name: str, found: Verdict) -> list[Wo
     return [min(listed, key=lambda each: entry(definition, each, 1, root).data_bytes)]
 
 
-def solution(
-    definition: str, name: str, code: str, *, author: str, hardware: str | None, destination_passing: bool
-) -> str:
+def solution(definition: str, name: str, code: str, hardware: str | None, *, in_place: bool) -> str:
     """Return the JSON of a solution of one file, in Triton where it imports that.
 
     Without ``hardware`` it is one for SOL-ExecBench, which names languages and hardware in its own way.
+    ``in_place`` says that it writes to its outputs.
     """
     triton = "import triton" in code
     build = Build(
         language=None if hardware is None else "triton" if triton else "python",
         languages=("triton" if triton else "pytorch",) if hardware is None else None,
-        target_hardware=("LOCAL" if hardware is None else hardware,),
+        target_hardware=(hardware or "LOCAL",),
         entry_point=f"{_FILE}::run",
-        destination_passing_style=destination_passing,
+        destination_passing_style=in_place,
     )
-    made = Solution(
-        name=name,
-        definition=definition,
-        author=author,
-        spec=build,
-        sources=(Source(path=_FILE, content=code),),
-    )
+    sources = (Source(path=_FILE, content=code),)
+    made = Solution(name=name, definition=definition, author="adaexplore", spec=build, sources=sources)
     return made.model_dump_json(exclude_none=True)
 
 
-def of_verdict(
-    definition: str,
-    workloads: Sequence[Workload],
-    solution_name: str,
-    found: Verdict,
-    *,
-    timestamp: str,
-) -> list[str]:
+def of_verdict(definition: str, made_by: str, workloads: Sequence[Workload], found: Verdict) -> list[str]:
     """Return the JSON of a trace for each workload that was judged, and timed where it passed.
 
-    Deviations are unknown (NaN): the judge says whether a tolerance was met.
+    Deviations are unknown (NaN): the judge says whether a tolerance was met. ``made_by`` names the solution.
     """
-    each = found.metadata.get("workloads") or [
-        {
-            "name": "1",
-            "status": found.status.value,
-            "gpu_ms": found.runtime_ms,
-            "baseline_gpu_ms": found.runtime_stats.get("baseline_time"),
-        }
-    ]
+    alone = {"name": "1", "status": found.status.value, "gpu_ms": found.runtime_ms}
+    alone["baseline_gpu_ms"] = found.runtime_stats.get("baseline_time")
     environment = {"hardware": str(found.metadata.get("hardware") or "unknown"), "libs": {}}
+    timestamp = datetime.now(UTC).isoformat()
     made = []
-    for outcome in each:
+    for outcome in found.metadata.get("workloads") or [alone]:
         if outcome["status"] == Status.NOT_CHECKED:
             continue
         status = _STATUSES.get(Status(outcome["status"]), "RUNTIME_ERROR")
@@ -132,7 +115,7 @@ def of_verdict(
         trace = {
             "definition": definition,
             "workload": workload.model_dump(mode="json", exclude_unset=True),
-            "solution": solution_name,
+            "solution": made_by,
             "evaluation": evaluation,
         }
         made.append(json.dumps(trace))

@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -60,33 +59,29 @@ PHRASES = {
     "word to go": "GO",
 }
 
-_SHOWN = 5
 _GAP = r"[\s#>]+"  # between words of a phrase: blanks, and what begins a line of a comment or a quotation
 
 
 def check(root: Path) -> list[str]:
-    """Return one line for each banned name or phrase in the git work tree at ``root``."""
-    texts = {file: _without_exempt((root / file).read_text(encoding="utf-8")) for file in _files(root)}
+    """Return one line for each place of a banned name or phrase in the git work tree at ``root``."""
     patterns = {name: _name_pattern(name) for name in NAMES}
     patterns |= {phrase: _phrase_pattern(phrase) for phrase in PHRASES}
-    places = {key: _places(pattern, texts) for key, pattern in patterns.items()}
-    return [_complaint(key, found) for key, found in places.items() if found]
-
-
-def _complaint(key: str, places: Sequence[str]) -> str:
-    instead = (NAMES | PHRASES)[key]
-    advice = f"; use {instead} instead" if instead else ""
-    more = ", ..." if len(places) > _SHOWN else ""
-    return f"{key}: {len(places)} found{advice}: {', '.join(places[:_SHOWN])}{more}"
+    found = []
+    for file in _files(root):
+        text = _without_exempt((root / file).read_text(encoding="utf-8"))
+        for key, pattern in patterns.items():
+            instead = (NAMES | PHRASES)[key]
+            advice = f"; use {instead} instead" if instead else ""
+            for match in pattern.finditer(text):
+                found.append(f"{file}:{text.count(chr(10), 0, match.start()) + 1}: {key}{advice}")
+    return found
 
 
 def _files(root: Path) -> list[str]:
-    """List the searched files, recently changed ones first."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "*.py", "*.md"]
     done = subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE, text=True)
     listed = done.stdout.split("\0")
-    files = {file for file in listed if file and not file.startswith(SKIPPED) and (root / file).is_file()}
-    return sorted(files, key=lambda file: (-(root / file).stat().st_mtime, file))
+    return sorted(file for file in listed if not file.startswith(SKIPPED) and (root / file).is_file())
 
 
 def _without_exempt(text: str) -> str:
@@ -101,14 +96,6 @@ def _name_pattern(name: str) -> re.Pattern[str]:
 def _phrase_pattern(phrase: str) -> re.Pattern[str]:
     words = [rf"(?:{word.replace('(s)', 's?').replace('/', '|')})" for word in phrase.split()]
     return re.compile(rf"\b{_GAP.join(words)}\b", re.IGNORECASE)
-
-
-def _places(pattern: re.Pattern[str], texts: Mapping[str, str]) -> list[str]:
-    return [
-        f"{file}:{text.count(chr(10), 0, match.start()) + 1}"
-        for file, text in texts.items()
-        for match in pattern.finditer(text)
-    ]
 
 
 def main() -> int:

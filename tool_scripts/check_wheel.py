@@ -13,6 +13,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from adaexplore.cli.main import COMMANDS
+
 ROOT = Path(__file__).resolve().parents[1]
 _TWO = "1 1\n1 2\n"
 
@@ -32,7 +34,7 @@ def main() -> int:
         lock = str(source / "requirements.lock")
         _run(["clean/bin/pip", "install", "-q", "-c", lock, f"{wheel}[judge,view]"], away)
         adaexplore = str(away / "clean" / "bin" / "adaexplore")
-        for command in _commands(adaexplore, away):
+        for command in COMMANDS:
             _run([adaexplore, command, "--help"], away, stdout=subprocess.DEVNULL)
         (away / "two.txt").write_text(_TWO, encoding="utf-8")
         settings = ["test_list_path=two.txt", "save_path=run"]
@@ -40,13 +42,6 @@ def main() -> int:
         _run([adaexplore, "run", "--config", "config/quickstart.yaml", *changes], away)
         _run([adaexplore, "stats", "run"], away)
     return 0
-
-
-def _commands(adaexplore: str, away: Path) -> list[str]:
-    """Return the commands that ``adaexplore --help`` lists."""
-    answer = subprocess.run([adaexplore, "--help"], cwd=away, check=True, capture_output=True, text=True)
-    lines = [line for line in answer.stdout.splitlines() if line.startswith("    ") and line[4:5].isalpha()]
-    return [line.split()[0] for line in lines]
 
 
 def _run(command: list[str], folder: Path, stdout: int | None = None) -> None:

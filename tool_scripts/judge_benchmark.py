@@ -20,7 +20,6 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
@@ -29,10 +28,12 @@ import httpx
 from adaexplore.core.dialects import flashinfer
 from adaexplore.core.dialects.catalogue import VARIABLES, Benchmark, Source, open_benchmark
 from adaexplore.core.errors import AdaExploreError, JudgeError, TaskError
+from adaexplore.core.files.atomic import write_text
 from adaexplore.core.files.inputs import input_text
 from adaexplore.core.files.json_lines import JsonLines
 from adaexplore.core.flags import REJECT, SUSPECT
 from adaexplore.core.verdict import Verdict
+from adaexplore.report.task_result import RAN
 from tool_scripts import benchmark_files
 from tool_scripts.benchmark_files import candidate
 from tool_scripts.judge_bench.plan import until
@@ -41,10 +42,6 @@ from tool_scripts.judge_bench.service import running_judge
 log = logging.getLogger(__name__)
 
 _ROUTES: Mapping[Source, str] = {"TBG": "tbg", "TBT": "tbt", "FIT": "fit", "MLSYS": "fit"}
-_DID_NOT_RUN = {
-    *("syntax", "load", "construct", "compile", "launch", "illegal_access", "crash", "out_of_memory"),
-    *("timeout", "not_checked", "error"),
-}
 _TIMEOUT_S = 3600
 """Time limit of one task with all its workloads."""
 _PLAUSIBLE = (0.1, 10.0)
@@ -55,7 +52,7 @@ CANDIDATES = ("reference", "zeros")
 
 def judge_all(benchmark: Benchmark, url: str, out: JsonLines, options: argparse.Namespace) -> None:
     """Judge the tasks that ``out`` has no line of, until all are done or the time is over."""
-    done = {line["task"] for line in out.read(_checked)}
+    done = {line["task"] for line in out.read(dict)}
     token = os.environ.get("ADAEXPLORE_JUDGE_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
     with httpx.Client(base_url=url, headers=headers, timeout=2 * _TIMEOUT_S + 60, trust_env=False) as client:
@@ -104,12 +101,6 @@ def _judged(
     }
 
 
-def _checked(line: dict[str, Any]) -> dict[str, Any]:
-    if not isinstance(line["task"], str) or not isinstance(line["status"], str):
-        raise TypeError("no line of this script")
-    return line
-
-
 def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the figures: TritonBench's three, and the stricter ones beside.
 
@@ -117,7 +108,7 @@ def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     test that prints nothing each candidate that runs is right. Speedup is the mean of summed times, of the
     plausible ones. The stricter figures count right outputs, and kernels that the judge did not flag.
     """
-    called = [line for line in lines if line["status"] not in _DID_NOT_RUN]
+    called = [line for line in lines if line["status"] in RAN]
     executed = [line for line in called if line.get("correct") or not line.get("prints", True)]
     right = [line for line in lines if line.get("correct")]
     sound = [line for line in right if not line["flags"]]
@@ -159,31 +150,22 @@ def _ratio(line: Mapping[str, Any]) -> float | None:
     return float(sum(each["baseline_gpu_ms"] for each in timed) / sum(each["gpu_ms"] for each in timed))
 
 
-def write_traces(benchmark: Benchmark, lines: Sequence[Mapping[str, Any]], folder: Path, now: str) -> int:
+def write_traces(benchmark: Benchmark, lines: Sequence[Mapping[str, Any]], folder: Path) -> int:
     """Write a solution, and the traces of its workloads, for each judged definition; return the traces."""
     count = 0
-    for kind in ("solutions", "traces"):
-        (folder / kind).mkdir(parents=True, exist_ok=True)
     for line in lines:
         if line["status"] == "error":
             continue
         name, path = line["task"], benchmark.paths[line["task"]]
         verdict = Verdict.from_metrics(line["metrics"])
-        text = input_text(path, "task file", TaskError)
-        solution_name, sol = f"{name}_{line['candidate']}", path.name == flashinfer.SOL_FILE
-        made = benchmark_files.solution(
-            name,
-            solution_name,
-            candidate(benchmark, name, text, line["candidate"]),
-            author="adaexplore",
-            hardware=None if sol else str(verdict.metadata.get("hardware", "unknown")),
-            destination_passing=line["candidate"] == "zeros",
-        )
+        kind, sol = line["candidate"], path.name == flashinfer.SOL_FILE
+        code = candidate(benchmark, name, input_text(path, "task file", TaskError), kind)
+        hardware = None if sol else str(verdict.metadata.get("hardware", "unknown"))
+        made = benchmark_files.solution(name, f"{name}_{kind}", code, hardware, in_place=kind == "zeros")
         workloads = benchmark_files.judged_workloads(benchmark, name, verdict)
-        found = benchmark_files.of_verdict(name, workloads, solution_name, verdict, timestamp=now)
-        (folder / "solutions" / f"{name}.json").write_text(f"{made}\n", encoding="utf-8")
-        written = "".join(f"{each}\n" for each in found)
-        (folder / "traces" / f"{name}.jsonl").write_text(written, encoding="utf-8")
+        found = benchmark_files.of_verdict(name, f"{name}_{kind}", workloads, verdict)
+        write_text(folder / "solutions" / f"{name}.json", f"{made}\n")
+        write_text(folder / "traces" / f"{name}.jsonl", "".join(f"{each}\n" for each in found))
         count += len(found)
     return count
 
@@ -217,10 +199,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 known["ADAEXPLORE_JUDGE_SECRET"] = "judge-benchmark"  # equal inputs in all runs
                 url = stack.enter_context(running_judge(options.device, options.slots, log_file, **known))
             judge_all(benchmark, url, out, options)
-        lines = out.read(_checked)
+        lines = out.read(dict)
         if options.traces is not None and benchmark.source in ("FIT", "MLSYS"):
-            now = datetime.now(UTC).isoformat()
-            log.info("%d traces written", write_traces(benchmark, lines, options.traces, now))
+            log.info("%d traces written", write_traces(benchmark, lines, options.traces))
     except AdaExploreError as error:
         sys.stderr.write(f"error: {error}\n")
         return error.exit_code

@@ -1,13 +1,12 @@
 """Measure what the lints or the judge's compile gate stop of recorded candidates, and in what time.
 
-``python -m tool_scripts.measure_checks lints TRACES [--triton FILE] [--no-reference] [--out FILE.json]``
-``python -m tool_scripts.measure_checks gate TRACES [--sample N] [--url URL] [--out FILE.json]``
+``python -m tool_scripts.measure_checks lints TRACES [--triton FILE] [--out FILE.json]``
+``python -m tool_scripts.measure_checks gate TRACES [--sample N] [--out FILE.json]``
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import logging
 import os
@@ -27,7 +26,7 @@ from adaexplore.core.files.atomic import write_json
 from adaexplore.preflight.lints import lint
 from adaexplore.preflight.triton_names import read_triton
 from tool_scripts.judge_bench import candidates
-from tool_scripts.judge_bench.candidates import Candidate
+from tool_scripts.judge_bench.candidates import Candidate, grouped
 from tool_scripts.judge_bench.figure import quantile
 from tool_scripts.judge_bench.service import Client, running_judge, session
 
@@ -73,9 +72,8 @@ def class_of(candidate: Candidate) -> str:
 
 def sample(found: Iterable[Candidate], count: int | None, seed: int) -> list[Candidate]:
     """Return up to ``count`` candidates of each class, wrong values among the others; all without one."""
-    by_class: dict[str, list[Candidate]] = {}
-    for each in candidates.shuffled(found, seed, "compile gate"):
-        by_class.setdefault(class_of(each).replace("wrong_values", "others"), []).append(each)
+    ordered = candidates.shuffled(found, seed, "compile gate")
+    by_class = grouped(ordered, lambda each: class_of(each).replace("wrong_values", "others"))
     return [each for group in by_class.values() for each in group[:count]]
 
 
@@ -84,7 +82,7 @@ def linted(options: argparse.Namespace) -> Iterator[Checked]:
     triton = None if options.triton is None else read_triton(options.triton)
     for each in tqdm(candidates.read(options.traces), disable=None):
         begin = time.perf_counter()
-        findings = lint(each.source, triton, None if options.no_reference else each.reference)
+        findings = lint(each.source, triton, each.reference)
         seconds = time.perf_counter() - begin
         rules = tuple(sorted({finding.rule for finding in findings}))
         yield Checked(each, rules, bool(rules), seconds)
@@ -92,12 +90,12 @@ def linted(options: argparse.Namespace) -> Iterator[Checked]:
 
 def gated(options: argparse.Namespace) -> Iterator[Checked]:
     """Send candidates through the compile gate, one at a time."""
-    chosen = sample(candidates.read(options.traces), options.sample, options.seed)
-    with contextlib.ExitStack() as stack:
-        log = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "log"
-        client = stack.enter_context(
-            Client(options.url or stack.enter_context(running_judge("auto", 1, log)))
-        )
+    chosen = sample(candidates.read(options.traces), options.sample, seed=0)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running_judge("auto", 1, Path(folder) / "log") as address,
+        Client(address) as client,
+    ):
         gate(client, chosen[0])  # the first one finds cold caches
         for each in tqdm(chosen, disable=None):
             yield gate(client, each)
@@ -116,9 +114,7 @@ def gate(client: Client, candidate: Candidate) -> Checked:
 
 def summary(checked: Sequence[Checked]) -> dict[str, Any]:
     """Return the figures: share of failures stopped, by denominator; precision; classes and problems."""
-    by_class: dict[str, list[Checked]] = {}
-    for each in checked:
-        by_class.setdefault(class_of(each.candidate), []).append(each)
+    by_class = grouped(checked, lambda each: class_of(each.candidate))
     failing = [each for each in checked if not each.candidate.correct]
     without_values = [each for each in failing if class_of(each.candidate) != "wrong_values"]
     stopped = [each for each in checked if each.stopped]
@@ -172,10 +168,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("check", choices=("lints", "gate"))
     parser.add_argument("traces", type=Path, help="folder with recorded trajectories")
     parser.add_argument("--triton", type=Path, metavar="FILE", help="lints: judge_environment.json of a run")
-    parser.add_argument("--no-reference", action="store_true", help="lints: without the problems")
     parser.add_argument("--sample", type=int, help="gate: candidates of each recorded outcome (default: all)")
-    parser.add_argument("--seed", type=int, default=0, help="gate: of the sample")
-    parser.add_argument("--url", help="gate: a judge that runs already (default: one is started)")
     parser.add_argument("--out", type=Path, help="write the figures with date, versions and command to it")
     options = parser.parse_args(argv)
     logging.basicConfig(level=logging.WARNING)
@@ -187,7 +180,6 @@ def main(argv: list[str] | None = None) -> int:
             now = session("cpu", [], None)
             command = f"python -m tool_scripts.measure_checks {options.check} TRACES"
             command += " --triton judge_environment.json" * (options.triton is not None)
-            command += " --no-reference" * options.no_reference
             about: dict[str, Any] = {"command": command, "date": now.date, "revision": now.revision}
             about |= {"hardware": f"{now.hardware}; {now.machine}", "versions": now.versions}
             write_json(options.out, about | figures)

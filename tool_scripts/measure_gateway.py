@@ -21,9 +21,9 @@ import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import httpx
@@ -136,8 +136,8 @@ async def clients(url: str, flood: int, each: int) -> list[float]:
         return [wait_s for waits in others[:OTHERS] for wait_s in waits or ()]
 
 
-def client_process(url: str, flood: int, each: int, pipe: Connection) -> None:
-    pipe.send(asyncio.run(clients(url, flood, each)))
+def client_process(url: str, flood: int, each: int) -> list[float]:
+    return asyncio.run(clients(url, flood, each))
 
 
 def measure(workers: int, flood: int, each: int, folder: Path) -> Figures:
@@ -175,15 +175,10 @@ def measure(workers: int, flood: int, each: int, folder: Path) -> Figures:
         server = uvicorn.Server(uvicorn.Config(app, http=PunctualProtocol, log_level="error"))
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
-        ours, theirs = multiprocessing.Pipe()
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        context = multiprocessing.get_context("spawn")
-        sender = context.Process(target=client_process, args=(url, flood, each, theirs))
         try:
-            sender.start()
-            theirs.close()
-            waits = ours.recv()
-            sender.join()
+            with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+                waits = pool.submit(client_process, url, flood, each).result()
         finally:
             server.should_exit = True
             thread.join()

@@ -71,15 +71,15 @@ def test_a_bill_is_told_by_its_causes() -> None:
     causes = Causes(300.0)
     causes.add(request(fixed, task, "## Kernels so far\n### Kernel 0\n" + ours), 0, 0.0)
     first = {"cached": 0.0, "new": 20 + 31 / 4, "forgotten": 0.0, "again": 0.0, "other": 151.0}
-    assert causes.figures() == first
+    assert causes.billed == first
     assert causes.least == 151 + 20 + 31 / 4
     causes.add(request(fixed, task, "### Kernel 0\n" + theirs, "### Kernel 1\n" + ours), 150, 100.0)
-    second = causes.figures()
+    second = dict(causes.billed)
     assert second["cached"] == pytest.approx(15)
     assert second["new"] - first["new"] == 10 + 13 / 4
     assert (second["again"], second["other"]) == (20 + 13 / 4, 152.0)
     causes.add(request(fixed, task, "### Kernel 0\n" + theirs), 150, 401.0)
-    assert causes.figures()["forgotten"] == 10 + 13 / 4
+    assert causes.billed["forgotten"] == 10 + 13 / 4
 
 
 def test_no_searches_are_an_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -23,8 +23,7 @@ TIMED = {"name": "1 N=2", "status": "passed", "gpu_ms": 0.5, "baseline_gpu_ms": 
 
 
 def written(found: Verdict) -> list[dict[str, Any]]:
-    lines = benchmark_files.of_verdict("scaled", WORKLOADS, "mine", found, timestamp="2026-01-01T00:00:00")
-    return [json.loads(line) for line in lines]
+    return [json.loads(line) for line in benchmark_files.of_verdict("scaled", "mine", WORKLOADS, found)]
 
 
 def test_each_workload_has_a_trace() -> None:
@@ -56,18 +55,14 @@ def test_failure_has_neither_times_nor_deviations(status: Status, name: str) -> 
 
 
 def test_solution_for_sol_execbench_names_languages() -> None:
-    text = benchmark_files.solution(
-        "scaled", "mine", "x", author="me", hardware=None, destination_passing=False
-    )
+    text = benchmark_files.solution("scaled", "mine", "x", None, in_place=False)
     spec = json.loads(text)["spec"]
     assert (spec["languages"], spec["target_hardware"]) == (["pytorch"], ["LOCAL"])
     assert "language" not in spec
 
 
 def test_solution_reads_back() -> None:
-    text = benchmark_files.solution(
-        "scaled", "mine", "import triton\n", author="me", hardware="H100", destination_passing=True
-    )
+    text = benchmark_files.solution("scaled", "mine", "import triton\n", "H100", in_place=True)
     solution = Solution.model_validate_json(text)
     assert solution.spec.language == "triton"
     assert json.loads(text)["sources"] == [{"path": "main.py", "content": "import triton\n"}]

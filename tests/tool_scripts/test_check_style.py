@@ -18,15 +18,14 @@ def repository(tmp_path: Path) -> Path:
 
 def test_banned_name_is_reported_with_its_places(repository: Path) -> None:
     (repository / "a.py").write_text("player = 1\n\nplayer = 2\n")
-    assert check(repository) == [
-        "player: 2 found; use candidate process instead: a.py:1, a.py:3",
-    ]
+    advice = "player; use candidate process instead"
+    assert check(repository) == [f"a.py:1: {advice}", f"a.py:3: {advice}"]
 
 
 @pytest.mark.parametrize("text", ["player_handle", "PlayerHandle", "NoPlayer", "PLAYERS", "all players"])
 def test_name_counts_within_identifiers(repository: Path, text: str) -> None:
     (repository / "a.md").write_text(text)
-    assert [line.partition(":")[0] for line in check(repository)] == ["player"]
+    assert [line.partition(";")[0] for line in check(repository)] == ["a.md:1: player"]
 
 
 @pytest.mark.parametrize("text", ["playeroni", "mushroom", "Roommate", "contestant"])
@@ -38,7 +37,8 @@ def test_longer_word_is_another_word(repository: Path, text: str) -> None:
 @pytest.mark.parametrize("text", ["It tells\nthe time.", "# It tell\n# how.", "Tells  with"])
 def test_phrase_counts_across_line_breaks(repository: Path, text: str) -> None:
     (repository / "a.md").write_text(text)
-    assert [line.partition(":")[0] for line in check(repository)] == ["tell(s) how/whether/the/with"]
+    (line,) = check(repository)
+    assert "tell(s) how/whether/the/with" in line
 
 
 @pytest.mark.parametrize("text", EXEMPT)

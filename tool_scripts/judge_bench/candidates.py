@@ -7,15 +7,17 @@ import gzip
 import json
 import random
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from adaexplore.core.errors import UsageError
 from adaexplore.offline_writer.module import renamed
 
 PROBLEM_FILE = "problem.py"
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -79,17 +81,19 @@ def different(candidates: Iterable[Candidate]) -> list[Candidate]:
 def shuffled(candidates: Iterable[Candidate], seed: int, purpose: str) -> list[Candidate]:
     """Return them in a random order that seed and purpose fix, problems in turn."""
     rng = random.Random(f"{seed}:{purpose}")
-    by_problem: dict[str, list[Candidate]] = {}
-    for each in candidates:
-        by_problem.setdefault(each.problem, []).append(each)
-    for group in by_problem.values():
+    groups = list(grouped(candidates, lambda each: each.problem).values())
+    for group in groups:
         rng.shuffle(group)
-    queues = list(by_problem.values())
-    order: list[Candidate] = []
-    while queues:
-        order += [group.pop() for group in queues]
-        queues = [group for group in queues if group]
-    return order
+    turns = zip_longest(*map(reversed, groups))
+    return [each for turn in turns for each in turn if each is not None]
+
+
+def grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
+    """Return the items by their key, groups and items in the order in which they come."""
+    groups: dict[str, list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return groups
 
 
 def in_recorded_share(candidates: Sequence[Candidate], count: int, seed: int) -> list[Candidate]:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tool_scripts.judge_bench import own
-from tool_scripts.judge_bench.figure import Figure, by_problem, counts, median_of, met, quantile, spread
+from tool_scripts.judge_bench.candidates import grouped
+from tool_scripts.judge_bench.figure import Figure, counts, median_of, met, quantile, spread
 from tool_scripts.judge_bench.records import Judged, Ledger, PlainRun
 
 LARGE_MS = 0.1
@@ -54,7 +55,7 @@ def honest(plain_ledger: Ledger, ledger: Ledger) -> Iterator[Figure]:
 def repeat(ledger: Ledger) -> Iterator[Figure]:
     """Yield how much the speedup of the same kernel moves, for large and for small kernels."""
     kernels: dict[str, dict[str, Any]] = {}
-    for problem, verdicts in by_problem(ledger.verdicts()).items():
+    for problem, verdicts in grouped(ledger.verdicts(), lambda each: each.problem).items():
         good = [each for each in verdicts if each.speedup is not None]
         speedups = [each.speedup or 0.0 for each in good]
         if len(speedups) >= 2:
@@ -110,7 +111,7 @@ def aa(ledger: Ledger) -> Iterator[Figure]:
         return
     outside = [each for each in verdicts if not _within(each)]
     share = (len(verdicts) - len(outside)) / len(verdicts)
-    problems = by_problem(verdicts)
+    problems = grouped(verdicts, lambda each: each.problem)
     enough = len(problems) >= 10 and all(len(mine) >= 5 for mine in problems.values())
     yield Figure(
         name="the reference against itself within 1.00 +- 0.01 (over 100 us; else 0.02)",

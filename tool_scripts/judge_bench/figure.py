@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 from pydantic import BaseModel, ConfigDict, Field
 
-from tool_scripts.judge_bench.records import Judged, Session
+from tool_scripts.judge_bench.records import Session
 
 
 class Figure(BaseModel):
@@ -66,11 +66,3 @@ def median_of(values: Iterable[float | None]) -> float | None:
     """Return the median of the values that are there."""
     known = [value for value in values if value is not None]
     return statistics.median(known) if known else None
-
-
-def by_problem(verdicts: Iterable[Judged]) -> dict[str, list[Judged]]:
-    """Return the verdicts of each problem."""
-    groups: dict[str, list[Judged]] = {}
-    for each in verdicts:
-        groups.setdefault(each.problem, []).append(each)
-    return groups

@@ -13,7 +13,7 @@ from adaexplore.core.errors import UsageError
 from tool_scripts.judge_bench import candidates, own
 from tool_scripts.judge_bench.candidates import Candidate
 from tool_scripts.judge_bench.plain import compare
-from tool_scripts.judge_bench.plan import Plan, log
+from tool_scripts.judge_bench.plan import Plan, log, until
 from tool_scripts.judge_bench.records import Batch, Judged, Ledger, PlainRun, Session
 from tool_scripts.judge_bench.service import JOB_TIMEOUT_S, Client, running_judge
 
@@ -46,7 +46,7 @@ def honest(plan: Plan, ledger: Ledger) -> int:
     def work(candidate: Candidate) -> None:
         if candidate.id in ids and enough():
             return
-        environment = plan.child_environment | {"TRITON_CACHE_DIR": cache, "OMP_NUM_THREADS": threads}
+        environment = {"TRITON_CACHE_DIR": cache, "OMP_NUM_THREADS": threads}
         run = compare(candidate, plan.device, plan.child_limit_s, environment)
         plain.add(run)
         log.info("plain %s: %s (%.1f s) %s", run.candidate, run.outcome, run.seconds, run.detail)
@@ -56,7 +56,7 @@ def honest(plan: Plan, ledger: Ledger) -> int:
     missing = [each for each in everything if each.id not in known]
     # one cache for all, as a service has one: Triton's launcher is built once
     with tempfile.TemporaryDirectory(prefix="bench-judge-", ignore_cleanup_errors=True) as cache:
-        left = plan.each(missing, plan.plain_jobs, work)
+        left = until(plan.deadline, missing, plan.plain_jobs, work)
     if left:
         return left
     passed = {run.candidate for run in plain.of(PlainRun) if run.outcome == "passed"}
@@ -115,7 +115,7 @@ def throughput(plan: Plan, ledger: Ledger) -> int:
     begin = time.monotonic()
     with _warm_judge(plan, ledger, plan.slots) as client:
         ready = time.monotonic()
-        left = plan.each(chosen, plan.in_flight, evaluate)
+        left = until(plan.deadline, chosen, plan.in_flight, evaluate)
         wall_s = time.monotonic() - ready
     if not left:
         batch = Batch(
@@ -170,7 +170,7 @@ def _judge(
     missing = [(f"{ledger.part}/{unit}", each) for unit, each in units]
     missing = [(unit, each) for unit, each in missing if unit not in known]
     missing.sort(key=lambda item: item[0] in asked)
-    if not missing or plan.time_is_up():
+    if not missing or time.monotonic() >= plan.deadline:
         return len(missing)
     log.info("%s: %d of %d verdicts to get", ledger.part, len(missing), len(units))
     with _warm_judge(plan, ledger, slots) as client:
@@ -178,13 +178,13 @@ def _judge(
         def evaluate(unit: tuple[str, Candidate]) -> None:
             ledger.add(_logged(client.judge(unit[1], unit[0], limit_s)))
 
-        return plan.each(missing, plan.in_flight if slots > 1 else 1, evaluate)
+        return until(plan.deadline, missing, plan.in_flight if slots > 1 else 1, evaluate)
 
 
 @contextlib.contextmanager
 def _warm_judge(plan: Plan, ledger: Ledger, slots: int) -> Iterator[Client]:
     """Yield a client of a judge that gave one verdict, which is not kept: processes start, pages are read."""
-    log_file = plan.log_file(ledger.part)
+    log_file = ledger.path.with_name(f"{ledger.path.stem}-judge.log")
     with running_judge(plan.device, slots, log_file) as address, Client(address) as client:
         _logged(client.judge(own.offline(0, 1)[0], "warm-up"))
         yield client

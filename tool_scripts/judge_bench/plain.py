@@ -7,7 +7,6 @@ candidate gets the reference's weights where they fit, and five seeded inputs ar
 from __future__ import annotations
 
 import contextlib
-import importlib.util
 import json
 import os
 import random
@@ -16,8 +15,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from tool_scripts.judge_bench.candidates import Candidate
@@ -38,13 +37,14 @@ def compare(candidate: Candidate, device: str, limit_s: float, environment: dict
         (folder / "reference.py").write_text(candidate.reference, encoding="utf-8")
         (folder / "candidate.py").write_text(candidate.source, encoding="utf-8")
         path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+        interpreted = {"TRITON_INTERPRET": "1"} if device == "cpu" else {}
         errors = folder / "stderr"
         with errors.open("wb") as stderr:
             begin = time.monotonic()
             process = subprocess.Popen(
                 [sys.executable, "-m", __name__, device],
                 cwd=folder,
-                env=os.environ | {"PYTHONPATH": path} | environment,
+                env=os.environ | {"PYTHONPATH": path} | interpreted | environment,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=stderr,
@@ -87,7 +87,7 @@ def difference_of_models(device: str) -> str:
 
     torch.backends.cuda.matmul.allow_tf32 = False  # eager products in IEEE precision
     torch.backends.cudnn.allow_tf32 = False
-    reference, candidate = _load("reference"), _load("candidate")
+    reference, candidate = import_module("reference"), import_module("candidate")
     _seed(SEED)
     init_inputs = list(reference.get_init_inputs())
     _seed(SEED)
@@ -107,16 +107,6 @@ def difference_of_models(device: str) -> str:
             if found := _difference(got_model(*values), want):
                 return found
     return ""
-
-
-def _load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-    return module
 
 
 def _seed(seed: int) -> None:

@@ -47,28 +47,11 @@ class Plan:
     dtype: DtypeName = "fp32"
     direction: Direction = "forward"
 
-    @property
-    def child_environment(self) -> dict[str, str]:
-        """Return the variables of child programs: without a GPU kernels run in Triton's interpreter."""
-        return {"TRITON_INTERPRET": "1"} if self.device == "cpu" else {}
-
     def state_of(self, part: str) -> str:
         """Return the name of a part's state: ``problems`` has one for each precision and direction."""
         usual = {"dtype": "fp32", "direction": "forward"}
         own = [getattr(self, key) for key, value in usual.items() if getattr(self, key) != value]
         return "-".join([part, *own]) if part == "problems" else part
-
-    def time_is_up(self) -> bool:
-        """Return whether no further unit may be begun."""
-        return time.monotonic() >= self.deadline
-
-    def log_file(self, part: str) -> Path:
-        """Return where the judge of a part logs; written anew each time."""
-        return self.out / f"{self.device}-{part}-judge.log"
-
-    def each(self, units: Sequence[T], jobs: int, work: Callable[[T], object]) -> int:
-        """Do ``work`` on units; see :func:`until`."""
-        return until(self.deadline, units, jobs, work)
 
 
 def until(deadline: float, units: Sequence[T], jobs: int, work: Callable[[T], object]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -126,14 +125,12 @@ class Ledger:
         self.part = part
         self.device = device
         self.path = folder / f"{device}-{part}.jsonl"
-        self._lock = threading.Lock()
         self._lines = JsonLines(self.path)
         self._records = self._lines.read(self._record)
 
     def of(self, kind: type[R]) -> list[R]:
         """Return the records of one kind, oldest first."""
-        with self._lock:
-            return [record for record in self._records if isinstance(record, kind)]
+        return [record for record in self._records if isinstance(record, kind)]
 
     def verdicts(self) -> list[Judged]:
         """Return the last verdict of each unit, in the order of the first."""
@@ -146,8 +143,7 @@ class Ledger:
             StorageError: it cannot be written.
         """
         self._lines.append({"type": type(record).__name__, **record.model_dump(mode="json")})
-        with self._lock:
-            self._records.append(record)
+        self._records.append(record)
 
     def open_session(self, session: Session) -> None:
         """Note with what is measured from now on.

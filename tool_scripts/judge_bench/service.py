@@ -78,19 +78,13 @@ def request_of(candidate: Candidate, limit_s: int = JOB_TIMEOUT_S) -> dict[str, 
     }
 
 
-class Client:
+class Client(httpx.Client):
     """Submits jobs of v2 and waits for their ends; threads may share it."""
 
     def __init__(self, address: str) -> None:
         """Talk to the judge at ``address``."""
         limits = httpx.Limits(max_connections=64)
-        self._http = httpx.Client(base_url=address, timeout=_HTTP_S, limits=limits, trust_env=False)
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._http.close()
+        super().__init__(base_url=address, timeout=_HTTP_S, limits=limits, trust_env=False)
 
     def judge(self, candidate: Candidate, unit: str, limit_s: int = JOB_TIMEOUT_S) -> Judged:
         """Have a candidate judged anew; trouble with the judge is a record of status ``error``.
@@ -122,18 +116,18 @@ class Client:
         job = self._submit(body)
         deadline = time.monotonic() + limit_s
         while (left_s := deadline - time.monotonic()) > 0:
-            response = self._http.get(f"/v2/jobs/{job}", params={"wait": min(_POLL_S, left_s)})
+            response = self.get(f"/v2/jobs/{job}", params={"wait": min(_POLL_S, left_s)})
             answer: dict[str, Any] = response.raise_for_status().json()
             if answer["state"] not in ("queued", "running"):
                 return answer
         with contextlib.suppress(httpx.HTTPError):
-            self._http.delete(f"/v2/jobs/{job}")
+            self.delete(f"/v2/jobs/{job}")
         return {"error": f"{GIVEN_UP}: no verdict after {limit_s:.0f} s"}
 
     def _submit(self, body: dict[str, Any]) -> str:
         while True:
             try:
-                response = self._http.post("/v2/jobs", json=body)
+                response = self.post("/v2/jobs", json=body)
             except httpx.ConnectError as error:
                 raise JudgeUnavailableError(
                     "the judge has exited; see its log in --out, then give the same command again"

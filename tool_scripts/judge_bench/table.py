@@ -39,14 +39,12 @@ def of_folder(folder: Path) -> list[Figure]:
 
     for device in ("cuda", "cpu"):
         stems = [file.stem.removeprefix(f"{device}-") for file in sorted(folder.glob(f"{device}-*.jsonl"))]
-        known = [part for part in stems if part in PARTS or part.startswith("problems-")]
+        known = [part for part in PARTS if part in stems]
+        known += [part for part in stems if part.startswith("problems-")]  # other precisions and directions
         ledgers = {part: Ledger(folder, device, part) for part in known}
-        for part in FIGURES:
-            if part in ledgers:
-                add(FIGURES[part](ledgers[part]), ledgers[part])
         for part, ledger in ledgers.items():
-            if part.startswith("problems-"):  # of other precisions and directions
-                add(correctness_figures.problems(ledger), ledger)
+            if figures := FIGURES.get(part.partition("-")[0]):
+                add(figures(ledger), ledger)
         if {"plain", "honest"} <= ledgers.keys():
             both = ledgers["plain"], ledgers["honest"]
             add(correctness_figures.honest(*both), *both)

@@ -19,17 +19,16 @@ class Causes:
     """Adds up the bill of one search in layout ``shared``, text by text; tokens as they are billed.
 
     Attributes:
-        cached: what is read from the cache, at a tenth.
-        new: kernels that the model had not seen yet.
-        forgotten: kernels sent before, but so long ago that no cache keeps them.
-        again: kernels that a cache may keep, but not behind what stands before them now (and what the
-            cache's step of 128 tokens leaves out).
-        other: all that is no kernel and not read.
+        billed: ``cached``: what is read from the cache, at a tenth. ``new``: kernels that the model had not
+            seen yet. ``forgotten``: kernels sent before, but so long ago that no cache keeps them.
+            ``again``: kernels that a cache may keep, but not behind what stands before them now (and what
+            the cache's step of 128 tokens leaves out). ``other``: all that is no kernel and not read.
         least: what would be billed if all that was sent within the cache's lifetime were read, in any order.
     """
 
     def __init__(self, lifetime_s: float) -> None:
-        self.cached = self.new = self.forgotten = self.again = self.other = self.least = 0.0
+        self.billed = dict.fromkeys(("cached", "new", "forgotten", "again", "other"), 0.0)
+        self.least = 0.0
         self.lifetime_s = lifetime_s
         self._sent: dict[str, float] = {}
 
@@ -39,25 +38,14 @@ class Causes:
         for text, is_kernel in _parts(request):
             read = min(len(text), left)
             left -= read
-            unread = (len(text) - read) / CHARACTERS
             key = _NUMBER.sub("", text)
             last = self._sent.get(key)
             alive = last is not None and now_s - last <= self.lifetime_s
-            self.cached += CACHED * read / CHARACTERS
-            if not is_kernel:
-                self.other += unread
-            elif last is None:
-                self.new += unread
-            elif alive:
-                self.again += unread
-            else:
-                self.forgotten += unread
+            seen = "new" if last is None else "again" if alive else "forgotten"
+            self.billed["cached"] += CACHED * read / CHARACTERS
+            self.billed[seen if is_kernel else "other"] += (len(text) - read) / CHARACTERS
             self.least += (CACHED if alive else 1.0) * len(text) / CHARACTERS
             self._sent[key] = now_s
-
-    def figures(self) -> dict[str, float]:
-        """Everything but ``least``, by name."""
-        return {name: getattr(self, name) for name in ("cached", "new", "forgotten", "again", "other")}
 
 
 def _parts(request: ModelRequest) -> Iterator[tuple[str, bool]]:

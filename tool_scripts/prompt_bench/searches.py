@@ -18,12 +18,13 @@ from adaexplore.core.task import Task
 from adaexplore.core.verdict import NO_SCORE, Status, Verdict
 from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.judge_client.dummy import DummyJudge
+from adaexplore.judge_client.protocol import JudgeIdentity
 from adaexplore.llm.protocol import Purpose
 from adaexplore.offline_writer.patches import edits_between
 from adaexplore.offline_writer.writer import OfflineWriter
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.prompts.steps import Layout
-from adaexplore.run.build import search_knobs
+from adaexplore.run.build import judge_facts, search_knobs
 from adaexplore.run.step import write_draft
 from adaexplore.run.verdicts import Verdicts
 from adaexplore.search.build import build_policy
@@ -34,7 +35,7 @@ from adaexplore.tasks.sources import task_from_file
 from skill_memory.store import injected, read_rules
 
 WORDS_OF_A_REVIEW = 90
-CONFIG = RunConfig(preset="default")
+CONFIG = RunConfig(preset="default", dtype_str="fp32")
 
 
 @dataclass(frozen=True)
@@ -74,21 +75,9 @@ class Search:
 
 def facts_of(layout: Layout) -> JudgeFacts:
     """Return what the prompts of a preset say about a judge with a GPU."""
-    ours = layout == "shared"
-    return JudgeFacts(
-        gpu_name="NVIDIA H200",
-        gpu_architecture="Hopper",
-        dtype="fp32",
-        tf32="off",
-        tolerance=CONFIG.tolerance,
-        trials=5,
-        timed_runs=100,
-        warmup_runs=10,
-        tier="strict",
-        shows_flags=ours,
-        tunes=ours,
-        environment=Environment.model_validate(_facts()["environment"]) if ours else None,
-    )
+    environment = Environment.model_validate(_facts()["environment"])
+    ours = judge_facts(CONFIG, JudgeIdentity("cuda", "NVIDIA H200"), environment)
+    return ours if layout == "shared" else replace(ours, shows_flags=False, tunes=False, environment=None)
 
 
 def reference_facts() -> ReferenceFacts:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Sequence
-from statistics import fmean
+from statistics import fmean, geometric_mean
 from typing import Any
 
 from tool_scripts.search_bench.environment import Environment
@@ -43,12 +42,12 @@ def summary(race: Race, steps: int) -> dict[str, float | None]:
 
     A true speedup below 1x counts as 1x.
     """
-    figures: dict[str, float | None] = {}
-    for step in STEPS:
-        reached = [math.log(max(1.0, run[step - 1].speedup)) for run in race.runs] if step <= steps else None
-        figures[f"x@{step}"] = None if reached is None else round(math.exp(fmean(reached)), 4)
-    for step in STEPS:
-        figures[f"share@{step}"] = round(race.mean_share(step), 4) if step <= steps else None
+    names = [f"{figure}@{step}" for figure in ("x", "share") for step in STEPS]
+    figures: dict[str, float | None] = dict.fromkeys(names)
+    for step in (step for step in STEPS if step <= steps):
+        reached = [max(1.0, run[step - 1].speedup) for run in race.runs]
+        figures[f"x@{step}"] = round(geometric_mean(reached), 4)
+        figures[f"share@{step}"] = round(race.mean_share(step), 4)
     last = min(AT, steps)
     figures["auc50"] = round(fmean(race.mean_share(step) for step in range(1, last + 1)), 4)
     figures["hours@50"] = round(race.mean_time_s(last) / 3600, 4)

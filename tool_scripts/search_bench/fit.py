@@ -14,24 +14,12 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from tool_scripts.search_bench import moves, traces
 from tool_scripts.search_bench.figures import compare
-from tool_scripts.search_bench.moves import (
-    recorded_moves,
-    repair_rate,
-    stall_hazard,
-    timing_noise,
-)
 from tool_scripts.search_bench.policies import L2, policies
 from tool_scripts.search_bench.recorded import RecordedProblem
 from tool_scripts.search_bench.simulation import Call, Prices, Simulation
-from tool_scripts.search_bench.traces import (
-    RecordedStep,
-    RecordedTree,
-    logger,
-    mean_curve,
-    read_trees,
-    usable,
-)
+from tool_scripts.search_bench.traces import RecordedTree, logger, mean_curve
 
 SHARES = (0.0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9)
 RUNS_PER_TREE = 25
@@ -59,9 +47,11 @@ class Fit:
 
     def problems(self) -> list[RecordedProblem]:
         """Return an environment for each tree, with its own steps; ceilings, noise and repairs are shared."""
-        noise, repairs = timing_noise(self.trees), repair_rate(self.trees)
+        noise, repairs = moves.timing_noise(self.trees), moves.repair_rate(self.trees)
         return [
-            RecordedProblem(tree.name, tree.top, recorded_moves(tree), self.ceiling_share, noise, repairs)
+            RecordedProblem(
+                tree.name, tree.top, moves.recorded_moves(tree), self.ceiling_share, noise, repairs
+            )
             for tree in self.trees
         ]
 
@@ -74,23 +64,13 @@ class Fit:
             tree = self.trees[number % len(problems)]
             simulation = Simulation(maker(), problems[number % len(problems)], FIRST_SEED + number, Prices())
             simulation.run(LENGTH)
-            steps = [
-                RecordedStep(
-                    plan.step,
-                    plan.parent_id,
-                    plan.kind,
-                    plan.context_ids,
-                    math.log(outcome.speedup) if outcome.correct else None,
-                )
-                for plan, outcome in simulation.made()
-            ]
-            trees.append(RecordedTree(tree.name, tuple(steps), tree.top))
-        return Simulated(mean_curve(trees, LENGTH), stall_hazard(trees))
+            trees.append(RecordedTree(tree.name, simulation.recorded(), tree.top))
+        return Simulated(mean_curve(trees, LENGTH), moves.stall_hazard(trees))
 
 
 def fitted(trees: Sequence[RecordedTree]) -> tuple[Fit, Simulated, dict[float, float]]:
     """Return the fit to ``trees``, what it simulates, and the mean curve's error for each share tried."""
-    recorded, hazard = mean_curve(trees, LENGTH), stall_hazard(trees)
+    recorded, hazard = mean_curve(trees, LENGTH), moves.stall_hazard(trees)
     tried = {share: Fit(tuple(trees), share).simulate() for share in SHARES}
     errors = {share: curve_error(recorded, found.curve) for share, found in tried.items()}
     near = [share for share in SHARES if errors[share] <= ALIKE * min(errors.values())]
@@ -109,7 +89,7 @@ def tier_a(folder: Path, leave_out: Sequence[str], call: Call) -> dict[str, Any]
     Raises:
         ConfigError: the folder cannot be used.
     """
-    trees = usable(read_trees(folder), leave_out)
+    trees = traces.usable(traces.read_trees(folder), leave_out)
     fit, simulated, errors = fitted(trees)
     logger.info("fitted to %d trees, share of lineages with a ceiling %.2f", len(trees), fit.ceiling_share)
     about = {
@@ -118,9 +98,9 @@ def tier_a(folder: Path, leave_out: Sequence[str], call: Call) -> dict[str, Any]
         "curve_error": {f"{share:.2f}": round(error, 4) for share, error in errors.items()},
         "recorded_curve": _marks(mean_curve(trees, LENGTH)),
         "simulated_curve": _marks(simulated.curve),
-        "timing_noise": round(timing_noise(trees), 4),
-        "repair_rate": round(repair_rate(trees), 4),
-        "recorded_advance": _advance(stall_hazard(trees)),
+        "timing_noise": round(moves.timing_noise(trees), 4),
+        "repair_rate": round(moves.repair_rate(trees), 4),
+        "recorded_advance": _advance(moves.stall_hazard(trees)),
         "simulated_advance": _advance(simulated.hazard),
     }
     return {**compare(fit.problems(), call), "fit": about}

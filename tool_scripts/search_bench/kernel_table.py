@@ -57,19 +57,6 @@ class Timed:
 
 
 @dataclass(frozen=True)
-class Landscape:
-    """All candidates of one shape of one family, and torch's time there."""
-
-    name: str
-    eager_us: tuple[float, ...]
-    timed: tuple[Timed, ...]
-
-    def speedup(self, timed: Timed) -> float:
-        """Return the true speedup of a correct candidate."""
-        return median(self.eager_us) / median(timed.repeats_us)
-
-
-@dataclass(frozen=True)
 class Habits:
     """How the model that is stood in for behaves; the four rates are the recorded trees' (without p83).
 
@@ -105,43 +92,50 @@ class Written:
     meant: Timed
 
 
+@dataclass(frozen=True)
 class KernelProblem:
-    """The environment of one shape of one family."""
+    """The environment of one shape of one family: all its candidates, and torch's time there."""
 
-    def __init__(self, landscape: Landscape, habits: Habits) -> None:
-        self.name = landscape.name
-        self._landscape = landscape
-        self._habits = habits
-        self._structures = list(dict.fromkeys(timed.structure for timed in landscape.timed))
-        right = [landscape.speedup(timed) for timed in landscape.timed if timed.correct]
-        self.top = max(right, default=0.0)
+    name: str
+    eager_us: tuple[float, ...]
+    timed: tuple[Timed, ...]
+    habits: Habits
+
+    def speedup(self, timed: Timed) -> float:
+        """Return the true speedup of a correct candidate."""
+        return median(self.eager_us) / median(timed.repeats_us)
+
+    @cached_property
+    def top(self) -> float:
+        """The greatest speedup of a correct candidate."""
+        return max((self.speedup(timed) for timed in self.timed if timed.correct), default=0.0)
 
     def small(self, parent: Outcome, rng: Random) -> Outcome:
         """Turn one number or detail of ``parent``, or repair it where it failed."""
         written: Written = parent.state
         if not written.got.correct:
-            if rng.random() < self._habits.repair_fails:
+            if rng.random() < self.habits.repair_fails:
                 return self._failed(written.meant, rng)
             return self.arrive(written.meant, rng)
-        return self._written(self._turned(written.got, rng), self._habits.small_fails, rng)
+        return self._written(self._turned(written.got, rng), self.habits.small_fails, rng)
 
     def large(self, context: Sequence[Outcome], rng: Random) -> Outcome:
         """Write a kernel of some structure, starting from the best of ``context``."""
         best = max(context, key=lambda shown: shown.speedup, default=None)
-        habits = self._habits
+        habits, structures = self.habits, list(self._plain)
         if best is None:
-            weights = [habits.step**rank for rank in range(len(self._structures))]
+            weights = [habits.step**rank for rank in range(len(structures))]
             wish: Mapping[str, Value] = {}
         else:
             used = {shown.state.got.structure for shown in context}
-            at = self._structures.index(best.state.got.structure)
+            at = structures.index(best.state.got.structure)
             weights = [
                 habits.step ** abs(rank - at) * (habits.repeated if structure in used else 1.0)
-                for rank, structure in enumerate(self._structures)
+                for rank, structure in enumerate(structures)
             ]
             choices = best.state.got.choices
             wish = {axis: value for axis, value in choices.items() if rng.random() < habits.kept}
-        structure = rng.choices(self._structures, weights)[0]
+        structure = rng.choices(structures, weights)[0]
         fails = habits.fresh_fails if best is None else habits.large_fails
         return self._written(_nearest(self._plain[structure], wish, rng), fails, rng)
 
@@ -149,21 +143,17 @@ class KernelProblem:
         """Return the outcome of a step that leads to ``timed``: one repeat of torch's and one of its own."""
         if not timed.correct:
             return self._failed(timed, rng)
-        measured = rng.choice(self._landscape.eager_us) / rng.choice(timed.repeats_us)
-        return Outcome(True, True, measured, self._landscape.speedup(timed), Written(timed, timed))
+        measured = rng.choice(self.eager_us) / rng.choice(timed.repeats_us)
+        return Outcome(True, True, measured, self.speedup(timed), Written(timed, timed))
 
     @cached_property
     def _plain(self) -> dict[str, list[Timed]]:
         """Candidates without a slip, by structure."""
-        return self._by_structure([timed for timed in self._landscape.timed if not timed.slipped])
-
-    @cached_property
-    def _slips(self) -> dict[str, list[Timed]]:
-        """Candidates that failed for a slip, by structure."""
-        return self._by_structure([t for t in self._landscape.timed if t.slipped and not t.correct])
-
-    def _by_structure(self, found: Sequence[Timed]) -> dict[str, list[Timed]]:
-        return {name: [timed for timed in found if timed.structure == name] for name in self._structures}
+        plain: dict[str, list[Timed]] = {timed.structure: [] for timed in self.timed}
+        for timed in self.timed:
+            if not timed.slipped:
+                plain[timed.structure].append(timed)
+        return plain
 
     def _turned(self, start: Timed, rng: Random) -> Timed:
         """Draw a candidate near ``start`` that differs on one axis."""
@@ -176,10 +166,10 @@ class KernelProblem:
         if not values:
             return start
         numbers, details = [a for a in values if a.isupper()], [a for a in values if not a.isupper()]
-        axis = rng.choice((numbers if rng.random() < self._habits.numbers else details) or list(values))
+        axis = rng.choice((numbers if rng.random() < self.habits.numbers else details) or list(values))
         now = start.choices[axis]
         at, others = values[axis].index(now), [value for value in values[axis] if value != now]
-        if axis.isupper() and rng.random() < self._habits.next_value:
+        if axis.isupper() and rng.random() < self.habits.next_value:
             others = values[axis][max(0, at - 1) : at] + values[axis][at + 1 : at + 2]
         turned = rng.choice(others)
         return _nearest([timed for timed in pool if timed.choices[axis] == turned], start.choices, rng)
@@ -192,24 +182,24 @@ class KernelProblem:
 
     def _failed(self, meant: Timed, rng: Random) -> Outcome:
         """Fail on the way to ``meant``, or to the nearest correct candidate where that cannot work."""
-        slips = self._slips[meant.structure]
         if not meant.correct:
             got = meant
             able = [timed for timed in self._plain[meant.structure] if timed.correct]
             meant = _nearest(able, meant.choices, rng) if able else meant
         else:
+            failed = (timed for timed in self.timed if timed.slipped and not timed.correct)
+            slips = [timed for timed in failed if timed.structure == meant.structure]
             got = rng.choice(slips) if slips else Timed(meant.structure, meant.choices, "wrong")
         return Outcome(got.status != "compile_error", False, state=Written(got, meant))
 
 
 def kernel_problems(file: Path = TABLE, habits: Habits | None = None) -> list[KernelProblem]:
     """Return the environments of all shapes in the table on which something beats torch."""
-    problems = [KernelProblem(landscape, habits or Habits()) for landscape in read_table(file)]
-    return [problem for problem in problems if problem.top >= LEAST_TOP]
+    return [problem for problem in read_table(file, habits) if problem.top >= LEAST_TOP]
 
 
-def read_table(file: Path = TABLE) -> list[Landscape]:
-    """Read the stored table."""
+def read_table(file: Path = TABLE, habits: Habits | None = None) -> list[KernelProblem]:
+    """Read the stored table: the environments of all shapes."""
     found: dict[str, list[Timed]] = {}
     for line in gzip.decompress(file.read_bytes()).decode().splitlines()[1:]:
         data: Any = json.loads(line)
@@ -220,12 +210,12 @@ def read_table(file: Path = TABLE) -> list[Landscape]:
             status, *repeats = data[len(axes) :]
             choices = dict(zip(axes, data, strict=False))
             timed.append(Timed(structure, choices, status, tuple(map(float, repeats))))
-    landscapes = []
+    problems = []
     for name, candidates in found.items():
         (eager,) = [timed for timed in candidates if timed.structure == EAGER]
         rest = tuple(timed for timed in candidates if timed.structure != EAGER)
-        landscapes.append(Landscape(name, eager.repeats_us, rest))
-    return landscapes
+        problems.append(KernelProblem(name, eager.repeats_us, rest, habits or Habits()))
+    return problems
 
 
 def _nearest(pool: Sequence[Timed], wish: Mapping[str, Value], rng: Random) -> Timed:

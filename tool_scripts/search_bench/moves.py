@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean, variance
 
 from adaexplore.core.plan import StepKind
-from tool_scripts.search_bench.traces import RecordedTree
+from skill_memory.failure import lineages
+from tool_scripts.search_bench.traces import RecordedStep, RecordedTree
 
 ADVANCE = 0.05
 """Levels by which a lineage's best has to grow to count as progress; timing noise is well below."""
@@ -53,19 +55,15 @@ class Moves:
 def recorded_moves(tree: RecordedTree) -> Moves:
     """Sort the steps of ``tree``."""
     level = {step.id: step.level for step in tree.steps}
-    founder = _founders(tree)
-    best: dict[int, float] = {}
-    first: dict[int, float] = {}
-    size: dict[int, int] = {}
+    founder = lineages((step.id, step.kind, step.parent_id) for step in tree.steps)
+    levels: dict[int, list[float]] = {}
     advanced: dict[int, int] = {}
-    for step in tree.steps:
-        key = founder[step.id]
-        size[key] = size.get(key, 0) + 1
+    for step, key, _, advances in _walk(tree):
         if step.level is not None:
-            first.setdefault(key, step.level)
-            if step.level > best.get(key, -math.inf) + ADVANCE:
-                advanced[key] = step.id
-            best[key] = max(best.get(key, step.level), step.level)
+            levels.setdefault(key, []).append(step.level)
+        if advances:
+            advanced[key] = step.id
+    size = Counter(founder.values())
     small, large = [], []
     fresh, first_repairs, repaired = [], [], []
     for step in tree.steps:
@@ -81,8 +79,8 @@ def recorded_moves(tree: RecordedTree) -> Moves:
             repaired.append(step.level is not None)
             if not shown:
                 first_repairs.append(level[step.id])
-    lineages = tuple((first[key], best[key]) for key in best if size[key] >= TRIED)
-    return Moves(tuple(small), tuple(large), tuple(fresh), tuple(first_repairs), tuple(repaired), lineages)
+    tried = tuple((found[0], max(found)) for key, found in levels.items() if size[key] >= TRIED)
+    return Moves(tuple(small), tuple(large), tuple(fresh), tuple(first_repairs), tuple(repaired), tried)
 
 
 def repair_rate(trees: Sequence[RecordedTree]) -> float:
@@ -111,25 +109,21 @@ def stall_hazard(trees: Sequence[RecordedTree]) -> tuple[float, float]:
     """
     results: tuple[list[bool], list[bool]] = ([], [])
     for tree in trees:
-        founder = _founders(tree)
-        best: dict[int, float] = {}
         stalled: dict[int, int] = {}
-        for step in tree.steps:
-            key = founder[step.id]
-            before = best.get(key)
-            advances = step.level is not None and (before is None or step.level > before + ADVANCE)
+        for _, key, before, advances in _walk(tree):
             if before is not None and before < tree.top - 0.5 and stalled[key] in (0, 4, 5, 6, 7, 8, 9):
                 results[stalled[key] > 0].append(advances)
             stalled[key] = 0 if advances else stalled.get(key, 0) + 1
-            if step.level is not None:
-                best[key] = max(best.get(key, step.level), step.level)
     return tuple(fmean(part) if part else 0.0 for part in results)  # type: ignore[return-value]
 
 
-def _founders(tree: RecordedTree) -> dict[int, int]:
-    """Find the large step that founded the lineage of each step."""
-    founder: dict[int, int] = {}
+def _walk(tree: RecordedTree) -> Iterator[tuple[RecordedStep, int, float | None, bool]]:
+    """Yield each step, the founder of its lineage, the lineage's best before it, whether it advances that."""
+    founder = lineages((step.id, step.kind, step.parent_id) for step in tree.steps)
+    best: dict[int, float] = {}
     for step in tree.steps:
-        small = step.kind is StepKind.SMALL and step.parent_id in founder
-        founder[step.id] = founder[step.parent_id] if small else step.id
-    return founder
+        key = founder[step.id]
+        before, level = best.get(key, -math.inf), step.level
+        yield step, key, best.get(key), level is not None and level > before + ADVANCE
+        if level is not None:
+            best[key] = max(before, level)

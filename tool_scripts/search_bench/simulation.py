@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import heapq
 import math
-import multiprocessing
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from statistics import fmean
 
@@ -20,6 +20,7 @@ from adaexplore.core.verdict import Score
 from adaexplore.search.policy import Policy
 from tool_scripts.search_bench.environment import Environment, Outcome
 from tool_scripts.search_bench.policies import policies
+from tool_scripts.search_bench.traces import RecordedStep
 
 
 @dataclass(frozen=True)
@@ -51,20 +52,20 @@ class Reached:
     speedup: float
 
 
+@dataclass
 class Simulation:
     """One policy in one environment; all randomness comes from ``seed`` and the step's number."""
 
-    def __init__(
-        self, policy: Policy, environment: Environment, seed: int, prices: Prices, in_flight: int = 1
-    ) -> None:
-        self._policy = policy
-        self._environment = environment
-        self._seed = seed
-        self._prices = prices
-        self._slots = in_flight
+    policy: Policy
+    environment: Environment
+    seed: int
+    prices: Prices
+    in_flight: int = 1
+
+    def __post_init__(self) -> None:
         self._outcomes: dict[int, Outcome] = {}
         self._pending: list[Plan] = []
-        self._gpus = [0.0] * prices.gpus
+        self._gpus = [0.0] * self.prices.gpus
         self._usd = 0.0
 
     def run(self, steps: int) -> list[Reached]:
@@ -73,7 +74,7 @@ class Simulation:
         reached: list[Reached] = []
         planned, now = 0, 0.0
         while len(reached) < steps:
-            while planned < steps and len(self._pending) < self._slots:
+            while planned < steps and len(self._pending) < self.in_flight:
                 planned += 1
                 heapq.heappush(events, self._launch(planned, now))
             now, _, judged, plan = heapq.heappop(events)
@@ -83,40 +84,45 @@ class Simulation:
                 self._pending.remove(plan)
                 found = self._outcomes[plan.step]
                 score = Score(found.compiled, found.correct, found.speedup if found.correct else 0.0)
-                self._policy.observe(plan, f"kernel {plan.step}", score)
-                best = self._outcomes.get(self._policy.tree.best.id)
+                self.policy.observe(plan, f"kernel {plan.step}", score)
+                best = self._outcomes.get(self.policy.tree.best.id)
                 reached.append(Reached(now, self._usd, 0.0 if best is None else best.truth))
         return reached
 
-    def made(self) -> list[tuple[Plan, Outcome]]:
-        """Return the observed steps in the order in which they were observed."""
-        return [(node.plan, self._outcomes[node.id]) for node in self._policy.tree if node.parent is not None]
+    def recorded(self) -> tuple[RecordedStep, ...]:
+        """Return the steps as a recorded tree has them, in the order in which they were observed."""
+        steps = []
+        for plan in (node.plan for node in self.policy.tree if node.parent is not None):
+            found = self._outcomes[plan.step]
+            level = math.log(found.speedup) if found.correct else None
+            steps.append(RecordedStep(plan.step, plan.parent_id, plan.kind, plan.context_ids, level))
+        return tuple(steps)
 
     def _launch(self, step: int, now: float) -> tuple[float, int, bool, Plan]:
         """Plan a step and ask the model."""
-        plan = self._policy.plan(step, stream(self._seed, "policy", step), tuple(self._pending))
+        plan = self.policy.plan(step, stream(self.seed, "policy", step), tuple(self._pending))
         self._pending.append(plan)
-        outcome = self._answer(plan, stream(self._seed, "step", step))
-        clock = stream(self._seed, "clock", step)
-        call_s = outcome.calls * self._prices.call_s * math.exp(clock.gauss(0, self._prices.call_sigma))
-        self._usd += outcome.calls * self._prices.call_usd
+        outcome = self._answer(plan, stream(self.seed, "step", step))
+        clock = stream(self.seed, "clock", step)
+        call_s = outcome.calls * self.prices.call_s * math.exp(clock.gauss(0, self.prices.call_sigma))
+        self._usd += outcome.calls * self.prices.call_usd
         return now + call_s, step, False, plan
 
     def _answer(self, plan: Plan, rng: Random) -> Outcome:
         if plan.kind is StepKind.SMALL:
-            outcome = self._environment.small(self._outcomes[plan.context_ids[-1]], rng)
+            outcome = self.environment.small(self._outcomes[plan.context_ids[-1]], rng)
         else:
             shown: Sequence[int] = (*plan.elite_ids, *plan.context_ids)
             context = [self._outcomes[node] for node in shown if self._outcomes[node].correct]
-            outcome = self._environment.large(context, rng)
+            outcome = self.environment.large(context, rng)
         self._outcomes[plan.step] = outcome
         return outcome
 
     def _evaluate(self, ready: float) -> float:
         """Queue for a GPU; returns when the evaluation ends."""
         gpu = self._gpus.index(min(self._gpus))
-        self._gpus[gpu] = max(ready, self._gpus[gpu]) + self._prices.evaluation_s
-        self._usd += self._prices.evaluation_s / 3600 * self._prices.gpu_hour_usd
+        self._gpus[gpu] = max(ready, self._gpus[gpu]) + self.prices.evaluation_s
+        self._usd += self.prices.evaluation_s / 3600 * self.prices.gpu_hour_usd
         return self._gpus[gpu]
 
 
@@ -173,14 +179,9 @@ class Call:
 def hold(environments: Sequence[Environment], entries: Sequence[Entry], call: Call) -> dict[Entry, Race]:
     """Run every entry on every seed; seed n runs in the environment n modulo their number."""
     work = [(entry, seed) for entry in entries for seed in call.seeds]
-    _SHARED.append((environments, call))
-    if call.jobs == 1:
-        results = list(map(_run, work))
-    else:
-        context = multiprocessing.get_context("fork")  # so that processes share the environments
-        with ProcessPoolExecutor(call.jobs, mp_context=context) as pool:
-            results = list(pool.map(_run, work, chunksize=max(1, len(work) // (8 * call.jobs))))
-    _SHARED.pop()
+    run = partial(_run, environments, call)
+    with ProcessPoolExecutor(call.jobs) as pool:
+        results = list(pool.map(run, work, chunksize=max(1, len(work) // (8 * call.jobs))))
     tops = tuple(math.log(environments[seed % len(environments)].top) for seed in call.seeds)
     per = len(call.seeds)
     return {
@@ -189,11 +190,8 @@ def hold(environments: Sequence[Environment], entries: Sequence[Entry], call: Ca
     }
 
 
-_SHARED: list[tuple[Sequence[Environment], Call]] = []
-
-
-def _run(work: tuple[Entry, int]) -> tuple[Reached, ...]:
-    (environments, call), (entry, seed) = _SHARED[-1], work
+def _run(environments: Sequence[Environment], call: Call, work: tuple[Entry, int]) -> tuple[Reached, ...]:
+    entry, seed = work
     environment = environments[seed % len(environments)]
     policy = policies()[entry.policy]()
     return tuple(Simulation(policy, environment, seed, call.prices, entry.in_flight).run(call.steps))
