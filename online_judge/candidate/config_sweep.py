@@ -29,6 +29,7 @@ Result = TypeVar("Result")
 
 _MAX_REASON = 200
 _SHORT_MS = 1.0
+_SHORT_PASSES_MS = 2.0
 LATE = "its kernels were not compiled in time"
 SLOW = "the time was up before it was constructed"
 _CONSTRUCT_SHARE = 0.5  # of the time for entering
@@ -174,8 +175,10 @@ class ConfigSweep:
 
     def _block(self, configuration: _Configuration, count: int) -> list[float]:
         modules.seed_everything(self._order.call_seed)
-        flushes = self._clock.cover(configuration.wall_ms) if configuration.wall_ms < _SHORT_MS else 1
         call = self._run(configuration)
+        wall_ms, passes = configuration.wall_ms, isinstance(call, gradients.ForwardBackward)
+        short = wall_ms < (_SHORT_PASSES_MS if passes else _SHORT_MS)
+        flushes = self._clock.cover(wall_ms, passes=passes) if short else 1
         run = self._clock.block(call, [self._arguments] * count, [()] * count, flushes=flushes)
         run.go()
         return run.times().calls

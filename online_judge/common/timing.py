@@ -32,6 +32,7 @@ _FALLBACK_L2_BYTES = 64 * 2**20
 _LAUNCH_COVER_MS = 0.1
 _LAUNCH_COVER = 1.5
 _MOST_COVER_MS = 0.5
+_LAUNCH_COVER_OF_PASSES = 3.0, 2.0  # times the call, and at most so many milliseconds
 _FIRST_COVER_MS = 0.3
 
 Call = Callable[..., object]
@@ -234,9 +235,13 @@ class Stopwatch:
             if place.shape == leaf.shape and place.dtype == leaf.dtype:
                 self._copy(place, leaf)
 
-    def cover(self, call_ms: float, most_ms: float = _MOST_COVER_MS) -> int:
-        """Return how many L2 flushes, ``most_ms`` of them, hide the launches of a call of ``call_ms``."""
-        cover_ms = max(_LAUNCH_COVER_MS, min(_LAUNCH_COVER * call_ms, most_ms))
+    def cover(self, call_ms: float, *, passes: bool = False) -> int:
+        """Return how many L2 flushes empty the cache and hide the launches of a call of ``call_ms``.
+
+        ``passes`` says whether it runs forward and backward; another thread launches the latter.
+        """
+        share, most_ms = _LAUNCH_COVER_OF_PASSES if passes else (_LAUNCH_COVER, _MOST_COVER_MS)
+        cover_ms = max(_LAUNCH_COVER_MS, min(share * call_ms, most_ms))
         return max(1, math.ceil(cover_ms / max(self.flush_ms, 1e-3)))
 
     def flush(self) -> None:

@@ -16,7 +16,7 @@ from online_judge.evaluator.correctness import comparison, repetition, variants
 from online_judge.evaluator.correctness.draws import Draws
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.job import CandidateJob
-from online_judge.evaluator.reference import enough_memory
+from online_judge.evaluator.reference import ReferenceFailed, enough_memory
 from online_judge.evaluator.timing import gpu_state
 from online_judge.evaluator.timing.interleaved import InterleavedTiming, Outcome
 from online_judge.evaluator.timing.measurement import copy_extra_ms, is_slowed, measured
@@ -86,12 +86,7 @@ class Evaluation(CandidateJob):
             self._measure_clean()
         changed = self._load()
         with self._holding(exclusive=False):
-            try:
-                last = self._check(changed)
-            except CandidateFailed as failed:
-                if not failed.is_final:  # its outputs are wrong
-                    self._problem.require_written_outputs()
-                raise
+            last = self._checked(changed)
         self._require_tier(last.expected.leaves)
         expected, strides = without_data(last.expected.leaves), last.strides
         del last  # its memory is needed for the timing
@@ -99,6 +94,20 @@ class Evaluation(CandidateJob):
         with self._holding(exclusive=False):
             self._try_without_kernels()
         return timing
+
+    def _checked(self, changed: bool) -> Called:
+        """Return the last call of :meth:`_check`; ask whether wrong outputs are the reference's fault."""
+        try:
+            return self._check(changed)
+        except CandidateFailed as failed:
+            if failed.is_final:
+                raise
+            ending = failed.ending
+        # out of the block above, whose tensors are gone now
+        self._trials.use_reference_time()
+        if self._problem.returns_unwritten:
+            raise ReferenceFailed("forward() returns elements that it never wrote")
+        raise CandidateFailed(ending)
 
     def _check(self, changed: bool) -> Called:
         """Make every call but the timed ones; raises where the candidate is wrong, else takes notes.

@@ -96,7 +96,7 @@ class Trials:
         self._dialogue.clock("reference", Stage.FORWARD.value)
 
     def put_back(self) -> None:
-        """Have the memory that the last call shared; the candidate process must not use it any more."""
+        """Take back what the last call shared; the candidate process must not use it any more."""
         self._blocks.put_back()
 
     def free(self) -> None:

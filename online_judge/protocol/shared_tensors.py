@@ -14,7 +14,6 @@ import torch
 from online_judge.common import cuda_driver, trees
 
 _ALIGN = 512
-_LEAST_KEPT_BYTES = cuda_driver.BLOCK_BYTES
 _MOST_KEPT_BYTES = 64 * 2**20
 """Larger blocks are freed at once: others may need the memory."""
 _FIXED_SIZE = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
@@ -95,8 +94,8 @@ class SharedTensors:
         """Describe a tree in this memory for the other process."""
         return Parcel(shape, places, self.nbytes, self._handle, self.stays)
 
-    def fill(self, byte: int, nbytes: int | None = None) -> None:
-        """Overwrite the first ``nbytes``, by default everything; 0xFF makes every floating number a NaN."""
+    def fill(self, byte: int, nbytes: int) -> None:
+        """Overwrite the first ``nbytes``; 0xFF makes every floating number a NaN."""
         self._bytes[:nbytes].fill_(byte)
 
     def settle(self) -> None:
@@ -105,7 +104,7 @@ class SharedTensors:
             torch.cuda.synchronize()
 
     def free(self) -> None:
-        """Give the memory back; the candidate process must be gone, and views must not be used any more."""
+        """Give the memory back; neither side may use it any more."""
         self._bytes = None
         for fd in self.fds:
             os.close(fd)
@@ -176,7 +175,7 @@ class SharedBlocks:
 
     def take(self, nbytes: int) -> SharedTensors:
         """Return memory of at least ``nbytes``, with any contents."""
-        size = max(1 << (nbytes - 1).bit_length(), _LEAST_KEPT_BYTES)
+        size = -(-nbytes // cuda_driver.BLOCK_BYTES) * cuda_driver.BLOCK_BYTES
         stays = size <= _MOST_KEPT_BYTES
         # the last one first: inputs and outputs of one size change places from call to call
         block = next((block for block in reversed(self._idle) if block.nbytes == size), None)
@@ -189,12 +188,12 @@ class SharedBlocks:
 
     def put_back(self) -> None:
         """Take back all that was taken; the other process must not use it any more."""
-        for block in self._taken:
+        while self._taken:
+            block = self._taken.pop(0)
             if block.stays:
                 self._idle.append(block)
             else:
                 block.free()
-        self._taken.clear()
 
     def free(self) -> None:
         """Give all of it back; the other process must be gone."""

@@ -53,7 +53,7 @@ def test_tree_arrives_as_it_was_sent() -> None:
 def test_what_the_candidate_process_writes_the_evaluator_reads() -> None:
     places, nbytes = lay_out([torch.empty(3, 4).T], contiguous=True)
     shared = SharedTensors(nbytes, cuda=False)
-    shared.fill(0xFF)
+    shared.fill(0xFF, nbytes)
     view = shared.view(places[0])
     assert view.isnan().all()
     with opened(shared, shared.parcel(None, places)) as window:
@@ -85,6 +85,7 @@ def test_small_blocks_are_used_again_and_large_ones_freed() -> None:
     blocks.put_back()
     assert not large.fds
     assert {id(blocks.take(2**21)), id(blocks.take(1))} == {id(first), id(second)}
+    assert blocks.take(2**22 + 1).nbytes == 3 * 2**21
     wider = blocks.take(2**21 + 1)
     assert wider not in (first, second)
     shared, parcel = pack([torch.ones(3)], cuda=False, take=blocks.take)

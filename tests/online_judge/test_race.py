@@ -142,7 +142,7 @@ class FakeStopwatch:
         call(*arguments[0])
         return 1, self.call_ms
 
-    def cover(self, call_ms: float) -> int:
+    def cover(self, call_ms: float, *, passes: bool) -> int:
         return 1
 
     def block(self, call: Any, arguments: Any, places: Any, **options: Any) -> BlockRun:
@@ -314,7 +314,7 @@ def test_each_side_works_on_its_own_time(
     def watch() -> None:
         whose.update(candidate.told[-1:])
 
-    def cover(stopwatch: FakeStopwatch, call_ms: float) -> int:
+    def cover(stopwatch: FakeStopwatch, call_ms: float, *, passes: bool) -> int:
         watch()
         return 1
 

@@ -28,7 +28,6 @@ ALONE_ROUNDS = 5
 _NO_COVER_MS = 0.2
 # of forward and backward passes, whose launches take the host up to a millisecond
 _NO_COVER_OF_PASSES_MS = 2.0
-_MOST_COVER_OF_PASSES_MS = 2.0
 _COPIES = 16
 _SHARE_OF_MEMORY = 0.3
 _MOST_BYTES = 16 * 2**30
@@ -224,9 +223,7 @@ class TimingSetup:
         passes = isinstance(self._call, ForwardBackward)
         if fastest_ms >= (_NO_COVER_OF_PASSES_MS if passes else _NO_COVER_MS):
             return 1 if self.pool.set_bytes * self.count < 3 * l2_bytes() else 0
-        if passes:
-            return self._stopwatch.cover(2 * slowest_ms, _MOST_COVER_OF_PASSES_MS)
-        return self._stopwatch.cover(slowest_ms)
+        return self._stopwatch.cover(slowest_ms, passes=passes)
 
     def block_calls(self, call_ms: float, flushes: int) -> int:
         each_ms = max(call_ms + flushes * self._stopwatch.flush_ms, 1e-3)

@@ -28,7 +28,7 @@ def _tb_inputs(number):
 def _tb_recorded(chosen):
     """Run the test; return by number what the call ``chosen`` gets, else each function and what it writes to.
 
-    Left out are calls that raise, as some tests want, and calls that neither return nor write a tensor. A
+    Left out are calls that raise, as some tests want, and calls that return and write nothing to compare. A
     function writes to the same arguments in all calls: one may write what a tensor holds already.
     """
     calls, writes, numbers = {}, {}, itertools.count(1)
@@ -47,7 +47,7 @@ def _tb_recorded(chosen):
                 changed = [i for i, pair in kept if not torch.equal(*map(_tb_bits, pair))]
                 written = writes.setdefault((name, len(given)), set())
                 written.update(changed)
-                calls[number] = name, written, bool(_tb_tensors(_tb_plain(result, None)))
+                calls[number] = name, written, _tb_gives(result)
                 return result
             upstream = []
             wanted = [i for i, tensor in enumerate(given) if tensor.requires_grad and tensor.is_leaf]
@@ -132,6 +132,14 @@ class _tb_Kernel:
 
 def _tb_launch(kernel, grid, *args, **kwargs):
     kernel[grid](*args, **kwargs)
+
+
+def _tb_gives(result):
+    """Say whether a function returns anything that can be compared."""
+    try:
+        return bool(_tb_tensors(_tb_plain(result, None)))
+    except (TypeError, ValueError, RuntimeError, OverflowError):
+        return True  # the call itself says why
 
 
 def _tb_keep(place, gradient):
