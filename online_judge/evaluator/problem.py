@@ -43,15 +43,14 @@ class Problem:
     def returns_unwritten(self) -> bool:
         """Whether the reference is seen to return floating elements that it never wrote."""
         try:
-            usual, filled = (
-                oracles.copied(
-                    self.reference.outputs(self.reference.inputs(_TRIAL), _TRIAL, fill=fill).leaves
-                )
+            calls = (
+                self.reference.outputs(self.reference.inputs(_TRIAL), _TRIAL, fill=fill)
                 for fill in (False, True)
             )
+            usual, filled = ([widened(leaf).clone() for leaf in call.leaves] for call in calls)
         except (ReferenceFailed, cuda_driver.DriverError, torch.OutOfMemoryError):
             return False  # it does not work on such memory, or there is too little
-        pairs = list(zip(map(widened, usual), map(widened, filled), strict=False))
+        pairs = list(zip(usual, filled, strict=False))
         return all(one.shape == other.shape for one, other in pairs) and any(
             bool((~one.isnan() & other.isnan()).any()) for one, other in pairs
         )
