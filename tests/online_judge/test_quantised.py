@@ -100,7 +100,7 @@ def test_tensors_are_shared_and_copied_bit_by_bit(dtype: Any) -> None:
     assert view.dtype == dtype
     assert costs.same_bits(view, value)
     assert costs.checksum(oracles.copied([value])[0]) == costs.checksum(value)  # type: ignore[arg-type]
-    shared.fill(0xFF)
+    shared.fill(0xFF, shared.nbytes)
     assert not costs.same_bits(view, value)
     shared.free()
 
