@@ -55,6 +55,8 @@ from online_judge.verdict.merging import Judged
 
 log = logging.getLogger(__name__)
 
+_OF_REFERENCE = ("reference", "none")  # an evaluator runs the problem's code and the judge's alone
+
 Request = EvaluationRequest | ProblemRequest
 
 
@@ -274,10 +276,10 @@ class DeviceSlot:
         return found, answer.workloads
 
     def _require_harmless_reference(self, query: _Query, lost: Lost | None) -> None:
-        """If an evaluator died in the reference's time, run the reference once with no candidate attached."""
+        """If an evaluator died outside of the candidate's time, run the reference once alone."""
         if isinstance(lost, ContextLost):
             raise lost.final
-        if not isinstance(lost, ProcessLost) or lost.whose != "reference":
+        if not isinstance(lost, ProcessLost) or lost.whose not in _OF_REFERENCE:
             return
         check = replace(query, op="problem", request=_problem_of(query.request), recorded_ms=None)
         attempts = self._attempts(check, count=1)
@@ -386,7 +388,7 @@ class DeviceSlot:
         """Raise for an evaluator that was lost while no candidate was attached."""
         if isinstance(lost, ContextLost):
             raise lost.final
-        if isinstance(lost, ProcessLost) and lost.whose == "reference":
+        if isinstance(lost, ProcessLost) and lost.whose in _OF_REFERENCE:
             raise ProblemError("the process that ran the reference died twice, also without a candidate")
 
     def _finding(self, answer: Answer, evaluator: EvaluatorHandle) -> messages.Finding:

@@ -188,6 +188,17 @@ def test_reference_that_kills_its_judge_is_told_so(judge: LiveJudge) -> None:
     assert judge.evaluate(with_forward(HONEST))["correctness"] is True
 
 
+def test_reference_that_ends_its_process_during_a_wait_is_told_so(judge: LiveJudge) -> None:
+    deadly = REFERENCE + (
+        "\nimport os\nfrom online_judge.evaluator import leases\n"
+        "leases.Leases.hold = lambda *_, **__: os._exit(3)\n"
+    )
+    answer = judge.evaluate(with_forward(HONEST), deadly)
+    assert answer["success"] is False
+    assert "died twice" in answer["error"]
+    assert judge.evaluate(with_forward(HONEST))["correctness"] is True
+
+
 def test_death_beside_a_candidate_is_not_the_references(judge: LiveJudge) -> None:
     """Alone the reference works: what ended its process may be the candidate."""
     twice = REFERENCE.replace(
