@@ -22,11 +22,11 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 
 from adaexplore.core.errors import JudgeError
-from adaexplore.core.wire import EvaluationRequest
+from adaexplore.core.wire import EvaluationRequest, fits
 from online_judge.common.tokens import Caller
 from online_judge.queue.job import Job
 from online_judge.queue.placement import Group
-from online_judge.slots.devices import Device, fits
+from online_judge.slots.devices import Device
 from online_judge.slots.jobs import EvaluationJob, Finding, WorkerLost
 
 MODELS = {"NVIDIA H100 80GB HBM3": 0.5, "NVIDIA H200": 0.3, "NVIDIA A100-SXM4-80GB": 0.2}

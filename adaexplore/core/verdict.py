@@ -59,6 +59,7 @@ class Score:
 
 NO_SCORE = Score(False, False, 0.0)
 INTERPRETER = "interpreter"
+_OTHER_GPUS = "other_gpus"
 
 
 class Interval(NamedTuple):
@@ -75,7 +76,7 @@ class Verdict(BaseModel):
     passed and was timed on real hardware; under the interpreter ``runtime_stats`` is
     ``{"fast_p": 1.0, "timing": "interpreter"}``, which is no measurement. ``metadata`` may hold ``tier``,
     ``tuned``, ``integrity`` and ``problem_flags`` (ids), ``integrity_evidence``, ``problem_flags_evidence``,
-    ``workloads``, ``worst_workload`` and ``sandbox``;
+    ``workloads``, ``worst_workload``, ``sandbox`` and ``other_gpus`` (metrics by GPU model);
     ``runtime_stats`` may hold ``gpu_ms``, ``e2e_ms``, ``ci_low``, ``ci_high``, ``median``,
     ``p10``, ``p90``, ``baseline``, ``slot``, ``clocks`` and ``stopped_early`` (true if the judge stopped
     timing because the candidate is clearly slower than the request's ``best_so_far``).
@@ -178,6 +179,16 @@ class Verdict(BaseModel):
     def problem_flags(self) -> tuple[ProblemFlag, ...]:
         """Flags of the problem; they say nothing about the kernel."""
         return read_flags(self.metadata).problem
+
+    @property
+    def other_gpus(self) -> dict[str, Verdict]:
+        """Verdicts on the same kernel by other GPU models of the run, by model."""
+        found = self.metadata.get(_OTHER_GPUS)
+        return {model: Verdict.from_metrics(told) for model, told in found.items()} if found else {}
+
+    def with_other_gpus(self, others: Mapping[str, Verdict]) -> Verdict:
+        told = {model: verdict.to_metrics() for model, verdict in others.items()}
+        return self.model_copy(update={"metadata": {**self.metadata, _OTHER_GPUS: told}})
 
     @property
     def workloads(self) -> tuple[WorkloadVerdict, ...]:

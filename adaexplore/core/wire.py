@@ -6,6 +6,9 @@ the fields under "added here" have defaults that mean what the release did.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -58,6 +61,17 @@ GpuModel = Annotated[str, Field(pattern="[A-Za-z0-9]", max_length=100)]
 """Words of a GPU's name, such as ``H100``."""
 MAX_WORKLOADS = 128
 """Maximum number of workloads of a problem."""
+
+
+def fits(gpus: Sequence[str], hardware: str) -> bool:
+    """Return whether ``hardware`` is one of the models: it has all words of the model's name. Empty: any."""
+    words = _words(hardware)
+    return not gpus or any(_words(gpu) <= words for gpu in gpus)
+
+
+@lru_cache(1024)  # clients choose the names
+def _words(name: str) -> frozenset[str]:
+    return frozenset(re.findall("[a-z0-9]+", name.lower()))
 
 
 class Workload(BaseModel):

@@ -7,7 +7,7 @@ import os
 import secrets
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -27,14 +27,19 @@ logger = logging.getLogger(__name__)
 class JudgeAccess:
     """The judges of a command, one per GPU or one for all; thread-safe."""
 
-    def __init__(self, judges: Sequence[Judge]) -> None:
+    def __init__(self, judges: Sequence[Judge], other_gpus: Mapping[str, Judge] | None = None) -> None:
         """Use ``judges``; the first one states their identity.
+
+        ``other_gpus`` are the judges of further GPU models, on which correct kernels are judged too.
 
         Raises:
             JudgeUnavailableError: no judge answers, or it lacks a needed GPU.
         """
         self.first = judges[0]
         self.identity = self.first.identity()
+        self.other_gpus = other_gpus or {}
+        for judge in self.other_gpus.values():
+            judge.identity()  # a missing GPU shows before any work
         self._judges = tuple(judges)
         self._busy = [0] * len(judges)
         self._lock = threading.Lock()
@@ -115,8 +120,14 @@ def open_judge(
         )
         sleep = (stop or threading.Event()).wait
         connection = Connection(url, token=token, own_log=own_log, client=client, sleep=sleep)
-        judges = [HttpJudge(connection, replace(evaluation, device=gpu)) for gpu in gpu_ids or (None,)]
-        access = JudgeAccess(judges)
+        first, *others = config.gpu_models or (None,)
+        here = replace(evaluation, gpu=first)
+        judges = [HttpJudge(connection, replace(here, device=gpu)) for gpu in gpu_ids or (None,)]
+        elsewhere = replace(evaluation, gpu_name=None, tune_s=0.0)  # with the tunables of the first GPU
+        others_by_model = {
+            model: HttpJudge(connection, replace(elsewhere, gpu=model)) for model in others if model
+        }
+        access = JudgeAccess(judges, others_by_model)
         warning = contradiction(config.gpu_name, access.identity)
         if warning is not None:
             logger.warning("%s", warning)

@@ -34,6 +34,7 @@ from adaexplore.core.wire import (
     Tier,
     Workers,
     WorkerStatus,
+    fits,
 )
 from adaexplore.judge_client.connection import Connection
 from adaexplore.judge_client.jobs import run_job
@@ -68,6 +69,7 @@ class Evaluation:
         samples: ask for each timed call of the baseline.
         tune_s: maximum seconds for a sweep of a candidate's tunables; 0: no sweep.
         try_reference: judge the reference as its own candidate when a problem is checked.
+        gpu: model of the GPU to use, such as ``H100``.
     """
 
     tolerance: float
@@ -83,6 +85,7 @@ class Evaluation:
     samples: bool = False
     tune_s: float = 0.0
     try_reference: bool = False
+    gpu: str | None = None
 
 
 class HttpJudge:
@@ -106,12 +109,22 @@ class HttpJudge:
                 f"the judge at {connection.url} sees no GPU and would refuse every candidate; "
                 "set judge_device: cpu, or use a judge with a GPU"
             )
-        devices = health.get("devices") or [{}]
-        name = devices[0].get("name") if isinstance(devices[0], dict) else None
+        devices = health.get("devices") or []
+        names = [str(each["name"]) for each in devices if isinstance(each, dict) and "name" in each]
+        names = [str(health.get("hardware") or ""), *names]
+        hardware = next(filter(None, names), "unknown")
+        if (gpu := self._evaluation.gpu) is not None:
+            fitting = [name for name in names if fits([gpu], name)]
+            if not fitting:
+                there = ", ".join(sorted({*filter(None, names)})) or "none"
+                raise JudgeUnavailableError(
+                    f"the judge at {connection.url} has no GPU {gpu!r} now; choose gpu_models among: {there}"
+                )
+            hardware = fitting[0]
         versions = health.get("versions")
         return JudgeIdentity(
             device="cuda" if cuda else str(health["judge_device"]),
-            hardware=str(health.get("hardware") or name or "unknown"),
+            hardware=hardware,
             versions=tuple(sorted(versions.items())) if isinstance(versions, dict) else (),
             sandbox=sandbox_of(health),
         )
@@ -266,6 +279,7 @@ class HttpJudge:
             tune_s=tune_s,
             best_so_far=best_so_far,
             hidden_workloads=task.hidden_workloads,
+            gpu=wanted.gpu,
         )
 
     def _by_job(self, request: EvaluationRequest) -> Verdict | str | None:

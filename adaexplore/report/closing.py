@@ -39,7 +39,7 @@ def closing_report(
     shown = run.tasks() if keys is None else keys
     records = [run.task(key) for key in shown]
     results = [task_result(task, total_steps) for task in records]
-    notes = [note for result in results for note in flag_notes(result)]
+    notes = [note for result in results for note in notes_on_best(result)]
     notes += _failure_notes(folder, results)
     savings = savings_line(sum((result.savings for result in results), Savings()))
     if run.environment().get("replay_of"):
@@ -70,10 +70,15 @@ def closing_table(results: Sequence[TaskResult], width: int | None = None) -> st
     return wrapped(text_table(header, rows, width, optional=("outcomes", "cost")), width)
 
 
-def flag_notes(result: TaskResult) -> list[str]:
-    """Return lines on doubts about a task's best kernel: its flags, its problem's flags, a slow workload."""
+def notes_on_best(result: TaskResult) -> list[str]:
+    """Return lines on a task's best kernel: the best on each GPU, then flags and a slow workload."""
     best, clean = result.best, result.clean
-    notes = []
+    notes = [
+        f"{result.key}: the best on {gpu}: {_best_text(on)} (step {on.step})"
+        if on.correct
+        else f"{result.key}: no kernel is correct on {gpu}"
+        for gpu, on in result.by_gpu.items()
+    ]
     if best.flags:
         other = "no kernel is without flags"
         if clean.correct:

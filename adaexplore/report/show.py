@@ -17,7 +17,7 @@ from adaexplore.core.step import StepRecord
 from adaexplore.core.text.differences import differences_between
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.task_records import TaskRecords
-from adaexplore.report.closing import best_text, closing_table, flag_notes, verdict_text
+from adaexplore.report.closing import best_text, closing_table, notes_on_best, verdict_text
 from adaexplore.report.task_result import task_result
 from adaexplore.report.text import NONE, text_table, wrapped
 from adaexplore.report.verdict_page import verdict_page
@@ -39,7 +39,7 @@ class Section:
 def show_run(run: RunRecords, width: int | None) -> list[Section]:
     """Show one row per task, and the flags of best kernels."""
     results = [task_result(run.task(key), None) for key in run.tasks()]
-    notes = [note for result in results for note in flag_notes(result)]
+    notes = [note for result in results for note in notes_on_best(result)]
     table = closing_table(results, width)
     return [Section("\n".join([table, *(["", wrapped("\n".join(notes), width)] if notes else [])]))]
 
@@ -55,7 +55,7 @@ def show_task(records: TaskRecords, width: int | None) -> list[Section]:
         lines += [f"lineage: {_lineage(steps, best)}"]
     if result.failure is not None:
         lines += [result.failure.message]
-    sections = [Section(wrapped("\n".join([*lines, *flag_notes(result)]), width))]
+    sections = [Section(wrapped("\n".join([*lines, *notes_on_best(result)]), width))]
     rows = [_row(record, width) for step, record in steps.items() if step > 0]
     if rows:
         header = ["step", "kind", "parent", "result", "why"]

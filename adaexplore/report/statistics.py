@@ -23,13 +23,20 @@ class _Figures(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
+class BestOnGpu(_Figures):
+    correct: bool
+    speedup: float | None
+    step: int | None
+
+
 class TaskStatistics(_Figures):
     """One task's row; numeric ids are integers.
 
     ``ci_low`` and ``ci_high`` bound the speedup if the judge gave an interval. ``flags`` are suspect flags of
     the best kernel; ``clean_speedup`` and ``clean_step`` belong to the best kernel without any.
     ``problem_flags`` are the judge's flags of the problem; ``worst_workload`` is one on which the best
-    kernel is slower than the reference.
+    kernel is slower than the reference. ``by_gpu`` has the best kernel on each GPU of a run with several
+    models.
     """
 
     level: int | str
@@ -44,6 +51,7 @@ class TaskStatistics(_Figures):
     clean_step: int | None
     problem_flags: tuple[str, ...]
     worst_workload: str = ""
+    by_gpu: dict[str, BestOnGpu] = {}
 
 
 class Tokens(_Figures):
@@ -204,6 +212,10 @@ def _row(result: TaskResult) -> TaskStatistics:
         clean_step=result.clean.step,
         problem_flags=result.best.problem_flags,
         worst_workload=result.best.worst_workload,
+        by_gpu={
+            gpu: BestOnGpu(correct=best.correct, speedup=best.speedup, step=best.step)
+            for gpu, best in result.by_gpu.items()
+        },
     )
 
 

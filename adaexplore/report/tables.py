@@ -103,7 +103,12 @@ def _tasks(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
         header += ["problem_flags"]
     if any(task.worst_workload for task in run.per_task):
         header += ["worst_workload"]
-    return header, [[_show(name, getattr(task, name)) for name in header] for task in run.per_task]
+    rows = [[_show(name, getattr(task, name)) for name in header] for task in run.per_task]
+    gpus = list(dict.fromkeys(gpu for task in run.per_task for gpu in task.by_gpu))
+    for row, task in zip(rows, run.per_task, strict=True):
+        bests = [task.by_gpu.get(gpu) for gpu in gpus]
+        row += [NONE if best is None else f"{_show('', best.speedup)} (step {best.step})" for best in bests]
+    return header + gpus, rows
 
 
 def _run_figures(run: RunStatistics) -> tuple[list[str], list[list[str]]]:

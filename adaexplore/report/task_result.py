@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from adaexplore.core.draft import DraftOutcome
@@ -21,6 +21,7 @@ RAN = (
     Status.NONDETERMINISTIC, Status.INTEGRITY,
 )  # fmt: skip
 """Statuses of candidates whose call ran to completion."""
+_FIRST_GPU = "first GPU"
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,7 @@ class TaskResult:
         usage: cost of these steps; None if not recorded.
         failure: why the task could not run.
         common_failure: the most frequent failure; None if no step failed or steps were not recorded.
+        by_gpu: the best kernel on each GPU, by its name; empty unless several models were asked for.
     """
 
     key: str
@@ -129,6 +131,7 @@ class TaskResult:
     clean: Best
     savings: Savings = field(default_factory=Savings)
     common_failure: CommonFailure | None = None
+    by_gpu: Mapping[str, Best] = field(default_factory=dict)
 
     @property
     def ran(self) -> bool:
@@ -186,7 +189,20 @@ def task_result(records: TaskRecords, within: int | None) -> TaskResult:
         clean=_best_clean((step.step, step.verdict) for step in steps),
         savings=count_savings(steps),
         common_failure=_common_failure(steps),
+        by_gpu=_best_by_gpu(steps),
     )
+
+
+def _best_by_gpu(steps: Sequence[StepSummary]) -> dict[str, Best]:
+    bests: dict[str, Best] = {}
+    for step in steps:
+        others = {} if step.verdict is None else step.verdict.other_gpus
+        if step.verdict is None or not others:
+            continue
+        for model, verdict in ((_FIRST_GPU, step.verdict), *others.items()):
+            name = str(verdict.metadata.get("hardware") or model)
+            bests[name] = bests.get(name, Best()).or_better(step.step, verdict)
+    return bests
 
 
 def _common_failure(steps: Sequence[StepSummary]) -> CommonFailure | None:

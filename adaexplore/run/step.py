@@ -163,8 +163,10 @@ def _judged(draft: Draft, verdicts: Verdicts) -> JudgedDraft:
         return JudgedDraft(draft, draft.verdict)
     verdict, evaluated = verdicts.on(draft.source)
     tuned = _tuned(draft.source, verdict)
+    verdict = verdicts.on_other_gpus(tuned, verdict)
     if tuned == draft.source:
         return JudgedDraft(draft, verdict, evaluated)
+    verdicts.learn(draft.source, verdict)
     verdicts.learn(tuned, verdict)
     return JudgedDraft(replace(draft, source=tuned), verdict, evaluated, written=draft.source)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
@@ -73,6 +73,17 @@ class Verdicts:
     def on(self, source: str) -> tuple[Verdict, bool]:
         """Return the verdict on ``source``, and whether the judge was asked for it now."""
         return self._once(self._verdicts, source, partial(self._evaluate, source))
+
+    def on_other_gpus(self, source: str, verdict: Verdict) -> Verdict:
+        """Return ``verdict`` with those of the other GPU models, if the kernel is correct on the first."""
+        judges = self._access.other_gpus
+        if not judges or not verdict.correct or verdict.other_gpus:
+            return verdict
+        with ThreadPoolExecutor(len(judges)) as pool:
+            found = list(pool.map(lambda judge: judge.evaluate(self._task, source), judges.values()))
+        verdict = verdict.with_other_gpus(dict(zip(judges, found, strict=True)))
+        self.learn(source, verdict)
+        return verdict
 
     def profile(self, source: str) -> tuple[Profile | None, bool]:
         """Return the profile of ``source``, None if the judge has none, and whether it was asked now."""

@@ -16,6 +16,7 @@ from adaexplore.core.wire import (
     DeviceKind,
     Direction,
     DtypeName,
+    GpuModel,
     Tf32Policy,
     Tier,
 )
@@ -63,6 +64,11 @@ CountOrZero = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 GpuIds = Annotated[
     tuple[CountOrZero, ...],
+    BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
+    Field(min_length=1),
+]
+GpuModels = Annotated[
+    tuple[GpuModel, ...],
     BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
     Field(min_length=1),
 ]
@@ -135,6 +141,11 @@ class RunConfig(BaseModel):
         default=None,
         description="GPUs to use; each request goes to the one with the fewest; "
         "null means all that the judge has",
+    )
+    gpu_models: GpuModels | None = Field(
+        default=None,
+        description="GPU models of the judge to use, such as `[H100, H200]`; the search follows the first, "
+        "correct kernels are judged on all; null means any GPU",
     )
     num_processes: Count = Field(default=8, description="tasks solved at the same time")
 
@@ -375,6 +386,11 @@ def _contradictions(config: RunConfig) -> list[str]:
         elif config.num_processes % len(config.gpu_ids):
             given = f"{len(config.gpu_ids)} gpu_ids"
             problems.append(f"num_processes: {config.num_processes} is not a multiple of the {given}")
+    if config.gpu_models is not None:
+        if config.gpu_ids is not None:
+            problems.append("gpu_models: leave out gpu_ids, which names GPUs by number")
+        if len({model.lower() for model in config.gpu_models}) != len(config.gpu_models):
+            problems.append(f"gpu_models: {list(config.gpu_models)} names a model twice")
     if config.server_type == "command" and config.command is None:
         problems.append("command: missing, server_type 'command' needs the program to run")
     if config.server_type in UNPRICED:

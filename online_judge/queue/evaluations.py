@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from adaexplore.core.errors import ProblemError
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.wire import EvaluationRequest, JobKind, ProblemReport, ProblemRequest
+from adaexplore.core.wire import EvaluationRequest, JobKind, ProblemReport, ProblemRequest, fits
 from online_judge.common import printable
 from online_judge.processes.gpu_lease import Cancelled
 from online_judge.queue.cache import Question
@@ -16,7 +16,7 @@ from online_judge.queue.metrics import Metrics
 from online_judge.settings import Settings
 from online_judge.slots import baselines, jobs
 from online_judge.slots.device_slot import Request
-from online_judge.slots.devices import Machine, fits
+from online_judge.slots.devices import Machine
 from online_judge.slots.jobs import EvaluationJob, Finding, Slot, WorkerLost
 from online_judge.verdict import large_source
 

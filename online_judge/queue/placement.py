@@ -8,8 +8,8 @@ from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from adaexplore.core.wire import fits
 from online_judge.queue.job import Job
-from online_judge.slots.devices import fits
 from online_judge.slots.jobs import Slot
 
 HEAD_START = 50

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 
 from adaexplore.core.environment import DeviceFacts
 from adaexplore.core.errors import ConfigError
@@ -102,17 +99,6 @@ def find(fork_client: ForkClient, settings: Settings) -> Machine:
     ]
     devices = tuple(replace(device, slots=slots(device, settings, len(found))) for device in found)
     return Machine(True, len(gpus), devices, gpus[0].target)
-
-
-def fits(gpus: Sequence[str], hardware: str) -> bool:
-    """Return whether hardware is of one of the models: it has all words of the model's name. Empty: any."""
-    words = _words(hardware)
-    return not gpus or any(_words(gpu) <= words for gpu in gpus)
-
-
-@lru_cache(1024)  # clients choose the names
-def _words(name: str) -> frozenset[str]:
-    return frozenset(re.findall("[a-z0-9]+", name.lower()))
 
 
 def slots(device: Device, settings: Settings, devices: int) -> int:

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import pytest
 
+from adaexplore.core.errors import JudgeUnavailableError
 from adaexplore.core.task import Task
-from adaexplore.judge_client.access import open_judge
+from adaexplore.judge_client.access import JudgeAccess, open_judge
 from adaexplore.run.build import judge_facts
 from adaexplore.settings.config import RunConfig
 from tests.judge_server import JudgeServer
@@ -63,6 +64,34 @@ def test_gpu_ids_are_used_in_turn(tmp_path: Path) -> None:
                 with access.turn(home) as judge:
                     judge.evaluate(TASK, "x")
         assert [body["device"] for _, body in server.requests] == [3, 1, 3, 1]
+
+
+def models_access(server: JudgeServer, tmp_path: Path, *models: str) -> AbstractContextManager[JudgeAccess]:
+    settings = {"use_remote_eval": True, "remote_eval_url": server.url, "gpu_name": "A6000", "tune_s": 5.0}
+    config = RunConfig.model_validate({**settings, "gpu_models": list(models)})
+    return open_judge(config, tmp_path / "judge.log", threading.Event())
+
+
+def test_each_gpu_model_has_a_judge(tmp_path: Path) -> None:
+    with JudgeServer() as server:
+        with models_access(server, tmp_path, "CPU", "test") as access:
+            access.first.evaluate(TASK, "x")
+            assert list(access.other_gpus) == ["test"]
+            access.other_gpus["test"].evaluate(TASK, "x")
+        sent = [(body["gpu"], body["gpu_name"], body["tune_s"]) for _, body in server.requests]
+    assert sent == [("CPU", "A6000", 5.0), ("test", None, 0.0)]
+
+
+def test_missing_gpu_model_is_named_at_the_start(tmp_path: Path) -> None:
+    with (
+        JudgeServer() as server,
+        pytest.raises(
+            JudgeUnavailableError, match=r"no GPU 'H200' now; choose gpu_models among: CPU \(test\)"
+        ),
+        models_access(server, tmp_path, "CPU", "H200"),
+    ):
+        pass
+    assert not server.requests
 
 
 def test_tier_and_baseline_go_with_every_evaluation_and_into_the_prompts(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from adaexplore.core.errors import JudgeError
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.wire import EvaluationRequest
+from adaexplore.core.wire import EvaluationRequest, fits
 from online_judge.api import v1
 from online_judge.common.tokens import Caller
 from online_judge.queue.evaluations import Evaluations, NoSuchDevice
@@ -19,7 +19,7 @@ from online_judge.queue.metrics import Metrics
 from online_judge.queue.placement import HEAD_START, Group
 from online_judge.queue.scheduler import Scheduler
 from online_judge.settings import Settings
-from online_judge.slots.devices import Device, Machine, fits
+from online_judge.slots.devices import Device, Machine
 from online_judge.slots.jobs import EvaluationJob, Finding, Loss, WorkerLost
 
 H100, A100 = "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-40GB"

@@ -60,10 +60,11 @@ class StubJudge:
 
 def solver(folder: Path, agent_type: str = "MCTS", *, total_steps: int = STEPS, **parts: Any) -> Solver:
     judge = parts.get("judge") or StubJudge()
+    access = JudgeAccess(judge if isinstance(judge, list) else [judge], parts.get("other_gpus"))
     return Solver(
         agent=Agent(parts.get("model") or StubModel(), TASK, FACTS),
         policy=parts.get("policy") or build_policy(agent_type, SearchKnobs()),
-        verdicts=Verdicts(JudgeAccess(judge if isinstance(judge, list) else [judge]), TASK),
+        verdicts=Verdicts(access, TASK),
         records=TaskRecords(folder, agent_type),
         seed=3,
         total_steps=total_steps,

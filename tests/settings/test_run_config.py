@@ -89,6 +89,8 @@ def test_other_benchmarks_keep_their_own_dtypes(source: str) -> None:
     [
         ({"num_processes": 3, "gpu_ids": [0, 1]}, "3 is not a multiple of the 2 gpu_ids"),
         ({"gpu_ids": [0, 0]}, "names a GPU twice"),
+        ({"gpu_models": ["H100", "h100"]}, "names a model twice"),
+        ({"gpu_models": ["H100"], "gpu_ids": [0]}, "gpu_models: leave out gpu_ids"),
         ({"server_type": "command"}, "command: missing"),
         ({"command": "cat"}, "command: is not used without server_type: command"),
         ({"server_type": "replay"}, "replay_path: missing"),
