@@ -74,12 +74,17 @@ def main(argv: list[str] | None = None) -> int:
     if options.ray is not None:
         os.environ["JUDGE_RAY"] = options.ray
     debug = os.environ.get("DEBUG", "").lower() == "true"
-    level = "debug" if debug else os.environ.get("LOG_LEVEL", "info").lower()
-    level = level if level in uvicorn.config.LOG_LEVELS else "info"
-    as_json = os.environ.get("LOG_FORMAT", "").lower() == "json"
+    levels, asked = uvicorn.config.LOG_LEVELS, os.environ.get("LOG_LEVEL") or "info"
+    level = "debug" if debug else asked.lower() if asked.lower() in levels else "info"
+    log_format = os.environ.get("LOG_FORMAT") or "text"
+    as_json = log_format.lower() == "json"
     handler = logging.StreamHandler()
     handler.setFormatter(JsonFormatter() if as_json else logging.Formatter(TEXT_FORMAT))
-    logging.basicConfig(level=uvicorn.config.LOG_LEVELS[level], handlers=[handler])
+    logging.basicConfig(level=levels[level], handlers=[handler])
+    if asked.lower() not in levels:
+        log.warning("LOG_LEVEL=%s is unknown, it is info; choose among: %s", asked, ", ".join(levels))
+    if log_format.lower() not in ("json", "text"):
+        log.warning("LOG_FORMAT=%s is unknown, it is text; choose json or text", log_format)
     allow_many_files()
     try:
         settings = Settings.from_environment()  # what is wrong is told in one line, before anything starts

@@ -42,6 +42,17 @@ def test_it_prints_its_address_and_ends_quietly(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_unknown_log_settings_are_named(tmp_path: Path) -> None:
+    settings = {"JUDGE_STATE": str(tmp_path), "LOG_LEVEL": "loud", "LOG_FORMAT": "xml"}
+    done = subprocess.run(
+        COMMAND, env=judge_environment(**settings), capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 2  # for its state, which is a folder
+    assert "LOG_LEVEL=loud is unknown, it is info; choose among: critical" in done.stderr
+    assert "LOG_FORMAT=xml is unknown, it is text; choose json or text" in done.stderr
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"no database", None])
 def test_unusable_state_is_one_error_and_exit_code_2(content: bytes | None, tmp_path: Path) -> None:
     state = tmp_path / "state.sqlite"
