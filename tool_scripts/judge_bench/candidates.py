@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import ast
-import gzip
-import json
 import random
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from adaexplore.core.errors import UsageError
 from adaexplore.offline_writer.module import renamed
+from tool_scripts.search_bench.traces import RecordedTree, read_tree
 
 PROBLEM_FILE = "problem.py"
 T = TypeVar("T")
@@ -58,7 +57,7 @@ def read(folder: Path, kernelbench: Path | None = None) -> list[Candidate]:
     found: list[Candidate] = []
     for file in sorted(folder.iterdir()):
         if file.name.endswith((".json", ".json.gz")):
-            found += _of_trace(file, kernelbench)
+            found += _of_tree(read_tree(file), kernelbench)
     for problem in sorted(folder.glob(f"*/{PROBLEM_FILE}")):
         reference, name = problem.read_text(encoding="utf-8"), problem.parent.name
         for file in sorted(problem.parent.glob("*.py")):
@@ -147,30 +146,18 @@ def _itself(problem: str, reference: str) -> Candidate:
     return Candidate(f"{problem}/reference", problem, reference, as_candidate(reference))
 
 
-def _of_trace(file: Path, kernelbench: Path | None) -> list[Candidate]:
-    try:
-        raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-        data = json.loads(raw)
-        problem = re.sub(r"\W+", "-", file.name.partition(".")[0])
-        reference = data.get("reference_src") or _kernelbench_source(data, kernelbench)
-        return [
-            Candidate(
-                id=f"{problem}/step-{step['step']}",
-                problem=problem,
-                reference=reference,
-                source=step["code"],
-                correct=bool(step["score"]["correct"]),
-                error=step.get("error") or "",
-            )
-            for step in data["steps"]
-            if (step.get("code") or "").strip()
-        ]
-    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
-        raise UsageError(f"{file} is no recorded trajectory ({type(error).__name__}: {error})") from error
+def _of_tree(tree: RecordedTree, kernelbench: Path | None) -> list[Candidate]:
+    problem = re.sub(r"\W+", "-", tree.file)
+    reference = tree.reference or _kernelbench_source(tree.name, kernelbench)
+    return [
+        Candidate(f"{problem}/step-{step.id}", problem, reference, step.source, step.correct, step.error)
+        for step in tree.steps
+        if step.source.strip()
+    ]
 
 
-def _kernelbench_source(data: dict[str, Any], kernelbench: Path | None) -> str:
-    level, _, number = str(data.get("run_dir", "")).rpartition("/")[2].partition("_")
+def _kernelbench_source(name: str, kernelbench: Path | None) -> str:
+    level, _, number = name.partition("_")
     if kernelbench is None:
         raise UsageError("a trajectory has no reference_src; name a KernelBench folder with --kernelbench")
     files = sorted(kernelbench.glob(f"level{level}/{number}_*.py"))

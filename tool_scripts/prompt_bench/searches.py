@@ -33,6 +33,7 @@ from adaexplore.settings.config import BUNDLED_MEMORY, RunConfig
 from adaexplore.settings.paths import locate
 from adaexplore.tasks.sources import task_from_file
 from skill_memory.store import injected, read_rules
+from tool_scripts.search_bench.traces import RecordedStep, read_tree
 
 WORDS_OF_A_REVIEW = 90
 CONFIG = RunConfig(preset="default", dtype_str="fp32")
@@ -120,33 +121,26 @@ def offline_search(problem: Path, steps: int, seed: int, selection: Selection = 
 
 def recorded_search(path: Path, steps: int) -> Search:
     """Return the first steps of a recorded tree; reviews were not recorded, as many words stand for each."""
-    tree = json.loads(path.read_text(encoding="utf-8"))
-    task = Task(2, path.stem, path.stem, tree["reference_src"], "fp32", path)
-    nodes: dict[int, ShownKernel] = {}
+    tree = read_tree(path)
+    task = Task(2, path.stem, path.stem, tree.reference, "fp32", path)
+    nodes = {0: ShownKernel("", None)}
     made = []
-    for row in tree["steps"]:
-        nodes[row["node_id"]] = ShownKernel(row["code"] or "", _verdict(row))
-        kind = StepKind(row["created_by"])
-        plan = Plan(row["step"], kind, row["parent_node_id"] or 0, tuple(row["context_node_ids"]))
+    for step in tree.steps[:steps]:
+        nodes[step.id] = ShownKernel(step.source, _verdict(step))
+        plan = Plan(step.id, step.kind, step.parent_id, step.context_ids)
         shown = tuple(nodes[node] for node in plan.context_ids)
-        if 0 < plan.step <= steps and (shown or kind is not StepKind.SMALL):
-            if kind is StepKind.SMALL:
-                made.append(Step(plan, shown, _review(shown), (_edits(shown[-1].source, row["code"] or ""),)))
-            else:
-                made.append(Step(plan, shown, None, (_large(row["code"]),)))
+        if plan.kind is not StepKind.SMALL:
+            made.append(Step(plan, shown, None, (f"```python\n{step.source or 'pass'}\n```",)))
+        elif shown:
+            made.append(Step(plan, shown, _review(shown), (_edits(shown[-1].source, step.source),)))
     return Search(path.stem, task, tuple(made))
 
 
-def _verdict(row: dict[str, Any]) -> Verdict:
-    score = row["score"]
-    if not score["correct"]:
-        return Verdict(status=Status.COMPILE, metadata={"feedback": str(row["error"] or "")})
-    stats = {"mean": row["runtime_us"], "fast_p": score["fast_p"]}  # milliseconds, whatever the key says
-    return Verdict(status=Status.PASSED, runtime_ms=row["runtime_us"], runtime_stats=stats)
-
-
-def _large(code: str | None) -> str:
-    return f"```python\n{code or 'pass'}\n```"
+def _verdict(step: RecordedStep) -> Verdict:
+    if not step.correct:
+        return Verdict(status=Status.COMPILE, metadata={"feedback": step.error})
+    stats = {"mean": step.runtime_ms, "fast_p": step.speedup}
+    return Verdict(status=Status.PASSED, runtime_ms=step.runtime_ms, runtime_stats=stats)
 
 
 def _review(shown: Sequence[ShownKernel]) -> str | None:

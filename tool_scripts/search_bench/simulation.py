@@ -94,8 +94,10 @@ class Simulation:
         steps = []
         for plan in (node.plan for node in self.policy.tree if node.parent is not None):
             found = self._outcomes[plan.step]
-            level = math.log(found.speedup) if found.correct else None
-            steps.append(RecordedStep(plan.step, plan.parent_id, plan.kind, plan.context_ids, level))
+            step = RecordedStep(
+                plan.step, plan.parent_id, plan.kind, plan.context_ids, found.correct, found.speedup
+            )
+            steps.append(step)
         return tuple(steps)
 
     def _launch(self, step: int, now: float) -> tuple[float, int, bool, Plan]:
