@@ -8,8 +8,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import logging
 import sys
 import time
 from collections.abc import Sequence
@@ -20,7 +18,7 @@ from typing import get_args
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # works without an installation
 
-from adaexplore.core.errors import AdaExploreError, UsageError
+from adaexplore.core.errors import UsageError
 from adaexplore.core.wire import Direction, DtypeName
 from tool_scripts.judge_bench import candidates, own, table
 from tool_scripts.judge_bench.candidates import Candidate
@@ -28,6 +26,7 @@ from tool_scripts.judge_bench.parts import PARTS
 from tool_scripts.judge_bench.plan import Plan, log
 from tool_scripts.judge_bench.records import Ledger
 from tool_scripts.judge_bench.service import session
+from tool_scripts.script import script, show
 
 UNITS_LEFT = 75
 """Exit code that asks for the same command again."""
@@ -71,25 +70,18 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+@script
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code (75: units are left, run it again)."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     options = parser().parse_args(words)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
-    try:
-        left = 0 if options.merge else _measure(options, words)
-        found = table.of_folder(options.out)
-        if options.merge:
-            log.info("written: %s", table.store(found, options.results))
-        text = json.dumps(table.as_data(found), indent=2) if options.json else table.as_text(found)
-        sys.stdout.write(text + "\n")
-    except AdaExploreError as error:
-        log.error("bench_judge: %s", error)
-        return error.exit_code
-    except KeyboardInterrupt:
-        log.error("bench_judge: stopped; the same command goes on")
-        return 130
+    left = 0 if options.merge else _measure(options, words)
+    found = table.of_folder(options.out)
+    if options.merge:
+        log.info("written: %s", table.store(found, options.results))
+    if options.json:
+        show(table.as_data(found))
+    else:
+        sys.stdout.write(table.as_text(found) + "\n")
     return UNITS_LEFT if left else 0
 
 

@@ -9,8 +9,6 @@ server of the tests, which caches, so this runs in a checkout of the repository.
 from __future__ import annotations
 
 import argparse
-import json
-import logging
 import random
 import sys
 from collections.abc import Sequence
@@ -23,8 +21,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # works without an installation
 
 from adaexplore.agent.agent import Agent, AgentOptions
-from adaexplore.core.errors import AdaExploreError, UsageError
-from adaexplore.core.files.atomic import write_json
+from adaexplore.core.errors import UsageError
 from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.judge_client.dummy import DummyJudge
 from adaexplore.llm.build import build_client
@@ -42,6 +39,7 @@ from tool_scripts.judge_bench.service import git_revision
 from tool_scripts.prompt_bench import searches as made
 from tool_scripts.prompt_bench.causes import CACHED, Causes
 from tool_scripts.prompt_bench.searches import Search
+from tool_scripts.script import script, show
 
 Dialect = Literal["openai", "anthropic"]
 
@@ -50,8 +48,6 @@ CALL_S, CALL_SIGMA, EVALUATION_S = 60.0, 0.5, 4.0
 TARGET = 0.40
 SELECTIONS: tuple[Selection, ...] = ("uct", "lineages")
 MODELS: dict[Dialect, str] = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-6"}
-
-logger = logging.getLogger("bench_prompts")
 
 
 @dataclass(frozen=True)
@@ -103,8 +99,8 @@ class Timed:
         return reply
 
 
+@script
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
     add("--traces", type=Path, metavar="DIR", help="recorded trees, in the web bundle's format")
@@ -114,15 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--lifetime", type=float, default=LIFETIME_S, metavar="S", help="of what is cached, in seconds")
     add("--out", type=Path, metavar="FILE", help="also write the figures here")
     options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    try:
-        figures = measure(options)
-        if options.out is not None:
-            write_json(options.out, figures)
-    except AdaExploreError as error:
-        logger.error("%s", error)
-        return error.exit_code
-    sys.stdout.write(json.dumps(figures, indent=2) + "\n")
+    show(measure(options), options.out)
     return 0
 
 

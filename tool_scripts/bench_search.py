@@ -8,8 +8,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -20,33 +18,19 @@ from typing import Any
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # works without an installation
 
-from adaexplore.core.errors import AdaExploreError, ConfigError
-from adaexplore.core.files.atomic import write_text
+from adaexplore.core.errors import ConfigError
+from tool_scripts.script import script, show
 from tool_scripts.search_bench.figures import compare
 from tool_scripts.search_bench.fit import tier_a
 from tool_scripts.search_bench.kernel_table import kernel_problems
 from tool_scripts.search_bench.landscapes import landscapes
 from tool_scripts.search_bench.simulation import Call, Prices
 
-logger = logging.getLogger("bench_search")
 
-
+@script
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code, 2 where something given cannot be used."""
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(message)s")
     options = _parser().parse_args(arguments)
-    try:
-        result = run(options)
-        text = json.dumps(result, indent=1) + "\n"
-        if options.out is not None:
-            write_text(options.out, text)
-    except AdaExploreError as error:
-        logger.error("bench_search: %s", error)
-        return 2
-    except KeyboardInterrupt:
-        logger.error("bench_search: interrupted")
-        return 130
-    sys.stdout.write(text)
+    show(run(options), options.out)
     return 0
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import logging
 import os
 import statistics
@@ -27,7 +26,7 @@ import httpx
 
 from adaexplore.core.dialects import flashinfer
 from adaexplore.core.dialects.catalogue import VARIABLES, Benchmark, Source, open_benchmark
-from adaexplore.core.errors import AdaExploreError, JudgeError, TaskError
+from adaexplore.core.errors import JudgeError, TaskError
 from adaexplore.core.files.atomic import write_text
 from adaexplore.core.files.inputs import input_text
 from adaexplore.core.files.json_lines import JsonLines
@@ -38,6 +37,7 @@ from tool_scripts import benchmark_files
 from tool_scripts.benchmark_files import candidate
 from tool_scripts.judge_bench.plan import until
 from tool_scripts.judge_bench.service import running_judge
+from tool_scripts.script import script, show
 
 log = logging.getLogger(__name__)
 
@@ -170,8 +170,8 @@ def write_traces(benchmark: Benchmark, lines: Sequence[Mapping[str, Any]], folde
     return count
 
 
+@script
 def main(argv: Sequence[str] | None = None) -> int:
-    """Judge, and print the summary as JSON."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("source", choices=get_args(Source))
     parser.add_argument("folder", type=Path, help="folder of the benchmark's tasks")
@@ -186,27 +186,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--traces", type=Path, help="folder for solutions and traces of definitions")
     options = parser.parse_args(argv)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     out = JsonLines(options.out)
-    try:
-        benchmark = open_benchmark(options.source, {}, str(options.folder))
-        with contextlib.ExitStack() as stack:
-            url = options.judge
-            if url is None:
-                log_file, tasks = options.out.with_suffix(".judge.log"), str(options.folder.resolve())
-                known = {VARIABLES[benchmark.source]: tasks, "RUNTIME_TIMEOUT": str(_TIMEOUT_S)}
-                known["ADAEXPLORE_JUDGE_SECRET"] = "judge-benchmark"  # equal inputs in all runs
-                url = stack.enter_context(running_judge(options.device, options.slots, log_file, **known))
-            judge_all(benchmark, url, out, options)
-        lines = out.read(dict)
-        if options.traces is not None and benchmark.source in ("FIT", "MLSYS"):
-            log.info("%d traces written", write_traces(benchmark, lines, options.traces))
-    except AdaExploreError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return error.exit_code
+    benchmark = open_benchmark(options.source, {}, str(options.folder))
+    with contextlib.ExitStack() as stack:
+        url = options.judge
+        if url is None:
+            log_file, tasks = options.out.with_suffix(".judge.log"), str(options.folder.resolve())
+            known = {VARIABLES[benchmark.source]: tasks, "RUNTIME_TIMEOUT": str(_TIMEOUT_S)}
+            known["ADAEXPLORE_JUDGE_SECRET"] = "judge-benchmark"  # equal inputs in all runs
+            url = stack.enter_context(running_judge(options.device, options.slots, log_file, **known))
+        judge_all(benchmark, url, out, options)
+    lines = out.read(dict)
+    if options.traces is not None and benchmark.source in ("FIT", "MLSYS"):
+        log.info("%d traces written", write_traces(benchmark, lines, options.traces))
     partial = {"of": len(benchmark.paths)} if len(lines) < len(benchmark.paths) else {}
-    sys.stdout.write(json.dumps(summary(lines) | partial, indent=2) + "\n")
+    show(summary(lines) | partial)
     return 0
 
 

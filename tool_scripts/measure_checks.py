@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import logging
 import os
 import sys
 import tempfile
@@ -21,7 +19,6 @@ from typing import Any
 
 from tqdm import tqdm
 
-from adaexplore.core.errors import AdaExploreError
 from adaexplore.core.files.atomic import write_json
 from adaexplore.preflight.lints import lint
 from adaexplore.preflight.triton_names import read_triton
@@ -29,6 +26,7 @@ from tool_scripts.judge_bench import candidates
 from tool_scripts.judge_bench.candidates import Candidate, grouped
 from tool_scripts.judge_bench.figure import quantile
 from tool_scripts.judge_bench.service import Client, running_judge, session
+from tool_scripts.script import script, show
 
 _CLASSES = {
     "compile_errors": ("CompilationError", "UnsupportedLanguageConstruct"),
@@ -162,8 +160,8 @@ def _quantiles(seconds: Sequence[float]) -> dict[str, float]:
     return {name: round(quantile(seconds, share), 4) for name, share in shares.items()}
 
 
+@script
 def main(argv: list[str] | None = None) -> int:
-    """Measure and print; exit code 0, or that of the error."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("check", choices=("lints", "gate"))
     parser.add_argument("traces", type=Path, help="folder with recorded trajectories")
@@ -171,22 +169,17 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, help="gate: candidates of each recorded outcome (default: all)")
     parser.add_argument("--out", type=Path, help="write the figures with date, versions and command to it")
     options = parser.parse_args(argv)
-    logging.basicConfig(level=logging.WARNING)
     before = os.getloadavg()[0]
-    try:
-        figures = summary(list(linted(options) if options.check == "lints" else gated(options)))
-        figures["load"] = {"before": before, "after": os.getloadavg()[0], "cores": os.cpu_count()}
-        if options.out is not None:
-            now = session("cpu", [], None)
-            command = f"python -m tool_scripts.measure_checks {options.check} TRACES"
-            command += " --triton judge_environment.json" * (options.triton is not None)
-            about: dict[str, Any] = {"command": command, "date": now.date, "revision": now.revision}
-            about |= {"hardware": f"{now.hardware}; {now.machine}", "versions": now.versions}
-            write_json(options.out, about | figures)
-    except AdaExploreError as error:
-        logging.error("%s", error)
-        return error.exit_code
-    sys.stdout.write(json.dumps(figures, indent=2) + "\n")
+    figures = summary(list(linted(options) if options.check == "lints" else gated(options)))
+    figures["load"] = {"before": before, "after": os.getloadavg()[0], "cores": os.cpu_count()}
+    if options.out is not None:
+        now = session("cpu", [], None)
+        command = f"python -m tool_scripts.measure_checks {options.check} TRACES"
+        command += " --triton judge_environment.json" * (options.triton is not None)
+        about: dict[str, Any] = {"command": command, "date": now.date, "revision": now.revision}
+        about |= {"hardware": f"{now.hardware}; {now.machine}", "versions": now.versions}
+        write_json(options.out, about | figures)
+    show(figures)
     return 0
 
 

@@ -18,6 +18,7 @@ import httpx
 
 from adaexplore.core.errors import JudgeUnavailableError, UsageError
 from adaexplore.judge_client.embedded import judge_process
+from adaexplore.records.provenance import provenance
 from tool_scripts.judge_bench.candidates import Candidate
 from tool_scripts.judge_bench.records import GIVEN_UP, Judged, Session
 
@@ -187,14 +188,16 @@ def session(device: str, command: Sequence[str], revision: str | None) -> Sessio
 
 def git_revision() -> str:
     """Return the revision of the sources, ``unknown`` where git does not know it."""
-    return _output(["git", "-C", str(ROOT), "describe", "--always", "--dirty"]) or "unknown"
+    return str(provenance(0, {})["git_revision"] or "unknown")
 
 
 def _gpu() -> tuple[str, str]:
-    text = _output(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
-    if not text:
-        raise UsageError("--device cuda, but nvidia-smi shows no GPU; use --device cpu")
-    name, _, driver = text.splitlines()[0].partition(",")
+    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise UsageError("--device cuda, but nvidia-smi shows no GPU; use --device cpu") from error
+    name, _, driver = done.stdout.partition("\n")[0].partition(",")
     return name.strip(), driver.strip()
 
 
@@ -202,10 +205,3 @@ def _cpu() -> str:
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return models[0] if models else platform.machine()
-
-
-def _output(command: list[str]) -> str:
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return ""

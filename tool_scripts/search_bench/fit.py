@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from tool_scripts.search_bench import moves, traces
@@ -72,15 +71,10 @@ def fitted(trees: Sequence[RecordedTree]) -> tuple[Fit, Simulated, dict[float, f
     """Return the fit to ``trees``, what it simulates, and the mean curve's error for each share tried."""
     recorded, hazard = mean_curve(trees, LENGTH), moves.stall_hazard(trees)
     tried = {share: Fit(tuple(trees), share).simulate() for share in SHARES}
-    errors = {share: curve_error(recorded, found.curve) for share, found in tried.items()}
+    errors = {share: math.dist(recorded, found.curve) / math.sqrt(LENGTH) for share, found in tried.items()}
     near = [share for share in SHARES if errors[share] <= ALIKE * min(errors.values())]
     chosen = min(near, key=lambda share: (_stall_error(hazard, tried[share].hazard), errors[share]))
     return Fit(tuple(trees), chosen), tried[chosen], errors
-
-
-def curve_error(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the root mean square difference."""
-    return math.sqrt(fmean((a - b) ** 2 for a, b in zip(first, second, strict=True)))
 
 
 def tier_a(folder: Path, leave_out: Sequence[str], call: Call) -> dict[str, Any]:
