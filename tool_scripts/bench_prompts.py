@@ -71,14 +71,12 @@ class Bill:
         return self.billed + (WRITTEN - 1) * self.written_to_cache
 
     def per_step(self) -> dict[str, float]:
-        """Return figures for the report."""
         figures = {name: value for name, value in asdict(self).items() if name != "steps"}
         figures |= {"billed": self.billed, "billed_with_writes": self.billed_with_writes}
         return {name: round(value / self.steps, 2) for name, value in figures.items()}
 
 
 def total(bills: Sequence[Bill]) -> Bill:
-    """Return the sum of ``bills``."""
     return Bill(*map(sum, zip(*map(astuple, bills), strict=True)))
 
 

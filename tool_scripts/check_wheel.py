@@ -16,7 +16,6 @@ from pathlib import Path
 from adaexplore.cli.main import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
-_TWO = "1 1\n1 2\n"
 
 
 def main() -> int:
@@ -36,9 +35,8 @@ def main() -> int:
         adaexplore = str(away / "clean" / "bin" / "adaexplore")
         for command in COMMANDS:
             _run([adaexplore, command, "--help"], away, stdout=subprocess.DEVNULL)
-        (away / "two.txt").write_text(_TWO, encoding="utf-8")
-        settings = ["test_list_path=two.txt", "save_path=run"]
-        changes = [part for setting in settings for part in ("--set", setting)]
+        (away / "two.txt").write_text("1 1\n1 2\n", encoding="utf-8")
+        changes = ["--set", "test_list_path=two.txt", "--set", "save_path=run"]
         _run([adaexplore, "run", "--config", "config/quickstart.yaml", *changes], away)
         _run([adaexplore, "stats", "run"], away)
     return 0

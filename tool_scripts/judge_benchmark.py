@@ -35,6 +35,7 @@ from adaexplore.core.verdict import Verdict
 from adaexplore.report.task_result import RAN
 from tool_scripts import benchmark_files
 from tool_scripts.benchmark_files import candidate
+from tool_scripts.judge_bench.figure import share
 from tool_scripts.judge_bench.plan import until
 from tool_scripts.judge_bench.service import running_judge
 from tool_scripts.script import script, show
@@ -46,8 +47,6 @@ _TIMEOUT_S = 3600
 """Time limit of one task with all its workloads."""
 _PLAUSIBLE = (0.1, 10.0)
 """TritonBench counts speedups between these alone."""
-
-CANDIDATES = ("reference", "zeros")
 
 
 def judge_all(benchmark: Benchmark, url: str, out: JsonLines, options: argparse.Namespace) -> None:
@@ -118,11 +117,11 @@ def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     total = len(lines)
     return {
         "tasks": total,
-        "call_accuracy": _share(called, total),
-        "execution_accuracy": _share(executed, total),
+        "call_accuracy": share(len(called), total),
+        "execution_accuracy": share(len(executed), total),
         "speedup": round(statistics.fmean(plausible), 4) if plausible else None,
-        "right_outputs": _share(right, total),
-        "right_outputs_unflagged": _share(sound, total),
+        "right_outputs": share(len(right), total),
+        "right_outputs_unflagged": share(len(sound), total),
         "speedup_unflagged": round(statistics.geometric_mean(speedups), 4) if speedups else None,
         "right_on_degenerate_problems": sum("degenerate_problem" in line["problem_flags"] for line in right),
         "statuses": dict(Counter(line["status"] for line in lines).most_common()),
@@ -132,10 +131,6 @@ def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             if line["status"] == "error" or (line["candidate"] == "reference" and not line.get("correct"))
         },
     }
-
-
-def _share(part: Sequence[object], total: int) -> float | None:
-    return round(len(part) / total, 4) if total else None
 
 
 def _ratio(line: Mapping[str, Any]) -> float | None:
@@ -176,7 +171,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("source", choices=get_args(Source))
     parser.add_argument("folder", type=Path, help="folder of the benchmark's tasks")
     parser.add_argument("--out", type=Path, required=True, help="file of results; lines are added")
-    parser.add_argument("--candidate", choices=CANDIDATES, default="reference")
+    parser.add_argument("--candidate", choices=("reference", "zeros"), default="reference")
     parser.add_argument("--judge", help="address of a judge that finds the same tasks; else one is started")
     parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
     parser.add_argument("--slots", type=int, default=1, help="tasks judged at a time")

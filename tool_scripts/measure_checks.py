@@ -24,7 +24,7 @@ from adaexplore.preflight.lints import lint
 from adaexplore.preflight.triton_names import read_triton
 from tool_scripts.judge_bench import candidates
 from tool_scripts.judge_bench.candidates import Candidate, grouped
-from tool_scripts.judge_bench.figure import quantile
+from tool_scripts.judge_bench.figure import quantile, share
 from tool_scripts.judge_bench.service import Client, running_judge, session
 from tool_scripts.script import script, show
 
@@ -122,7 +122,7 @@ def summary(checked: Sequence[Checked]) -> dict[str, Any]:
         "failing_stopped": _share(failing),
         "failing_without_wrong_values_stopped": _share(without_values),
         "compile_errors_stopped": _share(by_class.get("compile_errors", [])),
-        "precision": {"count": len(stopped), "right": len(right), "share": _ratio(len(right), len(stopped))},
+        "precision": {"count": len(stopped), "right": len(right), "share": share(len(right), len(stopped))},
         "classes": {
             name: _share(group)
             | {
@@ -144,11 +144,7 @@ def summary(checked: Sequence[Checked]) -> dict[str, Any]:
 
 def _share(group: Sequence[Checked]) -> dict[str, Any]:
     stopped = sum(each.stopped for each in group)
-    return {"count": len(group), "stopped": stopped, "share": _ratio(stopped, len(group))}
-
-
-def _ratio(part: int, whole: int) -> float | None:
-    return round(part / whole, 4) if whole else None
+    return {"count": len(group), "stopped": stopped, "share": share(stopped, len(group))}
 
 
 def _named(group: Iterable[Checked]) -> list[str]:

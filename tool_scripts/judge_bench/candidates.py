@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -17,6 +17,7 @@ from tool_scripts.search_bench.traces import RecordedTree, read_tree
 
 PROBLEM_FILE = "problem.py"
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -45,9 +46,7 @@ class Candidate:
 def read(folder: Path, kernelbench: Path | None = None) -> list[Candidate]:
     """Return all different candidates of recorded trajectories and of pairs (``NAME/problem.py``).
 
-    Args:
-        folder: where to look.
-        kernelbench: folder with ``level<N>/<id>_*.py`` for trajectories without a reference.
+    ``kernelbench`` has ``level<N>/<id>_*.py`` for trajectories without a reference.
 
     Raises:
         UsageError: there is nothing usable.
@@ -71,10 +70,8 @@ def read(folder: Path, kernelbench: Path | None = None) -> list[Candidate]:
 
 def different(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Return the first of each (reference, source)."""
-    first: dict[tuple[str, str], Candidate] = {}
-    for each in candidates:
-        first.setdefault((each.reference, each.source.strip()), each)
-    return list(first.values())
+    equal = grouped(candidates, lambda each: (each.reference, each.source.strip()))
+    return [group[0] for group in equal.values()]
 
 
 def shuffled(candidates: Iterable[Candidate], seed: int, purpose: str) -> list[Candidate]:
@@ -87,9 +84,9 @@ def shuffled(candidates: Iterable[Candidate], seed: int, purpose: str) -> list[C
     return [each for turn in turns for each in turn if each is not None]
 
 
-def grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """Return the items by their key, groups and items in the order in which they come."""
-    groups: dict[str, list[T]] = {}
+    groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
@@ -110,10 +107,8 @@ def in_recorded_share(candidates: Sequence[Candidate], count: int, seed: int) ->
 
 def references(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Return one candidate per problem: the reference itself under the name ``ModelNew``."""
-    first: dict[str, str] = {}
-    for each in candidates:
-        first.setdefault(each.problem, each.reference)
-    return [_itself(problem, reference) for problem, reference in first.items()]
+    by_problem = grouped(candidates, lambda each: each.problem)
+    return [_itself(problem, group[0].reference) for problem, group in by_problem.items()]
 
 
 def kernelbench(folder: Path, levels: Sequence[int]) -> list[Candidate]:

@@ -23,8 +23,6 @@ class Plan:
     """The options; see ``--help``.
 
     Attributes:
-        recorded: recorded candidates.
-        own: this project's own.
         deadline: value of ``time.monotonic()`` after which no unit is begun.
         count: how many recorded candidates a part takes; None for its default.
     """

@@ -42,11 +42,7 @@ _TEXT_CHARS = 300
 def running_judge(device: str, slots: int, log: Path, **environment: str) -> Iterator[str]:
     """Start ``python -m online_judge`` on a free port, yield its address when it is ready, stop it.
 
-    Args:
-        device: ``cuda`` or ``cpu``.
-        slots: evaluations at a time on the device.
-        log: takes the judge's output, JSON lines.
-        environment: more variables.
+    It evaluates ``slots`` candidates at a time and writes JSON lines to ``log``.
 
     Raises:
         JudgeUnavailableError: it does not start.
@@ -83,18 +79,14 @@ class Client(httpx.Client):
     """Submits jobs of v2 and waits for their ends; threads may share it."""
 
     def __init__(self, address: str) -> None:
-        """Talk to the judge at ``address``."""
         limits = httpx.Limits(max_connections=64)
         super().__init__(base_url=address, timeout=_HTTP_S, limits=limits, trust_env=False)
 
     def judge(self, candidate: Candidate, unit: str, limit_s: int = JOB_TIMEOUT_S) -> Judged:
         """Have a candidate judged anew; trouble with the judge is a record of status ``error``.
 
-        Args:
-            candidate: it and its problem.
-            unit: name of the record.
-            limit_s: own time of the reference and of the candidate, each. A job is cancelled after twice
-                that and a minute for waiting.
+        ``limit_s`` limits the own time of the reference and of the candidate, each. A job is cancelled after
+        twice that and a minute for waiting.
 
         Raises:
             JudgeUnavailableError: the judge has exited; nothing was submitted.

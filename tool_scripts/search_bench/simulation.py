@@ -101,7 +101,6 @@ class Simulation:
         return tuple(steps)
 
     def _launch(self, step: int, now: float) -> tuple[float, int, bool, Plan]:
-        """Plan a step and ask the model."""
         plan = self.policy.plan(step, stream(self.seed, "policy", step), tuple(self._pending))
         self._pending.append(plan)
         outcome = self._answer(plan, stream(self.seed, "step", step))
@@ -151,11 +150,9 @@ class Race:
         ]
 
     def mean_share(self, step: int) -> float:
-        """Return their mean."""
         return fmean(self.shares(step))
 
     def mean_time_s(self, step: int) -> float:
-        """Return the mean simulated seconds until ``step`` steps are done."""
         return fmean(run[step - 1].time_s for run in self.runs)
 
     def time_to(self, share: float) -> float | None:
