@@ -114,16 +114,15 @@ def _measure(options: argparse.Namespace, words: list[str]) -> int:
 
 
 def _plan(options: argparse.Namespace, parts: Sequence[str]) -> Plan:
-    recorded: list[Candidate] = []
-    if options.candidates is not None:
-        recorded = candidates.read(options.candidates, options.kernelbench)
+    folder = options.candidates
+    recorded = [] if folder is None else candidates.read(folder, options.kernelbench)
     ours: list[Candidate] = []
     if "honest" in parts:
         ours += own.offline(options.seed, options.designs)
         ours += own.kernels() if options.device == "cuda" else []
         ours += [each for folder in options.own for each in candidates.read(folder)]
-    made = {"recorded": recorded, "own": ours, "deadline": time.monotonic() + options.limit_s}
-    given = vars(options) | made
+    deadline = time.monotonic() + options.limit_s
+    given = vars(options) | {"recorded": recorded, "own": ours, "deadline": deadline}
     return Plan(**{each.name: given[each.name] for each in fields(Plan)})
 
 

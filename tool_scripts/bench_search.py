@@ -29,7 +29,26 @@ from tool_scripts.search_bench.simulation import Call, Prices
 
 @script
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    parser = argparse.ArgumentParser(
+        prog="bench_search.py", description="Compare search policies without a model (results/search)."
+    )
+    add = parser.add_argument
+    add("--tier", choices=("a", "b", "c"), default="a", help="which environments (a)")
+    add("--fit", type=Path, help="folder of recorded trees for tier a")
+    add("--leave-out", action="append", default=[], metavar="NAME", help="a tree to leave out; repeatable")
+    add("--seeds", type=int, default=200, help="simulations of each policy (200)")
+    add("--first-seed", type=int, default=0, help="the first of them (0)")
+    add("--steps", type=int, default=100, help="steps of each (100)")
+    add("--in-flight", type=int, default=4, help="steps in flight to compare with one (4)")
+    add("--call-s", type=float, default=60.0, help="median seconds of a model call (60)")
+    add("--call-sigma", type=float, default=0.5, help="sigma of its logarithm (0.5)")
+    add("--evaluation-s", type=float, default=4.0, help="seconds of an evaluation (4)")
+    add("--gpus", type=int, default=1, help="evaluations at a time (1)")
+    add("--call-usd", type=float, default=0.02, help="dollars of a model call (0.02)")
+    add("--gpu-hour-usd", type=float, default=3.0, help="dollars of a GPU hour (3)")
+    add("--jobs", type=int, help="processes (one a core)")
+    add("--out", type=Path, help="file to write the JSON to, besides")
+    options = parser.parse_args(arguments)
     show(run(options), options.out)
     return 0
 
@@ -57,29 +76,6 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     if options.fit is None:
         raise ConfigError("--tier a needs recorded trees: give --fit DIR")
     return {"tier": "a", **tier_a(options.fit, options.leave_out, call)}
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="bench_search.py", description="Compare search policies without a model (results/search)."
-    )
-    add = parser.add_argument
-    add("--tier", choices=("a", "b", "c"), default="a", help="which environments (a)")
-    add("--fit", type=Path, help="folder of recorded trees for tier a")
-    add("--leave-out", action="append", default=[], metavar="NAME", help="a tree to leave out; repeatable")
-    add("--seeds", type=int, default=200, help="simulations of each policy (200)")
-    add("--first-seed", type=int, default=0, help="the first of them (0)")
-    add("--steps", type=int, default=100, help="steps of each (100)")
-    add("--in-flight", type=int, default=4, help="steps in flight to compare with one (4)")
-    add("--call-s", type=float, default=60.0, help="median seconds of a model call (60)")
-    add("--call-sigma", type=float, default=0.5, help="sigma of its logarithm (0.5)")
-    add("--evaluation-s", type=float, default=4.0, help="seconds of an evaluation (4)")
-    add("--gpus", type=int, default=1, help="evaluations at a time (1)")
-    add("--call-usd", type=float, default=0.02, help="dollars of a model call (0.02)")
-    add("--gpu-hour-usd", type=float, default=3.0, help="dollars of a GPU hour (3)")
-    add("--jobs", type=int, help="processes (one a core)")
-    add("--out", type=Path, help="file to write the JSON to, besides")
-    return parser
 
 
 if __name__ == "__main__":

@@ -65,7 +65,9 @@ _GAP = r"[\s#>]+"  # between words of a phrase: blanks, and what begins a line o
 def check(root: Path) -> list[str]:
     """Return one line for each place of a banned name or phrase in the git work tree at ``root``."""
     exempt = re.compile("|".join(rf"(?<!\w){re.escape(each)}(?!\w)" for each in EXEMPT))
-    patterns = {name: _name_pattern(name) for name in NAMES}
+    patterns = {
+        name: re.compile(rf"(?:(?<![a-zA-Z])(?i:{name}s?)|{name.capitalize()}s?)(?![a-z])") for name in NAMES
+    }
     patterns |= {phrase: _phrase_pattern(phrase) for phrase in PHRASES}
     found = []
     for file in _files(root):
@@ -83,10 +85,6 @@ def _files(root: Path) -> list[str]:
     done = subprocess.run(command, cwd=root, check=True, stdout=subprocess.PIPE, text=True)
     listed = done.stdout.split("\0")
     return sorted(file for file in listed if not file.startswith(SKIPPED) and (root / file).is_file())
-
-
-def _name_pattern(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:(?<![a-zA-Z])(?i:{name}s?)|{name.capitalize()}s?)(?![a-z])")
 
 
 def _phrase_pattern(phrase: str) -> re.Pattern[str]:

@@ -153,7 +153,7 @@ def _named(group: Iterable[Checked]) -> list[str]:
 
 def _quantiles(seconds: Sequence[float]) -> dict[str, float]:
     shares = {"p50": 0.5, "p90": 0.9, "max": 1.0}
-    return {name: round(quantile(seconds, share), 4) for name, share in shares.items()}
+    return {name: round(quantile(seconds, at), 4) for name, at in shares.items()}
 
 
 @script

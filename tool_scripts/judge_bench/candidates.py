@@ -26,11 +26,9 @@ class Candidate:
 
     Attributes:
         id: unique; ``<problem>/<name>``.
-        problem: name of the problem.
         reference: source with ``Model``, ``get_inputs`` and ``get_init_inputs``.
         source: source with ``ModelNew``.
         correct: the recorded verdict; None where none was recorded.
-        error: the recorded error's text.
         fields: more fields of the request.
     """
 

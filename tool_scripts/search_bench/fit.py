@@ -56,12 +56,10 @@ class Fit:
 
     def simulate(self) -> Simulated:
         """Run the paper L2 policy on the trees, and read the trees that it makes."""
-        problems = self.problems()
-        maker = policies()[L2]
+        pairs = list(zip(self.trees, self.problems(), strict=True))
         trees = []
-        for number in range(RUNS_PER_TREE * len(problems)):
-            tree = self.trees[number % len(problems)]
-            simulation = Simulation(maker(), problems[number % len(problems)], FIRST_SEED + number, Prices())
+        for number, (tree, problem) in enumerate(pairs * RUNS_PER_TREE):
+            simulation = Simulation(policies()[L2](), problem, FIRST_SEED + number, Prices())
             simulation.run(LENGTH)
             trees.append(RecordedTree(tree.name, simulation.recorded(), tree.top))
         return Simulated(mean_curve(trees, LENGTH), moves.stall_hazard(trees))

@@ -86,7 +86,7 @@ class Simulation:
                 score = Score(found.compiled, found.correct, found.speedup if found.correct else 0.0)
                 self.policy.observe(plan, f"kernel {plan.step}", score)
                 best = self._outcomes.get(self.policy.tree.best.id)
-                reached.append(Reached(now, self._usd, 0.0 if best is None else best.truth))
+                reached.append(Reached(now, self._usd, 0.0 if best is None else best.true_speedup))
         return reached
 
     def recorded(self) -> tuple[RecordedStep, ...]:
