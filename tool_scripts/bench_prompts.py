@@ -90,7 +90,6 @@ class Timed:
         self._causes = causes
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """Answer one request, then let the time of a call pass."""
         reply = self._client.complete(request)
         self._causes.add(request, reply.usage.cached_input_tokens, self.now_s)
         self.now_s += CALL_S * self._rng.lognormvariate(0.0, CALL_SIGMA)
@@ -98,7 +97,7 @@ class Timed:
 
 
 @script
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
     add("--traces", type=Path, metavar="DIR", help="recorded trees, in the web bundle's format")
@@ -109,7 +108,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--out", type=Path, metavar="FILE", help="also write the figures here")
     options = parser.parse_args(arguments)
     show(measure(options), options.out)
-    return 0
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -184,10 +182,9 @@ def replay(search: Search, layout: Layout, dialect: Dialect, seed: int, causes: 
         meter = MeteredClient(build_client(config, environment={}))
         timed = Timed(meter, random.Random(f"{seed}/{search.name}"), causes)
         server.caching, server.clock = True, lambda: timed.now_s
-        options = AgentOptions(layout=layout)
-        agent = Agent(
-            timed, search.task, made.facts_of(layout), made.rules(), options, reference=made.reference_facts()
-        )
+        facts, options = made.facts_of(layout), AgentOptions(layout=layout)
+        reference = made.stored_facts().reference
+        agent = Agent(timed, search.task, facts, made.rules(), options, reference=reference)
         verdicts = Verdicts(JudgeAccess([DummyJudge(seed)]), search.task)
         for step in search.steps:
             server.script(*map(Answer, step.replies(layout)))

@@ -28,7 +28,7 @@ from tool_scripts.search_bench.simulation import Call, Prices
 
 
 @script
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         prog="bench_search.py", description="Compare search policies without a model (results/search)."
     )
@@ -50,7 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--out", type=Path, help="file to write the JSON to, besides")
     options = parser.parse_args(arguments)
     show(run(options), options.out)
-    return 0
 
 
 def run(options: argparse.Namespace) -> dict[str, Any]:

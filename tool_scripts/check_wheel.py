@@ -18,7 +18,7 @@ from adaexplore.cli.main import COMMANDS
 ROOT = Path(__file__).resolve().parents[1]
 
 
-def main() -> int:
+def main() -> None:
     """Run the check; raises subprocess.CalledProcessError for the first command that fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--python", default=sys.executable, help="the Python to install it for")
@@ -39,7 +39,6 @@ def main() -> int:
         changes = ["--set", "test_list_path=two.txt", "--set", "save_path=run"]
         _run([adaexplore, "run", "--config", "config/quickstart.yaml", *changes], away)
         _run([adaexplore, "stats", "run"], away)
-    return 0
 
 
 def _run(command: list[str], folder: Path, stdout: int | None = None) -> None:
@@ -47,4 +46,4 @@ def _run(command: list[str], folder: Path, stdout: int | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

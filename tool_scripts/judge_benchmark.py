@@ -137,9 +137,8 @@ def _ratio(line: Mapping[str, Any]) -> float | None:
     """Return summed times of the reference over those of the candidate."""
     if not line.get("speedup"):
         return None
-    timed = [
-        each for each in line["metrics"]["metadata"].get("workloads") or () if each.get("baseline_gpu_ms")
-    ]
+    listed = line["metrics"]["metadata"].get("workloads") or ()
+    timed = [each for each in listed if each.get("baseline_gpu_ms")]
     if not timed:
         return float(line["speedup"])
     return float(sum(each["baseline_gpu_ms"] for each in timed) / sum(each["gpu_ms"] for each in timed))
@@ -166,7 +165,7 @@ def write_traces(benchmark: Benchmark, lines: Sequence[Mapping[str, Any]], folde
 
 
 @script
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("source", choices=get_args(Source))
     parser.add_argument("folder", type=Path, help="folder of the benchmark's tasks")
@@ -196,7 +195,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         log.info("%d traces written", write_traces(benchmark, lines, options.traces))
     partial = {"of": len(benchmark.paths)} if len(lines) < len(benchmark.paths) else {}
     show(summary(lines) | partial)
-    return 0
 
 
 if __name__ == "__main__":

@@ -157,7 +157,7 @@ def _quantiles(seconds: Sequence[float]) -> dict[str, float]:
 
 
 @script
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("check", choices=("lints", "gate"))
     parser.add_argument("traces", type=Path, help="folder with recorded trajectories")
@@ -176,7 +176,6 @@ def main(argv: list[str] | None = None) -> int:
         about |= {"hardware": f"{now.hardware}; {now.machine}", "versions": now.versions}
         write_json(options.out, about | figures)
     show(figures)
-    return 0
 
 
 if __name__ == "__main__":

@@ -15,7 +15,6 @@ import os
 import random
 import socket
 import statistics
-import sys
 import tempfile
 import threading
 import time
@@ -180,7 +179,7 @@ def measure(workers: int, flood: int, each: int, folder: Path) -> dict[str, floa
     }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--workers", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=10_000)
@@ -191,8 +190,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         alone = measure(options.workers, 0, each, Path(first))
         flooded = measure(options.workers, options.jobs - OTHERS * each, each, Path(second))
     show({"alone": alone, "flooded": flooded})
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -15,15 +15,16 @@ from adaexplore.core.files.atomic import json_text, write_text
 P = ParamSpec("P")
 
 
-def script(main: Callable[P, int]) -> Callable[P, int]:
+def script(main: Callable[P, int | None]) -> Callable[P, int]:
     """Return ``main`` with logs on stderr; a deliberate error becomes one line and its exit code."""
 
     @functools.wraps(main)
     def run(*args: P.args, **kwargs: P.kwargs) -> int:
         logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-        logging.getLogger("httpx").setLevel(logging.WARNING)
+        for noisy in ("httpx", "httpx2"):
+            logging.getLogger(noisy).setLevel(logging.WARNING)
         try:
-            return main(*args, **kwargs)
+            return main(*args, **kwargs) or 0
         except AdaExploreError as error:
             logging.error("error: %s", error)
             return error.exit_code

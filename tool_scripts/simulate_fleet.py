@@ -12,7 +12,6 @@ import argparse
 import heapq
 import itertools
 import random
-import sys
 import threading
 import time
 from collections import Counter
@@ -154,7 +153,7 @@ def simulate(gpus: int, jobs: int, detect_s: float = 30.0, seed: int = 0) -> dic
     }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--gpus", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=100_000)
@@ -162,8 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(argv)
     show(simulate(options.gpus, options.jobs, options.detect, options.seed))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

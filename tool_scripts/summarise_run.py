@@ -57,7 +57,7 @@ def summarise(folder: Path, command: str, today: date, note: str | None = None) 
 
 
 @script
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="summarise_run", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("run", type=Path, metavar="RUN", help="run directory")
     parser.add_argument("--command", required=True, metavar="TEXT", help="the command that made the run")
@@ -65,7 +65,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", required=True, type=Path, metavar="FILE.json", help="file to write")
     args = parser.parse_args(arguments)
     write_json(args.out, summarise(args.run, args.command, datetime.now(UTC).date(), args.note))
-    return 0
 
 
 def _settings(folder: Path) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def compare(candidate: Candidate, device: str, limit_s: float, environment: dict
         )
 
 
-def main() -> int:
+def main() -> None:
     """Compare ``candidate.py`` with ``reference.py`` of the working folder; leave outcome and detail."""
     try:
         detail = difference_of_models(sys.argv[1])
@@ -77,7 +77,6 @@ def main() -> int:
     except (Exception, SystemExit) as error:  # noqa: BLE001 - what the candidate raises is its outcome
         result = ("error", f"{type(error).__name__}: {error}")
     Path(_RESULT).write_text(json.dumps(result), encoding="utf-8")
-    return 0
 
 
 def difference_of_models(device: str) -> str:
@@ -121,4 +120,4 @@ def _seed(seed: int) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

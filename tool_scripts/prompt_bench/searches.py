@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel
 
 from adaexplore.agent.agent import Agent
 from adaexplore.core.draft import ShownKernel
@@ -74,23 +74,22 @@ class Search:
     arranged: bool = False
 
 
+class Facts(BaseModel):
+    """What a judge with an H200 states; nothing but its length counts here."""
+
+    environment: Environment
+    reference: ReferenceFacts
+
+
 def facts_of(layout: Layout) -> JudgeFacts:
     """Return what the prompts of a preset say about a judge with a GPU."""
-    environment = Environment.model_validate(_facts()["environment"])
-    ours = judge_facts(CONFIG, JudgeIdentity("cuda", "NVIDIA H200"), environment)
+    ours = judge_facts(CONFIG, JudgeIdentity("cuda", "NVIDIA H200"), stored_facts().environment)
     return ours if layout == "shared" else replace(ours, shows_flags=False, tunes=False, environment=None)
 
 
-def reference_facts() -> ReferenceFacts:
-    """Return facts about a reference, of usual length."""
-    return ReferenceFacts.model_validate(_facts()["reference"])
-
-
 @cache
-def _facts() -> dict[str, Any]:
-    """Return what a judge with an H200 states; nothing but its length counts here."""
-    found: dict[str, Any] = json.loads(Path(__file__).with_name("facts.json").read_text(encoding="utf-8"))
-    return found
+def stored_facts() -> Facts:
+    return Facts.model_validate_json(Path(__file__).with_name("facts.json").read_bytes())
 
 
 def rules() -> tuple[str, ...]:

@@ -91,14 +91,12 @@ class Simulation:
 
     def recorded(self) -> tuple[RecordedStep, ...]:
         """Return the steps as a recorded tree has them, in the order in which they were observed."""
-        steps = []
-        for plan in (node.plan for node in self.policy.tree if node.parent is not None):
-            found = self._outcomes[plan.step]
-            step = RecordedStep(
-                plan.step, plan.parent_id, plan.kind, plan.context_ids, found.correct, found.speedup
-            )
-            steps.append(step)
-        return tuple(steps)
+        plans = [node.plan for node in self.policy.tree if node.parent is not None]
+        found = [self._outcomes[plan.step] for plan in plans]
+        return tuple(
+            RecordedStep(plan.step, plan.parent_id, plan.kind, plan.context_ids, end.correct, end.speedup)
+            for plan, end in zip(plans, found, strict=True)
+        )
 
     def _launch(self, step: int, now: float) -> tuple[float, int, bool, Plan]:
         plan = self.policy.plan(step, stream(self.seed, "policy", step), tuple(self._pending))

@@ -75,9 +75,7 @@ def read_trees(folder: Path) -> list[RecordedTree]:
     """
     files = sorted([*folder.glob("*.json"), *folder.glob("*.json.gz")])
     if not files:
-        raise ConfigError(
-            f"{folder} holds no recorded trees: give a folder with web bundles, *.json or *.json.gz"
-        )
+        raise ConfigError(f"{folder} holds no recorded trees, *.json or *.json.gz: name another folder")
     return [read_tree(file) for file in files]
 
 
