@@ -29,7 +29,7 @@ from tool_scripts.judge_bench.service import session
 from tool_scripts.script import script, show
 
 UNITS_LEFT = 75
-"""Exit code that asks for the same command again."""
+"""Exit code if units are left: run the same command again."""
 DEFAULT_PARTS = {
     "cuda": ("honest", "repeat", "aa", "throughput", "latency"),
     "cpu": ("honest",),
@@ -37,7 +37,6 @@ DEFAULT_PARTS = {
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = argparse.ArgumentParser(
         prog="bench_judge.py",
         description="Measure the judge. A call that was cut off goes on where it was: state is in --out.",

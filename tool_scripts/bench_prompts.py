@@ -1,4 +1,4 @@
-"""What the prompts of a search cost in billed input tokens, in the default layout against the paper's.
+"""Measure the billed input tokens of a search's prompts, in the default layout against the paper's.
 
     python tool_scripts/bench_prompts.py [--traces DIR] [--steps 50] [--out FILE.json]
 
@@ -52,7 +52,7 @@ MODELS: dict[Dialect, str] = {"openai": "gpt-5-mini", "anthropic": "claude-sonne
 
 @dataclass(frozen=True)
 class Bill:
-    """Input tokens of searches as the service counts them; those of the cache are parts of ``sent``."""
+    """Input tokens of searches as the service counts them; ``sent`` includes those of the cache."""
 
     steps: int
     requests: int
@@ -67,7 +67,7 @@ class Bill:
 
     @property
     def billed_with_writes(self) -> float:
-        """The same with what Anthropic's cache takes in at 125 %."""
+        """The same, with tokens written to Anthropic's cache at 125 %."""
         return self.billed + (WRITTEN - 1) * self.written_to_cache
 
     def per_step(self) -> dict[str, float]:
@@ -81,7 +81,7 @@ def total(bills: Sequence[Bill]) -> Bill:
 
 
 class Timed:
-    """A client whose calls take simulated time; ``causes`` learns of each."""
+    """A client whose calls take simulated time; ``causes`` notes each request."""
 
     def __init__(self, client: ModelClient, rng: random.Random, causes: Causes) -> None:
         self.now_s = 0.0
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Return everything that the report holds.
+    """Return the whole report.
 
     Raises:
         UsageError: there are no searches to measure.

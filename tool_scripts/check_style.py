@@ -93,7 +93,6 @@ def _phrase_pattern(phrase: str) -> re.Pattern[str]:
 
 
 def main() -> int:
-    """Print what is found; exit code 1 where there is anything."""
     lines = check(ROOT)
     sys.stdout.write("".join(line + "\n" for line in lines))
     return 1 if lines else 0

@@ -101,7 +101,7 @@ _UNFINISHED = 75
 
 @dataclass(frozen=True)
 class Unit:
-    """One candidate: requests that are sent in turn, of which the last one's answer counts."""
+    """One candidate: requests that are sent in turn; the last answer counts."""
 
     name: str
     requests: tuple[dict[str, Any], ...]

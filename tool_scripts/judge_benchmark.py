@@ -50,7 +50,7 @@ _PLAUSIBLE = (0.1, 10.0)
 
 
 def judge_all(benchmark: Benchmark, url: str, out: JsonLines, options: argparse.Namespace) -> None:
-    """Judge the tasks that ``out`` has no line of, until all are done or the time is over."""
+    """Judge the tasks without a line in ``out``, until all are done or the time is over."""
     done = {line["task"] for line in out.read(dict)}
     token = os.environ.get("ADAEXPLORE_JUDGE_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}

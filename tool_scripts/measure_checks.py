@@ -1,4 +1,4 @@
-"""Measure what the lints or the judge's compile gate stop of recorded candidates, and in what time.
+"""Measure which recorded candidates the lints or the judge's compile gate stop, and their time.
 
 ``python -m tool_scripts.measure_checks lints TRACES [--triton FILE] [--out FILE.json]``
 ``python -m tool_scripts.measure_checks gate TRACES [--sample N] [--out FILE.json]``
@@ -76,7 +76,6 @@ def sample(found: Iterable[Candidate], count: int | None, seed: int) -> list[Can
 
 
 def linted(options: argparse.Namespace) -> Iterator[Checked]:
-    """Lint all candidates."""
     triton = None if options.triton is None else read_triton(options.triton)
     for each in tqdm(candidates.read(options.traces), disable=None):
         begin = time.perf_counter()
@@ -100,7 +99,6 @@ def gated(options: argparse.Namespace) -> Iterator[Checked]:
 
 
 def gate(client: Client, candidate: Candidate) -> Checked:
-    """Send one candidate through."""
     request = {"original_model_src": candidate.reference, "custom_model_src": candidate.source}
     begin = time.perf_counter()
     job = client.finished({"kind": "compile", "request": request}, _LIMIT_S)

@@ -1,4 +1,4 @@
-"""What the scripts share as commands."""
+"""Logs, errors and output of the scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One JSON object with a run's figures and what they were measured with, to be kept under ``results/``.
+"""Write one JSON object with a run's figures and their provenance, for ``results/``.
 
     python -m tool_scripts.summarise_run RUN --command TEXT [--note TEXT] --out FILE.json
 
@@ -33,7 +33,7 @@ CONFIG_KEYS = (
     *("exploration_weight", "expand_exploration_ratio", "reward_alpha", "small_step_limit", "p_large"),
     *("pool_size", "pool_size_extra_max", "general_memory_path", "knowledge_1_threshold"),
 )
-"""What of the configuration bears on the figures; paths and addresses of one machine do not."""
+"""Keys of the configuration that influence the figures; paths and addresses do not."""
 
 
 def summarise(folder: Path, command: str, today: date, note: str | None = None) -> dict[str, Any]:

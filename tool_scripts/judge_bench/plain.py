@@ -30,7 +30,7 @@ _DETAIL_CHARS = 300
 
 
 def compare(candidate: Candidate, device: str, limit_s: float, environment: dict[str, str]) -> PlainRun:
-    """Compare a candidate in a process of its own; no process and no file of it is left."""
+    """Compare a candidate in its own process; leave no process and no file behind."""
     with tempfile.TemporaryDirectory(prefix="bench-judge-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "reference.py").write_text(candidate.reference, encoding="utf-8")
@@ -70,7 +70,7 @@ def compare(candidate: Candidate, device: str, limit_s: float, environment: dict
 
 
 def main() -> None:
-    """Compare ``candidate.py`` with ``reference.py`` of the working folder; leave outcome and detail."""
+    """Compare ``candidate.py`` with ``reference.py`` in the working folder; write outcome and detail."""
     try:
         detail = difference_of_models(sys.argv[1])
         result = ("wrong" if detail else "passed", detail)

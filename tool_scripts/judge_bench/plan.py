@@ -1,4 +1,4 @@
-"""What one call of the benchmark is asked to measure."""
+"""The options of one call of the benchmark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge that is measured: started for one part, asked over HTTP; and what it runs on."""
+"""The measured judge: start it, send it jobs over HTTP, and describe its machine."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ TIMED_RUNS = 100
 TRIALS = 5
 JOB_TIMEOUT_S = 300
 WAITING_S = 60
-"""Seconds beyond its own time that a unit may wait for others."""
+"""Seconds that a unit may wait for others, on top of its own time."""
 _POLL_S = 30
 _HTTP_S = 120.0
 _OURS = (
     *("JUDGE_", "GPU_ALLOCATION", "AVAILABLE_GPUS", "MAX_", "RUNTIME_TIMEOUT", "ADAEXPLORE_", "RESULT_CACHE"),
     *("ARMED_PLAYERS", "COMPILE_", "CPU_MAX_", "BUILD_DIR", "TIMING_ROOT"),
 )
-"""Beginnings of the judge's environment variables, which a measured judge does not inherit."""
+"""Prefixes of the judge's environment variables, which a measured judge does not inherit."""
 _TEXT_CHARS = 300
 
 
@@ -83,7 +83,7 @@ class Client(httpx.Client):
         super().__init__(base_url=address, timeout=_HTTP_S, limits=limits, trust_env=False)
 
     def judge(self, candidate: Candidate, unit: str, limit_s: int = JOB_TIMEOUT_S) -> Judged:
-        """Have a candidate judged anew; trouble with the judge is a record of status ``error``.
+        """Judge a candidate anew; if the judge fails, the record has the status ``error``.
 
         ``limit_s`` limits the own time of the reference and of the candidate, each. A job is cancelled after
         twice that and a minute for waiting.
@@ -160,7 +160,7 @@ def judged(candidate: Candidate, unit: str, answer: dict[str, Any], seconds: flo
 
 
 def session(device: str, command: Sequence[str], revision: str | None) -> Session:
-    """Return with what, when and by which command something is measured now.
+    """Return date, command, revision, hardware and versions of a measurement that begins now.
 
     Raises:
         UsageError: ``device`` is ``cuda`` and there is no GPU.

@@ -1,4 +1,4 @@
-"""Searches whose prompts are to be measured: what each step had in view, and what was answered."""
+"""Searches to measure: the kernels that each step shows, and the replies."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Search:
-    """All steps of one search; ``arranged`` where its policy orders pools for the sake of a cache."""
+    """All steps of one search; ``arranged`` if its policy orders pools for a cache."""
 
     name: str
     task: Task
@@ -75,7 +75,7 @@ class Search:
 
 
 class Facts(BaseModel):
-    """What a judge with an H200 states; nothing but its length counts here."""
+    """Facts from a judge with an H200; only their length matters here."""
 
     environment: Environment
     reference: ReferenceFacts
@@ -93,7 +93,7 @@ def stored_facts() -> Facts:
 
 
 def rules() -> tuple[str, ...]:
-    """Return the bundled skill memory's, as prompts show them."""
+    """Return the rules of the bundled skill memory, as prompts show them."""
     return injected(read_rules(locate(BUNDLED_MEMORY)), CONFIG.knowledge_1_threshold)
 
 
@@ -119,7 +119,7 @@ def offline_search(problem: Path, steps: int, seed: int, selection: Selection = 
 
 
 def recorded_search(path: Path, steps: int) -> Search:
-    """Return the first steps of a recorded tree; reviews were not recorded, as many words stand for each."""
+    """Return the first steps of a recorded tree; unrecorded reviews become placeholder words."""
     tree = read_tree(path)
     task = Task(2, path.stem, path.stem, tree.reference, "fp32", path)
     nodes = {0: ShownKernel("", None)}
@@ -143,13 +143,13 @@ def _verdict(step: RecordedStep) -> Verdict:
 
 
 def _review(shown: Sequence[ShownKernel]) -> str | None:
-    """Words for a review, where there would have been one."""
+    """Return placeholder words if the step had a review."""
     reviewed = any(kernel.verdict is not None and kernel.verdict.correct for kernel in shown)
     return " ".join(["word"] * WORDS_OF_A_REVIEW) if reviewed else None
 
 
 def _edits(parent: str, code: str) -> str:
-    """Edits that make ``code`` of ``parent``."""
+    """Return edits that turn ``parent`` into ``code``."""
     line = next(line for line in parent.split("\n") if line.strip() and parent.count(line) == 1)
     nothing = f"<old_str_1>\n{line}\n</old_str_1>\n<new_str_1>\n{line}\n</new_str_1>"
     return edits_between(parent, code) or nothing

@@ -1,4 +1,4 @@
-"""What a policy is benchmarked in: an environment answers steps as the model and the judge would.
+"""Environments of the benchmark: one answers a policy's steps as the model and the judge would.
 
 It carries in ``Outcome.state`` whatever it must remember about a candidate. It never sees the tree, and the
 policy never sees ``true_speedup``.
@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one step.
+    """The result of one step.
 
     Attributes:
         speedup: as measured, noise included; 0 unless correct.

@@ -31,7 +31,7 @@ FIRST_SEED = 10**6
 
 @dataclass(frozen=True)
 class Simulated:
-    """What the paper L2 policy does in a fit: its mean curve, its rates of advance (fresh, stalled)."""
+    """The paper L2 policy in a fit: its mean curve, its rates of advance (fresh, stalled)."""
 
     curve: tuple[float, ...]
     hazard: tuple[float, float]
@@ -99,7 +99,7 @@ def tier_a(folder: Path, leave_out: Sequence[str], call: Call) -> dict[str, Any]
 
 
 def _stall_error(recorded: tuple[float, float], simulated: tuple[float, float]) -> float:
-    """Return how far apart the ratios of stalled to fresh lineages are; 0 where nothing is known."""
+    """Return the difference of the ratios of stalled to fresh lineages; 0 if one is unknown."""
     if not recorded[0] > 0 or not simulated[0] > 0:
         return 0.0
     return abs(recorded[1] / recorded[0] - simulated[1] / simulated[0])

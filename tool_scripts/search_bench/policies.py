@@ -1,4 +1,4 @@
-"""The policies that are compared, and two that only the benchmark has: what a search tree must beat."""
+"""The compared policies, and two simple ones that a search tree must beat."""
 
 from __future__ import annotations
 
