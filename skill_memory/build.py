@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from adaexplore.llm.protocol import ModelClient
-from skill_memory.failure import TaskFailures
 from skill_memory.sidecar import RECURS, read_sidecar
 from skill_memory.sources import Collected
 from skill_memory.store import known_rules, make_memory, read_rules
@@ -45,10 +43,12 @@ def build(collected: Collected, path: Path, client: ModelClient) -> Built:
     """
     make_memory(path)
     update = MemoryUpdater(path, client).add(collected.tasks)
+    found = (failure.signature for task in collected.tasks for failure in task.failures)
+    kinds = {signature.key for signature in found if signature is not None}
     return Built(
         failures=collected.failures,
         infrastructure=collected.infrastructure,
-        signatures=len(signatures(collected.tasks)),
+        signatures=len(kinds),
         model_calls=update.calls,
         rules=len(read_rules(path)),
         explained=explained(collected, path),
@@ -67,9 +67,3 @@ def explained(collected: Collected, path: Path) -> float:
             rule = None if signature is None else known.get(signature.key) or state.rule_of(signature.key, {})
             hits += rule is not None and counts.get(rule, 0) >= RECURS
     return hits / collected.failures if collected.failures else 0.0
-
-
-def signatures(tasks: Sequence[TaskFailures]) -> set[str]:
-    """Return the keys of all kinds of failure that can teach a rule."""
-    found = (failure.signature for task in tasks for failure in task.failures)
-    return {signature.key for signature in found if signature is not None}

@@ -16,7 +16,7 @@ from skill_memory.compiling import Compile, verdict_of
 from skill_memory.construct import offending_line
 from skill_memory.failure import Failure
 from skill_memory.rule import Rule
-from skill_memory.shrink import nearest_working, shrink
+from skill_memory.shrink import Shrunk, nearest_working, shrink
 from skill_memory.signature import signature_of
 from skill_memory.sources import Collected
 from skill_memory.store import read_rules, rewrite
@@ -53,9 +53,7 @@ class _Proof:
     reproducer: str
     counterpart: str | None
     problem: str | None
-    trials: int
-    seconds: float
-    cut_short: bool
+    searches: tuple[Shrunk, ...]
 
 
 def prove(path: Path, collected: Collected, compile_: Compile, limit_s: float) -> Proofs:
@@ -85,9 +83,9 @@ def prove(path: Path, collected: Collected, compile_: Compile, limit_s: float) -
         rules=tried,
         reproducers=len(found),
         counterparts=sum(proof.counterpart is not None for proof in found.values()),
-        cut_short=sum(proof.cut_short for proof in found.values()),
-        compilations=sum(proof.trials for proof in found.values()),
-        seconds=round(sum(proof.seconds for proof in found.values()), 1),
+        cut_short=sum(proof.searches[0].cut_short for proof in found.values()),
+        compilations=sum(search.trials for proof in found.values() for search in proof.searches),
+        seconds=round(sum(search.seconds for proof in found.values() for search in proof.searches), 1),
         lines_before=median_high(before or [0]),
         lines_after=median_high(after or [0]),
     )
@@ -118,12 +116,12 @@ def _proof(failure: Failure, compile_: Compile, limit_s: float) -> _Proof | None
     if not fails(failure.source, failure.reference):
         return None
     small = shrink(failure.source, lambda source: fails(source, failure.reference), limit_s / 2)
-    problem, reproducer, trials, seconds = failure.reference, small.source, small.trials, small.seconds
+    problem, reproducer, searches = failure.reference, small.source, [small]
     plain = _for_plain_problem(reproducer)
     if fails(plain, PLAIN_PROBLEM):
         again = shrink(plain, lambda source: fails(source, PLAIN_PROBLEM), limit_s / 4)
         problem, reproducer = PLAIN_PROBLEM, again.source
-        trials, seconds = trials + again.trials, seconds + again.seconds
+        searches.append(again)
     report = compile_(problem, reproducer)
     faulty = None if report is None else function_at_fault(reproducer, report)
     around = _without_body(reproducer, faulty)
@@ -133,13 +131,13 @@ def _proof(failure: Failure, compile_: Compile, limit_s: float) -> _Proof | None
         lambda source: _without_body(source, faulty) == around and works(source, problem),
         limit_s / 4,
     )
+    if counterpart is not None:
+        searches.append(counterpart)
     return _Proof(
         reproducer=reproducer,
         counterpart=None if counterpart is None else counterpart.source,
         problem=None if problem == PLAIN_PROBLEM else problem,
-        trials=trials + (0 if counterpart is None else counterpart.trials),
-        seconds=seconds + (0.0 if counterpart is None else counterpart.seconds),
-        cut_short=small.cut_short,
+        searches=tuple(searches),
     )
 
 

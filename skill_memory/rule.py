@@ -93,21 +93,16 @@ class Rule:
 
 
 def rule_to_json(rule: Rule) -> dict[str, Any]:
+    fields = asdict(rule)
+    text, count, tasks, extra = (fields.pop(key) for key in ("text", "count", "tasks", "extra"))
     return {
         "version": VERSION,
-        "rule": rule.text,
-        "count": int(rule.count) if rule.count == int(rule.count) else rule.count,
-        "tasks": list(rule.tasks),
+        "rule": text,
+        "count": int(count) if count == int(count) else count,
+        "tasks": tasks,
         "signature": rule.signatures[0] if rule.signatures else None,
-        "signatures": list(rule.signatures),
-        "evidence": [asdict(item) for item in rule.evidence],
-        "reproducer": rule.reproducer,
-        "counterpart": rule.counterpart,
-        "others": [asdict(item) for item in rule.others],
-        "problem": rule.problem,
-        "verified": [asdict(item) for item in rule.verified],
-        "lint": rule.lint,
-        **rule.extra,
+        **fields,
+        **extra,
     }
 
 

@@ -6,6 +6,7 @@ import ast
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 
 from skill_memory import trees
 
@@ -90,20 +91,17 @@ def nearest_working(source: str, works: Test, limit_s: float = 60.0) -> Shrunk |
     began = time.monotonic()
     tree = trees.parsed(source)
     whole = trees.size(tree)
+    simpler = (trees.simplifications(tree, index) for index in range(whole))
+    shorter = (
+        trees.without_statements(tree, block, position, 1)
+        for block in range(trees.block_count(tree))
+        for position in range(trees.block_length(tree, block))
+    )
     changed: dict[str, int] = {}
-    index = 0
-    while (simpler := trees.simplifications(tree, index)) is not None:
-        for tried in simpler:
-            text = trees.unparsed(tried)
-            if text is not None:
-                changed.setdefault(text, whole - trees.size(tried))
-        index += 1
-    for block in range(trees.block_count(tree)):
-        for position in range(trees.block_length(tree, block)):
-            tried = trees.without_statements(tree, block, position, 1)
-            text = trees.unparsed(tried)
-            if text is not None:
-                changed.setdefault(text, whole - trees.size(tried))
+    for tried in chain(*simpler, shorter):
+        text = trees.unparsed(tried)
+        if text is not None:
+            changed.setdefault(text, whole - trees.size(tried))
     for number, text in enumerate(sorted(changed, key=lambda text: changed[text]), start=1):
         if time.monotonic() > began + limit_s:
             return None
@@ -133,7 +131,8 @@ def _fewer_statements(tree: ast.Module, fails: _Trials) -> ast.Module:
 def _simpler(tree: ast.Module, fails: _Trials) -> ast.Module:
     """Simplify each expression and block of ``tree`` as far as possible, one change at a time."""
     index = 0
-    while (simpler := trees.simplifications(tree, index)) is not None:
+    while index < trees.size(tree):
+        simpler = trees.simplifications(tree, index)
         smaller = (tried for tried in simpler if trees.size(tried) < trees.size(tree))
         found = next((tried for tried in smaller if fails(tried)), None)
         if found is None:

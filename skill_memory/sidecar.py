@@ -137,7 +137,6 @@ def read_sidecar(memory: Path) -> Sidecar:
 
 
 def write_sidecar(memory: Path, state: Sidecar) -> None:
-    """Write the state of ``memory`` atomically."""
     write_text(sidecar_path(memory), state.model_dump_json(indent=1) + "\n")
 
 

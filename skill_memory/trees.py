@@ -63,17 +63,13 @@ def without_statements(tree: ast.Module, block: int, start: int, count: int) -> 
     return changed
 
 
-def simplifications(tree: ast.Module, index: int) -> Iterator[ast.Module] | None:
-    """Return trees with a simpler ``index``-th node; None past the last node.
+def simplifications(tree: ast.Module, index: int) -> Iterator[ast.Module]:
+    """Yield trees with a simpler ``index``-th node, counted by ``ast.walk``.
 
     An expression is replaced by one of its parts or by a number, an optional part is removed, a statement is
     replaced by a block inside it.
     """
-    nodes = list(ast.walk(tree))
-    return _simpler_at(tree, nodes[index], index) if index < len(nodes) else None
-
-
-def _simpler_at(tree: ast.Module, node: ast.AST, index: int) -> Iterator[ast.Module]:
+    node = list(ast.walk(tree))[index]
     for name, value in ast.iter_fields(node):
         if isinstance(value, ast.expr):
             if name in _OPTIONAL and not isinstance(node, ast.AnnAssign):

@@ -146,7 +146,6 @@ class MemoryUpdater:
 
 
 def _recorded(state: Sidecar, _: Sequence[Rule], tasks: Sequence[TaskFailures]) -> Sidecar:
-    """Return ``state`` with the failures of ``tasks``."""
     kinds = dict(state.kinds)
     for task in tasks:
         for failure in sorted(task.failures, key=attrgetter("step")):

@@ -11,7 +11,6 @@ from pathlib import Path
 from adaexplore.core.errors import TaskError
 from adaexplore.llm.protocol import TaskData
 from adaexplore.prompts.render import render
-from adaexplore.tasks.operators import Operator
 from adaexplore.tasks.sources import task_from_file
 from synthesis.catalogue import Catalogue
 
@@ -25,8 +24,6 @@ _THEMES = (
 
 
 class Style(StrEnum):
-    """The style of a request for a problem."""
-
     SELF_INSTRUCT = "self_instruct"
     MUTATION = "mutation"
     CREATIVE = "creative"
@@ -65,7 +62,9 @@ def task_prompt(style: Style, data: TaskData, seeds: Sequence[str], rng: random.
     """Return the prompt for one problem; which seeds it shows is drawn from ``rng``."""
     contract = render(
         "task_contract",
-        operators="\n".join(map(_line, data.operators)),
+        operators="\n".join(
+            entry.model_dump_json(exclude_defaults=True, exclude={"signature"}) for entry in data.operators
+        ),
         fewest=data.fewest,
         most=data.most,
         low=data.low,
@@ -82,7 +81,3 @@ def task_prompt(style: Style, data: TaskData, seeds: Sequence[str], rng: random.
             return render("task_creative", theme=rng.choice(_THEMES), contract=contract)
         case Style.COMPOSITE:
             return render("task_composite", seeds=examples, contract=contract)
-
-
-def _line(entry: Operator) -> str:
-    return entry.model_dump_json(exclude_defaults=True, exclude={"signature"})

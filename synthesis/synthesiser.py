@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count
@@ -113,7 +113,8 @@ class Synthesiser:
         """
         most = max(FAILURES_PER_PROBLEM * order.count, _FEWEST_FAILURES)
         with self._journal.held(), ThreadPoolExecutor(order.workers) as pool:
-            numbers = self._numbers()
+            over = {entry.attempt for entry in self._present()} | set(self._journal.rejected)
+            numbers = (number for number in count(1) if number not in over)
             flying: deque[Future[_Attempt]] = deque()
             try:
                 while (missing := order.count - len(self._present())) > 0:
@@ -135,10 +136,6 @@ class Synthesiser:
 
     def _present(self) -> list[Entry]:
         return [entry for entry in self._manifest.entries if _file(self._folder, entry.id).exists()]
-
-    def _numbers(self) -> Iterator[int]:
-        over = {entry.attempt for entry in self._present()} | set(self._journal.rejected)
-        return (number for number in count(1) if number not in over)
 
     def _try(self, number: int, order: Order, stop: threading.Event) -> _Attempt:
         if stop.is_set():

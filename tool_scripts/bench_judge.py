@@ -8,8 +8,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import logging
 import sys
 import time
 from collections.abc import Sequence
@@ -20,7 +18,7 @@ from typing import get_args
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # works without an installation
 
-from adaexplore.core.errors import AdaExploreError, UsageError
+from adaexplore.core.errors import UsageError
 from adaexplore.core.wire import Direction, DtypeName
 from tool_scripts.judge_bench import candidates, own, table
 from tool_scripts.judge_bench.candidates import Candidate
@@ -28,9 +26,10 @@ from tool_scripts.judge_bench.parts import PARTS
 from tool_scripts.judge_bench.plan import Plan, log
 from tool_scripts.judge_bench.records import Ledger
 from tool_scripts.judge_bench.service import session
+from tool_scripts.script import script, show
 
 UNITS_LEFT = 75
-"""Exit code that asks for the same command again."""
+"""Exit code if units are left: run the same command again."""
 DEFAULT_PARTS = {
     "cuda": ("honest", "repeat", "aa", "throughput", "latency"),
     "cpu": ("honest",),
@@ -38,7 +37,6 @@ DEFAULT_PARTS = {
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of the command line."""
     made = argparse.ArgumentParser(
         prog="bench_judge.py",
         description="Measure the judge. A call that was cut off goes on where it was: state is in --out.",
@@ -71,25 +69,18 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
+@script
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code (75: units are left, run it again)."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     options = parser().parse_args(words)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
-    try:
-        left = 0 if options.merge else _measure(options, words)
-        found = table.of_folder(options.out)
-        if options.merge:
-            log.info("written: %s", table.store(found, options.results))
-        text = json.dumps(table.as_data(found), indent=2) if options.json else table.as_text(found)
-        sys.stdout.write(text + "\n")
-    except AdaExploreError as error:
-        log.error("bench_judge: %s", error)
-        return error.exit_code
-    except KeyboardInterrupt:
-        log.error("bench_judge: stopped; the same command goes on")
-        return 130
+    left = 0 if options.merge else _measure(options, words)
+    found = table.of_folder(options.out)
+    if options.merge:
+        log.info("written: %s", table.store(found, options.results))
+    if options.json:
+        show(table.as_data(found))
+    else:
+        sys.stdout.write(table.as_text(found) + "\n")
     return UNITS_LEFT if left else 0
 
 
@@ -122,16 +113,15 @@ def _measure(options: argparse.Namespace, words: list[str]) -> int:
 
 
 def _plan(options: argparse.Namespace, parts: Sequence[str]) -> Plan:
-    recorded: list[Candidate] = []
-    if options.candidates is not None:
-        recorded = candidates.read(options.candidates, options.kernelbench)
+    folder = options.candidates
+    recorded = [] if folder is None else candidates.read(folder, options.kernelbench)
     ours: list[Candidate] = []
     if "honest" in parts:
         ours += own.offline(options.seed, options.designs)
         ours += own.kernels() if options.device == "cuda" else []
         ours += [each for folder in options.own for each in candidates.read(folder)]
-    made = {"recorded": recorded, "own": ours, "deadline": time.monotonic() + options.limit_s}
-    given = vars(options) | made
+    deadline = time.monotonic() + options.limit_s
+    given = vars(options) | {"recorded": recorded, "own": ours, "deadline": deadline}
     return Plan(**{each.name: given[each.name] for each in fields(Plan)})
 
 

@@ -1,4 +1,4 @@
-"""What the prompts of a search cost in billed input tokens, in the default layout against the paper's.
+"""Measure the billed input tokens of a search's prompts, in the default layout against the paper's.
 
     python tool_scripts/bench_prompts.py [--traces DIR] [--steps 50] [--out FILE.json]
 
@@ -9,8 +9,6 @@ server of the tests, which caches, so this runs in a checkout of the repository.
 from __future__ import annotations
 
 import argparse
-import json
-import logging
 import random
 import sys
 from collections.abc import Sequence
@@ -23,8 +21,7 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # works without an installation
 
 from adaexplore.agent.agent import Agent, AgentOptions
-from adaexplore.core.errors import AdaExploreError, UsageError
-from adaexplore.core.files.atomic import write_json
+from adaexplore.core.errors import UsageError
 from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.judge_client.dummy import DummyJudge
 from adaexplore.llm.build import build_client
@@ -42,6 +39,7 @@ from tool_scripts.judge_bench.service import git_revision
 from tool_scripts.prompt_bench import searches as made
 from tool_scripts.prompt_bench.causes import CACHED, Causes
 from tool_scripts.prompt_bench.searches import Search
+from tool_scripts.script import script, show
 
 Dialect = Literal["openai", "anthropic"]
 
@@ -51,12 +49,10 @@ TARGET = 0.40
 SELECTIONS: tuple[Selection, ...] = ("uct", "lineages")
 MODELS: dict[Dialect, str] = {"openai": "gpt-5-mini", "anthropic": "claude-sonnet-4-6"}
 
-logger = logging.getLogger("bench_prompts")
-
 
 @dataclass(frozen=True)
 class Bill:
-    """Input tokens of searches as the service counts them; those of the cache are parts of ``sent``."""
+    """Input tokens of searches as the service counts them; ``sent`` includes those of the cache."""
 
     steps: int
     requests: int
@@ -71,23 +67,21 @@ class Bill:
 
     @property
     def billed_with_writes(self) -> float:
-        """The same with what Anthropic's cache takes in at 125 %."""
+        """The same, with tokens written to Anthropic's cache at 125 %."""
         return self.billed + (WRITTEN - 1) * self.written_to_cache
 
     def per_step(self) -> dict[str, float]:
-        """Return figures for the report."""
         figures = {name: value for name, value in asdict(self).items() if name != "steps"}
         figures |= {"billed": self.billed, "billed_with_writes": self.billed_with_writes}
         return {name: round(value / self.steps, 2) for name, value in figures.items()}
 
 
 def total(bills: Sequence[Bill]) -> Bill:
-    """Return the sum of ``bills``."""
     return Bill(*map(sum, zip(*map(astuple, bills), strict=True)))
 
 
 class Timed:
-    """A client whose calls take simulated time; ``causes`` learns of each."""
+    """A client whose calls take simulated time; ``causes`` notes each request."""
 
     def __init__(self, client: ModelClient, rng: random.Random, causes: Causes) -> None:
         self.now_s = 0.0
@@ -96,15 +90,14 @@ class Timed:
         self._causes = causes
 
     def complete(self, request: ModelRequest) -> ModelReply:
-        """Answer one request, then let the time of a call pass."""
         reply = self._client.complete(request)
         self._causes.add(request, reply.usage.cached_input_tokens, self.now_s)
         self.now_s += CALL_S * self._rng.lognormvariate(0.0, CALL_SIGMA)
         return reply
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code."""
+@script
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     add = parser.add_argument
     add("--traces", type=Path, metavar="DIR", help="recorded trees, in the web bundle's format")
@@ -114,20 +107,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--lifetime", type=float, default=LIFETIME_S, metavar="S", help="of what is cached, in seconds")
     add("--out", type=Path, metavar="FILE", help="also write the figures here")
     options = parser.parse_args(arguments)
-    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    try:
-        figures = measure(options)
-        if options.out is not None:
-            write_json(options.out, figures)
-    except AdaExploreError as error:
-        logger.error("%s", error)
-        return error.exit_code
-    sys.stdout.write(json.dumps(figures, indent=2) + "\n")
-    return 0
+    show(measure(options), options.out)
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Return everything that the report holds.
+    """Return the whole report.
 
     Raises:
         UsageError: there are no searches to measure.
@@ -198,10 +182,9 @@ def replay(search: Search, layout: Layout, dialect: Dialect, seed: int, causes: 
         meter = MeteredClient(build_client(config, environment={}))
         timed = Timed(meter, random.Random(f"{seed}/{search.name}"), causes)
         server.caching, server.clock = True, lambda: timed.now_s
-        options = AgentOptions(layout=layout)
-        agent = Agent(
-            timed, search.task, made.facts_of(layout), made.rules(), options, reference=made.reference_facts()
-        )
+        facts, options = made.facts_of(layout), AgentOptions(layout=layout)
+        reference = made.stored_facts().reference
+        agent = Agent(timed, search.task, facts, made.rules(), options, reference=reference)
         verdicts = Verdicts(JudgeAccess([DummyJudge(seed)]), search.task)
         for step in search.steps:
             server.script(*map(Answer, step.replies(layout)))

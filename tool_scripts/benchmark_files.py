@@ -38,18 +38,16 @@ def candidate(benchmark: Benchmark, name: str, text: str, kind: str) -> str:
     path = benchmark.paths[name]
     if benchmark.source in ("TBG", "TBT"):
         file = tritonbench.read(text, path)
-        return file.gold if kind == "reference" else _zeros_of_functions(file)
+        if kind == "reference":
+            return file.gold
+        # what cannot answer zeros, kernels and classes, becomes None
+        changed = "".join(f"{name} = _tb_zeroed({name})\n" for name in file.functions)
+        return "\n\n".join([file.gold.strip("\n"), _ZEROS.read_text(encoding="utf-8"), changed])
     definition = flashinfer.read_definition(text, path)
     if kind == "reference":
         return definition.reference
     lines = "".join(f"    {name}.zero_()\n" for name in definition.outputs)
     return f"def run({', '.join([*definition.inputs, *definition.outputs])}):\n{lines}"
-
-
-def _zeros_of_functions(file: tritonbench.File) -> str:
-    """Return a candidate that answers zeros; what it cannot answer so, kernels and classes, is None."""
-    changed = "".join(f"{name} = _tb_zeroed({name})\n" for name in file.functions)
-    return "\n\n".join([file.gold.strip("\n"), _ZEROS.read_text(encoding="utf-8"), changed])
 
 
 def judged_workloads(benchmark: Benchmark, name: str, found: Verdict) -> list[Workload]:

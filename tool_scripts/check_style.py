@@ -64,11 +64,14 @@ _GAP = r"[\s#>]+"  # between words of a phrase: blanks, and what begins a line o
 
 def check(root: Path) -> list[str]:
     """Return one line for each place of a banned name or phrase in the git work tree at ``root``."""
-    patterns = {name: _name_pattern(name) for name in NAMES}
+    exempt = re.compile("|".join(rf"(?<!\w){re.escape(each)}(?!\w)" for each in EXEMPT))
+    patterns = {
+        name: re.compile(rf"(?:(?<![a-zA-Z])(?i:{name}s?)|{name.capitalize()}s?)(?![a-z])") for name in NAMES
+    }
     patterns |= {phrase: _phrase_pattern(phrase) for phrase in PHRASES}
     found = []
     for file in _files(root):
-        text = _without_exempt((root / file).read_text(encoding="utf-8"))
+        text = exempt.sub(" ", (root / file).read_text(encoding="utf-8"))
         for key, pattern in patterns.items():
             instead = (NAMES | PHRASES)[key]
             advice = f"; use {instead} instead" if instead else ""
@@ -84,22 +87,12 @@ def _files(root: Path) -> list[str]:
     return sorted(file for file in listed if not file.startswith(SKIPPED) and (root / file).is_file())
 
 
-def _without_exempt(text: str) -> str:
-    pattern = "|".join(rf"(?<!\w){re.escape(each)}(?!\w)" for each in EXEMPT)
-    return re.sub(pattern, " ", text)
-
-
-def _name_pattern(name: str) -> re.Pattern[str]:
-    return re.compile(rf"(?:(?<![a-zA-Z])(?i:{name}s?)|{name.capitalize()}s?)(?![a-z])")
-
-
 def _phrase_pattern(phrase: str) -> re.Pattern[str]:
     words = [rf"(?:{word.replace('(s)', 's?').replace('/', '|')})" for word in phrase.split()]
     return re.compile(rf"\b{_GAP.join(words)}\b", re.IGNORECASE)
 
 
 def main() -> int:
-    """Print what is found; exit code 1 where there is anything."""
     lines = check(ROOT)
     sys.stdout.write("".join(line + "\n" for line in lines))
     return 1 if lines else 0

@@ -16,10 +16,9 @@ from pathlib import Path
 from adaexplore.cli.main import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[1]
-_TWO = "1 1\n1 2\n"
 
 
-def main() -> int:
+def main() -> None:
     """Run the check; raises subprocess.CalledProcessError for the first command that fails."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--python", default=sys.executable, help="the Python to install it for")
@@ -36,12 +35,10 @@ def main() -> int:
         adaexplore = str(away / "clean" / "bin" / "adaexplore")
         for command in COMMANDS:
             _run([adaexplore, command, "--help"], away, stdout=subprocess.DEVNULL)
-        (away / "two.txt").write_text(_TWO, encoding="utf-8")
-        settings = ["test_list_path=two.txt", "save_path=run"]
-        changes = [part for setting in settings for part in ("--set", setting)]
+        (away / "two.txt").write_text("1 1\n1 2\n", encoding="utf-8")
+        changes = ["--set", "test_list_path=two.txt", "--set", "save_path=run"]
         _run([adaexplore, "run", "--config", "config/quickstart.yaml", *changes], away)
         _run([adaexplore, "stats", "run"], away)
-    return 0
 
 
 def _run(command: list[str], folder: Path, stdout: int | None = None) -> None:
@@ -49,4 +46,4 @@ def _run(command: list[str], folder: Path, stdout: int | None = None) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

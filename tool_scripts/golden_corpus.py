@@ -16,7 +16,6 @@ import contextlib
 import hashlib
 import itertools
 import json
-import logging
 import math
 import os
 import re
@@ -30,7 +29,7 @@ from typing import Any, Literal
 import httpx
 from tqdm import tqdm
 
-from adaexplore.core.errors import AdaExploreError, JudgeUnavailableError, RecordError
+from adaexplore.core.errors import JudgeUnavailableError, RecordError
 from adaexplore.core.files.json_lines import JsonLines
 from tests.adversarial import sources
 from tests.adversarial.manifest import CASES, HONEST
@@ -39,6 +38,7 @@ from tool_scripts.judge_bench import candidates, own
 from tool_scripts.judge_bench.plan import until
 from tool_scripts.judge_bench.service import ROOT, request_of, running_judge
 from tool_scripts.measure_checks import sample
+from tool_scripts.script import script
 
 Device = Literal["cpu", "cuda"]
 
@@ -101,7 +101,7 @@ _UNFINISHED = 75
 
 @dataclass(frozen=True)
 class Unit:
-    """One candidate: requests that are sent in turn, of which the last one's answer counts."""
+    """One candidate: requests that are sent in turn; the last answer counts."""
 
     name: str
     requests: tuple[dict[str, Any], ...]
@@ -248,8 +248,8 @@ def compare(old: dict[str, dict[str, Any]], new: dict[str, dict[str, Any]]) -> d
     return found
 
 
+@script
 def main(argv: list[str] | None = None) -> int:
-    """Make or compare; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     making = commands.add_parser("make", help="judge the candidates that a file lacks")
@@ -263,21 +263,16 @@ def main(argv: list[str] | None = None) -> int:
     comparing.add_argument("old", type=Path)
     comparing.add_argument("new", type=Path)
     arguments = parser.parse_args(argv)
-    logging.basicConfig(level=logging.WARNING)
-    try:
-        if arguments.command == "make":
-            deadline = time.monotonic() + arguments.limit_s
-            known = read(arguments.out)
-            wanted = units(arguments.device, arguments.traces, arguments.limit)
-            todo = [unit for unit in wanted if unit.key not in known]
-            done = not todo or make(arguments.out, todo, arguments.device, arguments.tree, deadline)
-            return 0 if done else _UNFINISHED
-        old, new = read(arguments.old), read(arguments.new)
-        if not old or not new:
-            raise RecordError("a file without answers; make it with: golden_corpus make --out FILE")
-    except AdaExploreError as error:
-        logging.error("%s", error)
-        return error.exit_code
+    if arguments.command == "make":
+        deadline = time.monotonic() + arguments.limit_s
+        known = read(arguments.out)
+        wanted = units(arguments.device, arguments.traces, arguments.limit)
+        todo = [unit for unit in wanted if unit.key not in known]
+        done = not todo or make(arguments.out, todo, arguments.device, arguments.tree, deadline)
+        return 0 if done else _UNFINISHED
+    old, new = read(arguments.old), read(arguments.new)
+    if not old or not new:
+        raise RecordError("a file without answers; make it with: golden_corpus make --out FILE")
     found = compare(old, new)
     for text in itertools.chain(*found.values()):
         sys.stdout.write(text)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import logging
 import os
 import statistics
@@ -27,7 +26,7 @@ import httpx
 
 from adaexplore.core.dialects import flashinfer
 from adaexplore.core.dialects.catalogue import VARIABLES, Benchmark, Source, open_benchmark
-from adaexplore.core.errors import AdaExploreError, JudgeError, TaskError
+from adaexplore.core.errors import JudgeError, TaskError
 from adaexplore.core.files.atomic import write_text
 from adaexplore.core.files.inputs import input_text
 from adaexplore.core.files.json_lines import JsonLines
@@ -36,8 +35,10 @@ from adaexplore.core.verdict import Verdict
 from adaexplore.report.task_result import RAN
 from tool_scripts import benchmark_files
 from tool_scripts.benchmark_files import candidate
+from tool_scripts.judge_bench.figure import share
 from tool_scripts.judge_bench.plan import until
 from tool_scripts.judge_bench.service import running_judge
+from tool_scripts.script import script, show
 
 log = logging.getLogger(__name__)
 
@@ -47,11 +48,9 @@ _TIMEOUT_S = 3600
 _PLAUSIBLE = (0.1, 10.0)
 """TritonBench counts speedups between these alone."""
 
-CANDIDATES = ("reference", "zeros")
-
 
 def judge_all(benchmark: Benchmark, url: str, out: JsonLines, options: argparse.Namespace) -> None:
-    """Judge the tasks that ``out`` has no line of, until all are done or the time is over."""
+    """Judge the tasks without a line in ``out``, until all are done or the time is over."""
     done = {line["task"] for line in out.read(dict)}
     token = os.environ.get("ADAEXPLORE_JUDGE_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -118,11 +117,11 @@ def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     total = len(lines)
     return {
         "tasks": total,
-        "call_accuracy": _share(called, total),
-        "execution_accuracy": _share(executed, total),
+        "call_accuracy": share(len(called), total),
+        "execution_accuracy": share(len(executed), total),
         "speedup": round(statistics.fmean(plausible), 4) if plausible else None,
-        "right_outputs": _share(right, total),
-        "right_outputs_unflagged": _share(sound, total),
+        "right_outputs": share(len(right), total),
+        "right_outputs_unflagged": share(len(sound), total),
         "speedup_unflagged": round(statistics.geometric_mean(speedups), 4) if speedups else None,
         "right_on_degenerate_problems": sum("degenerate_problem" in line["problem_flags"] for line in right),
         "statuses": dict(Counter(line["status"] for line in lines).most_common()),
@@ -134,17 +133,12 @@ def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _share(part: Sequence[object], total: int) -> float | None:
-    return round(len(part) / total, 4) if total else None
-
-
 def _ratio(line: Mapping[str, Any]) -> float | None:
     """Return summed times of the reference over those of the candidate."""
     if not line.get("speedup"):
         return None
-    timed = [
-        each for each in line["metrics"]["metadata"].get("workloads") or () if each.get("baseline_gpu_ms")
-    ]
+    listed = line["metrics"]["metadata"].get("workloads") or ()
+    timed = [each for each in listed if each.get("baseline_gpu_ms")]
     if not timed:
         return float(line["speedup"])
     return float(sum(each["baseline_gpu_ms"] for each in timed) / sum(each["gpu_ms"] for each in timed))
@@ -170,13 +164,13 @@ def write_traces(benchmark: Benchmark, lines: Sequence[Mapping[str, Any]], folde
     return count
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Judge, and print the summary as JSON."""
+@script
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("source", choices=get_args(Source))
     parser.add_argument("folder", type=Path, help="folder of the benchmark's tasks")
     parser.add_argument("--out", type=Path, required=True, help="file of results; lines are added")
-    parser.add_argument("--candidate", choices=CANDIDATES, default="reference")
+    parser.add_argument("--candidate", choices=("reference", "zeros"), default="reference")
     parser.add_argument("--judge", help="address of a judge that finds the same tasks; else one is started")
     parser.add_argument("--device", choices=("auto", "cuda", "cpu"), default="auto")
     parser.add_argument("--slots", type=int, default=1, help="tasks judged at a time")
@@ -186,28 +180,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--traces", type=Path, help="folder for solutions and traces of definitions")
     options = parser.parse_args(argv)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
     out = JsonLines(options.out)
-    try:
-        benchmark = open_benchmark(options.source, {}, str(options.folder))
-        with contextlib.ExitStack() as stack:
-            url = options.judge
-            if url is None:
-                log_file, tasks = options.out.with_suffix(".judge.log"), str(options.folder.resolve())
-                known = {VARIABLES[benchmark.source]: tasks, "RUNTIME_TIMEOUT": str(_TIMEOUT_S)}
-                known["ADAEXPLORE_JUDGE_SECRET"] = "judge-benchmark"  # equal inputs in all runs
-                url = stack.enter_context(running_judge(options.device, options.slots, log_file, **known))
-            judge_all(benchmark, url, out, options)
-        lines = out.read(dict)
-        if options.traces is not None and benchmark.source in ("FIT", "MLSYS"):
-            log.info("%d traces written", write_traces(benchmark, lines, options.traces))
-    except AdaExploreError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return error.exit_code
+    benchmark = open_benchmark(options.source, {}, str(options.folder))
+    with contextlib.ExitStack() as stack:
+        url = options.judge
+        if url is None:
+            log_file, tasks = options.out.with_suffix(".judge.log"), str(options.folder.resolve())
+            known = {VARIABLES[benchmark.source]: tasks, "RUNTIME_TIMEOUT": str(_TIMEOUT_S)}
+            known["ADAEXPLORE_JUDGE_SECRET"] = "judge-benchmark"  # equal inputs in all runs
+            url = stack.enter_context(running_judge(options.device, options.slots, log_file, **known))
+        judge_all(benchmark, url, out, options)
+    lines = out.read(dict)
+    if options.traces is not None and benchmark.source in ("FIT", "MLSYS"):
+        log.info("%d traces written", write_traces(benchmark, lines, options.traces))
     partial = {"of": len(benchmark.paths)} if len(lines) < len(benchmark.paths) else {}
-    sys.stdout.write(json.dumps(summary(lines) | partial, indent=2) + "\n")
-    return 0
+    show(summary(lines) | partial)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Measure what the lints or the judge's compile gate stop of recorded candidates, and in what time.
+"""Measure which recorded candidates the lints or the judge's compile gate stop, and their time.
 
 ``python -m tool_scripts.measure_checks lints TRACES [--triton FILE] [--out FILE.json]``
 ``python -m tool_scripts.measure_checks gate TRACES [--sample N] [--out FILE.json]``
@@ -7,8 +7,6 @@
 from __future__ import annotations
 
 import argparse
-import json
-import logging
 import os
 import sys
 import tempfile
@@ -21,14 +19,14 @@ from typing import Any
 
 from tqdm import tqdm
 
-from adaexplore.core.errors import AdaExploreError
 from adaexplore.core.files.atomic import write_json
 from adaexplore.preflight.lints import lint
 from adaexplore.preflight.triton_names import read_triton
 from tool_scripts.judge_bench import candidates
 from tool_scripts.judge_bench.candidates import Candidate, grouped
-from tool_scripts.judge_bench.figure import quantile
+from tool_scripts.judge_bench.figure import quantile, share
 from tool_scripts.judge_bench.service import Client, running_judge, session
+from tool_scripts.script import script, show
 
 _CLASSES = {
     "compile_errors": ("CompilationError", "UnsupportedLanguageConstruct"),
@@ -78,7 +76,6 @@ def sample(found: Iterable[Candidate], count: int | None, seed: int) -> list[Can
 
 
 def linted(options: argparse.Namespace) -> Iterator[Checked]:
-    """Lint all candidates."""
     triton = None if options.triton is None else read_triton(options.triton)
     for each in tqdm(candidates.read(options.traces), disable=None):
         begin = time.perf_counter()
@@ -102,7 +99,6 @@ def gated(options: argparse.Namespace) -> Iterator[Checked]:
 
 
 def gate(client: Client, candidate: Candidate) -> Checked:
-    """Send one candidate through."""
     request = {"original_model_src": candidate.reference, "custom_model_src": candidate.source}
     begin = time.perf_counter()
     job = client.finished({"kind": "compile", "request": request}, _LIMIT_S)
@@ -124,7 +120,7 @@ def summary(checked: Sequence[Checked]) -> dict[str, Any]:
         "failing_stopped": _share(failing),
         "failing_without_wrong_values_stopped": _share(without_values),
         "compile_errors_stopped": _share(by_class.get("compile_errors", [])),
-        "precision": {"count": len(stopped), "right": len(right), "share": _ratio(len(right), len(stopped))},
+        "precision": {"count": len(stopped), "right": len(right), "share": share(len(right), len(stopped))},
         "classes": {
             name: _share(group)
             | {
@@ -146,11 +142,7 @@ def summary(checked: Sequence[Checked]) -> dict[str, Any]:
 
 def _share(group: Sequence[Checked]) -> dict[str, Any]:
     stopped = sum(each.stopped for each in group)
-    return {"count": len(group), "stopped": stopped, "share": _ratio(stopped, len(group))}
-
-
-def _ratio(part: int, whole: int) -> float | None:
-    return round(part / whole, 4) if whole else None
+    return {"count": len(group), "stopped": stopped, "share": share(stopped, len(group))}
 
 
 def _named(group: Iterable[Checked]) -> list[str]:
@@ -159,11 +151,11 @@ def _named(group: Iterable[Checked]) -> list[str]:
 
 def _quantiles(seconds: Sequence[float]) -> dict[str, float]:
     shares = {"p50": 0.5, "p90": 0.9, "max": 1.0}
-    return {name: round(quantile(seconds, share), 4) for name, share in shares.items()}
+    return {name: round(quantile(seconds, at), 4) for name, at in shares.items()}
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Measure and print; exit code 0, or that of the error."""
+@script
+def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("check", choices=("lints", "gate"))
     parser.add_argument("traces", type=Path, help="folder with recorded trajectories")
@@ -171,23 +163,17 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--sample", type=int, help="gate: candidates of each recorded outcome (default: all)")
     parser.add_argument("--out", type=Path, help="write the figures with date, versions and command to it")
     options = parser.parse_args(argv)
-    logging.basicConfig(level=logging.WARNING)
     before = os.getloadavg()[0]
-    try:
-        figures = summary(list(linted(options) if options.check == "lints" else gated(options)))
-        figures["load"] = {"before": before, "after": os.getloadavg()[0], "cores": os.cpu_count()}
-        if options.out is not None:
-            now = session("cpu", [], None)
-            command = f"python -m tool_scripts.measure_checks {options.check} TRACES"
-            command += " --triton judge_environment.json" * (options.triton is not None)
-            about: dict[str, Any] = {"command": command, "date": now.date, "revision": now.revision}
-            about |= {"hardware": f"{now.hardware}; {now.machine}", "versions": now.versions}
-            write_json(options.out, about | figures)
-    except AdaExploreError as error:
-        logging.error("%s", error)
-        return error.exit_code
-    sys.stdout.write(json.dumps(figures, indent=2) + "\n")
-    return 0
+    figures = summary(list(linted(options) if options.check == "lints" else gated(options)))
+    figures["load"] = {"before": before, "after": os.getloadavg()[0], "cores": os.cpu_count()}
+    if options.out is not None:
+        now = session("cpu", [], None)
+        command = f"python -m tool_scripts.measure_checks {options.check} TRACES"
+        command += " --triton judge_environment.json" * (options.triton is not None)
+        about: dict[str, Any] = {"command": command, "date": now.date, "revision": now.revision}
+        about |= {"hardware": f"{now.hardware}; {now.machine}", "versions": now.versions}
+        write_json(options.out, about | figures)
+    show(figures)
 
 
 if __name__ == "__main__":

@@ -10,20 +10,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import json
 import multiprocessing
 import os
 import random
 import socket
 import statistics
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
@@ -45,6 +43,7 @@ from online_judge.queue.store import Store
 from online_judge.settings import Settings
 from online_judge.slots.devices import Device, Machine
 from online_judge.slots.jobs import EvaluationJob, Finding
+from tool_scripts.script import show
 
 WORK_S = (0.4, 0.6)
 PERIOD_S = 0.5
@@ -77,27 +76,6 @@ class Worker:
 
     def close(self) -> None:
         """Nothing runs."""
-
-
-@dataclass(frozen=True)
-class Figures:
-    """What one run shows.
-
-    Attributes:
-        jobs: done.
-        jobs_per_s: started, from the first start to the last.
-        dispatch_p99_ms: from a job's arrival, or the worker's last end if that is later, to the job's start.
-        others_p95_ms: from submission to answer, of the nine clients; half a second is work.
-        cpu_ms: of the gateway a job, with the made-up workers.
-        load: of the machine.
-    """
-
-    jobs: int
-    jobs_per_s: float
-    dispatch_p99_ms: float
-    others_p95_ms: float
-    cpu_ms: float
-    load: float
 
 
 async def clients(url: str, flood: int, each: int) -> list[float]:
@@ -140,8 +118,14 @@ def client_process(url: str, flood: int, each: int) -> list[float]:
     return asyncio.run(clients(url, flood, each))
 
 
-def measure(workers: int, flood: int, each: int, folder: Path) -> Figures:
-    """Run the gateway once."""
+def measure(workers: int, flood: int, each: int, folder: Path) -> dict[str, float]:
+    """Run the gateway once, and return its figures.
+
+    ``jobs_per_s`` are jobs started, from the first start to the last. ``dispatch_p99_ms`` is from a job's
+    arrival, or the worker's last end if that is later, to the job's start. ``others_p95_ms`` is from
+    submission to answer, of the nine clients; half a second of it is work. ``cpu_ms`` is of the gateway a
+    job, with the made-up workers.
+    """
     boards: list[JobBoard] = []
     cpu_s = time.process_time()
     machine = Machine(False, 0, (), "sm_90", elastic=True)
@@ -185,17 +169,17 @@ def measure(workers: int, flood: int, each: int, folder: Path) -> Figures:
     dispatch_s = [seconds for worker in made for seconds in worker.dispatch_s]
     begun = sorted(at for worker in made for at in worker.begun)
     assert len(dispatch_s) == flood + OTHERS * each
-    return Figures(
-        jobs=len(dispatch_s),
-        jobs_per_s=round(len(begun) / (begun[-1] - begun[0]), 1),
-        dispatch_p99_ms=round(statistics.quantiles(dispatch_s, n=100)[98] * 1e3, 1),
-        others_p95_ms=round(statistics.quantiles(waits, n=20)[18] * 1e3, 1),
-        cpu_ms=round((time.process_time() - cpu_s) / len(dispatch_s) * 1e3, 2),
-        load=round(os.getloadavg()[0], 1),
-    )
+    return {
+        "jobs": len(dispatch_s),
+        "jobs_per_s": round(len(begun) / (begun[-1] - begun[0]), 1),
+        "dispatch_p99_ms": round(statistics.quantiles(dispatch_s, n=100)[98] * 1e3, 1),
+        "others_p95_ms": round(statistics.quantiles(waits, n=20)[18] * 1e3, 1),
+        "cpu_ms": round((time.process_time() - cpu_s) / len(dispatch_s) * 1e3, 2),
+        "load": round(os.getloadavg()[0], 1),
+    }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--workers", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=10_000)
@@ -205,10 +189,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
         alone = measure(options.workers, 0, each, Path(first))
         flooded = measure(options.workers, options.jobs - OTHERS * each, each, Path(second))
-    figures = {"alone": asdict(alone), "flooded": asdict(flooded)}
-    sys.stdout.write(json.dumps(figures, indent=2) + "\n")
-    return 0
+    show({"alone": alone, "flooded": flooded})
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -11,14 +11,12 @@ from __future__ import annotations
 import argparse
 import heapq
 import itertools
-import json
 import random
-import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 
 from adaexplore.core.errors import JudgeError
@@ -28,6 +26,7 @@ from online_judge.queue.job import Job
 from online_judge.queue.placement import Group
 from online_judge.slots.devices import Device
 from online_judge.slots.jobs import EvaluationJob, Finding, WorkerLost
+from tool_scripts.script import show
 
 MODELS = {"NVIDIA H100 80GB HBM3": 0.5, "NVIDIA H200": 0.3, "NVIDIA A100-SXM4-80GB": 0.2}
 PER_MACHINE = 8
@@ -49,29 +48,6 @@ class Gpu:
 
     def close(self) -> None:
         """Nothing runs."""
-
-
-@dataclass(frozen=True)
-class Figures:
-    """What the simulation shows.
-
-    Attributes:
-        gpus: how many there are.
-        jobs: finished, each once.
-        simulated_s: length of the simulation.
-        idle_s: longest time that a GPU was idle while a fitting job waited.
-        lost: jobs whose machine was lost.
-        recovery_s: time from the loss to the last of these jobs' next start.
-        decision_us: mean real time to queue, place and end one job.
-    """
-
-    gpus: int
-    jobs: int
-    simulated_s: float
-    idle_s: float
-    lost: int
-    recovery_s: float
-    decision_us: float
 
 
 class Simulation:
@@ -154,35 +130,38 @@ class Simulation:
         return any(fits(gpus, hardware) for gpus in wanted for hardware in free)
 
 
-def simulate(gpus: int, jobs: int, detect_s: float = 30.0, seed: int = 0) -> Figures:
-    """Run the simulation once."""
+def simulate(gpus: int, jobs: int, detect_s: float = 30.0, seed: int = 0) -> dict[str, float]:
+    """Run the simulation once, and return its figures.
+
+    ``idle_s`` is the longest time that a GPU was idle while a fitting job waited. ``recovery_s`` is the time
+    from the loss to the next start of the last of the ``lost`` jobs. ``decision_us`` is the mean real time to
+    queue, place and end one job.
+    """
     simulation = Simulation(gpus, jobs, detect_s, seed)
     began = time.perf_counter()
     simulation.run()
     spent_s = time.perf_counter() - began
     assert list(simulation.finished.values()) == [1] * jobs
-    return Figures(
-        gpus=gpus,
-        jobs=len(simulation.finished),
-        simulated_s=round(simulation.now, 1),
-        idle_s=round(simulation.idle_s, 3),
-        lost=len(simulation.lost),
-        recovery_s=round(simulation.recovery_s, 1),
-        decision_us=round(spent_s / jobs * 1e6, 1),
-    )
+    return {
+        "gpus": gpus,
+        "jobs": len(simulation.finished),
+        "simulated_s": round(simulation.now, 1),
+        "idle_s": round(simulation.idle_s, 3),
+        "lost": len(simulation.lost),
+        "recovery_s": round(simulation.recovery_s, 1),
+        "decision_us": round(spent_s / jobs * 1e6, 1),
+    }
 
 
-def main(argv: Sequence[str] | None = None) -> int:
+def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--gpus", type=int, default=1000)
     parser.add_argument("--jobs", type=int, default=100_000)
     parser.add_argument("--detect", type=float, default=30.0, help="seconds until a lost machine is noticed")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(argv)
-    figures = simulate(options.gpus, options.jobs, options.detect, options.seed)
-    sys.stdout.write(json.dumps(asdict(figures), indent=2) + "\n")
-    return 0
+    show(simulate(options.gpus, options.jobs, options.detect, options.seed))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

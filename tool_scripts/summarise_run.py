@@ -1,4 +1,4 @@
-"""One JSON object with a run's figures and what they were measured with, to be kept under ``results/``.
+"""Write one JSON object with a run's figures and their provenance, for ``results/``.
 
     python -m tool_scripts.summarise_run RUN --command TEXT [--note TEXT] --out FILE.json
 
@@ -9,14 +9,12 @@ and for each task the outcomes of its steps and the times of its best kernel.
 from __future__ import annotations
 
 import argparse
-import logging
 import sys
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from adaexplore.core.errors import AdaExploreError
 from adaexplore.core.files.atomic import write_json
 from adaexplore.core.verdict import INTERPRETER
 from adaexplore.records import layout
@@ -25,8 +23,7 @@ from adaexplore.records.step_reader import StepSummary
 from adaexplore.report.statistics import run_results, run_statistics
 from adaexplore.report.task_result import TaskResult
 from adaexplore.settings.load import load_config
-
-logger = logging.getLogger("summarise_run")
+from tool_scripts.script import script
 
 FORMAT = 1
 """Version of the object's shape."""
@@ -36,7 +33,7 @@ CONFIG_KEYS = (
     *("exploration_weight", "expand_exploration_ratio", "reward_alpha", "small_step_limit", "p_large"),
     *("pool_size", "pool_size_extra_max", "general_memory_path", "knowledge_1_threshold"),
 )
-"""What of the configuration bears on the figures; paths and addresses of one machine do not."""
+"""Keys of the configuration that influence the figures; paths and addresses do not."""
 
 
 def summarise(folder: Path, command: str, today: date, note: str | None = None) -> dict[str, Any]:
@@ -59,20 +56,15 @@ def summarise(folder: Path, command: str, today: date, note: str | None = None) 
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the summary; returns the exit code."""
+@script
+def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="summarise_run", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("run", type=Path, metavar="RUN", help="run directory")
     parser.add_argument("--command", required=True, metavar="TEXT", help="the command that made the run")
     parser.add_argument("--note", default=None, metavar="TEXT", help="anything a reader must know")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE.json", help="file to write")
     args = parser.parse_args(arguments)
-    try:
-        write_json(args.out, summarise(args.run, args.command, datetime.now(UTC).date(), args.note))
-    except AdaExploreError as error:
-        logger.error("summarise_run: %s", error)
-        return error.exit_code
-    return 0
+    write_json(args.out, summarise(args.run, args.command, datetime.now(UTC).date(), args.note))
 
 
 def _settings(folder: Path) -> dict[str, Any]:
@@ -107,5 +99,4 @@ def _task(result: TaskResult, steps: Sequence[StepSummary]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
     sys.exit(main())

@@ -35,7 +35,14 @@ def trace(steps: list[tuple[str, bool]]) -> dict[str, Any]:
         "run_dir": "experiments/2_7",
         "reference_src": REFERENCE,
         "steps": [
-            {"step": number, "code": code, "error": None, "score": {"correct": correct}}
+            {
+                "step": number,
+                "node_id": number,
+                "created_by": "large_step",
+                "code": code,
+                "error": None,
+                "score": {"correct": correct},
+            }
             for number, (code, correct) in enumerate(steps)
         ],
     }
@@ -88,7 +95,7 @@ def test_a_trajectory_without_its_reference_takes_kernelbenchs(tmp_path: Path) -
 @pytest.mark.parametrize("text", ["[]", "{", '{"steps": [{"step": 1, "code": "x"}], "reference_src": "r"}'])
 def test_what_is_no_trajectory_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "odd.json").write_text(text)
-    with pytest.raises(UsageError, match=r"odd\.json is no recorded trajectory"):
+    with pytest.raises(UsageError, match=r"odd\.json is not a recorded tree"):
         candidates.read(tmp_path)
 
 

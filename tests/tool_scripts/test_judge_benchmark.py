@@ -66,13 +66,13 @@ def test_second_run_judges_only_what_is_missing(tmp_path: Path, capsys: pytest.C
     assert [(path, body["task_id"]) for path, body in server.requests] == [("/evaluate_tbt_kernel", "sub")]
 
 
-def test_busy_judge_ends_the_run_without_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_busy_judge_ends_the_run_without_a_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "add.py").write_text(FILE.format(name="add"))
     out = tmp_path / "out.jsonl"
     with JudgeServer(lambda *_: (503, {"detail": "queue full"}, {})) as server:
         words = ["TBT", str(tmp_path), "--out", str(out), "--judge", server.url]
         assert judge_benchmark.main(words) == 4
-    assert "queue full; the same command goes on" in capsys.readouterr().err
+    assert "queue full; the same command goes on" in caplog.text
     assert not out.exists()
 
 

@@ -88,14 +88,10 @@ def test_sample_takes_so_many_of_each_class() -> None:
 
 def test_figures_are_kept_with_what_they_were_made_with(tmp_path: Path) -> None:
     steps = [
-        {"step": 1, "code": FINE, "score": {"correct": True}, "error": ""},
-        {
-            "step": 2,
-            "code": module("x = tl.tanh(x)"),
-            "score": {"correct": False},
-            "error": "CompilationError",
-        },
+        {"code": FINE, "score": {"correct": True}, "error": ""},
+        {"code": module("x = tl.tanh(x)"), "score": {"correct": False}, "error": "CompilationError"},
     ]
+    steps = [{"step": n, "node_id": n, "created_by": "large_step", **step} for n, step in enumerate(steps, 1)]
     traces = tmp_path / "traces"
     traces.mkdir()
     (traces / "a.json").write_text(json.dumps({"reference_src": REFERENCE, "steps": steps}))

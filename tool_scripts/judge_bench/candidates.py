@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import ast
-import gzip
-import json
 import random
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from adaexplore.core.errors import UsageError
 from adaexplore.offline_writer.module import renamed
+from tool_scripts.search_bench.traces import RecordedTree, read_tree
 
 PROBLEM_FILE = "problem.py"
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -26,11 +26,9 @@ class Candidate:
 
     Attributes:
         id: unique; ``<problem>/<name>``.
-        problem: name of the problem.
         reference: source with ``Model``, ``get_inputs`` and ``get_init_inputs``.
         source: source with ``ModelNew``.
         correct: the recorded verdict; None where none was recorded.
-        error: the recorded error's text.
         fields: more fields of the request.
     """
 
@@ -46,9 +44,7 @@ class Candidate:
 def read(folder: Path, kernelbench: Path | None = None) -> list[Candidate]:
     """Return all different candidates of recorded trajectories and of pairs (``NAME/problem.py``).
 
-    Args:
-        folder: where to look.
-        kernelbench: folder with ``level<N>/<id>_*.py`` for trajectories without a reference.
+    ``kernelbench`` has ``level<N>/<id>_*.py`` for trajectories without a reference.
 
     Raises:
         UsageError: there is nothing usable.
@@ -58,7 +54,7 @@ def read(folder: Path, kernelbench: Path | None = None) -> list[Candidate]:
     found: list[Candidate] = []
     for file in sorted(folder.iterdir()):
         if file.name.endswith((".json", ".json.gz")):
-            found += _of_trace(file, kernelbench)
+            found += _of_tree(read_tree(file), kernelbench)
     for problem in sorted(folder.glob(f"*/{PROBLEM_FILE}")):
         reference, name = problem.read_text(encoding="utf-8"), problem.parent.name
         for file in sorted(problem.parent.glob("*.py")):
@@ -72,10 +68,8 @@ def read(folder: Path, kernelbench: Path | None = None) -> list[Candidate]:
 
 def different(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Return the first of each (reference, source)."""
-    first: dict[tuple[str, str], Candidate] = {}
-    for each in candidates:
-        first.setdefault((each.reference, each.source.strip()), each)
-    return list(first.values())
+    equal = grouped(candidates, lambda each: (each.reference, each.source.strip()))
+    return [group[0] for group in equal.values()]
 
 
 def shuffled(candidates: Iterable[Candidate], seed: int, purpose: str) -> list[Candidate]:
@@ -88,9 +82,9 @@ def shuffled(candidates: Iterable[Candidate], seed: int, purpose: str) -> list[C
     return [each for turn in turns for each in turn if each is not None]
 
 
-def grouped(items: Iterable[T], key: Callable[[T], str]) -> dict[str, list[T]]:
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     """Return the items by their key, groups and items in the order in which they come."""
-    groups: dict[str, list[T]] = {}
+    groups: dict[K, list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
     return groups
@@ -111,10 +105,8 @@ def in_recorded_share(candidates: Sequence[Candidate], count: int, seed: int) ->
 
 def references(candidates: Iterable[Candidate]) -> list[Candidate]:
     """Return one candidate per problem: the reference itself under the name ``ModelNew``."""
-    first: dict[str, str] = {}
-    for each in candidates:
-        first.setdefault(each.problem, each.reference)
-    return [_itself(problem, reference) for problem, reference in first.items()]
+    by_problem = grouped(candidates, lambda each: each.problem)
+    return [_itself(problem, group[0].reference) for problem, group in by_problem.items()]
 
 
 def kernelbench(folder: Path, levels: Sequence[int]) -> list[Candidate]:
@@ -147,30 +139,18 @@ def _itself(problem: str, reference: str) -> Candidate:
     return Candidate(f"{problem}/reference", problem, reference, as_candidate(reference))
 
 
-def _of_trace(file: Path, kernelbench: Path | None) -> list[Candidate]:
-    try:
-        raw = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
-        data = json.loads(raw)
-        problem = re.sub(r"\W+", "-", file.name.partition(".")[0])
-        reference = data.get("reference_src") or _kernelbench_source(data, kernelbench)
-        return [
-            Candidate(
-                id=f"{problem}/step-{step['step']}",
-                problem=problem,
-                reference=reference,
-                source=step["code"],
-                correct=bool(step["score"]["correct"]),
-                error=step.get("error") or "",
-            )
-            for step in data["steps"]
-            if (step.get("code") or "").strip()
-        ]
-    except (OSError, ValueError, AttributeError, KeyError, TypeError) as error:
-        raise UsageError(f"{file} is no recorded trajectory ({type(error).__name__}: {error})") from error
+def _of_tree(tree: RecordedTree, kernelbench: Path | None) -> list[Candidate]:
+    problem = re.sub(r"\W+", "-", tree.file)
+    reference = tree.reference or _kernelbench_source(tree.name, kernelbench)
+    return [
+        Candidate(f"{problem}/step-{step.id}", problem, reference, step.source, step.correct, step.error)
+        for step in tree.steps
+        if step.source.strip()
+    ]
 
 
-def _kernelbench_source(data: dict[str, Any], kernelbench: Path | None) -> str:
-    level, _, number = str(data.get("run_dir", "")).rpartition("/")[2].partition("_")
+def _kernelbench_source(name: str, kernelbench: Path | None) -> str:
+    level, _, number = name.partition("_")
     if kernelbench is None:
         raise UsageError("a trajectory has no reference_src; name a KernelBench folder with --kernelbench")
     files = sorted(kernelbench.glob(f"level{level}/{number}_*.py"))

@@ -21,7 +21,7 @@ _NAMED = 12
 
 
 def honest(plain_ledger: Ledger, ledger: Ledger) -> Iterator[Figure]:
-    """Yield how many honest candidates did not simply pass."""
+    """Yield the number of honest candidates that did not simply pass."""
     plain = plain_ledger.of(PlainRun)
     honest = {run.candidate for run in plain if run.outcome == "passed"}
     verdicts = [each for each in ledger.verdicts() if each.candidate in honest]
@@ -53,7 +53,7 @@ def honest(plain_ledger: Ledger, ledger: Ledger) -> Iterator[Figure]:
 
 
 def repeat(ledger: Ledger) -> Iterator[Figure]:
-    """Yield how much the speedup of the same kernel moves, for large and for small kernels."""
+    """Yield the spread of the same kernel's speedup, for large and for small kernels."""
     kernels: dict[str, dict[str, Any]] = {}
     for problem, verdicts in grouped(ledger.verdicts(), lambda each: each.problem).items():
         good = [each for each in verdicts if each.speedup is not None]
@@ -87,7 +87,7 @@ def repeat(ledger: Ledger) -> Iterator[Figure]:
 
 
 def again(ledger: Ledger) -> Iterator[Figure]:
-    """Yield how many candidates get more than one status."""
+    """Yield the number of candidates with more than one status."""
     verdicts = ledger.verdicts()
     statuses: dict[str, Counter[str]] = {}
     for each in verdicts:
@@ -105,7 +105,7 @@ def again(ledger: Ledger) -> Iterator[Figure]:
 
 
 def aa(ledger: Ledger) -> Iterator[Figure]:
-    """Yield how often a reference against itself is 1."""
+    """Yield the share of references whose speedup against themselves is 1."""
     verdicts = ledger.verdicts()
     if not verdicts:
         return

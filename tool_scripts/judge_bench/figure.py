@@ -17,15 +17,11 @@ class Figure(BaseModel):
     """One figure.
 
     Attributes:
-        device: ``cuda`` or ``cpu``.
-        value: what was measured, with its unit, for people.
-        number: the same as one number where it is one.
-        target: what it must reach.
-        met: whether it does; None where the figure has no target or too few samples.
+        value: what was measured, with its unit, for people; ``number`` is the same as one number.
+        met: whether it reaches its target; None if there is no target or there are too few samples.
         samples: what it is computed from.
-        miss: by how much and with which units it is missed.
-        details: more of it.
-        sessions: date, command and revision of each call that measured it.
+        miss: by how much and with which units the target is missed.
+        sessions: the calls that measured it.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -50,6 +46,11 @@ def met(missed: object, enough: object) -> bool | None:
 def counts(values: Iterable[object]) -> dict[str, int]:
     """Return how often each value occurs."""
     return dict(Counter(map(str, values)))
+
+
+def share(part: int, whole: int) -> float | None:
+    """Return the share of ``part`` in ``whole``, rounded; None if there is nothing."""
+    return round(part / whole, 4) if whole else None
 
 
 def spread(values: Sequence[float]) -> float:

@@ -58,9 +58,7 @@ def kernels() -> list[Candidate]:
 def offline(seed: int, per_problem: int) -> list[Candidate]:
     """Return what the offline writer makes of each quickstart problem, without mistakes.
 
-    Args:
-        seed: of the choice among its designs.
-        per_problem: designs of each problem; the usual one is always among them.
+    These are ``per_problem`` designs that ``seed`` chooses; the usual one is always among them.
 
     Raises:
         UsageError: there are no quickstart problems.

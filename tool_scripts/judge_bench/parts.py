@@ -25,11 +25,11 @@ REPEATS = 20
 AA_REPEATS = 5
 COMPILE_ERROR = "CompilationError"
 PLAIN = "plain"
-"""Plain runs have a file of their own: what the judge says can be measured again without them."""
+"""Plain runs have their own file: verdicts can be measured again without them."""
 
 
 def honest(plan: Plan, ledger: Ledger) -> int:
-    """Run plain comparisons until enough candidates passed, then have each of those judged."""
+    """Run plain comparisons until enough candidates passed, then judge each of those."""
     recorded = candidates.shuffled([each for each in plan.recorded if each.correct], plan.seed, "honest")
     if plan.device == "cuda" and not recorded:
         raise _no_candidates("honest")
@@ -64,7 +64,7 @@ def honest(plan: Plan, ledger: Ledger) -> int:
 
 
 def repeat(plan: Plan, ledger: Ledger) -> int:
-    """Have this benchmark's own kernels judged one after another, in rounds."""
+    """Judge this benchmark's own kernels one after another, in rounds."""
     kernels, rounds = own.kernels(), REPEATS if plan.repeats is None else plan.repeats
     return _judge(plan, ledger, [(f"{each.id}/{turn}", each) for turn in range(rounds) for each in kernels])
 
@@ -79,7 +79,7 @@ def aa(plan: Plan, ledger: Ledger) -> int:
 
 
 def again(plan: Plan, ledger: Ledger) -> int:
-    """Have every candidate of ``--candidates`` judged several times."""
+    """Judge every candidate of ``--candidates`` several times."""
     rounds = range(plan.repeats or REPEATS)
     units = [(f"{each.id}/{number}", each) for number in rounds for each in plan.recorded]
     return _judge(plan, ledger, units, plan.slots)
@@ -100,7 +100,7 @@ def problems(plan: Plan, ledger: Ledger) -> int:
 
 
 def throughput(plan: Plan, ledger: Ledger) -> int:
-    """Have recorded candidates judged in one batch."""
+    """Judge recorded candidates in one batch."""
     count = THROUGHPUT_COUNT if plan.count is None else plan.count
     chosen = candidates.in_recorded_share(plan.recorded, count, plan.seed)
     if not chosen:
@@ -130,7 +130,7 @@ def throughput(plan: Plan, ledger: Ledger) -> int:
 
 
 def latency(plan: Plan, ledger: Ledger) -> int:
-    """Have recorded compile errors and correct kernels judged one at a time, by a judge that is ready."""
+    """Judge recorded compile errors and correct kernels one at a time, with a judge that is ready."""
     count = LATENCY_COUNT if plan.count is None else plan.count
     failing = [each for each in plan.recorded if COMPILE_ERROR in each.error]
     passing = [each for each in plan.recorded if each.correct]

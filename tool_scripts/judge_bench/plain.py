@@ -17,7 +17,6 @@ import tempfile
 import time
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from tool_scripts.judge_bench.candidates import Candidate
 from tool_scripts.judge_bench.records import PlainRun
@@ -31,7 +30,7 @@ _DETAIL_CHARS = 300
 
 
 def compare(candidate: Candidate, device: str, limit_s: float, environment: dict[str, str]) -> PlainRun:
-    """Compare a candidate in a process of its own; no process and no file of it is left."""
+    """Compare a candidate in its own process; leave no process and no file behind."""
     with tempfile.TemporaryDirectory(prefix="bench-judge-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         (folder / "reference.py").write_text(candidate.reference, encoding="utf-8")
@@ -70,15 +69,14 @@ def compare(candidate: Candidate, device: str, limit_s: float, environment: dict
         )
 
 
-def main() -> int:
-    """Compare ``candidate.py`` with ``reference.py`` of the working folder; leave outcome and detail."""
+def main() -> None:
+    """Compare ``candidate.py`` with ``reference.py`` in the working folder; write outcome and detail."""
     try:
         detail = difference_of_models(sys.argv[1])
         result = ("wrong" if detail else "passed", detail)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - what the candidate raises is its outcome
         result = ("error", f"{type(error).__name__}: {error}")
     Path(_RESULT).write_text(json.dumps(result), encoding="utf-8")
-    return 0
 
 
 def difference_of_models(device: str) -> str:
@@ -104,8 +102,11 @@ def difference_of_models(device: str) -> str:
             _seed(trial)
             want = want_model(*[each.clone() if torch.is_tensor(each) else each for each in values])
             _seed(trial)
-            if found := _difference(got_model(*values), want):
-                return found
+            got = got_model(*values)
+            try:
+                torch.testing.assert_close(got, want, rtol=TOLERANCE, atol=TOLERANCE, check_dtype=False)
+            except AssertionError as error:
+                return str(error)
     return ""
 
 
@@ -118,20 +119,5 @@ def _seed(seed: int) -> None:
     random.seed(seed)
 
 
-def _difference(got: Any, want: Any) -> str:
-    """Return how ``got`` is not close to ``want`` element by element; empty where it is."""
-    import torch
-
-    if isinstance(want, (tuple, list)):
-        if not isinstance(got, (tuple, list)) or len(got) != len(want):
-            return "another number of outputs"
-        return next(filter(None, (_difference(a, b) for a, b in zip(got, want, strict=True))), "")
-    if got.shape != want.shape:
-        return f"shape {tuple(got.shape)} instead of {tuple(want.shape)}"
-    if torch.allclose(got.to(want.dtype), want, rtol=TOLERANCE, atol=TOLERANCE):
-        return ""
-    return f"differs by up to {(got.double() - want.double()).abs().max().item():.6f}"
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

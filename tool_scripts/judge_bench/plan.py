@@ -1,4 +1,4 @@
-"""What one call of the benchmark is asked to measure."""
+"""The options of one call of the benchmark."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ class Plan:
     """The options; see ``--help``.
 
     Attributes:
-        recorded: recorded candidates.
-        own: this project's own.
         deadline: value of ``time.monotonic()`` after which no unit is begun.
         count: how many recorded candidates a part takes; None for its default.
     """
@@ -49,9 +47,8 @@ class Plan:
 
     def state_of(self, part: str) -> str:
         """Return the name of a part's state: ``problems`` has one for each precision and direction."""
-        usual = {"dtype": "fp32", "direction": "forward"}
-        own = [getattr(self, key) for key, value in usual.items() if getattr(self, key) != value]
-        return "-".join([part, *own]) if part == "problems" else part
+        named = [each for each in (self.dtype, self.direction) if each not in ("fp32", "forward")]
+        return "-".join([part, *named]) if part == "problems" else part
 
 
 def until(deadline: float, units: Sequence[T], jobs: int, work: Callable[[T], object]) -> int:

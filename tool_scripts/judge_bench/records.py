@@ -1,4 +1,4 @@
-"""What is kept of each measurement: one JSON line a finished unit, so that a killed part goes on."""
+"""Records of the measurements: one JSON line per finished unit, so that a killed part can continue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Record(BaseModel):
 
 
 class Session(Record):
-    """With what, when and by which command something was measured."""
+    """Date, command, revision, hardware and versions of a measurement."""
 
     date: str
     command: str
@@ -116,7 +116,7 @@ class Ledger:
     """The records of one part on one device; safe to use from several threads."""
 
     def __init__(self, folder: Path, device: str, part: str) -> None:
-        """Read what is there; a line that a killed process left torn is named, and its unit measured again.
+        """Read the file; a partial line of a killed process causes a warning, and its unit is measured again.
 
         Raises:
             UsageError: a line is no record.
@@ -137,7 +137,7 @@ class Ledger:
         return list({each.unit: each for each in self.of(Judged)}.values())
 
     def add(self, record: Record) -> None:
-        """Keep a record.
+        """Store a record.
 
         Raises:
             StorageError: it cannot be written.
@@ -146,7 +146,7 @@ class Ledger:
         self._records.append(record)
 
     def open_session(self, session: Session) -> None:
-        """Note with what is measured from now on.
+        """Store the session of the measurements that follow.
 
         Raises:
             UsageError: earlier records come from other hardware or versions.

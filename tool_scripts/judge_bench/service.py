@@ -1,4 +1,4 @@
-"""The judge that is measured: started for one part, asked over HTTP; and what it runs on."""
+"""The measured judge: start it, send it jobs over HTTP, and describe its machine."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ import httpx
 
 from adaexplore.core.errors import JudgeUnavailableError, UsageError
 from adaexplore.judge_client.embedded import judge_process
+from adaexplore.records.provenance import provenance
 from tool_scripts.judge_bench.candidates import Candidate
 from tool_scripts.judge_bench.records import GIVEN_UP, Judged, Session
 
@@ -26,14 +27,14 @@ TIMED_RUNS = 100
 TRIALS = 5
 JOB_TIMEOUT_S = 300
 WAITING_S = 60
-"""Seconds beyond its own time that a unit may wait for others."""
+"""Seconds that a unit may wait for others, on top of its own time."""
 _POLL_S = 30
 _HTTP_S = 120.0
 _OURS = (
     *("JUDGE_", "GPU_ALLOCATION", "AVAILABLE_GPUS", "MAX_", "RUNTIME_TIMEOUT", "ADAEXPLORE_", "RESULT_CACHE"),
     *("ARMED_PLAYERS", "COMPILE_", "CPU_MAX_", "BUILD_DIR", "TIMING_ROOT"),
 )
-"""Beginnings of the judge's environment variables, which a measured judge does not inherit."""
+"""Prefixes of the judge's environment variables, which a measured judge does not inherit."""
 _TEXT_CHARS = 300
 
 
@@ -41,11 +42,7 @@ _TEXT_CHARS = 300
 def running_judge(device: str, slots: int, log: Path, **environment: str) -> Iterator[str]:
     """Start ``python -m online_judge`` on a free port, yield its address when it is ready, stop it.
 
-    Args:
-        device: ``cuda`` or ``cpu``.
-        slots: evaluations at a time on the device.
-        log: takes the judge's output, JSON lines.
-        environment: more variables.
+    It evaluates ``slots`` candidates at a time and writes JSON lines to ``log``.
 
     Raises:
         JudgeUnavailableError: it does not start.
@@ -82,18 +79,14 @@ class Client(httpx.Client):
     """Submits jobs of v2 and waits for their ends; threads may share it."""
 
     def __init__(self, address: str) -> None:
-        """Talk to the judge at ``address``."""
         limits = httpx.Limits(max_connections=64)
         super().__init__(base_url=address, timeout=_HTTP_S, limits=limits, trust_env=False)
 
     def judge(self, candidate: Candidate, unit: str, limit_s: int = JOB_TIMEOUT_S) -> Judged:
-        """Have a candidate judged anew; trouble with the judge is a record of status ``error``.
+        """Judge a candidate anew; if the judge fails, the record has the status ``error``.
 
-        Args:
-            candidate: it and its problem.
-            unit: name of the record.
-            limit_s: own time of the reference and of the candidate, each. A job is cancelled after twice
-                that and a minute for waiting.
+        ``limit_s`` limits the own time of the reference and of the candidate, each. A job is cancelled after
+        twice that and a minute for waiting.
 
         Raises:
             JudgeUnavailableError: the judge has exited; nothing was submitted.
@@ -167,7 +160,7 @@ def judged(candidate: Candidate, unit: str, answer: dict[str, Any], seconds: flo
 
 
 def session(device: str, command: Sequence[str], revision: str | None) -> Session:
-    """Return with what, when and by which command something is measured now.
+    """Return date, command, revision, hardware and versions of a measurement that begins now.
 
     Raises:
         UsageError: ``device`` is ``cuda`` and there is no GPU.
@@ -187,14 +180,16 @@ def session(device: str, command: Sequence[str], revision: str | None) -> Sessio
 
 def git_revision() -> str:
     """Return the revision of the sources, ``unknown`` where git does not know it."""
-    return _output(["git", "-C", str(ROOT), "describe", "--always", "--dirty"]) or "unknown"
+    return str(provenance(0, {})["git_revision"] or "unknown")
 
 
 def _gpu() -> tuple[str, str]:
-    text = _output(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"])
-    if not text:
-        raise UsageError("--device cuda, but nvidia-smi shows no GPU; use --device cpu")
-    name, _, driver = text.splitlines()[0].partition(",")
+    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise UsageError("--device cuda, but nvidia-smi shows no GPU; use --device cpu") from error
+    name, _, driver = done.stdout.partition("\n")[0].partition(",")
     return name.strip(), driver.strip()
 
 
@@ -202,10 +197,3 @@ def _cpu() -> str:
     lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return models[0] if models else platform.machine()
-
-
-def _output(command: list[str]) -> str:
-    try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return ""

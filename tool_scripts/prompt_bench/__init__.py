@@ -1,1 +1,1 @@
-"""What the prompts of a search cost."""
+"""Parts of ``tool_scripts/bench_prompts.py``."""

@@ -1,4 +1,4 @@
-"""Why the input tokens of a search are billed, and how few of them any order of kernels could bill."""
+"""Split a search's billed input tokens by cause, and find the fewest that any order of kernels costs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from adaexplore.llm.protocol import ModelRequest, Turn
 
 CACHED = 0.1
 CHARACTERS = 4
-"""Of a token, as the model server counts them."""
+"""Characters per token in the model server's count."""
 
 _NUMBER = re.compile(r"\A(?:## Kernels so far\n)?### Kernel \d+\n")
 
@@ -33,7 +33,7 @@ class Causes:
         self._sent: dict[str, float] = {}
 
     def add(self, request: ModelRequest, read_tokens: int, now_s: float) -> None:
-        """Take in a request of which the service had ``read_tokens`` in its cache."""
+        """Add a request; the service had ``read_tokens`` of it in its cache."""
         left = read_tokens * CHARACTERS
         for text, is_kernel in _parts(request):
             read = min(len(text), left)

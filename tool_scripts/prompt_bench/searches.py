@@ -1,13 +1,13 @@
-"""Searches whose prompts are to be measured: what each step had in view, and what was answered."""
+"""Searches to measure: the kernels that each step shows, and the replies."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel
 
 from adaexplore.agent.agent import Agent
 from adaexplore.core.draft import ShownKernel
@@ -33,6 +33,7 @@ from adaexplore.settings.config import BUNDLED_MEMORY, RunConfig
 from adaexplore.settings.paths import locate
 from adaexplore.tasks.sources import task_from_file
 from skill_memory.store import injected, read_rules
+from tool_scripts.search_bench.traces import RecordedStep, read_tree
 
 WORDS_OF_A_REVIEW = 90
 CONFIG = RunConfig(preset="default", dtype_str="fp32")
@@ -65,7 +66,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Search:
-    """All steps of one search; ``arranged`` where its policy orders pools for the sake of a cache."""
+    """All steps of one search; ``arranged`` if its policy orders pools for a cache."""
 
     name: str
     task: Task
@@ -73,27 +74,26 @@ class Search:
     arranged: bool = False
 
 
+class Facts(BaseModel):
+    """Facts from a judge with an H200; only their length matters here."""
+
+    environment: Environment
+    reference: ReferenceFacts
+
+
 def facts_of(layout: Layout) -> JudgeFacts:
     """Return what the prompts of a preset say about a judge with a GPU."""
-    environment = Environment.model_validate(_facts()["environment"])
-    ours = judge_facts(CONFIG, JudgeIdentity("cuda", "NVIDIA H200"), environment)
+    ours = judge_facts(CONFIG, JudgeIdentity("cuda", "NVIDIA H200"), stored_facts().environment)
     return ours if layout == "shared" else replace(ours, shows_flags=False, tunes=False, environment=None)
 
 
-def reference_facts() -> ReferenceFacts:
-    """Return facts about a reference, of usual length."""
-    return ReferenceFacts.model_validate(_facts()["reference"])
-
-
 @cache
-def _facts() -> dict[str, Any]:
-    """Return what a judge with an H200 states; nothing but its length counts here."""
-    found: dict[str, Any] = json.loads(Path(__file__).with_name("facts.json").read_text(encoding="utf-8"))
-    return found
+def stored_facts() -> Facts:
+    return Facts.model_validate_json(Path(__file__).with_name("facts.json").read_bytes())
 
 
 def rules() -> tuple[str, ...]:
-    """Return the bundled skill memory's, as prompts show them."""
+    """Return the rules of the bundled skill memory, as prompts show them."""
     return injected(read_rules(locate(BUNDLED_MEMORY)), CONFIG.knowledge_1_threshold)
 
 
@@ -119,44 +119,37 @@ def offline_search(problem: Path, steps: int, seed: int, selection: Selection = 
 
 
 def recorded_search(path: Path, steps: int) -> Search:
-    """Return the first steps of a recorded tree; reviews were not recorded, as many words stand for each."""
-    tree = json.loads(path.read_text(encoding="utf-8"))
-    task = Task(2, path.stem, path.stem, tree["reference_src"], "fp32", path)
-    nodes: dict[int, ShownKernel] = {}
+    """Return the first steps of a recorded tree; unrecorded reviews become placeholder words."""
+    tree = read_tree(path)
+    task = Task(2, path.stem, path.stem, tree.reference, "fp32", path)
+    nodes = {0: ShownKernel("", None)}
     made = []
-    for row in tree["steps"]:
-        nodes[row["node_id"]] = ShownKernel(row["code"] or "", _verdict(row))
-        kind = StepKind(row["created_by"])
-        plan = Plan(row["step"], kind, row["parent_node_id"] or 0, tuple(row["context_node_ids"]))
+    for step in tree.steps[:steps]:
+        nodes[step.id] = ShownKernel(step.source, _verdict(step))
+        plan = Plan(step.id, step.kind, step.parent_id, step.context_ids)
         shown = tuple(nodes[node] for node in plan.context_ids)
-        if 0 < plan.step <= steps and (shown or kind is not StepKind.SMALL):
-            if kind is StepKind.SMALL:
-                made.append(Step(plan, shown, _review(shown), (_edits(shown[-1].source, row["code"] or ""),)))
-            else:
-                made.append(Step(plan, shown, None, (_large(row["code"]),)))
+        if plan.kind is not StepKind.SMALL:
+            made.append(Step(plan, shown, None, (f"```python\n{step.source or 'pass'}\n```",)))
+        elif shown:
+            made.append(Step(plan, shown, _review(shown), (_edits(shown[-1].source, step.source),)))
     return Search(path.stem, task, tuple(made))
 
 
-def _verdict(row: dict[str, Any]) -> Verdict:
-    score = row["score"]
-    if not score["correct"]:
-        return Verdict(status=Status.COMPILE, metadata={"feedback": str(row["error"] or "")})
-    stats = {"mean": row["runtime_us"], "fast_p": score["fast_p"]}  # milliseconds, whatever the key says
-    return Verdict(status=Status.PASSED, runtime_ms=row["runtime_us"], runtime_stats=stats)
-
-
-def _large(code: str | None) -> str:
-    return f"```python\n{code or 'pass'}\n```"
+def _verdict(step: RecordedStep) -> Verdict:
+    if not step.correct:
+        return Verdict(status=Status.COMPILE, metadata={"feedback": step.error})
+    stats = {"mean": step.runtime_ms, "fast_p": step.speedup}
+    return Verdict(status=Status.PASSED, runtime_ms=step.runtime_ms, runtime_stats=stats)
 
 
 def _review(shown: Sequence[ShownKernel]) -> str | None:
-    """Words for a review, where there would have been one."""
+    """Return placeholder words if the step had a review."""
     reviewed = any(kernel.verdict is not None and kernel.verdict.correct for kernel in shown)
     return " ".join(["word"] * WORDS_OF_A_REVIEW) if reviewed else None
 
 
 def _edits(parent: str, code: str) -> str:
-    """Edits that make ``code`` of ``parent``."""
+    """Return edits that turn ``parent`` into ``code``."""
     line = next(line for line in parent.split("\n") if line.strip() and parent.count(line) == 1)
     nothing = f"<old_str_1>\n{line}\n</old_str_1>\n<new_str_1>\n{line}\n</new_str_1>"
     return edits_between(parent, code) or nothing

@@ -1,4 +1,4 @@
-"""What a policy is benchmarked in: an environment answers steps as the model and the judge would.
+"""Environments of the benchmark: one answers a policy's steps as the model and the judge would.
 
 It carries in ``Outcome.state`` whatever it must remember about a candidate. It never sees the tree, and the
 policy never sees ``true_speedup``.
@@ -14,11 +14,11 @@ from typing import Any, Protocol
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one step.
+    """The result of one step.
 
     Attributes:
         speedup: as measured, noise included; 0 unless correct.
-        true_speedup: without noise, hidden from the policy; None takes ``speedup``.
+        true_speedup: without noise, hidden from the policy; 0 unless correct.
         state: the environment's own memory of the candidate.
         calls: model calls that the step took.
     """
@@ -26,25 +26,13 @@ class Outcome:
     compiled: bool
     correct: bool
     speedup: float = 0.0
-    true_speedup: float | None = None
+    true_speedup: float = 0.0
     state: Any = None
     calls: float = 1.0
 
-    @property
-    def truth(self) -> float:
-        """The true speedup, 0 unless correct."""
-        if not self.correct:
-            return 0.0
-        return self.speedup if self.true_speedup is None else self.true_speedup
-
 
 class Environment(Protocol):
-    """One problem.
-
-    Attributes:
-        name: for reports.
-        top: the greatest true speedup.
-    """
+    """One problem; ``top`` is the greatest true speedup."""
 
     @property
     def name(self) -> str: ...

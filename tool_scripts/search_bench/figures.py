@@ -1,4 +1,4 @@
-"""The numbers of a call: curves, paired comparisons, and what steps in flight bring."""
+"""The figures of a call: curves, paired comparisons, and the gain of steps in flight."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def summary(race: Race, steps: int) -> dict[str, float | None]:
 
 
 def gain(ours: Race, theirs: Race, groups: Sequence[int], step: int = AT) -> dict[str, float | None]:
-    """Relative difference of the mean shares after ``step`` steps, with its paired 95 % bootstrap interval.
+    """Return the relative gain of the mean shares after ``step`` steps, with its paired 95 % interval.
 
     Seeds are drawn anew within each of ``groups`` (the environment of each seed), those of groups with a
     single one among each other; both policies' together. None where the other policy gained nothing.

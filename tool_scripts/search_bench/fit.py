@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from tool_scripts.search_bench import moves, traces
@@ -32,7 +31,7 @@ FIRST_SEED = 10**6
 
 @dataclass(frozen=True)
 class Simulated:
-    """What the paper L2 policy does in a fit: its mean curve, its rates of advance (fresh, stalled)."""
+    """The paper L2 policy in a fit: its mean curve, its rates of advance (fresh, stalled)."""
 
     curve: tuple[float, ...]
     hazard: tuple[float, float]
@@ -57,12 +56,10 @@ class Fit:
 
     def simulate(self) -> Simulated:
         """Run the paper L2 policy on the trees, and read the trees that it makes."""
-        problems = self.problems()
-        maker = policies()[L2]
+        pairs = list(zip(self.trees, self.problems(), strict=True))
         trees = []
-        for number in range(RUNS_PER_TREE * len(problems)):
-            tree = self.trees[number % len(problems)]
-            simulation = Simulation(maker(), problems[number % len(problems)], FIRST_SEED + number, Prices())
+        for number, (tree, problem) in enumerate(pairs * RUNS_PER_TREE):
+            simulation = Simulation(policies()[L2](), problem, FIRST_SEED + number, Prices())
             simulation.run(LENGTH)
             trees.append(RecordedTree(tree.name, simulation.recorded(), tree.top))
         return Simulated(mean_curve(trees, LENGTH), moves.stall_hazard(trees))
@@ -72,15 +69,10 @@ def fitted(trees: Sequence[RecordedTree]) -> tuple[Fit, Simulated, dict[float, f
     """Return the fit to ``trees``, what it simulates, and the mean curve's error for each share tried."""
     recorded, hazard = mean_curve(trees, LENGTH), moves.stall_hazard(trees)
     tried = {share: Fit(tuple(trees), share).simulate() for share in SHARES}
-    errors = {share: curve_error(recorded, found.curve) for share, found in tried.items()}
+    errors = {share: math.dist(recorded, found.curve) / math.sqrt(LENGTH) for share, found in tried.items()}
     near = [share for share in SHARES if errors[share] <= ALIKE * min(errors.values())]
     chosen = min(near, key=lambda share: (_stall_error(hazard, tried[share].hazard), errors[share]))
     return Fit(tuple(trees), chosen), tried[chosen], errors
-
-
-def curve_error(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the root mean square difference."""
-    return math.sqrt(fmean((a - b) ** 2 for a, b in zip(first, second, strict=True)))
 
 
 def tier_a(folder: Path, leave_out: Sequence[str], call: Call) -> dict[str, Any]:
@@ -107,7 +99,7 @@ def tier_a(folder: Path, leave_out: Sequence[str], call: Call) -> dict[str, Any]
 
 
 def _stall_error(recorded: tuple[float, float], simulated: tuple[float, float]) -> float:
-    """Return how far apart the ratios of stalled to fresh lineages are; 0 where nothing is known."""
+    """Return the difference of the ratios of stalled to fresh lineages; 0 if one is unknown."""
     if not recorded[0] > 0 or not simulated[0] > 0:
         return 0.0
     return abs(recorded[1] / recorded[0] - simulated[1] / simulated[0])

@@ -1,7 +1,7 @@
 """Tier B: real kernels. A step leads to a candidate that was timed on a GPU, with what was measured there.
 
-The kernels, their times and their failures are real; how a step chooses the next candidate stands in for the
-model, and :class:`Habits` holds all of that.
+The kernels, their times and their failures are real; the choice of the next candidate replaces the
+model, and :class:`Habits` has all its parameters.
 
 The stored table has lines of JSON, compressed: the first says what was timed with what, then comes a line
 for each structure of a shape, from plain ones to elaborate ones, which names its axes, and after it one for
@@ -47,18 +47,18 @@ class Timed:
 
     @property
     def slipped(self) -> bool:
-        """Whether there is a mistake on top of it."""
+        """True for a right candidate with a mistake on top."""
         return self.choices[SLIP_AXIS] != NO_SLIP
 
     @property
     def correct(self) -> bool:
-        """Whether it compiled, ran and agreed with the reference."""
+        """True if it compiled, ran and agreed with the reference."""
         return self.status == OK
 
 
 @dataclass(frozen=True)
 class Habits:
-    """How the model that is stood in for behaves; the four rates are the recorded trees' (without p83).
+    """Behaviour of the simulated model; the four rates are those of the recorded trees (without p83).
 
     Attributes:
         small_fails: share of edits of a correct kernel that fail.
@@ -86,7 +86,7 @@ class Habits:
 
 @dataclass(frozen=True)
 class Written:
-    """A candidate: what was measured, and what was meant, which is another where a slip came in between."""
+    """A candidate: the measured one, and the intended one, which differs after a slip."""
 
     got: Timed
     meant: Timed
@@ -175,7 +175,7 @@ class KernelProblem:
         return _nearest([timed for timed in pool if timed.choices[axis] == turned], start.choices, rng)
 
     def _written(self, meant: Timed, fails: float, rng: Random) -> Outcome:
-        """Write ``meant``, or a slip as often as makes ``fails`` of such steps fail in all."""
+        """Write ``meant``, or a slip, so that the share ``fails`` of such steps fails."""
         unfit = fmean(not timed.correct for timed in self._plain[meant.structure])
         slips = max(0.0, (fails - unfit) / (1 - unfit)) if unfit < 1 else 0.0
         return self._failed(meant, rng) if rng.random() < slips else self.arrive(meant, rng)

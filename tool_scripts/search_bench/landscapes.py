@@ -96,7 +96,7 @@ class Landscape:
 
     def large(self, context: Sequence[Outcome], rng: Random) -> Outcome:
         """Found a lineage: of the best shown kernel's structure, a little below it, or of another one."""
-        best = max(context, key=lambda item: item.truth, default=None)
+        best = max(context, key=lambda item: item.true_speedup, default=None)
         if best is not None and rng.random() < self.keep:
             structure = best.state.structure
             start = best.state.level - rng.expovariate(1 / SLIP)

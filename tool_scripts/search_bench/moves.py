@@ -1,4 +1,4 @@
-"""What recorded trees say about steps: where one began, where it ended, and what its lineage came to."""
+"""Steps of recorded trees: where each began and ended, and the best of its lineage."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def recorded_moves(tree: RecordedTree) -> Moves:
 
 
 def repair_rate(trees: Sequence[RecordedTree]) -> float:
-    """Share of edits of failed kernels that worked, over all ``trees``: one tree alone has too few."""
+    """Return the share of edits of failed kernels that worked, over all ``trees``: one has too few."""
     results = [worked for tree in trees for worked in recorded_moves(tree).repaired]
     return fmean(results) if results else 0.5
 

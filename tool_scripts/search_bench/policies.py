@@ -1,4 +1,4 @@
-"""The policies that are compared, and two that only the benchmark has: what a search tree must beat."""
+"""The compared policies, and two simple ones that a search tree must beat."""
 
 from __future__ import annotations
 
@@ -45,7 +45,6 @@ class Greedy(Policy):
     """Edits the best kernel so far; draws new ones until one is correct."""
 
     def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
-        """Edit the best once more."""
         return _refine(self, step, self.tree.best)
 
 
@@ -53,7 +52,6 @@ class Islands(Policy):
     """Four greedy searches in turn; every tenth step of each begins anew in sight of all their bests."""
 
     def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
-        """Plan the next step of the island whose turn it is."""
         mine = step % ISLANDS
         best: dict[int, Node] = {}
         for node in self.tree:

@@ -4,11 +4,9 @@ A candidate has a level, the logarithm of its speedup. A step's result is drawn 
 the same kind whose starting level was near (the parent's for a small step, the best shown kernel's for
 a large one): whether it failed, and how far it moved.
 
-Lineages have hidden ceilings. A large step founds a lineage; with probability ``ceiling_share`` its
-structure goes no further than a recorded lineage went that had begun at a similar level. Small steps of
-recorded lineages after these had stopped to advance are then explained by the ceiling with the same
-probability, and only otherwise count as evidence of how small steps move. Without ceilings every
-kernel of a level is as likely to improve as any other, which the recordings contradict.
+Lineages have hidden ceilings. With probability ``ceiling_share`` a new lineage goes no further than a
+recorded one that had begun at a similar level. With the same probability a ceiling explains the small steps
+of a recorded lineage after its last advance; only otherwise they show how small steps move.
 """
 
 from __future__ import annotations
@@ -65,9 +63,7 @@ class RecordedProblem:
     """The environment of one problem.
 
     Args:
-        name: the problem's.
         top: the greatest level that it allows.
-        moves: recorded steps.
         ceiling_share: probability that a lineage has a ceiling, below 1.
         noise: standard deviation of the logarithm of a measured speedup.
         repair_rate: probability that an edit of a failed kernel works.

@@ -86,20 +86,19 @@ class Simulation:
                 score = Score(found.compiled, found.correct, found.speedup if found.correct else 0.0)
                 self.policy.observe(plan, f"kernel {plan.step}", score)
                 best = self._outcomes.get(self.policy.tree.best.id)
-                reached.append(Reached(now, self._usd, 0.0 if best is None else best.truth))
+                reached.append(Reached(now, self._usd, 0.0 if best is None else best.true_speedup))
         return reached
 
     def recorded(self) -> tuple[RecordedStep, ...]:
         """Return the steps as a recorded tree has them, in the order in which they were observed."""
-        steps = []
-        for plan in (node.plan for node in self.policy.tree if node.parent is not None):
-            found = self._outcomes[plan.step]
-            level = math.log(found.speedup) if found.correct else None
-            steps.append(RecordedStep(plan.step, plan.parent_id, plan.kind, plan.context_ids, level))
-        return tuple(steps)
+        plans = [node.plan for node in self.policy.tree if node.parent is not None]
+        found = [self._outcomes[plan.step] for plan in plans]
+        return tuple(
+            RecordedStep(plan.step, plan.parent_id, plan.kind, plan.context_ids, end.correct, end.speedup)
+            for plan, end in zip(plans, found, strict=True)
+        )
 
     def _launch(self, step: int, now: float) -> tuple[float, int, bool, Plan]:
-        """Plan a step and ask the model."""
         plan = self.policy.plan(step, stream(self.seed, "policy", step), tuple(self._pending))
         self._pending.append(plan)
         outcome = self._answer(plan, stream(self.seed, "step", step))
@@ -149,11 +148,9 @@ class Race:
         ]
 
     def mean_share(self, step: int) -> float:
-        """Return their mean."""
         return fmean(self.shares(step))
 
     def mean_time_s(self, step: int) -> float:
-        """Return the mean simulated seconds until ``step`` steps are done."""
         return fmean(run[step - 1].time_s for run in self.runs)
 
     def time_to(self, share: float) -> float | None:

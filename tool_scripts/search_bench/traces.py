@@ -21,14 +21,22 @@ logger = logging.getLogger("bench_search")
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """One node of a recorded tree; ``level`` is the natural logarithm of its speedup, None if it failed."""
+    """One node of a recorded tree; ``speedup`` and ``runtime_ms`` count where it is correct."""
 
     id: int
     parent_id: int
     kind: StepKind
     context_ids: tuple[int, ...]
-    level: float | None
+    correct: bool
+    speedup: float
+    runtime_ms: float | None = None
     source: str = ""
+    error: str = ""
+
+    @property
+    def level(self) -> float | None:
+        """The natural logarithm of the speedup; None if the kernel failed."""
+        return math.log(self.speedup) if self.correct and 0 < self.speedup < math.inf else None
 
 
 @dataclass(frozen=True)
@@ -43,6 +51,7 @@ class RecordedTree:
     steps: tuple[RecordedStep, ...]
     top: float
     file: str = ""
+    reference: str = ""
 
     def curve(self, length: int) -> list[float]:
         """Return the share of the log-gain after 1 .. ``length`` steps; the last one holds on."""
@@ -66,9 +75,7 @@ def read_trees(folder: Path) -> list[RecordedTree]:
     """
     files = sorted([*folder.glob("*.json"), *folder.glob("*.json.gz")])
     if not files:
-        raise ConfigError(
-            f"{folder} holds no recorded trees: give a folder with web bundles, *.json or *.json.gz"
-        )
+        raise ConfigError(f"{folder} holds no recorded trees, *.json or *.json.gz: name another folder")
     return [read_tree(file) for file in files]
 
 
@@ -82,7 +89,7 @@ def read_tree(file: Path) -> RecordedTree:
         packed = file.read_bytes()
         data = json.loads(gzip.decompress(packed) if file.suffix == ".gz" else packed)
         steps = tuple(_step(item) for item in data["steps"] if item["created_by"] != StepKind.DUMMY_ROOT)
-        name = Path(str(data.get("run_dir") or "")).name or file.name.partition(".json")[0]
+        name = Path(str(data.get("run_dir") or "")).name
         known = {0}
         for step in steps:
             if missing := {step.parent_id, *step.context_ids} - known:
@@ -96,7 +103,8 @@ def read_tree(file: Path) -> RecordedTree:
             f"{file} is not a recorded tree ({type(error).__name__}: {error}): leave it out of the folder"
         ) from None
     top = max((step.level for step in steps if step.level is not None), default=0.0)
-    return RecordedTree(name, steps, max(top, 0.0), file.name.partition(".json")[0])
+    stem, reference = file.name.partition(".json")[0], str(data.get("reference_src") or "")
+    return RecordedTree(name or stem, steps, max(top, 0.0), stem, reference)
 
 
 def usable(trees: Sequence[RecordedTree], leave_out: Sequence[str]) -> list[RecordedTree]:
@@ -123,14 +131,14 @@ def usable(trees: Sequence[RecordedTree], leave_out: Sequence[str]) -> list[Reco
 
 
 def _step(item: dict[str, Any]) -> RecordedStep:
-    score = item["score"]
-    speedup = float(score["fast_p"] or 0.0)
-    correct = bool(score["correct"]) and 0 < speedup < math.inf
     return RecordedStep(
         id=int(item["node_id"]),
-        parent_id=int(item["parent_node_id"] or 0),
+        parent_id=int(item.get("parent_node_id") or 0),
         kind=StepKind(item["created_by"]),
         context_ids=tuple(int(node) for node in item.get("context_node_ids") or ()),
-        level=math.log(speedup) if correct else None,
+        correct=bool(item["score"]["correct"]),
+        speedup=float(item["score"].get("fast_p") or 0.0),
+        runtime_ms=item.get("runtime_us"),  # which holds milliseconds
         source=str(item.get("code") or ""),
+        error=str(item.get("error") or ""),
     )

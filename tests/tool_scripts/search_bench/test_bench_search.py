@@ -94,7 +94,7 @@ def test_json_that_cannot_be_written_is_one_line(caplog, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("", encoding="utf-8")
     asked = ["--tier", "c", "--seeds", "1", "--steps", "2", "--jobs", "1"]
-    assert main([*asked, "--out", str(blocked / "result.json")]) == 2
+    assert main([*asked, "--out", str(blocked / "result.json")]) == 5
     assert "cannot write" in caplog.text
 
 

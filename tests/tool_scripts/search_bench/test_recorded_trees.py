@@ -158,7 +158,7 @@ def test_a_simulated_problem_never_passes_its_top_and_repeats_with_its_seed(tree
     assert found == search(3)
     assert any(item.correct for item in found)
     assert any(not item.correct for item in found)
-    assert max(item.truth for item in found) <= 6.0 + 1e-9
+    assert max(item.true_speedup for item in found) <= 6.0 + 1e-9
 
 
 def test_lineages_with_a_ceiling_stop_below_the_top(trees):
@@ -169,8 +169,8 @@ def test_lineages_with_a_ceiling_stop_below_the_top(trees):
             node = environment.large([], rng)
             for _ in range(40):
                 step = environment.small(node, rng)
-                node = step if step.truth >= node.truth else node
-            tops.append(node.truth)
+                node = step if step.true_speedup >= node.true_speedup else node
+            tops.append(node.true_speedup)
         return sum(tops) / len(tops)
 
     assert best(0.9) < 0.8 * best(0.0)

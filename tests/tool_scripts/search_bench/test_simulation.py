@@ -20,10 +20,10 @@ class Climb:
     name, top = "climb", 10.0
 
     def small(self, parent, rng):
-        return Outcome(True, True, parent.speedup + 0.1)
+        return Outcome(True, True, parent.speedup + 0.1, parent.speedup + 0.1)
 
     def large(self, context, rng):
-        return Outcome(True, True, 1.1)
+        return Outcome(True, True, 1.1, 1.1)
 
 
 def simulate(in_flight, prices=FIXED, steps=8, environment=None, policy=None):
@@ -48,7 +48,7 @@ def test_a_straggler_does_not_hold_up_the_others():
         def large(self, context, rng):
             calls = 1.0 if self.first else 100.0
             self.first = True
-            return Outcome(True, True, 1.1, calls=calls)
+            return Outcome(True, True, 1.1, 1.1, calls=calls)
 
         first = False
 
@@ -75,7 +75,7 @@ def test_designed_landscapes_stay_within_their_top(landscape):
     for _ in range(300):
         found.append(landscape.small(rng.choice(found), rng))
         found.append(landscape.large([item for item in found if item.correct][-3:], rng))
-    assert max(item.truth for item in found) <= landscape.top + 1e-9
+    assert max(item.true_speedup for item in found) <= landscape.top + 1e-9
     assert {item.correct for item in found} == {True, False}
 
 
