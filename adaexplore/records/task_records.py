@@ -20,7 +20,7 @@ from adaexplore.records import content, layout, metrics
 from adaexplore.records.step_reader import StepReader, StepSummary
 from adaexplore.records.step_writer import retire_log, write_step
 
-_PROFILE: TypeAdapter[Profile | None] = TypeAdapter(Profile | None)
+PROFILE: TypeAdapter[Profile | None] = TypeAdapter(Profile | None)
 _PLANS: TypeAdapter[tuple[Plan, ...]] = TypeAdapter(tuple[Plan, ...])
 _RULES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
 _FACTS = TypeAdapter(ReferenceFacts)
@@ -196,7 +196,7 @@ class TaskRecords:
         for step in self._reader.numbers():
             path = layout.step_files(self.folder, self.agent_type, step).profile
             if path.is_file():
-                found[step] = content.read_as(path, _PROFILE)
+                found[step] = content.read_as(path, PROFILE)
         return found
 
     def write_findings(self, findings: Mapping[str, Mapping[str, Any]]) -> None:

@@ -43,11 +43,9 @@ class PackedTraces:
         self._view = RunView(name=name, path=name, tasks=tuple(tasks), notes=tuple(notes))
 
     def refresh(self) -> RunView:
-        """Return the run."""
         return self._view
 
     def details(self, key: str, step: int) -> Details:
-        """Return all data of one node."""
         steps = self._steps.get(key, {})
         data = steps.get(step)
         if data is None:
