@@ -212,7 +212,7 @@ class RunFolder:
         return (*words, *faults)
 
     def _attempt(self, read: Callable[[], T], nothing: T, faults: list[str], *paths: Path) -> T:
-        """Return what ``read`` returns; ``nothing`` without files or with a damaged one, noted in ``faults``."""
+        """Return what ``read`` returns; ``nothing`` without a file, or for a damaged one (see ``faults``)."""
         there = [path for path in paths if path.exists() or path.is_symlink()]
         try:
             for path in there:
