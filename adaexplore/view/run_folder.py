@@ -101,7 +101,7 @@ class RunFolder:
         reader, files, faults = task.reader, task.reader.files(step), [node.fault] if node.fault else []
 
         def text(path: Path) -> str | None:
-            return self._attempt(lambda: path.read_bytes().decode("utf-8", "replace"), None, faults, path)
+            return self._attempt(lambda: path.read_bytes().decode("utf-8", "replace"), faults, path)
 
         metrics_path = files.metrics if files.metrics.exists() else files.metrics_text or files.metrics
         kind = node.kind or StepKind.LARGE
@@ -111,12 +111,11 @@ class RunFolder:
             parent_code=text(reader.files(node.parent).code) if node.parent else None,
             reference=text(task.folder / layout.REFERENCE),
             exchanges=self._attempt(
-                lambda: reader.exchanges(step, kind), (), faults, files.exchanges, files.prompt
-            ),
-            verdict=self._attempt(lambda: metrics.read_verdict(metrics_path), None, faults, metrics_path),
-            profile=self._attempt(
-                lambda: content.read_as(files.profile, PROFILE), None, faults, files.profile
-            ),
+                lambda: reader.exchanges(step, kind), faults, files.exchanges, files.prompt
+            )
+            or (),
+            verdict=self._attempt(lambda: metrics.read_verdict(metrics_path), faults, metrics_path),
+            profile=self._attempt(lambda: content.read_as(files.profile, PROFILE), faults, files.profile),
             faults=tuple(dict.fromkeys(faults)),
         )
 
@@ -191,36 +190,35 @@ class RunFolder:
         return state.total_nodes, node
 
     def _rules(self, folder: Path) -> frozenset[str]:
-        task = RunRecords(self._root).task(folder.name)
-        return frozenset(self._attempt(lambda: task.rules() or (), (), [], folder / layout.RULES))
+        read = RunRecords(self._root).task(folder.name).rules
+        return frozenset(self._attempt(read, [], folder / layout.RULES) or ())
 
     def _failure(self, folder: Path) -> str:
         faults: list[str] = []
         read = RunRecords(self._root).task(folder.name).failure
-        failure = self._attempt(read, None, faults, folder / layout.TASK_FAILURE)
+        failure = self._attempt(read, faults, folder / layout.TASK_FAILURE)
         return "".join(faults) if failure is None else failure.message
 
     def _total_steps(self) -> int | None:
         path = self._root / layout.CONFIG
-        found = self._attempt(lambda: _TOTAL_STEPS.search(path.read_text("utf-8", "replace")), None, [], path)
+        found = self._attempt(lambda: _TOTAL_STEPS.search(path.read_text("utf-8", "replace")), [], path)
         return int(found[1]) if found else None
 
     def _steering(self) -> tuple[str, ...]:
         faults: list[str] = []
-        path = self._root / layout.STEERING
-        words = self._attempt(lambda: [event.words for event in self._asked.events()], [], faults, path)
-        return (*words, *faults)
+        events = self._attempt(self._asked.events, faults, self._root / layout.STEERING)
+        return (*(event.words for event in events or ()), *faults)
 
-    def _attempt(self, read: Callable[[], T], nothing: T, faults: list[str], *paths: Path) -> T:
-        """Return what ``read`` returns; ``nothing`` without a file, or for a damaged one (see ``faults``)."""
+    def _attempt(self, read: Callable[[], T], faults: list[str], *paths: Path) -> T | None:
+        """Return what ``read`` returns; None without a file, or for a damaged one, which is added to ``faults``."""
         there = [path for path in paths if path.exists() or path.is_symlink()]
         try:
             for path in there:
                 self._check(path)
-            return read() if there else nothing
+            return read() if there else None
         except (*_BROKEN, ValueError) as error:
             faults.append(_reason(error))
-            return nothing
+            return None
 
     def _check(self, path: Path) -> None:
         """Refuse links, special files and large files.
