@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.verdict import NO_SCORE, Score, Verdict
@@ -88,16 +87,6 @@ def short_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
         "runtime": metrics["runtime"],
         "fast_p": metrics["runtime_stats"].get("fast_p"),
     }
-
-
-def read_kind(log: Mapping[str, Any], default: StepKind) -> StepKind:
-    """Return the step's kind; ``default`` if the log (one of the release) has none."""
-    return StepKind(log["created_by"]) if "created_by" in log else default
-
-
-def read_outcome(log: Mapping[str, Any]) -> DraftOutcome:
-    """Return the draft's outcome; logs of the release have only written candidates."""
-    return DraftOutcome(log.get("outcome", DraftOutcome.WRITTEN))
 
 
 def read_node(

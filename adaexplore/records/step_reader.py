@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from adaexplore.core.draft import STOPPED, Draft, DraftOutcome, Exchange
 from adaexplore.core.errors import RecordError
@@ -17,6 +18,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
 from adaexplore.records import content, layout, metrics, step_log
 
+_EXCHANGES = TypeAdapter(tuple[Exchange, ...])
 UNKNOWN_USAGE = Usage(usd=None)
 """The cost of a step without a recorded one (a run of the release)."""
 
@@ -85,7 +87,6 @@ class StepReader:
         return found
 
     def records(self) -> list[StepRecord]:
-        """Return the steps in full."""
         records: list[StepRecord] = []
         for step in self.numbers():
             records.append(self._record(step, records[-1].node if records else None))
@@ -139,8 +140,8 @@ class StepReader:
     def _summary(self, step: int, files: layout.StepFiles, log: Mapping[str, Any]) -> StepSummary:
         tuned = self.agent_type == layout.IRS and step > 1
         try:
-            kind = step_log.read_kind(log, StepKind.SMALL if tuned else StepKind.LARGE)
-            outcome = step_log.read_outcome(log)
+            kind = StepKind(log.get("created_by", StepKind.SMALL if tuned else StepKind.LARGE))
+            outcome = DraftOutcome(log.get("outcome", DraftOutcome.WRITTEN))  # missing in logs of the release
         except ValueError as error:
             raise content.damaged(files.log, content.reason(error)) from error
         root = kind is StepKind.DUMMY_ROOT
@@ -192,15 +193,13 @@ def _metrics_path(files: layout.StepFiles) -> Path:
 
 
 def _read_log(path: Path) -> dict[str, Any]:
-    return content.read_object(path) if path.is_file() else {}
+    return content.read_object(path, missing={})
 
 
 def _read_usage(path: Path) -> Usage | None:
-    if not path.is_file():
-        return None
     try:
-        return Usage() + Usage(**content.read_object(path))  # raises a TypeError unless it is a number
-    except TypeError as error:
+        return Usage() + Usage(**content.read_object(path)) if path.is_file() else None
+    except TypeError as error:  # an unknown key, or something that is no number
         raise content.damaged(path, content.reason(error)) from error
 
 
@@ -212,11 +211,9 @@ def _read_source(path: Path, kind: StepKind) -> str:
 
 def _read_exchanges(files: layout.StepFiles, kind: StepKind) -> tuple[Exchange, ...]:
     """Read prompts and replies; steps of the release have only the prompt."""
-    if files.exchanges.is_file():
-        try:
-            return tuple(Exchange(**exchange) for exchange in json.loads(content.read(files.exchanges)))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise content.damaged(files.exchanges, content.reason(error)) from error
+    recorded = content.read_as(files.exchanges, _EXCHANGES)
+    if recorded is not None:
+        return recorded
     if kind is StepKind.DUMMY_ROOT or not files.prompt.is_file():
         return ()
     purpose = "small" if kind is StepKind.SMALL else "large"

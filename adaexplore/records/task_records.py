@@ -24,6 +24,9 @@ PROFILE: TypeAdapter[Profile | None] = TypeAdapter(Profile | None)
 _PLANS: TypeAdapter[tuple[Plan, ...]] = TypeAdapter(tuple[Plan, ...])
 _RULES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
 _FACTS = TypeAdapter(ReferenceFacts)
+_OF_THE_TASK = (
+    layout.HIDDEN_WORKLOADS, layout.REFERENCE, layout.REFERENCE_FACTS, layout.RULES, layout.FINDINGS,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,11 @@ class BestKernel:
 class TaskFailure:
     """Why a task could not run: the name of the error and its message."""
 
-    error_type: str
-    message: str
+    error_type: str = ""
+    message: str = ""
+
+
+_FAILURE = TypeAdapter(TaskFailure)
 
 
 class TaskRecords:
@@ -74,7 +80,6 @@ class TaskRecords:
         write_json(self.folder / layout.REFERENCE_FACTS, facts.model_dump(mode="json"))
 
     def reference_facts(self) -> ReferenceFacts | None:
-        """Return what :meth:`write_reference_facts` wrote; None if it was not called."""
         return content.read_as(self.folder / layout.REFERENCE_FACTS, _FACTS)
 
     def write_step(self, record: StepRecord) -> None:
@@ -100,9 +105,7 @@ class TaskRecords:
 
     def unreadable_logs(self) -> list[Path]:
         """List the logs of complete steps with a missing or damaged file."""
-        return [
-            layout.step_files(self.folder, self.agent_type, step).log for step in self._reader.unreadable()
-        ]
+        return [self._reader.files(step).log for step in self._reader.unreadable()]
 
     def summaries(self) -> list[StepSummary]:
         """Yield the same steps as :meth:`steps`, without their prompts and sources."""
@@ -130,14 +133,13 @@ class TaskRecords:
 
     def best_clean_kernel_path(self, total_steps: int) -> Path:
         """Return the path of the best kernel without suspect flags, for a best one with flags."""
-        return self.folder / layout.best_clean_kernel(total_steps)
+        return self.folder / f"global_best_clean_kernel_{total_steps}.py"
 
     def best_kernel_path(self, total_steps: int) -> Path:
-        """Return the path of the best kernel of ``total_steps`` steps."""
-        return self.folder / layout.best_kernel(total_steps)
+        return self.folder / f"global_best_kernel_{total_steps}.py"
 
     def kernel_path(self, step: int) -> Path:
-        return layout.step_files(self.folder, self.agent_type, step).code
+        return self._reader.files(step).code
 
     def finished(self, total_steps: int) -> bool:
         """Return whether the best of ``total_steps`` steps, with its kernel if correct, is on disk."""
@@ -165,7 +167,7 @@ class TaskRecords:
     def write_re_evaluation(self, steps: int, verdict: Verdict, kernel: Path) -> None:
         """Write the new verdict on the best candidate of the first ``steps`` steps, and the curve to it."""
         found = {**verdict.to_metrics(), "kernel_path": kernel.name}
-        write_json(self.folder / layout.re_evaluated_within(steps), found)
+        write_json(self.folder / f"global_best_metrics_on_sf_{steps}.json", found)
         write_json(self.folder / layout.RE_EVALUATED, found)
         write_json(self.folder / layout.STEP_CURVE, best_curve(self.summaries()))
 
@@ -180,21 +182,18 @@ class TaskRecords:
 
     def failure(self) -> TaskFailure | None:
         """Return why the task could not run; None if it could, or if it finished later."""
-        path = self.folder / layout.TASK_FAILURE
-        if not path.is_file() or layout.best_steps(self._names()):
+        if layout.best_steps(self._names()):
             return None
-        data = content.read_object(path)
-        return TaskFailure(str(data.get("error_type", "")), str(data.get("message", "")))
+        return content.read_as(self.folder / layout.TASK_FAILURE, _FAILURE)
 
     def write_profile(self, step: int, profile: Profile | None) -> None:
         """Write the profile of a step's kernel, or that the judge has none."""
-        path = layout.step_files(self.folder, self.agent_type, step).profile
-        write_json(path, None if profile is None else asdict(profile))
+        write_json(self._reader.files(step).profile, None if profile is None else asdict(profile))
 
     def profiles(self) -> dict[int, Profile | None]:
         found = {}
         for step in self._reader.numbers():
-            path = layout.step_files(self.folder, self.agent_type, step).profile
+            path = self._reader.files(step).profile
             if path.is_file():
                 found[step] = content.read_as(path, PROFILE)
         return found
@@ -204,8 +203,7 @@ class TaskRecords:
         write_json(self.folder / layout.FINDINGS, findings)
 
     def findings(self) -> dict[str, Any]:
-        path = self.folder / layout.FINDINGS
-        return content.read_object(path) if path.is_file() else {}
+        return content.read_object(self.folder / layout.FINDINGS, missing={})
 
     def write_rules(self, rules: Sequence[str]) -> None:
         """Write the rules of the skill memory that the task's prompts show."""
@@ -231,12 +229,7 @@ class TaskRecords:
         return self.reference_path.is_file()
 
     def reference(self) -> str:
-        """Return the problem's source.
-
-        Raises:
-            RecordError: it was not recorded.
-        """
-        return content.read(self.folder / layout.REFERENCE)
+        return content.read(self.reference_path)
 
     def hidden_workloads(self) -> str | None:
         """Return the source of the problem's hidden workloads; None if it has none."""
@@ -256,11 +249,7 @@ class TaskRecords:
         steps = [step for step in other._reader.numbers() if step > 0][:within]
         if len(self._reader.numbers()) >= len(root + steps):
             return
-        names = (
-            *(layout.HIDDEN_WORKLOADS, layout.REFERENCE, layout.REFERENCE_FACTS),
-            *(layout.RULES, layout.FINDINGS),
-        )
-        paths = [other.folder / name for name in names]
+        paths = [other.folder / name for name in _OF_THE_TASK]
         for step in root + steps:
             paths += layout.step_files(other.folder, self.agent_type, step).all()
         for path in paths:
@@ -283,10 +272,10 @@ class TaskRecords:
         return [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
 
     def _best_metrics_path(self, total_steps: int) -> Path:
-        return self.folder / layout.best_metrics(total_steps)
+        return self.folder / f"global_best_metrics_{total_steps}.json"
 
     def _best_clean_metrics_path(self, total_steps: int) -> Path:
-        return self.folder / layout.best_clean_metrics(total_steps)
+        return self.folder / f"global_best_clean_metrics_{total_steps}.json"
 
 
 def best_curve(steps: Iterable[StepSummary]) -> list[dict[str, Any]]:

@@ -191,7 +191,8 @@ class RunFolder:
 
     def _rules(self, folder: Path) -> frozenset[str]:
         read = RunRecords(self._root).task(folder.name).rules
-        return frozenset(self._attempt(read, [], folder / layout.RULES) or ())
+        rules = self._attempt(read, [], folder / layout.RULES)
+        return frozenset(rules or ())
 
     def _failure(self, folder: Path) -> str:
         faults: list[str] = []
@@ -210,7 +211,7 @@ class RunFolder:
         return (*(event.words for event in events or ()), *faults)
 
     def _attempt(self, read: Callable[[], T], faults: list[str], *paths: Path) -> T | None:
-        """Return what ``read`` returns; None without a file, or for a damaged one, which is added to ``faults``."""
+        """Return what ``read`` returns; None without files, or for a damaged one, with its fault added."""
         there = [path for path in paths if path.exists() or path.is_symlink()]
         try:
             for path in there:
