@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from adaexplore.core.errors import ConfigError, ModelRequestError
 from adaexplore.core.usage import Usage
 from adaexplore.llm.pricing import usd
-from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest
+from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Turn
 from adaexplore.llm.rejection import Rejection, public_url, read_rejection
 from adaexplore.llm.retry import Retry, ServiceTrouble
 from adaexplore.llm.sampling import SamplingParameters
@@ -154,11 +154,11 @@ def refuse_page(headers: Mapping[str, str], status: int) -> None:
 
 
 @contextmanager
-def sdk_errors(sdk: ModuleType, address: str, secret: str) -> Iterator[None]:
+def sdk_errors(name: str, address: str, secret: str) -> Iterator[None]:
     """Translate the errors of an official SDK.
 
     Args:
-        sdk: the ``openai`` or the ``anthropic`` module.
+        name: ``openai`` or ``anthropic``.
         address: the server, for messages.
         secret: the key in use; it is masked in messages.
 
@@ -166,6 +166,7 @@ def sdk_errors(sdk: ModuleType, address: str, secret: str) -> Iterator[None]:
         Rejection: the service answered with an error.
         ServiceTrouble: no answer.
     """
+    sdk = import_sdk(name)
     try:
         yield
     except sdk.APITimeoutError:
@@ -176,6 +177,24 @@ def sdk_errors(sdk: ModuleType, address: str, secret: str) -> Iterator[None]:
     except sdk.APIStatusError as error:
         headers = error.response.headers
         raise read_rejection(error.status_code, error.body, headers=headers, secret=secret) from None
+
+
+def messages(
+    request: ModelRequest, content: Callable[[ModelRequest | Turn, bool], object], *, marked: bool = False
+) -> list[dict[str, object]]:
+    """Return a conversation as messages; if ``marked``, the last one only if it is the first, too.
+
+    Args:
+        request: the request with its earlier turns.
+        content: returns a user message's content, with cache marks or without.
+        marked: whether to set cache marks.
+    """
+    turns: list[dict[str, object]] = []
+    for turn in request.earlier:
+        turns.append({"role": "user", "content": content(turn, marked)})
+        turns.append({"role": "assistant", "content": turn.reply})
+    turns.append({"role": "user", "content": content(request, marked and not request.earlier)})
+    return turns
 
 
 def import_sdk(name: str) -> ModuleType:
@@ -190,15 +209,13 @@ def import_sdk(name: str) -> ModuleType:
         raise ModelRequestError(f"the {name} package is missing; install it: pip install {name}") from None
 
 
-def open_sdk(
-    sdk: ModuleType, kind: str, *, address: str | None, timeout_s: float, **arguments: str | None
-) -> Any:
+def open_sdk(name: str, kind: str, *, address: str | None, timeout_s: float, **arguments: str | None) -> Any:
     """Open a client of an official SDK, without its own retries.
 
     Proxy settings of the environment hold for every server except those on this machine.
 
     Args:
-        sdk: the ``openai`` or the ``anthropic`` module.
+        name: ``openai`` or ``anthropic``.
         kind: the name of the client's class in it.
         address: the server's URL; None for the vendor's.
         timeout_s: seconds of silence after which a request fails.
@@ -206,7 +223,9 @@ def open_sdk(
 
     Raises:
         ConfigError: the address is not a URL.
+        ModelRequestError: the SDK is not installed.
     """
+    sdk = import_sdk(name)
     if address is not None and not _is_url(address):
         raise ConfigError(
             f"base_url '{public_url(address)}' is not a URL; it looks like http://localhost:8000/v1"
@@ -240,6 +259,11 @@ def _on_this_machine(url: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Read a JSON object of an answer; empty for anything else."""
+    return value if isinstance(value, dict) else {}
 
 
 def count(value: object) -> int:
