@@ -50,7 +50,6 @@ class File:
 
 
 def read(text: str, path: Path) -> File:
-    """Return the parts of a file of the benchmark."""
     gold, mark, test = text.partition(_MARK)
     if not mark:
         raise TaskError(f"{path}: no line of {len(_MARK)} '#' between implementation and test")
