@@ -46,12 +46,10 @@ class Service(Protocol):
     @property
     def address(self) -> str:
         """Its address without secrets, for messages."""
-        ...
 
     @property
     def key_variable(self) -> str:
         """The environment variable of its key."""
-        ...
 
     def send(self, request: ModelRequest, parameters: Mapping[str, object]) -> Answer:
         """Send ``request`` once, after its earlier turns.
@@ -60,7 +58,6 @@ class Service(Protocol):
             Rejection: the service answered with an error.
             ServiceTrouble: no answer, or an unreadable one.
         """
-        ...
 
 
 class ServiceClient:
