@@ -120,7 +120,6 @@ def _is_recorded(task: Task, record: Mapping[str, Any], wanted: Mapping[str, Any
 def _note(
     record: dict[str, Any], task: Task, entry: dict[str, Any] | None, reason: str, problems: int
 ) -> None:
-    """Put one reference's times, or its error, into ``record``."""
     level, name = f"level{task.level}", f"{task.name}.py"
     times = record.setdefault(level, {})
     coverage = record.setdefault(COVERAGE, {}).setdefault(level, {})

@@ -48,19 +48,13 @@ class AnthropicService:
     """
 
     def __init__(
-        self,
-        sdk: anthropic.Anthropic,
-        model_name: str,
-        *,
-        max_tokens: int,
-        timeout_s: float,
-        secret: str,
+        self, sdk: anthropic.Anthropic, model_name: str, *, max_tokens: int, timeout_s: float
     ) -> None:
         self._sdk = sdk
         self._model_name = model_name
         self._max_tokens = max_tokens
         self._timeout_s = timeout_s
-        self._secret = secret
+        self._secret = sdk.api_key or ""
         self._transport_errors = _transport_errors()
         self.key_variable = "ANTHROPIC_API_KEY"
         self.address = public_url(str(sdk.base_url))
@@ -166,9 +160,7 @@ def open_anthropic(
         api_key=key or PLACEHOLDER_KEY,
         base_url=base_url,
     )
-    return AnthropicService(
-        client, model_name, max_tokens=max_tokens, timeout_s=timeout_s, secret=key or PLACEHOLDER_KEY
-    )
+    return AnthropicService(client, model_name, max_tokens=max_tokens, timeout_s=timeout_s)
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:

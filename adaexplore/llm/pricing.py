@@ -74,7 +74,6 @@ def price_of(model: str) -> Model | None:
 
 
 def takes_breakpoints(model: str) -> bool:
-    """Return whether the model takes OpenAI's explicit cache breakpoints."""
     return model.startswith(model_table().cache_breakpoints)
 
 

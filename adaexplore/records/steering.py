@@ -67,7 +67,6 @@ class Steering:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Describe the events of ``folder``, which may have none."""
         self._lines = JsonLines(folder / layout.STEERING)
         self._size = -1
         self._events: list[SteeringEvent] = []

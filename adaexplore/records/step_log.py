@@ -10,6 +10,8 @@ from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.verdict import NO_SCORE, Score, Verdict
 
+_SHORT = ("compiled", "correctness", "runtime")
+
 
 def tree_log(record: StepRecord) -> dict[str, Any]:
     """Return the log of a tree search: the release's keys in its order, then ``outcome`` and ``evaluated``.
@@ -19,7 +21,17 @@ def tree_log(record: StepRecord) -> dict[str, Any]:
     """
     node = record.node
     plan = node.plan
-    log: dict[str, Any] = {
+    repairs = Counter(exchange.reason for exchange in record.draft.exchanges if exchange.reason)
+    optional = {
+        "elite_node_ids": list(plan.elite_ids),
+        "direction": plan.direction,
+        "repairs": dict(sorted(repairs.items())),
+        "tuned": record.written is not None,
+        "pinned": record.pinned,
+        "note": plan.note,
+        "banned_node_ids": list(plan.banned),
+    }
+    return {
         "node_id": plan.step,
         "parent_node_id": None if plan.kind is StepKind.DUMMY_ROOT else plan.parent_id,
         "context_node_ids": list(plan.context_ids),
@@ -35,23 +47,8 @@ def tree_log(record: StepRecord) -> dict[str, Any]:
         "global_best_score": node.global_best_score.as_list(),
         "outcome": record.draft.outcome.value,
         "evaluated": record.evaluated,
+        **{key: value for key, value in optional.items() if value},
     }
-    if plan.elite_ids:
-        log["elite_node_ids"] = list(plan.elite_ids)
-    if plan.direction:
-        log["direction"] = plan.direction
-    repairs = Counter(exchange.reason for exchange in record.draft.exchanges if exchange.reason)
-    if repairs:
-        log["repairs"] = dict(sorted(repairs.items()))
-    if record.written is not None:
-        log["tuned"] = True
-    if record.pinned:
-        log["pinned"] = True
-    if plan.note:
-        log["note"] = plan.note
-    if plan.banned:
-        log["banned_node_ids"] = list(plan.banned)
-    return log
 
 
 def proposal_log(
@@ -71,9 +68,7 @@ def proposal_log(
         "context": {"recent": list(plan.context_ids), "elite": list(plan.elite_ids)},
         "context_metrics": context_metrics,
         "context_size": len(context_metrics),
-        "compiled": metrics["compiled"],
-        "correctness": metrics["correctness"],
-        "runtime": metrics["runtime"],
+        **{key: metrics[key] for key in _SHORT},
         "score": record.node.score.as_list(),
     }
     return log | {key: value for key, value in tree_log(record).items() if key != "elite_node_ids"}
@@ -81,12 +76,7 @@ def proposal_log(
 
 def short_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entry of ``context_metrics`` for one kernel: compiled, correctness, runtime (ms), fast_p."""
-    return {
-        "compiled": metrics["compiled"],
-        "correctness": metrics["correctness"],
-        "runtime": metrics["runtime"],
-        "fast_p": metrics["runtime_stats"].get("fast_p"),
-    }
+    return {**{key: metrics[key] for key in _SHORT}, "fast_p": metrics["runtime_stats"].get("fast_p")}
 
 
 def read_node(

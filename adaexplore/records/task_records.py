@@ -70,7 +70,6 @@ class TaskRecords:
         self._reader = StepReader(folder, agent_type)
 
     def write_reference(self, text: str, hidden_workloads: str | None = None) -> None:
-        """Write the problem's source, and that of its hidden workloads if it has some."""
         if hidden_workloads is not None:
             write_text(self.folder / layout.HIDDEN_WORKLOADS, hidden_workloads)
         write_text(self.folder / layout.REFERENCE, text)
@@ -132,7 +131,6 @@ class TaskRecords:
         return metrics.read_verdict(path) if path.is_file() else None
 
     def best_clean_kernel_path(self, total_steps: int) -> Path:
-        """Return the path of the best kernel without suspect flags, for a best one with flags."""
         return self.folder / f"global_best_clean_kernel_{total_steps}.py"
 
     def best_kernel_path(self, total_steps: int) -> Path:
@@ -232,7 +230,6 @@ class TaskRecords:
         return content.read(self.reference_path)
 
     def hidden_workloads(self) -> str | None:
-        """Return the source of the problem's hidden workloads; None if it has none."""
         path = self.folder / layout.HIDDEN_WORKLOADS
         return content.read(path) if path.is_file() else None
 
