@@ -152,12 +152,7 @@ def refuse_page(headers: Mapping[str, str], status: int) -> None:
 
 @contextmanager
 def sdk_errors(name: str, address: str, secret: str) -> Iterator[None]:
-    """Translate the errors of an official SDK.
-
-    Args:
-        name: ``openai`` or ``anthropic``.
-        address: the server, for messages.
-        secret: the key in use; it is masked in messages.
+    """Translate the errors of an official SDK; ``secret``, the key in use, is masked in messages.
 
     Raises:
         Rejection: the service answered with an error.
@@ -179,12 +174,9 @@ def sdk_errors(name: str, address: str, secret: str) -> Iterator[None]:
 def messages(
     request: ModelRequest, content: Callable[[ModelRequest | Turn, bool], object], *, marked: bool = False
 ) -> list[dict[str, object]]:
-    """Return a conversation as messages; if ``marked``, the last one only if it is the first, too.
+    """Return a conversation as messages with the ``content`` of each user's message.
 
-    Args:
-        request: the request with its earlier turns.
-        content: returns a user message's content, with cache marks or without.
-        marked: whether to set cache marks.
+    If ``marked``, these get cache marks, except the request after earlier turns.
     """
     turns: list[dict[str, object]] = []
     for turn in request.earlier:
@@ -209,14 +201,9 @@ def import_sdk(name: str) -> ModuleType:
 def open_sdk(name: str, kind: str, *, address: str | None, timeout_s: float, **arguments: str | None) -> Any:
     """Open a client of an official SDK, without its own retries.
 
-    Proxy settings of the environment hold for every server except those on this machine.
-
-    Args:
-        name: ``openai`` or ``anthropic``.
-        kind: the name of the client's class in it.
-        address: the server's URL; None for the vendor's.
-        timeout_s: seconds of silence after which a request fails.
-        **arguments: further arguments of the class.
+    Proxy settings of the environment hold for every server except those on this machine. A request fails
+    after ``timeout_s`` of silence. ``kind`` is the client's class in the SDK; ``address`` is None for the
+    vendor's.
 
     Raises:
         ConfigError: the address is not a URL.

@@ -134,12 +134,7 @@ class RunRecords:
         return self.replies.read(_noted)
 
     def task(self, key: str, agent_type: str | None = None) -> TaskRecords:
-        """Return the records of the task ``<level>_<problem_id>``.
-
-        Args:
-            key: the task's key.
-            agent_type: whose files it holds; by default detected from the file names.
-        """
+        """Return the records of a task; by default, its agent is detected from the file names."""
         folder = self.folder / key
         if agent_type is None:
             names = [path.name for path in folder.iterdir()] if folder.is_dir() else []

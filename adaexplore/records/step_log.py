@@ -56,10 +56,7 @@ def proposal_log(
 ) -> dict[str, Any]:
     """Return the log of IRL, IRB, IRLE and PS: the release's keys, then those of :func:`tree_log`.
 
-    Args:
-        record: the step.
-        metrics: its metrics object.
-        context_metrics: the short metrics of the shown kernels, first the elite, then the recent ones.
+    ``context_metrics`` are the short metrics of the shown kernels, first the elite, then the recent ones.
     """
     plan = record.node.plan
     log: dict[str, Any] = {
@@ -82,14 +79,10 @@ def short_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
 def read_node(
     log: Mapping[str, Any], step: int, kind: StepKind, verdict: Verdict | None, before: NodeState | None
 ) -> NodeState:
-    """Return the node of step ``step``.
+    """Return the node of step ``step``, as its files are numbered.
 
-    Args:
-        log: the log, ``{}`` if the release wrote none.
-        step: the step's number in its file names.
-        kind: its kind.
-        verdict: its verdict.
-        before: the node of the previous step; it completes logs of the release's linear agents.
+    ``log`` is ``{}`` if the release wrote none; ``before``, the node of the previous step, completes logs of
+    the release's linear agents.
 
     Raises:
         KeyError, TypeError, ValueError: the log is not of that shape.

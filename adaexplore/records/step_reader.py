@@ -103,9 +103,7 @@ class StepReader:
     def step(self, step: int, before: NodeState | None) -> tuple[StepSummary, NodeState]:
         """Return one complete step without its prompts and source; other steps may be damaged.
 
-        Args:
-            step: its number.
-            before: the node of the previous step, which logs of the release's linear agents do not have.
+        ``before`` is the node of the previous step, which logs of the release's linear agents do not have.
         """
         files = self.files(step)
         log = _read_log(files.log)

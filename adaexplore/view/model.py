@@ -155,13 +155,7 @@ class Uplift:
 
 
 def uplift(runs: Sequence[RunView], text: str, failures: Collection[str]) -> Uplift:
-    """Count the steps of ``runs`` that failed in one of the ways ``failures``.
-
-    Args:
-        runs: the runs.
-        text: the rule's text, by which prompts are known to have it.
-        failures: families of signatures that the rule explains.
-    """
+    """Count steps of ``runs`` that failed as the rule ``text`` explains: with a signature in ``failures``."""
     counts = {True: [0, 0], False: [0, 0]}
     for task in (task for run in runs for task in run.tasks):
         count = counts[text in task.rules]
