@@ -56,8 +56,13 @@ class StepReader:
     """
 
     def __init__(self, folder: Path, agent_type: str) -> None:
-        """Read ``folder``, which need not exist, as the files of ``agent_type``."""
-        self._folder = folder
+        """Describe ``folder``, which need not exist yet, with the files of ``agent_type``.
+
+        Raises:
+            ValueError: there is no such agent.
+        """
+        layout.step_files(folder, agent_type, 0)
+        self.folder = folder
         self.agent_type = agent_type
 
     def numbers(self) -> list[int]:
@@ -72,28 +77,32 @@ class StepReader:
 
     def complete(self) -> list[int]:
         """Return all complete steps by number, including those after a gap."""
-        names = [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else []
-        return [step for step in layout.step_numbers(names) if self._exists(step)]
+        return [step for step in layout.step_numbers(self._names()) if self._exists(step)]
 
-    def unreadable(self) -> list[int]:
-        """List the complete steps with a missing or damaged file."""
+    def unreadable_logs(self) -> list[Path]:
+        """List the logs of complete steps with a missing or damaged file."""
         found = []
         for step in self.complete():
             try:
                 self._place(step)
                 self._record(step, None)
             except RecordError:
-                found.append(step)
+                found.append(self.files(step).log)
         return found
 
-    def records(self) -> list[StepRecord]:
+    def steps(self) -> list[StepRecord]:
+        """Return the complete steps in the order in which they were observed, up to the first gap.
+
+        The first is the dummy root, if the agent has one; its parent reads back as node 0. A step
+        of the release has no replies, and its usage is unknown.
+        """
         records: list[StepRecord] = []
         for step in self.numbers():
             records.append(self._record(step, records[-1].node if records else None))
         return records
 
     def summaries(self) -> list[StepSummary]:
-        """Return the steps without their prompts and sources."""
+        """Return the same steps as :meth:`steps`, without their prompts and sources."""
         summaries = []
         for step in self.numbers():
             files = self.files(step)
@@ -117,7 +126,10 @@ class StepReader:
         return metrics.read_metrics(_metrics_path(self.files(step)))
 
     def files(self, step: int) -> layout.StepFiles:
-        return layout.step_files(self._folder, self.agent_type, step)
+        return layout.step_files(self.folder, self.agent_type, step)
+
+    def _names(self) -> list[str]:
+        return [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
 
     def _exists(self, step: int) -> bool:
         """Return whether a log exists; for IRS of the release also metrics without exchanges."""

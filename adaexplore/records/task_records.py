@@ -49,7 +49,7 @@ class TaskFailure:
 _FAILURE = TypeAdapter(TaskFailure)
 
 
-class TaskRecords:
+class TaskRecords(StepReader):
     """A task's folder; a step exists once its log, the last of its files, is written.
 
     Nothing is ever deleted: repeating an unfinished step overwrites its files.
@@ -57,17 +57,6 @@ class TaskRecords:
     Methods that read raise RecordError, which names the file, if it is missing or damaged; methods that write
     raise StorageError.
     """
-
-    def __init__(self, folder: Path, agent_type: str) -> None:
-        """Describe ``folder``, which need not exist yet.
-
-        Raises:
-            ValueError: there is no such agent.
-        """
-        layout.step_files(folder, agent_type, 0)
-        self.folder = folder
-        self.agent_type = agent_type
-        self._reader = StepReader(folder, agent_type)
 
     def write_reference(self, text: str, hidden_workloads: str | None = None) -> None:
         if hidden_workloads is not None:
@@ -88,27 +77,11 @@ class TaskRecords:
             RecordError: the metrics of a kernel in the step's context cannot be read.
             StorageError: a file cannot be written; the step then does not exist.
         """
-        write_step(self._reader, record)
-
-    def steps(self) -> list[StepRecord]:
-        """Yield the complete steps in the order in which they were observed, up to the first gap.
-
-        The first is the dummy root, if the agent has one; its parent reads back as node 0. A step
-        of the release has no replies, and its usage is unknown.
-        """
-        return self._reader.records()
+        write_step(self, record)
 
     def step_count(self) -> int:
         """Return the number of :meth:`steps`, without the dummy root."""
-        return sum(step > 0 for step in self._reader.numbers())
-
-    def unreadable_logs(self) -> list[Path]:
-        """List the logs of complete steps with a missing or damaged file."""
-        return [self._reader.files(step).log for step in self._reader.unreadable()]
-
-    def summaries(self) -> list[StepSummary]:
-        """Yield the same steps as :meth:`steps`, without their prompts and sources."""
-        return self._reader.summaries()
+        return sum(step > 0 for step in self.numbers())
 
     def write_best(self, total_steps: int, source: str, verdict: Verdict | None) -> None:
         """Write the best candidate of ``total_steps`` steps; this marks the task as finished.
@@ -137,7 +110,7 @@ class TaskRecords:
         return self.folder / f"global_best_kernel_{total_steps}.py"
 
     def kernel_path(self, step: int) -> Path:
-        return self._reader.files(step).code
+        return self.files(step).code
 
     def finished(self, total_steps: int) -> bool:
         """Return whether the best of ``total_steps`` steps, with its kernel if correct, is on disk."""
@@ -186,12 +159,12 @@ class TaskRecords:
 
     def write_profile(self, step: int, profile: Profile | None) -> None:
         """Write the profile of a step's kernel, or that the judge has none."""
-        write_json(self._reader.files(step).profile, None if profile is None else asdict(profile))
+        write_json(self.files(step).profile, None if profile is None else asdict(profile))
 
     def profiles(self) -> dict[int, Profile | None]:
         found = {}
-        for step in self._reader.numbers():
-            path = self._reader.files(step).profile
+        for step in self.numbers():
+            path = self.files(step).profile
             if path.is_file():
                 found[step] = content.read_as(path, PROFILE)
         return found
@@ -242,9 +215,9 @@ class TaskRecords:
             RecordError: a source file cannot be read.
             StorageError: a target file cannot be written.
         """
-        root = [step for step in other._reader.numbers() if step == 0]
-        steps = [step for step in other._reader.numbers() if step > 0][:within]
-        if len(self._reader.numbers()) >= len(root + steps):
+        root = [step for step in other.numbers() if step == 0]
+        steps = [step for step in other.numbers() if step > 0][:within]
+        if len(self.numbers()) >= len(root + steps):
             return
         paths = [other.folder / name for name in _OF_THE_TASK]
         for step in root + steps:
@@ -260,13 +233,10 @@ class TaskRecords:
             RecordError: a log is damaged.
             StorageError: a file cannot be renamed.
         """
-        kept = set(self._reader.numbers())
-        for step in self._reader.complete():
+        kept = set(self.numbers())
+        for step in self.complete():
             if step not in kept:
-                retire_log(self._reader.files(step))
-
-    def _names(self) -> list[str]:
-        return [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
+                retire_log(self.files(step))
 
     def _best_metrics_path(self, total_steps: int) -> Path:
         return self.folder / f"global_best_metrics_{total_steps}.json"
