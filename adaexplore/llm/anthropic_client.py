@@ -9,19 +9,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
-from adaexplore.core.errors import ModelRequestError
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from adaexplore.llm.rejection import public_url, read_rejection, status_inside
 from adaexplore.llm.retry import ServiceTrouble
 from adaexplore.llm.service import (
-    PLACEHOLDER_KEY,
     Answer,
     count,
     mapping,
     messages,
-    open_sdk,
-    read_key,
     refuse_page,
     sdk_errors,
 )
@@ -131,36 +127,6 @@ class AnthropicService:
             raise ServiceTrouble(f"{self.address} answered without a complete message")
         finish = _FINISHES.get(str(stop_reason), Finish.COMPLETE)
         return Answer("".join(texts), finish, model, _usage(usage))
-
-
-def open_anthropic(
-    model_name: str,
-    *,
-    base_url: str | None,
-    max_tokens: int,
-    timeout_s: float,
-    environment: Mapping[str, str],
-) -> AnthropicService:
-    """Connect to Anthropic or, with ``base_url``, for a server with its API.
-
-    The key is ``ANTHROPIC_API_KEY``; with a ``base_url`` (or ``ANTHROPIC_BASE_URL``) it may be missing.
-
-    Raises:
-        ModelRequestError: no key, or the SDK is not installed.
-    """
-    base_url = base_url or environment.get("ANTHROPIC_BASE_URL") or None
-    key = read_key(environment, "ANTHROPIC_API_KEY")
-    if key is None and base_url is None:
-        raise ModelRequestError("ANTHROPIC_API_KEY is not set; set it to a key of your Anthropic account")
-    client = open_sdk(
-        "anthropic",
-        "Anthropic",
-        address=base_url,
-        timeout_s=timeout_s,
-        api_key=key or PLACEHOLDER_KEY,
-        base_url=base_url,
-    )
-    return AnthropicService(client, model_name, max_tokens=max_tokens, timeout_s=timeout_s)
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:

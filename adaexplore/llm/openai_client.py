@@ -14,7 +14,6 @@ from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from adaexplore.llm.rejection import public_url, read_rejection, status_inside
 from adaexplore.llm.retry import ServiceTrouble
 from adaexplore.llm.service import (
-    PLACEHOLDER_KEY,
     Answer,
     count,
     mapping,
@@ -127,44 +126,8 @@ class ResponsesService(OpenAIService):
         return self._answer(text or refusal, finish, data)
 
 
-def open_openai(
-    model_name: str,
-    *,
-    base_url: str | None,
-    timeout_s: float,
-    environment: Mapping[str, str],
-    responses: bool,
-) -> OpenAIService:
-    """Connect to OpenAI or, with ``base_url``, for any server with its API.
-
-    The key is ``OPENAI_API_KEY``; with a ``base_url`` (or ``OPENAI_BASE_URL``) it may be missing.
-
-    Raises:
-        ModelRequestError: no key, or the SDK is not installed.
-    """
-    base_url = base_url or environment.get("OPENAI_BASE_URL") or None
-    key = read_key(environment, "OPENAI_API_KEY")
-    if key is None and base_url is None:
-        raise ModelRequestError(
-            "OPENAI_API_KEY is not set; set it, or set base_url to a server that needs no key"
-        )
-    client = open_sdk(
-        "openai",
-        "OpenAI",
-        address=base_url,
-        timeout_s=timeout_s,
-        api_key=key or PLACEHOLDER_KEY,
-        base_url=base_url,
-    )
-    return (ResponsesService if responses else OpenAIService)(client, model_name, "OPENAI_API_KEY")
-
-
 def open_azure(
-    model_name: str,
-    *,
-    base_url: str | None,
-    timeout_s: float,
-    environment: Mapping[str, str],
+    model_name: str, base_url: str | None, timeout_s: float, environment: Mapping[str, str]
 ) -> OpenAIService:
     """Connect to an Azure OpenAI deployment named ``model_name``.
 

@@ -198,6 +198,25 @@ def import_sdk(name: str) -> ModuleType:
         raise ModelRequestError(f"the {name} package is missing; install it: pip install {name}") from None
 
 
+def open_vendor(
+    name: str, kind: str, base_url: str | None, timeout_s: float, environment: Mapping[str, str], advice: str
+) -> Any:
+    """Open an SDK's client for its vendor or, with ``base_url``, for any server with the same API.
+
+    The variables are ``<NAME>_API_KEY``, which may be missing with an address, and ``<NAME>_BASE_URL``.
+
+    Raises:
+        ModelRequestError: no key, with ``advice``, or the SDK is not installed.
+    """
+    variable = f"{name.upper()}_API_KEY"
+    address = base_url or environment.get(f"{name.upper()}_BASE_URL") or None
+    key = read_key(environment, variable)
+    if key is None and address is None:
+        raise ModelRequestError(f"{variable} is not set; {advice}")
+    key = key or PLACEHOLDER_KEY
+    return open_sdk(name, kind, address=address, timeout_s=timeout_s, api_key=key, base_url=address)
+
+
 def open_sdk(name: str, kind: str, *, address: str | None, timeout_s: float, **arguments: str | None) -> Any:
     """Open a client of an official SDK, without its own retries.
 
