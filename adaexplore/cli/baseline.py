@@ -47,7 +47,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"baseline times references of KernelBench or SYN, not of {config.test_source}")
     environment = read_environment(os.environ)
     tasks = load_tasks(config, environment)
-    problems = {level: _size(config, environment, level) for level in {task.level for task in tasks}}
+    levels = {task.level for task in tasks}
+    whole = {level: load_tasks(config, environment, [Selection(level, None, "level")]) for level in levels}
+    problems = {level: len(known) for level, known in whole.items()}
     with (
         stop_on_signals("recorded times") as stop,
         open_judge(config, stop=stop, force=True, samples=True) as access,
@@ -96,11 +98,6 @@ def _timed(
             yield Timed(news.task, None, str(news.problem))
         elif news.result is not None:
             yield news.result
-
-
-def _size(config: RunConfig, environment: Environment, level: int) -> int:
-    """Return the number of problems in the level, chosen or not."""
-    return len(load_tasks(config, environment, [Selection(level, None, "level")]))
 
 
 def _set_name(config: RunConfig, environment: Environment) -> str:

@@ -46,12 +46,8 @@ class SamplingParameters:
     def give_way(self, rejection: Rejection, sent: Mapping[str, object]) -> bool:
         """Drop or rename a rejected parameter, for this and all later requests.
 
-        Args:
-            rejection: the service's answer.
-            sent: the parameters of the rejected request, from :meth:`current`.
-
-        Returns:
-            Whether :meth:`current` now differs from ``sent``, so that a retry makes sense.
+        Return whether :meth:`current` now differs from ``sent``, the rejected parameters, so that a retry
+        makes sense.
         """
         name = _rejected_name(rejection, sent)
         if name is None:

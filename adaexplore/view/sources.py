@@ -14,7 +14,7 @@ from adaexplore.core.errors import AdaExploreError, RecordError
 from adaexplore.view.model import Details, RunView
 from adaexplore.view.pages import Memory, Shown
 from adaexplore.view.run_folder import RunFolder
-from adaexplore.view.traces import is_trace_folder, read_traces
+from adaexplore.view.traces import PackedTraces, is_trace_folder
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def open_source(path: Path) -> Source:
         RecordError: the path is none of these.
     """
     if path.is_file() or (path.is_dir() and is_trace_folder(path)):
-        return read_traces(path)
+        return PackedTraces(path)
     return RunFolder(path)
 
 
