@@ -27,12 +27,7 @@ _BAD_VALUE_CODES = re.compile(r"invalid_value|invalid_type|(above|below)_m(ax|in
 
 
 class SamplingParameters:
-    """Body fields that a model may reject; shared by the threads of one client.
-
-    Args:
-        label: the model's name, for the warning.
-        body: fields and values of the request's JSON.
-    """
+    """Fields of a request's JSON that a model may reject; shared by the threads of one client."""
 
     def __init__(self, label: str, body: Mapping[str, object]) -> None:
         self._label = label

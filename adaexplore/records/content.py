@@ -33,7 +33,7 @@ def read(path: Path) -> str:
 
 
 def read_object(path: Path, missing: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Read the JSON object in ``path``; ``missing`` stands for a file that does not exist.
+    """Read the JSON object in ``path``; ``missing`` if there is no such file.
 
     Raises:
         RecordError: it holds no JSON object, or it is missing and must not be.

@@ -15,10 +15,6 @@ class Pending:
     Every plan counts as one visit of its parent and of all nodes above it, and as one child of its
     parent, as it will after its observation. Its reward is not estimated.
 
-    Args:
-        tree: the tree to which the plans belong.
-        plans: plans that were not observed yet.
-
     Raises:
         KeyError: a plan's parent is not in ``tree``.
     """
