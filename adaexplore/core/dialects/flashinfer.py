@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -116,7 +116,13 @@ def workloads(path: Path, root: Path) -> list[Workload]:
         TaskError: their file cannot be used or is empty; the message names file and line.
     """
     file = _workload_file(path, root)
-    found = list(_read_workloads(file))
+    text = input_text(file, "workload file", TaskError, "a definition needs workloads")
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            where = f"{file}:{number}"
+            data = _json(line, where)
+            found.append(_read(Workload, data.get("workload", data), where))  # also of a trace
     if not found:
         raise TaskError(f"{file}: no workloads; a definition needs at least one")
     return found[:MAX_WORKLOADS]
@@ -216,16 +222,6 @@ def _workload_file(path: Path, root: Path) -> Path:
     if path.name == SOL_FILE:
         return path.with_name("workload.jsonl")
     return root / "workloads" / path.relative_to(root / "definitions").with_suffix(".jsonl")
-
-
-def _read_workloads(file: Path) -> Iterator[Workload]:
-    text = input_text(file, "workload file", TaskError, "a definition needs workloads")
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        where = f"{file}:{number}"
-        found = _json(line, where)
-        yield _read(Workload, found.get("workload", found), where)  # also of a trace
 
 
 def _json(text: str, where: str) -> dict[str, object]:
