@@ -47,7 +47,9 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"baseline times references of KernelBench or SYN, not of {config.test_source}")
     environment = read_environment(os.environ)
     tasks = load_tasks(config, environment)
-    problems = {level: _size(config, environment, level) for level in {task.level for task in tasks}}
+    levels = {task.level for task in tasks}
+    whole = {level: load_tasks(config, environment, [Selection(level, None, "level")]) for level in levels}
+    problems = {level: len(known) for level, known in whole.items()}
     with (
         stop_on_signals("recorded times") as stop,
         open_judge(config, stop=stop, force=True, samples=True) as access,
@@ -98,11 +100,6 @@ def _timed(
             yield news.result
 
 
-def _size(config: RunConfig, environment: Environment, level: int) -> int:
-    """Return the number of problems in the level, chosen or not."""
-    return len(load_tasks(config, environment, [Selection(level, None, "level")]))
-
-
 def _set_name(config: RunConfig, environment: Environment) -> str:
     """Return a suffix for the times of sets other than KernelBench, which share its problem numbers."""
     if config.test_source == "KB" and environment.kernelbench_root is not None:
@@ -120,7 +117,6 @@ def _is_recorded(task: Task, record: Mapping[str, Any], wanted: Mapping[str, Any
 def _note(
     record: dict[str, Any], task: Task, entry: dict[str, Any] | None, reason: str, problems: int
 ) -> None:
-    """Put one reference's times, or its error, into ``record``."""
     level, name = f"level{task.level}", f"{task.name}.py"
     times = record.setdefault(level, {})
     coverage = record.setdefault(COVERAGE, {}).setdefault(level, {})

@@ -10,6 +10,7 @@ import threading
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from adaexplore.cli.options import add_config, overrides
 from adaexplore.cli.output import columns
@@ -81,8 +82,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         collected = _located(collected, config, judge=not args.no_judge)
         built = build(collected, args.out, open_model(config, None, threading.Event()))
-    told = _told(built, proofs, as_json=args.json)
-    print(told if args.json else wrapped(told, columns()))  # noqa: T201
+    figures = asdict(built) | ({} if proofs is None else {"proofs": asdict(proofs)})
+    _print(figures, _told(built, proofs), as_json=args.json)
     return 0
 
 
@@ -111,14 +112,15 @@ def _verify(args: argparse.Namespace, config: RunConfig) -> int:
     read_rules(args.verify)  # report unreadable files before starting a judge
     with _compiler(config) as compiler:
         found = verify_file(args.verify, compiler)
-    print(json.dumps(asdict(found), indent=2) if args.json else wrapped(_page(found), columns()))  # noqa: T201
+    _print(asdict(found), _page(found), as_json=args.json)
     return 0
 
 
-def _told(built: Built, proofs: Proofs | None, *, as_json: bool) -> str:
-    figures = asdict(built) | ({} if proofs is None else {"proofs": asdict(proofs)})
-    if as_json:
-        return json.dumps(figures, indent=2)
+def _print(figures: dict[str, Any], text: str, *, as_json: bool) -> None:
+    print(json.dumps(figures, indent=2) if as_json else wrapped(text, columns()))  # noqa: T201
+
+
+def _told(built: Built, proofs: Proofs | None) -> str:
     lines = [
         f"{count_of(built.failures, 'failure')} of {count_of(built.signatures, 'kind')}, "
         f"{count_of(built.infrastructure, 'failure')} of the judge or the machine left out, "

@@ -8,7 +8,6 @@ import os
 import platform
 import shutil
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
 
 from adaexplore import __version__
 from adaexplore.cli.output import show
@@ -16,6 +15,7 @@ from adaexplore.core.errors import JudgeError
 from adaexplore.core.wire import LEGACY_TOLERANCE, WorkerStatus
 from adaexplore.judge_client.connection import Connection, open_client
 from adaexplore.judge_client.http import Evaluation, HttpJudge
+from adaexplore.records.provenance import installed_version
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import Environment, read_environment
 from adaexplore.settings.paths import locate
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the findings; always return 0."""
     environment = read_environment(os.environ)
-    gpus = _gpus()
+    keys, gpus = environment.keys_present(), _gpus()
     judge_ready = all(importlib.util.find_spec(name) for name in _JUDGE_PACKAGES)
     lines = [
         f"adaexplore {__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}",
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         "judge packages: " + _versions(_JUDGE_PACKAGES),
         "GPUs: " + ("; ".join(gpus) if gpus else "none found by nvidia-smi"),
         f"nvcc: {shutil.which('nvcc') or 'none (only candidates with CUDA extensions need it)'}",
-        "keys: " + ", ".join(f"{name} {_set(there)}" for name, there in environment.keys_present().items()),
+        "keys: " + ", ".join(f"{name} {'set' if there else 'not set'}" for name, there in keys.items()),
         f"KernelBench: {_kernelbench(environment)}",
         *_judge(args.judge, environment.judge_token),
         "",
@@ -118,18 +118,7 @@ def _gpus() -> list[str]:
 
 
 def _versions(names: tuple[str, ...]) -> str:
-    return ", ".join(f"{name} {_version(name)}" for name in names)
-
-
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "missing"
-
-
-def _set(there: bool) -> str:
-    return "set" if there else "not set"
+    return ", ".join(f"{name} {installed_version(name) or 'missing'}" for name in names)
 
 
 def _kernelbench(environment: Environment) -> str:

@@ -19,14 +19,10 @@ from adaexplore.settings.config import UNPRICED, RunConfig
 from adaexplore.tasks.seeds import load_seeds
 
 
-def dry_run(config: RunConfig, tasks: Sequence[Task], folder: Path, fork: Fork | None = None) -> str:
+def dry_run(config: RunConfig, tasks: Sequence[Task], folder: Path, fork: Fork | None) -> str:
     """Report requests, tokens, dollars and hours; ask no model and no judge, and write nothing.
 
-    Args:
-        config: the run.
-        tasks: the tasks to solve.
-        folder: the run directory; recorded steps are not repeated.
-        fork: the run whose first steps this run copies.
+    Steps recorded in ``folder``, and those that a fork copies, are not repeated.
 
     Raises:
         UsageError: the memory, the starting kernels, or the steps to copy cannot be read.

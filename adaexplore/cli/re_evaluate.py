@@ -79,7 +79,8 @@ def run(args: argparse.Namespace) -> int:
     if args.step is not None and args.step < 1:
         raise UsageError(f"--step must be at least 1, not {args.step}")
     records = RunRecords.existing(args.run_dir)
-    config = _config(records, overrides(args))
+    ours = bool(records.environment())  # a run of the release has other keys and gets the defaults
+    config = load_config(records.folder / CONFIG if ours else None, overrides(args))
     with (
         records.lock(),
         open_judge(config, args.run_dir / "judge.log", threading.Event(), force=True) as access,
@@ -107,12 +108,6 @@ def _table(found: Sequence[Again], width: int | None) -> str:
     table = text_table(["task", "step", "recorded", "re-evaluated", "precision"], rows, width)
     flags = [f"{item.key}: {line}" for item in found if item.now is not None for line in flag_lines(item.now)]
     return "\n".join([table, "", *flags] if flags else [table])
-
-
-def _config(records: RunRecords, given: list[str]) -> RunConfig:
-    """Load the run's settings; a run of the release has other keys and gets the defaults."""
-    ours = bool(records.environment())
-    return load_config(records.folder / CONFIG if ours else None, given)
 
 
 def _judge_again(records: TaskRecords, judge: Judge, config: RunConfig, within: int | None) -> Again:

@@ -58,11 +58,7 @@ _Table = tuple[list[str], list[list[str]]]
 def re_evaluate_saved(config: RunConfig, folder: Path, chosen: Path | None, out: Path) -> int:
     """Judge the kernels in ``folder``, print tables, and write tables and verdicts to ``out``.
 
-    Args:
-        config: settings of the judge and the problem folder.
-        folder: holds ``level<N>/<problem id>.py``.
-        chosen: a test list; other kernels are skipped.
-        out: folder for tables and verdicts; existing verdicts are used.
+    Kernels that the test list ``chosen`` does not name are skipped; existing verdicts in ``out`` are used.
     """
     kernels = saved_kernels(folder)
     if chosen is not None:

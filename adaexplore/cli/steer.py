@@ -72,12 +72,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"task {task} has no kernel {kernel.name} from a tree search; name a step that has one"
         )
-    if args.pin is not None:
-        Steering(args.run).add(Action.PIN, task, node)
-        print(f"the next planned step of {task} edits step {node}")  # noqa: T201
-    else:
-        Steering(args.run).add(Action.BAN, task, node)
-        print(f"the search of {task} ignores step {node} and all steps below it")  # noqa: T201
+    Steering(args.run).add(Action.BAN if args.pin is None else Action.PIN, task, node)
+    pinned = f"the next planned step of {task} edits step {node}"
+    banned = f"the search of {task} ignores step {node} and all steps below it"
+    print(banned if args.pin is None else pinned)  # noqa: T201
     return 0
 
 

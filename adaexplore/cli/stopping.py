@@ -25,11 +25,7 @@ def sigterm_interrupts() -> Iterator[None]:
 
 @contextmanager
 def stop_on_signals(kept: str) -> Iterator[threading.Event]:
-    """Yield an event that SIGINT and SIGTERM set; a second signal ends the process at once.
-
-    Args:
-        kept: which results are kept, for the message.
-    """
+    """Yield an event that SIGINT and SIGTERM set; a second signal ends the process at once."""
     stop = threading.Event()
 
     def on_signal(number: int, _frame: FrameType | None) -> None:

@@ -95,12 +95,7 @@ class BudgetReached(AdaExploreError):
 
 
 class AnswersPending(AdaExploreError):
-    """Prompts wait in a mailbox; finished steps are on disk.
-
-    Args:
-        message: where they wait, for the user.
-        prompts: number of prompts.
-    """
+    """So many prompts wait in a mailbox; finished steps are on disk."""
 
     exit_code = 7
 

@@ -40,5 +40,4 @@ class Task:
 
     @property
     def as_candidate(self) -> str:
-        """Return the reference as its own candidate."""
         return self.reference + "\n\nModelNew = Model\n"

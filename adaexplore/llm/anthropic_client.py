@@ -7,20 +7,17 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from adaexplore.core.errors import ModelRequestError
 from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from adaexplore.llm.rejection import public_url, read_rejection, status_inside
 from adaexplore.llm.retry import ServiceTrouble
 from adaexplore.llm.service import (
-    PLACEHOLDER_KEY,
     Answer,
     count,
-    import_sdk,
-    open_sdk,
-    read_key,
+    mapping,
+    messages,
     refuse_page,
     sdk_errors,
 )
@@ -47,35 +44,30 @@ class AnthropicService:
     """
 
     def __init__(
-        self,
-        sdk: anthropic.Anthropic,
-        model_name: str,
-        *,
-        max_tokens: int,
-        timeout_s: float,
-        secret: str,
+        self, sdk: anthropic.Anthropic, model_name: str, *, max_tokens: int, timeout_s: float
     ) -> None:
         self._sdk = sdk
         self._model_name = model_name
         self._max_tokens = max_tokens
         self._timeout_s = timeout_s
-        self._secret = secret
+        self._secret = sdk.api_key or ""
         self._transport_errors = _transport_errors()
         self.key_variable = "ANTHROPIC_API_KEY"
         self.address = public_url(str(sdk.base_url))
 
     def send(self, request: ModelRequest, parameters: Mapping[str, object]) -> Answer:
-        """Send ``request`` once; see :class:`~adaexplore.llm.service.Service`."""
         body = {name: value for name, value in parameters.items() if name != CACHE_CONTROL}
-        messages = _messages(request, marked=CACHE_CONTROL in parameters)
+        turns = cast("list[Any]", messages(request, _content, marked=CACHE_CONTROL in parameters))
+        for turn in turns[1::2]:
+            turn["content"] = turn["content"].rstrip()
         deadline = time.monotonic() + self._timeout_s
         try:
             with (
-                sdk_errors(import_sdk("anthropic"), self.address, self._secret),
+                sdk_errors("anthropic", self.address, self._secret),
                 self._sdk.messages.create(
                     model=self._model_name,
                     max_tokens=self._max_tokens,
-                    messages=messages,
+                    messages=turns,
                     stream=True,
                     extra_body=body,
                 ) as stream,
@@ -90,7 +82,7 @@ class AnthropicService:
     def _events(self, response: Any, deadline: float) -> Iterator[dict[str, Any]]:
         """Yield the JSON objects of a server-sent event stream, or the object of a plain JSON answer."""
         if "json" in response.headers.get("content-type", ""):
-            yield _mapping(json.loads(response.read()))
+            yield mapping(json.loads(response.read()))
             return
         rest = b""
         for chunk in response.iter_bytes():
@@ -99,7 +91,7 @@ class AnthropicService:
             *lines, rest = (rest + chunk).split(b"\n")  # text may hold what str treats as line ends
             for line in lines:
                 if line.startswith(b"data:"):
-                    yield _mapping(json.loads(line.removeprefix(b"data:")))
+                    yield mapping(json.loads(line.removeprefix(b"data:")))
 
     def _read(self, events: Iterable[dict[str, Any]]) -> Answer:
         model, stop_reason, usage = self._model_name, None, {}
@@ -110,16 +102,16 @@ class AnthropicService:
                 case "error":
                     raise read_rejection(status_inside(event.get("error")), event, secret=self._secret)
                 case "message_start":
-                    message = _mapping(event.get("message"))
+                    message = mapping(event.get("message"))
                     model = str(message.get("model") or model)
-                    usage.update(_mapping(message.get("usage")))
+                    usage.update(mapping(message.get("usage")))
                 case "content_block_start":
                     texts.append(_block_text(event.get("content_block")))
                 case "content_block_delta":
                     texts.append(_block_text(event.get("delta"), kind="text_delta"))
                 case "message_delta":
-                    stop_reason = _mapping(event.get("delta")).get("stop_reason")
-                    news = _mapping(event.get("usage"))
+                    stop_reason = mapping(event.get("delta")).get("stop_reason")
+                    news = mapping(event.get("usage"))
                     usage.update({name: value for name, value in news.items() if value is not None})
                 case "message_stop":
                     ended = True
@@ -128,46 +120,13 @@ class AnthropicService:
                     blocks = event.get("content")
                     texts.extend(map(_block_text, blocks if isinstance(blocks, list) else []))
                     stop_reason, ended = event.get("stop_reason"), True
-                    usage.update(_mapping(event.get("usage")))
+                    usage.update(mapping(event.get("usage")))
             if ended:  # the answer is complete: a broken connection after it does not matter
                 break
         if not ended:
             raise ServiceTrouble(f"{self.address} answered without a complete message")
         finish = _FINISHES.get(str(stop_reason), Finish.COMPLETE)
         return Answer("".join(texts), finish, model, _usage(usage))
-
-
-def open_anthropic(
-    model_name: str,
-    *,
-    base_url: str | None,
-    max_tokens: int,
-    timeout_s: float,
-    environment: Mapping[str, str],
-) -> AnthropicService:
-    """Connect to Anthropic or, with ``base_url``, for a server with its API.
-
-    The key is ``ANTHROPIC_API_KEY``; with a ``base_url`` (or ``ANTHROPIC_BASE_URL``) it may be missing.
-
-    Raises:
-        ModelRequestError: no key, or the SDK is not installed.
-    """
-    sdk = import_sdk("anthropic")
-    base_url = base_url or environment.get("ANTHROPIC_BASE_URL") or None
-    key = read_key(environment, "ANTHROPIC_API_KEY")
-    if key is None and base_url is None:
-        raise ModelRequestError("ANTHROPIC_API_KEY is not set; set it to a key of your Anthropic account")
-    client = open_sdk(
-        sdk,
-        "Anthropic",
-        address=base_url,
-        timeout_s=timeout_s,
-        api_key=key or PLACEHOLDER_KEY,
-        base_url=base_url,
-    )
-    return AnthropicService(
-        client, model_name, max_tokens=max_tokens, timeout_s=timeout_s, secret=key or PLACEHOLDER_KEY
-    )
 
 
 def _transport_errors() -> tuple[type[Exception], ...]:
@@ -182,16 +141,7 @@ def _transport_errors() -> tuple[type[Exception], ...]:
     return tuple(errors)
 
 
-def _messages(request: ModelRequest, *, marked: bool) -> list[anthropic.types.MessageParam]:
-    messages: list[anthropic.types.MessageParam] = []
-    for turn in request.earlier:
-        messages.append({"role": "user", "content": _content(turn, marked=marked)})
-        messages.append({"role": "assistant", "content": turn.reply.rstrip()})
-    messages.append({"role": "user", "content": _content(request, marked=marked and not request.earlier)})
-    return messages
-
-
-def _content(message: ModelRequest | Turn, *, marked: bool) -> str | list[anthropic.types.TextBlockParam]:
+def _content(message: ModelRequest | Turn, marked: bool) -> str | list[dict[str, object]]:
     """Split the text at its cuts into blocks; the first two and the last two are marked for the cache.
 
     The service looks for earlier marks in each marked block and in the 19 blocks before it.
@@ -200,25 +150,17 @@ def _content(message: ModelRequest | Turn, *, marked: bool) -> str | list[anthro
     if not cuts:
         return message.prompt
     ends = {*cuts[: MOST_MARKS // 2], *cuts[-MOST_MARKS // 2 :]}
-    blocks: list[anthropic.types.TextBlockParam] = []
+    blocks: list[dict[str, object]] = []
     for start, end in pairwise((0, *cuts, len(message.prompt))):
-        text = message.prompt[start:end]
-        if not text:
-            continue
-        if end in ends:
-            blocks.append({"type": "text", "text": text, "cache_control": {"type": "ephemeral"}})
-        else:
-            blocks.append({"type": "text", "text": text})
+        if start < end:
+            mark = {"cache_control": {"type": "ephemeral"}} if end in ends else {}
+            blocks.append({"type": "text", "text": message.prompt[start:end], **mark})
     return blocks
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
 
 
 def _block_text(block: object, kind: str = "text") -> str:
     """Return the text of a content block or delta; thinking and tool blocks have none."""
-    fields = _mapping(block)
+    fields = mapping(block)
     text = fields.get("text")
     return text if fields.get("type") == kind and isinstance(text, str) else ""
 

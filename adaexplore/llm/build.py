@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
 from adaexplore.core.errors import ConfigError
@@ -16,7 +15,7 @@ from adaexplore.llm.protocol import ModelClient
 from adaexplore.llm.replay_client import RecordedReply, ReplayClient
 from adaexplore.llm.retry import Retry, RetryPolicy
 from adaexplore.llm.sampling import SamplingParameters
-from adaexplore.llm.service import Service, ServiceClient
+from adaexplore.llm.service import Service, ServiceClient, open_vendor
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.paths import expanded
 
@@ -51,37 +50,39 @@ def build_client(
     effort = None if config.reasoning_effort is None else {"effort": config.reasoning_effort}
     match server_type:
         case "openai" | "azure":
-            from adaexplore.llm.openai_client import CACHE_KEY, CACHE_OPTIONS, open_azure, open_openai
+            from adaexplore.llm import openai_client as openai
 
             api = config.openai_api
             if api == "auto":
                 elsewhere = base_url or environment.get("OPENAI_BASE_URL")
                 api = "chat" if elsewhere else "responses"
             responses = server_type == "openai" and api == "responses"
+            explicit = {"mode": "explicit"} if responses and takes_breakpoints(model_name) else None
             body: dict[str, object] = {
-                CACHE_KEY: "one a task" if server_type == "openai" else None,
-                CACHE_OPTIONS: {"mode": "explicit"} if responses and takes_breakpoints(model_name) else None,
+                openai.CACHE_KEY: "one a task" if server_type == "openai" else None,
+                openai.CACHE_OPTIONS: explicit,
                 "temperature": config.temperature,
                 "service_tier": config.service_tier,
                 "reasoning": effort if responses else None,
                 "reasoning_effort": None if responses else config.reasoning_effort,
                 "max_output_tokens" if responses else "max_completion_tokens": config.max_completion_tokens,
             }
-            connect = open_azure if server_type == "azure" else partial(open_openai, responses=responses)
-            service: Service = connect(
-                model_name, base_url=base_url, timeout_s=timeout_s, environment=environment
-            )
+            service: Service
+            if server_type == "azure":
+                service = openai.open_azure(model_name, base_url, timeout_s, environment)
+            else:
+                advice = "set it, or set base_url to a server that needs no key"
+                sdk = open_vendor("openai", "OpenAI", base_url, timeout_s, environment, advice)
+                kind = openai.ResponsesService if responses else openai.OpenAIService
+                service = kind(sdk, model_name, "OPENAI_API_KEY")
         case "claude" | "anthropic":
-            from adaexplore.llm.anthropic_client import CACHE_CONTROL, open_anthropic
+            from adaexplore.llm.anthropic_client import CACHE_CONTROL, AnthropicService
 
             body = {CACHE_CONTROL: "ephemeral", "temperature": config.temperature, "output_config": effort}
-            service = open_anthropic(
-                model_name,
-                base_url=base_url,
-                max_tokens=config.max_completion_tokens,
-                timeout_s=timeout_s,
-                environment=environment,
-            )
+            advice = "set it to a key of your Anthropic account"
+            sdk = open_vendor("anthropic", "Anthropic", base_url, timeout_s, environment, advice)
+            most = config.max_completion_tokens
+            service = AnthropicService(sdk, model_name, max_tokens=most, timeout_s=timeout_s)
         case "command":
             if not config.command:
                 raise ConfigError(

@@ -25,12 +25,9 @@ _STDERR_LIMIT = 300
 
 
 class CommandClient:
-    """Runs ``command`` once per request, in its own process group, without a shell.
+    """Runs ``command``, split as in a POSIX shell, once per request, in its own process group.
 
-    Args:
-        command: the command line, split as a POSIX shell would.
-        timeout_s: seconds that one run may take.
-        stop: an event; when set, a run ends at once.
+    A run ends after ``timeout_s``, or when ``stop`` is set.
 
     Raises:
         ConfigError: the command line is empty or cannot be split.

@@ -48,10 +48,7 @@ class LimitedClient:
 
     The tokens of a request count from its start, as an estimate until the answer states them; tokens of the
     answer count from then on. A request above the limit of a minute starts when no request counts any more.
-
-    Args:
-        stop: an event; when set, waiting ends.
-        clock: monotonic seconds.
+    Once ``stop`` is set, waiting ends.
     """
 
     def __init__(

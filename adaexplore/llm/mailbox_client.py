@@ -20,12 +20,8 @@ class MailboxClient:
     """Writes ``prompts/ID.md`` and reads ``answers/ID.md``, which must appear in one piece.
 
     The id is the request's key with a digest of its text: a repeated request, in this session or a later
-    one, finds its own prompt and answer. No file is ever deleted.
-
-    Args:
-        folder: holds both folders.
-        wait_s: seconds without any new answer after which a request gives up.
-        stop: an event; when set, waiting ends.
+    one, finds its own prompt and answer. No file is ever deleted. A request gives up after ``wait_s`` without
+    any new answer, or when ``stop`` is set.
     """
 
     def __init__(

@@ -14,10 +14,10 @@ from adaexplore.llm.protocol import Finish, ModelRequest, Turn
 from adaexplore.llm.rejection import public_url, read_rejection, status_inside
 from adaexplore.llm.retry import ServiceTrouble
 from adaexplore.llm.service import (
-    PLACEHOLDER_KEY,
     Answer,
     count,
-    import_sdk,
+    mapping,
+    messages,
     open_sdk,
     read_key,
     refuse_page,
@@ -47,7 +47,6 @@ class OpenAIService:
         self.address = public_url(str(sdk.base_url))
 
     def send(self, request: ModelRequest, parameters: Mapping[str, object]) -> Answer:
-        """Send ``request`` once; see :class:`~adaexplore.llm.service.Service`."""
         body = {name: value for name, value in parameters.items() if name != CACHE_KEY}
         opening = request.earlier[0] if request.earlier else request
         if not opening.cuts:
@@ -56,7 +55,7 @@ class OpenAIService:
             task = request.key.partition("/")[0]
             shared = f"{task}/{opening.prompt[: opening.cuts[0]]}"
             body[CACHE_KEY] = hashlib.blake2b(shared.encode(), digest_size=8).hexdigest()
-        with sdk_errors(import_sdk("openai"), self.address, self._sdk.api_key):
+        with sdk_errors("openai", self.address, self._sdk.api_key):
             answered = self._post(request, body)
         refuse_page(answered.headers, answered.status_code)
         try:
@@ -68,10 +67,9 @@ class OpenAIService:
         return self._read(data)
 
     def _post(self, request: ModelRequest, body: Mapping[str, object]) -> httpx2.Response:
+        turns = cast("list[Any]", messages(request, lambda message, _: message.prompt))
         completions = self._sdk.chat.completions.with_raw_response
-        return completions.create(
-            model=self._model_name, messages=_messages(request), extra_body=body
-        ).http_response
+        return completions.create(model=self._model_name, messages=turns, extra_body=body).http_response
 
     def _read(self, data: dict[str, Any]) -> Answer:
         choices = data.get("choices")
@@ -83,8 +81,7 @@ class OpenAIService:
         if choice.get("finish_reason") == "error":  # a router whose upstream failed during the answer
             error = choice.get("error")
             raise read_rejection(status_inside(error), {"error": error}, secret=self._sdk.api_key)
-        message = choice.get("message")
-        message = message if isinstance(message, dict) else {}
+        message = mapping(choice.get("message"))
         text, refusal = _text(message.get("content")), _text(message.get("refusal"))
         finish = (
             Finish.REFUSED if refusal else _FINISHES.get(str(choice.get("finish_reason")), Finish.COMPLETE)
@@ -106,18 +103,10 @@ class ResponsesService(OpenAIService):
     """Responses that OpenAI does not store; with ``CACHE_OPTIONS`` prompts have cache breakpoints."""
 
     def _post(self, request: ModelRequest, body: Mapping[str, object]) -> httpx2.Response:
-        marked = CACHE_OPTIONS in body
-        turns: list[dict[str, object]] = []
-        for turn in request.earlier:
-            turns.append({"role": "user", "content": _parts(turn, marked=marked)})
-            turns.append({"role": "assistant", "content": turn.reply})
-        turns.append({"role": "user", "content": _parts(request, marked=marked and not request.earlier)})
+        turns = cast("Any", messages(request, _parts, marked=CACHE_OPTIONS in body))
         responses = self._sdk.responses.with_raw_response
         return responses.create(
-            model=self._model_name,
-            input=cast("openai.types.responses.ResponseInputParam", turns),
-            store=False,
-            extra_body=body,
+            model=self._model_name, input=turns, store=False, extra_body=body
         ).http_response
 
     def _read(self, data: dict[str, Any]) -> Answer:
@@ -130,53 +119,15 @@ class ResponsesService(OpenAIService):
         contents = [item["content"] for item in messages if isinstance(item.get("content"), list)]
         parts = [part for content in contents for part in content if isinstance(part, dict)]
         text, refusal = ("".join(_text(part.get(kind)) for part in parts) for kind in ("text", "refusal"))
-        details = data.get("incomplete_details")
-        reason = details.get("reason") if isinstance(details, dict) else None
         finish = Finish.REFUSED if refusal else Finish.COMPLETE
         if data["status"] == "incomplete":
+            reason = mapping(data.get("incomplete_details")).get("reason")
             finish = Finish.REFUSED if reason == "content_filter" else Finish.CUT
         return self._answer(text or refusal, finish, data)
 
 
-def open_openai(
-    model_name: str,
-    *,
-    base_url: str | None,
-    timeout_s: float,
-    environment: Mapping[str, str],
-    responses: bool,
-) -> OpenAIService:
-    """Connect to OpenAI or, with ``base_url``, for any server with its API.
-
-    The key is ``OPENAI_API_KEY``; with a ``base_url`` (or ``OPENAI_BASE_URL``) it may be missing.
-
-    Raises:
-        ModelRequestError: no key, or the SDK is not installed.
-    """
-    sdk = import_sdk("openai")
-    base_url = base_url or environment.get("OPENAI_BASE_URL") or None
-    key = read_key(environment, "OPENAI_API_KEY")
-    if key is None and base_url is None:
-        raise ModelRequestError(
-            "OPENAI_API_KEY is not set; set it, or set base_url to a server that needs no key"
-        )
-    client = open_sdk(
-        sdk,
-        "OpenAI",
-        address=base_url,
-        timeout_s=timeout_s,
-        api_key=key or PLACEHOLDER_KEY,
-        base_url=base_url,
-    )
-    return (ResponsesService if responses else OpenAIService)(client, model_name, "OPENAI_API_KEY")
-
-
 def open_azure(
-    model_name: str,
-    *,
-    base_url: str | None,
-    timeout_s: float,
-    environment: Mapping[str, str],
+    model_name: str, base_url: str | None, timeout_s: float, environment: Mapping[str, str]
 ) -> OpenAIService:
     """Connect to an Azure OpenAI deployment named ``model_name``.
 
@@ -185,7 +136,6 @@ def open_azure(
     Raises:
         ModelRequestError: no endpoint, no key, or the SDK is not installed.
     """
-    sdk = import_sdk("openai")
     endpoint = base_url or environment.get("AZURE_OPENAI_ENDPOINT")
     if not endpoint:
         raise ModelRequestError(
@@ -195,7 +145,7 @@ def open_azure(
     if key is None:
         raise ModelRequestError("AZURE_API_KEY is not set; set it to a key of the Azure OpenAI resource")
     client = open_sdk(
-        sdk,
+        "openai",
         "AzureOpenAI",
         address=endpoint,
         timeout_s=timeout_s,
@@ -206,16 +156,7 @@ def open_azure(
     return OpenAIService(client, model_name, "AZURE_API_KEY")
 
 
-def _messages(request: ModelRequest) -> list[openai.types.chat.ChatCompletionMessageParam]:
-    messages: list[openai.types.chat.ChatCompletionMessageParam] = []
-    for turn in request.earlier:
-        messages.append({"role": "user", "content": turn.prompt})
-        messages.append({"role": "assistant", "content": turn.reply})
-    messages.append({"role": "user", "content": request.prompt})
-    return messages
-
-
-def _parts(message: ModelRequest | Turn, *, marked: bool) -> list[dict[str, object]]:
+def _parts(message: ModelRequest | Turn, marked: bool) -> list[dict[str, object]]:
     """Return the text as parts that later requests may share as a prefix, each with a breakpoint.
 
     A request may have four breakpoints: at the first two and the last two cuts.
@@ -240,9 +181,8 @@ def _text(content: object) -> str:
 def _usage(usage: object) -> Usage | None:
     if not isinstance(usage, dict) or not usage:
         return None
-    details = usage.get("prompt_tokens_details", usage.get("input_tokens_details"))
+    details = mapping(usage.get("prompt_tokens_details", usage.get("input_tokens_details")))
     prompt = count(usage.get("prompt_tokens", usage.get("input_tokens")))
-    details = details if isinstance(details, dict) else {}
     cached = min(count(details.get("cached_tokens")), prompt)
     written = min(count(details.get("cache_write_tokens")), prompt - cached)
     output = count(usage.get("completion_tokens", usage.get("output_tokens")))

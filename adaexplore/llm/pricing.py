@@ -74,17 +74,13 @@ def price_of(model: str) -> Model | None:
 
 
 def takes_breakpoints(model: str) -> bool:
-    """Return whether the model takes OpenAI's explicit cache breakpoints."""
     return model.startswith(model_table().cache_breakpoints)
 
 
 def usd(model: str, usage: Usage, tier: str | None = None) -> float | None:
     """Return the list price of the tokens of ``usage`` in US dollars; None if it is unknown.
 
-    Args:
-        model: the model's name, dated or not.
-        usage: counts the tokens.
-        tier: the service tier, None for the standard one.
+    The model's name may be dated; ``tier`` is None for the standard service tier.
     """
     table, price = model_table(), price_of(model)
     scale = 1.0 if tier in _STANDARD_TIERS else table.tiers.get(tier)

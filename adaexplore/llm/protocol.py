@@ -138,4 +138,3 @@ class ModelClient(Protocol):
             ModelRequestError: the service refused it for good; the message says what to fix.
             ModelUnavailableError: no answer in spite of retries.
         """
-        ...

@@ -95,11 +95,8 @@ def read_rejection(
 ) -> Rejection:
     """Read an error answer of any of the dialects in use.
 
-    Args:
-        status: the HTTP status.
-        body: the decoded JSON or the text of the answer; an ``error`` envelope is unwrapped.
-        headers: case-insensitive response headers.
-        secret: the key in use; it is masked in the message.
+    ``body`` is the decoded JSON, also in an ``error`` envelope, or the text; header names are
+    case-insensitive; ``secret``, the key in use, is masked in the message.
     """
     error = body
     if isinstance(error, Mapping) and error.get("error"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from adaexplore.core.errors import ModelRequestError
 from adaexplore.core.usage import Usage
@@ -50,18 +51,10 @@ class ReplayClient:
                 f"but the request is for a {request.purpose} one; replay with the settings it was made with"
             )
         if recorded.prompt is not None and recorded.prompt != request.prompt:
-            where = _where(recorded.prompt, request.prompt)
+            lines = zip_longest(recorded.prompt.split("\n"), request.prompt.split("\n"))
+            line = next(number for number, (old, new) in enumerate(lines, 1) if old != new)
             raise ModelRequestError(
-                f"the prompt of {request.key} differs from the recorded one {where}; "
+                f"the prompt of {request.key} differs from the recorded one from line {line} on; "
                 "replay with the settings and the version it was made with"
             )
         return ModelReply(recorded.text, recorded.finish, recorded.usage, "replay")
-
-
-def _where(recorded: str, asked: str) -> str:
-    """Return the first line at which two different prompts differ, from 1."""
-    pairs = zip(recorded.splitlines(), asked.splitlines(), strict=False)
-    same = next((index for index, (old, new) in enumerate(pairs) if old != new), None)
-    if same is None:
-        same = min(len(recorded.splitlines()), len(asked.splitlines()))
-    return f"from line {same + 1} on"

@@ -27,12 +27,7 @@ _BAD_VALUE_CODES = re.compile(r"invalid_value|invalid_type|(above|below)_m(ax|in
 
 
 class SamplingParameters:
-    """Body fields that a model may reject; shared by the threads of one client.
-
-    Args:
-        label: the model's name, for the warning.
-        body: fields and values of the request's JSON.
-    """
+    """Fields of a request's JSON that a model may reject; shared by the threads of one client."""
 
     def __init__(self, label: str, body: Mapping[str, object]) -> None:
         self._label = label
@@ -46,12 +41,8 @@ class SamplingParameters:
     def give_way(self, rejection: Rejection, sent: Mapping[str, object]) -> bool:
         """Drop or rename a rejected parameter, for this and all later requests.
 
-        Args:
-            rejection: the service's answer.
-            sent: the parameters of the rejected request, from :meth:`current`.
-
-        Returns:
-            Whether :meth:`current` now differs from ``sent``, so that a retry makes sense.
+        Return whether :meth:`current` now differs from ``sent``, the rejected parameters, so that a retry
+        makes sense.
         """
         name = _rejected_name(rejection, sent)
         if name is None:

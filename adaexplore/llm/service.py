@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from adaexplore.core.errors import ConfigError, ModelRequestError
 from adaexplore.core.usage import Usage
 from adaexplore.llm.pricing import usd
-from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest
+from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Turn
 from adaexplore.llm.rejection import Rejection, public_url, read_rejection
 from adaexplore.llm.retry import Retry, ServiceTrouble
 from adaexplore.llm.sampling import SamplingParameters
@@ -46,12 +46,10 @@ class Service(Protocol):
     @property
     def address(self) -> str:
         """Its address without secrets, for messages."""
-        ...
 
     @property
     def key_variable(self) -> str:
         """The environment variable of its key."""
-        ...
 
     def send(self, request: ModelRequest, parameters: Mapping[str, object]) -> Answer:
         """Send ``request`` once, after its earlier turns.
@@ -60,7 +58,6 @@ class Service(Protocol):
             Rejection: the service answered with an error.
             ServiceTrouble: no answer, or an unreadable one.
         """
-        ...
 
 
 class ServiceClient:
@@ -154,18 +151,14 @@ def refuse_page(headers: Mapping[str, str], status: int) -> None:
 
 
 @contextmanager
-def sdk_errors(sdk: ModuleType, address: str, secret: str) -> Iterator[None]:
-    """Translate the errors of an official SDK.
-
-    Args:
-        sdk: the ``openai`` or the ``anthropic`` module.
-        address: the server, for messages.
-        secret: the key in use; it is masked in messages.
+def sdk_errors(name: str, address: str, secret: str) -> Iterator[None]:
+    """Translate the errors of an official SDK; ``secret``, the key in use, is masked in messages.
 
     Raises:
         Rejection: the service answered with an error.
         ServiceTrouble: no answer.
     """
+    sdk = import_sdk(name)
     try:
         yield
     except sdk.APITimeoutError:
@@ -176,6 +169,21 @@ def sdk_errors(sdk: ModuleType, address: str, secret: str) -> Iterator[None]:
     except sdk.APIStatusError as error:
         headers = error.response.headers
         raise read_rejection(error.status_code, error.body, headers=headers, secret=secret) from None
+
+
+def messages(
+    request: ModelRequest, content: Callable[[ModelRequest | Turn, bool], object], *, marked: bool = False
+) -> list[dict[str, object]]:
+    """Return a conversation as messages with the ``content`` of each user's message.
+
+    If ``marked``, these get cache marks, except the request after earlier turns.
+    """
+    turns: list[dict[str, object]] = []
+    for turn in request.earlier:
+        turns.append({"role": "user", "content": content(turn, marked)})
+        turns.append({"role": "assistant", "content": turn.reply})
+    turns.append({"role": "user", "content": content(request, marked and not request.earlier)})
+    return turns
 
 
 def import_sdk(name: str) -> ModuleType:
@@ -190,23 +198,37 @@ def import_sdk(name: str) -> ModuleType:
         raise ModelRequestError(f"the {name} package is missing; install it: pip install {name}") from None
 
 
-def open_sdk(
-    sdk: ModuleType, kind: str, *, address: str | None, timeout_s: float, **arguments: str | None
+def open_vendor(
+    name: str, kind: str, base_url: str | None, timeout_s: float, environment: Mapping[str, str], advice: str
 ) -> Any:
+    """Open an SDK's client for its vendor or, with ``base_url``, for any server with the same API.
+
+    The variables are ``<NAME>_API_KEY``, which may be missing with an address, and ``<NAME>_BASE_URL``.
+
+    Raises:
+        ModelRequestError: no key, with ``advice``, or the SDK is not installed.
+    """
+    variable = f"{name.upper()}_API_KEY"
+    address = base_url or environment.get(f"{name.upper()}_BASE_URL") or None
+    key = read_key(environment, variable)
+    if key is None and address is None:
+        raise ModelRequestError(f"{variable} is not set; {advice}")
+    key = key or PLACEHOLDER_KEY
+    return open_sdk(name, kind, address=address, timeout_s=timeout_s, api_key=key, base_url=address)
+
+
+def open_sdk(name: str, kind: str, *, address: str | None, timeout_s: float, **arguments: str | None) -> Any:
     """Open a client of an official SDK, without its own retries.
 
-    Proxy settings of the environment hold for every server except those on this machine.
-
-    Args:
-        sdk: the ``openai`` or the ``anthropic`` module.
-        kind: the name of the client's class in it.
-        address: the server's URL; None for the vendor's.
-        timeout_s: seconds of silence after which a request fails.
-        **arguments: further arguments of the class.
+    Proxy settings of the environment hold for every server except those on this machine. A request fails
+    after ``timeout_s`` of silence. ``kind`` is the client's class in the SDK; ``address`` is None for the
+    vendor's.
 
     Raises:
         ConfigError: the address is not a URL.
+        ModelRequestError: the SDK is not installed.
     """
+    sdk = import_sdk(name)
     if address is not None and not _is_url(address):
         raise ConfigError(
             f"base_url '{public_url(address)}' is not a URL; it looks like http://localhost:8000/v1"
@@ -240,6 +262,11 @@ def _on_this_machine(url: str) -> bool:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Read a JSON object of an answer; empty for anything else."""
+    return value if isinstance(value, dict) else {}
 
 
 def count(value: object) -> int:

@@ -92,11 +92,6 @@ def judge_sentence(facts: JudgeFacts) -> str:
     )
 
 
-def hardware_block(facts: JudgeFacts) -> str:
-    """Return GPU and precision."""
-    return render("hardware", **hardware_values(facts))
-
-
 def hardware_values(facts: JudgeFacts) -> dict[str, str]:
     """Return the template variables for GPU and precision."""
     return {
@@ -157,7 +152,6 @@ def kernel_block(index: int, kernel: ShownKernel, facts: JudgeFacts, code: str =
 
 
 def code_block(source: str) -> str:
-    """Return a whole file."""
     source = source.rstrip("\n")
     return render("code", fence=fence_for(source), source=source)
 

@@ -18,7 +18,7 @@ from adaexplore.core.environment import (
 from adaexplore.core.task import Task
 from adaexplore.core.wire import TensorFacts, Tier
 from adaexplore.prompts.blocks import JudgeFacts, gradients_sentences, hardware_values, wanted_accuracy
-from adaexplore.prompts.profile import profile_text
+from adaexplore.prompts.profile import counted, profile_text
 from adaexplore.prompts.render import render
 
 _MOST_TENSORS = 12
@@ -89,10 +89,10 @@ def _hardware(device: DeviceFacts | None) -> str:
         return ""
     parts = [
         f"compute capability {device.capability}",
-        _counted(device.multiprocessors, "SMs"),
+        counted(device.multiprocessors, "SMs"),
         _sized(device.shared_bytes_per_block, "KiB", "shared memory for one program"),
-        _counted(device.registers_per_multiprocessor, "registers an SM"),
-        _counted(device.threads_per_multiprocessor, "threads an SM"),
+        counted(device.registers_per_multiprocessor, "registers an SM"),
+        counted(device.threads_per_multiprocessor, "threads an SM"),
         _sized(device.l2_bytes, "MiB", "L2 cache"),
         _sized(device.memory_bytes, "GiB", "memory"),
     ]
@@ -198,10 +198,6 @@ def _tensors(tensors: Iterable[TensorFacts]) -> list[str]:
 
 def _bytes(count: int) -> str:
     return f"{count / 1e6:.4g} MB" if count >= 1e5 else f"{count} B"
-
-
-def _counted(value: int | None, unit: str) -> str:
-    return "" if value is None else f"{value} {unit}"
 
 
 def _sized(value: int | None, unit: str, what: str) -> str:

@@ -7,7 +7,7 @@ from adaexplore.prompts.blocks import (
     JudgeFacts,
     contract_block,
     fence_for,
-    hardware_block,
+    hardware_values,
     judge_sentence,
     kernel_block,
     kernel_blocks,
@@ -58,7 +58,7 @@ def small_prompt(task: Task, facts: JudgeFacts, view: View, guidance: str) -> Pr
 def _common(task: Task, facts: JudgeFacts, view: View) -> dict[str, str]:
     return {
         "rules": rules_block(view.rules),
-        "hardware": hardware_block(facts),
+        "hardware": render("hardware", **hardware_values(facts)),
         "fence": fence_for(task.reference),
         "reference": task.reference.strip("\n"),
     }

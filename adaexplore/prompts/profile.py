@@ -61,11 +61,11 @@ def _short(name: str) -> str:
 
 def _kernel(kernel: KernelProfile) -> str:
     facts = [
-        _fact(kernel.registers, "registers"),
-        _fact(kernel.spills, "spilled"),
-        _fact(kernel.shared_bytes, "B shared"),
-        _fact(kernel.warps, "warps"),
-        _fact(kernel.programs, "programs"),
+        counted(kernel.registers, "registers"),
+        counted(kernel.spills, "spilled"),
+        counted(kernel.shared_bytes, "B shared"),
+        counted(kernel.warps, "warps"),
+        counted(kernel.programs, "programs"),
         "" if kernel.occupancy is None else f"occupancy {kernel.occupancy:.0%}",
     ]
     told = ", ".join(fact for fact in facts if fact)
@@ -75,5 +75,5 @@ def _kernel(kernel: KernelProfile) -> str:
     return f"{line}: {told}" if told else line
 
 
-def _fact(value: int | None, unit: str) -> str:
+def counted(value: int | None, unit: str) -> str:
     return "" if value is None else f"{value} {unit}"

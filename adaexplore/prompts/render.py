@@ -14,11 +14,7 @@ def _template(name: str) -> Template:
 
 
 def render(name: str, **values: str | int | float) -> str:
-    """Fill in the template ``name``; its variables are written ``${variable}``.
-
-    Args:
-        name: file name in ``templates/`` without ``.md``.
-        values: one value for each variable of the template.
+    """Fill in the template ``name``, a file in ``templates/``; its variables are written ``${variable}``.
 
     Raises:
         ValueError: a variable has no value, or a value has no variable.

@@ -32,12 +32,14 @@ def read(path: Path) -> str:
         raise damaged(path, "it is not UTF-8") from error
 
 
-def read_object(path: Path) -> dict[str, Any]:
-    """Read the JSON object in ``path``.
+def read_object(path: Path, missing: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Read the JSON object in ``path``; ``missing`` if there is no such file.
 
     Raises:
-        RecordError: it is missing or holds no JSON object.
+        RecordError: it holds no JSON object, or it is missing and must not be.
     """
+    if missing is not None and not path.is_file():
+        return missing
     data = _value(path)
     if not isinstance(data, dict):
         raise damaged(path, "it holds no JSON object")

@@ -63,11 +63,6 @@ class StepFiles:
     profile: Path
     log: Path
 
-    @property
-    def superseded_log(self) -> Path:
-        """The log of the step before it was repeated with another result."""
-        return self.log.with_name(f"{self.log.stem}_superseded.json")
-
     def all(self) -> tuple[Path, ...]:
         """Every file, the log last."""
         return tuple(path for path in astuple(self) if path is not None)
@@ -106,35 +101,6 @@ def step_files(folder: Path, agent_type: str, step: int) -> StepFiles:
 def step_numbers(names: Iterable[str]) -> list[int]:
     """Return the numbers of steps with at least one file in ``names``, ascending."""
     return sorted({int(match[1]) for name in names if (match := _STEP_FILE.match(name))})
-
-
-def has_root(agent_type: str) -> bool:
-    """Return whether the agent's folder holds the dummy root as step 0."""
-    return agent_type == MCTS
-
-
-def best_kernel(total_steps: int) -> str:
-    """Return the file name of the best candidate's source after ``total_steps`` steps."""
-    return f"global_best_kernel_{total_steps}.py"
-
-
-def best_metrics(total_steps: int) -> str:
-    """Return the file name of the best candidate's verdict after ``total_steps`` steps."""
-    return f"global_best_metrics_{total_steps}.json"
-
-
-def best_clean_kernel(total_steps: int) -> str:
-    """Return the file name of the best source without suspect flags; used only if the best one has flags."""
-    return f"global_best_clean_kernel_{total_steps}.py"
-
-
-def best_clean_metrics(total_steps: int) -> str:
-    return f"global_best_clean_metrics_{total_steps}.json"
-
-
-def re_evaluated_within(steps: int) -> str:
-    """Return the file name of a new verdict on the best candidate of the first ``steps`` steps."""
-    return f"global_best_metrics_on_sf_{steps}.json"
 
 
 def best_steps(names: Iterable[str]) -> list[int]:

@@ -36,9 +36,7 @@ _TEXT = re.compile(
 def to_metrics(verdict: Verdict | None, cause: DraftOutcome | StepKind) -> dict[str, Any]:
     """Return the object of ``_metrics.json``: compiled, correctness, metadata, runtime (ms), runtime_stats.
 
-    Args:
-        verdict: the judge's verdict; None if there was nothing to judge.
-        cause: why there was nothing to judge: the draft's outcome, or the dummy root.
+    Without a verdict, ``cause`` says why there was nothing to judge: the draft's outcome, or the dummy root.
     """
     if verdict is not None:
         return verdict.to_metrics()

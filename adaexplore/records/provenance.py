@@ -18,13 +18,13 @@ def provenance(seed: int, judge: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "seed": seed,
         "python": platform.python_version(),
-        "packages": {name: _version(name) for name in _PACKAGES},
+        "packages": {name: installed_version(name) for name in _PACKAGES},
         "git_revision": _revision(),
         "judge": judge,
     }
 
 
-def _version(name: str) -> str | None:
+def installed_version(name: str) -> str | None:
     try:
         return version(name)
     except PackageNotFoundError:

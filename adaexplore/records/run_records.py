@@ -93,15 +93,13 @@ class RunRecords:
 
     def environment(self) -> dict[str, Any]:
         """Return what :meth:`write_environment` wrote; empty for a run of the release."""
-        path = self.folder / layout.ENVIRONMENT
-        return content.read_object(path) if path.is_file() else {}
+        return content.read_object(self.folder / layout.ENVIRONMENT, missing={})
 
     def write_judge_environment(self, environment: Environment) -> None:
         """Write the judge's environment facts, which prompts state."""
         write_json(self.folder / layout.JUDGE_ENVIRONMENT, environment.model_dump(mode="json"))
 
     def judge_environment(self) -> Environment | None:
-        """Return what :meth:`write_judge_environment` wrote last; None if it was not called."""
         return content.read_as(self.folder / layout.JUDGE_ENVIRONMENT, _ENVIRONMENT)
 
     def name(self) -> str:
@@ -119,7 +117,7 @@ class RunRecords:
     def _other_makers(self, key: str) -> list[str]:
         """Return the origin of each copied step of a task."""
         path = self.folder / layout.ORIGINS
-        origins = content.read_object(path) if path.is_file() else {}
+        origins = content.read_object(path, missing={})
         try:
             return [maker for maker, count in origins.get(key, {}).items() for _ in range(count)]
         except (AttributeError, TypeError) as error:
@@ -128,7 +126,7 @@ class RunRecords:
     def write_makers(self, key: str, makers: Iterable[str]) -> None:
         """Write the origin of each step that a task copies from another run, in order."""
         path = self.folder / layout.ORIGINS
-        origins = content.read_object(path) if path.is_file() else {}
+        origins = content.read_object(path, missing={})
         write_json(path, origins | {key: Counter(makers)})
 
     def usage(self) -> list[tuple[str, Usage]]:
@@ -136,12 +134,7 @@ class RunRecords:
         return self.replies.read(_noted)
 
     def task(self, key: str, agent_type: str | None = None) -> TaskRecords:
-        """Return the records of the task ``<level>_<problem_id>``.
-
-        Args:
-            key: the task's key.
-            agent_type: whose files it holds; by default detected from the file names.
-        """
+        """Return the records of a task; by default, its agent is detected from the file names."""
         folder = self.folder / key
         if agent_type is None:
             names = [path.name for path in folder.iterdir()] if folder.is_dir() else []

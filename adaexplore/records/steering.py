@@ -6,7 +6,8 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+
+from pydantic import TypeAdapter
 
 from adaexplore.core.files.json_lines import JsonLines
 from adaexplore.records import layout
@@ -47,6 +48,9 @@ class SteeringEvent:
         return f"{self.time}: {self.action.value}{what}" + (f" of {self.task}" if self.task else "")
 
 
+_EVENT = TypeAdapter(SteeringEvent)
+
+
 @dataclass(frozen=True)
 class Steered:
     """Requests that apply to one step: the node that it edits, its note, the banned nodes."""
@@ -63,7 +67,6 @@ class Steering:
     """
 
     def __init__(self, folder: Path) -> None:
-        """Describe the events of ``folder``, which may have none."""
         self._lines = JsonLines(folder / layout.STEERING)
         self._size = -1
         self._events: list[SteeringEvent] = []
@@ -78,7 +81,7 @@ class Steering:
         path = self._lines.path
         size = path.stat().st_size if path.exists() else 0
         if size != self._size:
-            self._events = self._lines.read(_event)
+            self._events = self._lines.read(_EVENT.validate_python)
             self._size = size
         return self._events
 
@@ -105,8 +108,3 @@ class Steering:
 
     def _asked(self) -> list[SteeringEvent]:
         return self.events()[self._before :]
-
-
-def _event(data: Any) -> SteeringEvent:
-    time, task, node = str(data["time"])[:40], str(data.get("task", ""))[:200], int(data.get("node", 0))
-    return SteeringEvent(Action(data["action"]), time, task, node, str(data.get("text", "")))

@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from adaexplore.core.draft import DraftOutcome
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.verdict import NO_SCORE, Score, Verdict
+
+_SHORT = ("compiled", "correctness", "runtime")
 
 
 def tree_log(record: StepRecord) -> dict[str, Any]:
@@ -20,7 +21,17 @@ def tree_log(record: StepRecord) -> dict[str, Any]:
     """
     node = record.node
     plan = node.plan
-    log: dict[str, Any] = {
+    repairs = Counter(exchange.reason for exchange in record.draft.exchanges if exchange.reason)
+    optional = {
+        "elite_node_ids": list(plan.elite_ids),
+        "direction": plan.direction,
+        "repairs": dict(sorted(repairs.items())),
+        "tuned": record.written is not None,
+        "pinned": record.pinned,
+        "note": plan.note,
+        "banned_node_ids": list(plan.banned),
+    }
+    return {
         "node_id": plan.step,
         "parent_node_id": None if plan.kind is StepKind.DUMMY_ROOT else plan.parent_id,
         "context_node_ids": list(plan.context_ids),
@@ -36,23 +47,8 @@ def tree_log(record: StepRecord) -> dict[str, Any]:
         "global_best_score": node.global_best_score.as_list(),
         "outcome": record.draft.outcome.value,
         "evaluated": record.evaluated,
+        **{key: value for key, value in optional.items() if value},
     }
-    if plan.elite_ids:
-        log["elite_node_ids"] = list(plan.elite_ids)
-    if plan.direction:
-        log["direction"] = plan.direction
-    repairs = Counter(exchange.reason for exchange in record.draft.exchanges if exchange.reason)
-    if repairs:
-        log["repairs"] = dict(sorted(repairs.items()))
-    if record.written is not None:
-        log["tuned"] = True
-    if record.pinned:
-        log["pinned"] = True
-    if plan.note:
-        log["note"] = plan.note
-    if plan.banned:
-        log["banned_node_ids"] = list(plan.banned)
-    return log
 
 
 def proposal_log(
@@ -60,10 +56,7 @@ def proposal_log(
 ) -> dict[str, Any]:
     """Return the log of IRL, IRB, IRLE and PS: the release's keys, then those of :func:`tree_log`.
 
-    Args:
-        record: the step.
-        metrics: its metrics object.
-        context_metrics: the short metrics of the shown kernels, first the elite, then the recent ones.
+    ``context_metrics`` are the short metrics of the shown kernels, first the elite, then the recent ones.
     """
     plan = record.node.plan
     log: dict[str, Any] = {
@@ -72,9 +65,7 @@ def proposal_log(
         "context": {"recent": list(plan.context_ids), "elite": list(plan.elite_ids)},
         "context_metrics": context_metrics,
         "context_size": len(context_metrics),
-        "compiled": metrics["compiled"],
-        "correctness": metrics["correctness"],
-        "runtime": metrics["runtime"],
+        **{key: metrics[key] for key in _SHORT},
         "score": record.node.score.as_list(),
     }
     return log | {key: value for key, value in tree_log(record).items() if key != "elite_node_ids"}
@@ -82,35 +73,16 @@ def proposal_log(
 
 def short_metrics(metrics: Mapping[str, Any]) -> dict[str, Any]:
     """Return the entry of ``context_metrics`` for one kernel: compiled, correctness, runtime (ms), fast_p."""
-    return {
-        "compiled": metrics["compiled"],
-        "correctness": metrics["correctness"],
-        "runtime": metrics["runtime"],
-        "fast_p": metrics["runtime_stats"].get("fast_p"),
-    }
-
-
-def read_kind(log: Mapping[str, Any], default: StepKind) -> StepKind:
-    """Return the step's kind; ``default`` if the log (one of the release) has none."""
-    return StepKind(log["created_by"]) if "created_by" in log else default
-
-
-def read_outcome(log: Mapping[str, Any]) -> DraftOutcome:
-    """Return the draft's outcome; logs of the release have only written candidates."""
-    return DraftOutcome(log.get("outcome", DraftOutcome.WRITTEN))
+    return {**{key: metrics[key] for key in _SHORT}, "fast_p": metrics["runtime_stats"].get("fast_p")}
 
 
 def read_node(
     log: Mapping[str, Any], step: int, kind: StepKind, verdict: Verdict | None, before: NodeState | None
 ) -> NodeState:
-    """Return the node of step ``step``.
+    """Return the node of step ``step``, as its files are numbered.
 
-    Args:
-        log: the log, ``{}`` if the release wrote none.
-        step: the step's number in its file names.
-        kind: its kind.
-        verdict: its verdict.
-        before: the node of the previous step; it completes logs of the release's linear agents.
+    ``log`` is ``{}`` if the release wrote none; ``before``, the node of the previous step, completes logs of
+    the release's linear agents.
 
     Raises:
         KeyError, TypeError, ValueError: the log is not of that shape.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from pydantic import TypeAdapter
 
 from adaexplore.core.draft import STOPPED, Draft, DraftOutcome, Exchange
 from adaexplore.core.errors import RecordError
@@ -17,6 +18,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
 from adaexplore.records import content, layout, metrics, step_log
 
+_EXCHANGES = TypeAdapter(tuple[Exchange, ...])
 UNKNOWN_USAGE = Usage(usd=None)
 """The cost of a step without a recorded one (a run of the release)."""
 
@@ -54,8 +56,13 @@ class StepReader:
     """
 
     def __init__(self, folder: Path, agent_type: str) -> None:
-        """Read ``folder``, which need not exist, as the files of ``agent_type``."""
-        self._folder = folder
+        """Describe ``folder``, which need not exist yet, with the files of ``agent_type``.
+
+        Raises:
+            ValueError: there is no such agent.
+        """
+        layout.step_files(folder, agent_type, 0)
+        self.folder = folder
         self.agent_type = agent_type
 
     def numbers(self) -> list[int]:
@@ -70,29 +77,32 @@ class StepReader:
 
     def complete(self) -> list[int]:
         """Return all complete steps by number, including those after a gap."""
-        names = [path.name for path in self._folder.iterdir()] if self._folder.is_dir() else []
-        return [step for step in layout.step_numbers(names) if self._exists(step)]
+        return [step for step in layout.step_numbers(self._names()) if self._exists(step)]
 
-    def unreadable(self) -> list[int]:
-        """List the complete steps with a missing or damaged file."""
+    def unreadable_logs(self) -> list[Path]:
+        """List the logs of complete steps with a missing or damaged file."""
         found = []
         for step in self.complete():
             try:
                 self._place(step)
                 self._record(step, None)
             except RecordError:
-                found.append(step)
+                found.append(self.files(step).log)
         return found
 
-    def records(self) -> list[StepRecord]:
-        """Return the steps in full."""
+    def steps(self) -> list[StepRecord]:
+        """Return the complete steps in the order in which they were observed, up to the first gap.
+
+        The first is the dummy root, if the agent has one; its parent reads back as node 0. A step
+        of the release has no replies, and its usage is unknown.
+        """
         records: list[StepRecord] = []
         for step in self.numbers():
             records.append(self._record(step, records[-1].node if records else None))
         return records
 
     def summaries(self) -> list[StepSummary]:
-        """Return the steps without their prompts and sources."""
+        """Return the same steps as :meth:`steps`, without their prompts and sources."""
         summaries = []
         for step in self.numbers():
             files = self.files(step)
@@ -102,9 +112,7 @@ class StepReader:
     def step(self, step: int, before: NodeState | None) -> tuple[StepSummary, NodeState]:
         """Return one complete step without its prompts and source; other steps may be damaged.
 
-        Args:
-            step: its number.
-            before: the node of the previous step, which logs of the release's linear agents do not have.
+        ``before`` is the node of the previous step, which logs of the release's linear agents do not have.
         """
         files = self.files(step)
         log = _read_log(files.log)
@@ -118,7 +126,10 @@ class StepReader:
         return metrics.read_metrics(_metrics_path(self.files(step)))
 
     def files(self, step: int) -> layout.StepFiles:
-        return layout.step_files(self._folder, self.agent_type, step)
+        return layout.step_files(self.folder, self.agent_type, step)
+
+    def _names(self) -> list[str]:
+        return [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
 
     def _exists(self, step: int) -> bool:
         """Return whether a log exists; for IRS of the release also metrics without exchanges."""
@@ -139,8 +150,8 @@ class StepReader:
     def _summary(self, step: int, files: layout.StepFiles, log: Mapping[str, Any]) -> StepSummary:
         tuned = self.agent_type == layout.IRS and step > 1
         try:
-            kind = step_log.read_kind(log, StepKind.SMALL if tuned else StepKind.LARGE)
-            outcome = step_log.read_outcome(log)
+            kind = StepKind(log.get("created_by", StepKind.SMALL if tuned else StepKind.LARGE))
+            outcome = DraftOutcome(log.get("outcome", DraftOutcome.WRITTEN))  # missing in logs of the release
         except ValueError as error:
             raise content.damaged(files.log, content.reason(error)) from error
         root = kind is StepKind.DUMMY_ROOT
@@ -192,15 +203,13 @@ def _metrics_path(files: layout.StepFiles) -> Path:
 
 
 def _read_log(path: Path) -> dict[str, Any]:
-    return content.read_object(path) if path.is_file() else {}
+    return content.read_object(path, missing={})
 
 
 def _read_usage(path: Path) -> Usage | None:
-    if not path.is_file():
-        return None
     try:
-        return Usage() + Usage(**content.read_object(path))  # raises a TypeError unless it is a number
-    except TypeError as error:
+        return Usage() + Usage(**content.read_object(path)) if path.is_file() else None
+    except TypeError as error:  # an unknown key, or something that is no number
         raise content.damaged(path, content.reason(error)) from error
 
 
@@ -212,11 +221,9 @@ def _read_source(path: Path, kind: StepKind) -> str:
 
 def _read_exchanges(files: layout.StepFiles, kind: StepKind) -> tuple[Exchange, ...]:
     """Read prompts and replies; steps of the release have only the prompt."""
-    if files.exchanges.is_file():
-        try:
-            return tuple(Exchange(**exchange) for exchange in json.loads(content.read(files.exchanges)))
-        except (TypeError, ValueError, RecursionError) as error:
-            raise content.damaged(files.exchanges, content.reason(error)) from error
+    recorded = content.read_as(files.exchanges, _EXCHANGES)
+    if recorded is not None:
+        return recorded
     if kind is StepKind.DUMMY_ROOT or not files.prompt.is_file():
         return ()
     purpose = "small" if kind is StepKind.SMALL else "large"

@@ -19,9 +19,8 @@ SEPARATOR = "\n" + "-" * 100 + "\n"
 
 
 def write_step(reader: StepReader, record: StepRecord) -> None:
-    """See :meth:`~adaexplore.records.task_records.TaskRecords.write_step`."""
     step = record.node.plan.step
-    if step == 0 and not layout.has_root(reader.agent_type):
+    if step == 0 and reader.agent_type != layout.MCTS:
         return
     files = reader.files(step)
     exchanges = record.draft.exchanges
@@ -70,7 +69,7 @@ def retire_log(files: layout.StepFiles) -> None:
         StorageError: it cannot be renamed.
     """
     try:
-        files.log.replace(files.superseded_log)
+        files.log.replace(files.log.with_name(f"{files.log.stem}_superseded.json"))
     except FileNotFoundError:
         return  # a step of the release's IRS, which wrote no log
     except OSError as error:

@@ -20,10 +20,13 @@ from adaexplore.records import content, layout, metrics
 from adaexplore.records.step_reader import StepReader, StepSummary
 from adaexplore.records.step_writer import retire_log, write_step
 
-_PROFILE: TypeAdapter[Profile | None] = TypeAdapter(Profile | None)
+PROFILE: TypeAdapter[Profile | None] = TypeAdapter(Profile | None)
 _PLANS: TypeAdapter[tuple[Plan, ...]] = TypeAdapter(tuple[Plan, ...])
 _RULES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
 _FACTS = TypeAdapter(ReferenceFacts)
+_OF_THE_TASK = (
+    layout.HIDDEN_WORKLOADS, layout.REFERENCE, layout.REFERENCE_FACTS, layout.RULES, layout.FINDINGS,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -39,11 +42,14 @@ class BestKernel:
 class TaskFailure:
     """Why a task could not run: the name of the error and its message."""
 
-    error_type: str
-    message: str
+    error_type: str = ""
+    message: str = ""
 
 
-class TaskRecords:
+_FAILURE = TypeAdapter(TaskFailure)
+
+
+class TaskRecords(StepReader):
     """A task's folder; a step exists once its log, the last of its files, is written.
 
     Nothing is ever deleted: repeating an unfinished step overwrites its files.
@@ -52,19 +58,7 @@ class TaskRecords:
     raise StorageError.
     """
 
-    def __init__(self, folder: Path, agent_type: str) -> None:
-        """Describe ``folder``, which need not exist yet.
-
-        Raises:
-            ValueError: there is no such agent.
-        """
-        layout.step_files(folder, agent_type, 0)
-        self.folder = folder
-        self.agent_type = agent_type
-        self._reader = StepReader(folder, agent_type)
-
     def write_reference(self, text: str, hidden_workloads: str | None = None) -> None:
-        """Write the problem's source, and that of its hidden workloads if it has some."""
         if hidden_workloads is not None:
             write_text(self.folder / layout.HIDDEN_WORKLOADS, hidden_workloads)
         write_text(self.folder / layout.REFERENCE, text)
@@ -74,7 +68,6 @@ class TaskRecords:
         write_json(self.folder / layout.REFERENCE_FACTS, facts.model_dump(mode="json"))
 
     def reference_facts(self) -> ReferenceFacts | None:
-        """Return what :meth:`write_reference_facts` wrote; None if it was not called."""
         return content.read_as(self.folder / layout.REFERENCE_FACTS, _FACTS)
 
     def write_step(self, record: StepRecord) -> None:
@@ -84,29 +77,11 @@ class TaskRecords:
             RecordError: the metrics of a kernel in the step's context cannot be read.
             StorageError: a file cannot be written; the step then does not exist.
         """
-        write_step(self._reader, record)
-
-    def steps(self) -> list[StepRecord]:
-        """Yield the complete steps in the order in which they were observed, up to the first gap.
-
-        The first is the dummy root, if the agent has one; its parent reads back as node 0. A step
-        of the release has no replies, and its usage is unknown.
-        """
-        return self._reader.records()
+        write_step(self, record)
 
     def step_count(self) -> int:
         """Return the number of :meth:`steps`, without the dummy root."""
-        return sum(step > 0 for step in self._reader.numbers())
-
-    def unreadable_logs(self) -> list[Path]:
-        """List the logs of complete steps with a missing or damaged file."""
-        return [
-            layout.step_files(self.folder, self.agent_type, step).log for step in self._reader.unreadable()
-        ]
-
-    def summaries(self) -> list[StepSummary]:
-        """Yield the same steps as :meth:`steps`, without their prompts and sources."""
-        return self._reader.summaries()
+        return sum(step > 0 for step in self.numbers())
 
     def write_best(self, total_steps: int, source: str, verdict: Verdict | None) -> None:
         """Write the best candidate of ``total_steps`` steps; this marks the task as finished.
@@ -129,15 +104,13 @@ class TaskRecords:
         return metrics.read_verdict(path) if path.is_file() else None
 
     def best_clean_kernel_path(self, total_steps: int) -> Path:
-        """Return the path of the best kernel without suspect flags, for a best one with flags."""
-        return self.folder / layout.best_clean_kernel(total_steps)
+        return self.folder / f"global_best_clean_kernel_{total_steps}.py"
 
     def best_kernel_path(self, total_steps: int) -> Path:
-        """Return the path of the best kernel of ``total_steps`` steps."""
-        return self.folder / layout.best_kernel(total_steps)
+        return self.folder / f"global_best_kernel_{total_steps}.py"
 
     def kernel_path(self, step: int) -> Path:
-        return layout.step_files(self.folder, self.agent_type, step).code
+        return self.files(step).code
 
     def finished(self, total_steps: int) -> bool:
         """Return whether the best of ``total_steps`` steps, with its kernel if correct, is on disk."""
@@ -165,7 +138,7 @@ class TaskRecords:
     def write_re_evaluation(self, steps: int, verdict: Verdict, kernel: Path) -> None:
         """Write the new verdict on the best candidate of the first ``steps`` steps, and the curve to it."""
         found = {**verdict.to_metrics(), "kernel_path": kernel.name}
-        write_json(self.folder / layout.re_evaluated_within(steps), found)
+        write_json(self.folder / f"global_best_metrics_on_sf_{steps}.json", found)
         write_json(self.folder / layout.RE_EVALUATED, found)
         write_json(self.folder / layout.STEP_CURVE, best_curve(self.summaries()))
 
@@ -180,23 +153,20 @@ class TaskRecords:
 
     def failure(self) -> TaskFailure | None:
         """Return why the task could not run; None if it could, or if it finished later."""
-        path = self.folder / layout.TASK_FAILURE
-        if not path.is_file() or layout.best_steps(self._names()):
+        if layout.best_steps(self._names()):
             return None
-        data = content.read_object(path)
-        return TaskFailure(str(data.get("error_type", "")), str(data.get("message", "")))
+        return content.read_as(self.folder / layout.TASK_FAILURE, _FAILURE)
 
     def write_profile(self, step: int, profile: Profile | None) -> None:
         """Write the profile of a step's kernel, or that the judge has none."""
-        path = layout.step_files(self.folder, self.agent_type, step).profile
-        write_json(path, None if profile is None else asdict(profile))
+        write_json(self.files(step).profile, None if profile is None else asdict(profile))
 
     def profiles(self) -> dict[int, Profile | None]:
         found = {}
-        for step in self._reader.numbers():
-            path = layout.step_files(self.folder, self.agent_type, step).profile
+        for step in self.numbers():
+            path = self.files(step).profile
             if path.is_file():
-                found[step] = content.read_as(path, _PROFILE)
+                found[step] = content.read_as(path, PROFILE)
         return found
 
     def write_findings(self, findings: Mapping[str, Mapping[str, Any]]) -> None:
@@ -204,8 +174,7 @@ class TaskRecords:
         write_json(self.folder / layout.FINDINGS, findings)
 
     def findings(self) -> dict[str, Any]:
-        path = self.folder / layout.FINDINGS
-        return content.read_object(path) if path.is_file() else {}
+        return content.read_object(self.folder / layout.FINDINGS, missing={})
 
     def write_rules(self, rules: Sequence[str]) -> None:
         """Write the rules of the skill memory that the task's prompts show."""
@@ -231,15 +200,9 @@ class TaskRecords:
         return self.reference_path.is_file()
 
     def reference(self) -> str:
-        """Return the problem's source.
-
-        Raises:
-            RecordError: it was not recorded.
-        """
-        return content.read(self.folder / layout.REFERENCE)
+        return content.read(self.reference_path)
 
     def hidden_workloads(self) -> str | None:
-        """Return the source of the problem's hidden workloads; None if it has none."""
         path = self.folder / layout.HIDDEN_WORKLOADS
         return content.read(path) if path.is_file() else None
 
@@ -252,15 +215,11 @@ class TaskRecords:
             RecordError: a source file cannot be read.
             StorageError: a target file cannot be written.
         """
-        root = [step for step in other._reader.numbers() if step == 0]
-        steps = [step for step in other._reader.numbers() if step > 0][:within]
-        if len(self._reader.numbers()) >= len(root + steps):
+        root = [step for step in other.numbers() if step == 0]
+        steps = [step for step in other.numbers() if step > 0][:within]
+        if len(self.numbers()) >= len(root + steps):
             return
-        names = (
-            *(layout.HIDDEN_WORKLOADS, layout.REFERENCE, layout.REFERENCE_FACTS),
-            *(layout.RULES, layout.FINDINGS),
-        )
-        paths = [other.folder / name for name in names]
+        paths = [other.folder / name for name in _OF_THE_TASK]
         for step in root + steps:
             paths += layout.step_files(other.folder, self.agent_type, step).all()
         for path in paths:
@@ -274,19 +233,16 @@ class TaskRecords:
             RecordError: a log is damaged.
             StorageError: a file cannot be renamed.
         """
-        kept = set(self._reader.numbers())
-        for step in self._reader.complete():
+        kept = set(self.numbers())
+        for step in self.complete():
             if step not in kept:
-                retire_log(self._reader.files(step))
-
-    def _names(self) -> list[str]:
-        return [path.name for path in self.folder.iterdir()] if self.folder.is_dir() else []
+                retire_log(self.files(step))
 
     def _best_metrics_path(self, total_steps: int) -> Path:
-        return self.folder / layout.best_metrics(total_steps)
+        return self.folder / f"global_best_metrics_{total_steps}.json"
 
     def _best_clean_metrics_path(self, total_steps: int) -> Path:
-        return self.folder / layout.best_clean_metrics(total_steps)
+        return self.folder / f"global_best_clean_metrics_{total_steps}.json"
 
 
 def best_curve(steps: Iterable[StepSummary]) -> list[dict[str, Any]]:

@@ -23,14 +23,14 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import takewhile
 
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.search.context import small_chain
 from adaexplore.search.pending import Pending
 from adaexplore.search.policy import Policy
-from adaexplore.search.tree import Node, Tree
+from adaexplore.search.tree import Node, Tree, ids
 
 REPAIRS = 2
 """Small steps that a lineage has to become correct while no other one is."""
@@ -123,14 +123,14 @@ class LineageSearch(Policy):
             edited = max(likelier, key=promises.__getitem__).next_to_edit(Pending(self.tree, pending))
             chain = small_chain(edited, self.knobs.max_memory_round)
             if chain:
-                return Plan(step, StepKind.SMALL, edited.id, _ids(chain))
+                return Plan(step, StepKind.SMALL, edited.id, ids(chain))
         pool = sorted(
             (arm.best for arm in arms if arm.best is not None),
             key=lambda node: node.score.speedup,
             reverse=True,
         )[: self.knobs.pool_size]
         parent = self.tree.root if best is None else best
-        return Plan(step, StepKind.LARGE, parent.id, self._as_shown_before(_ids(pool), pending))
+        return Plan(step, StepKind.LARGE, parent.id, self._as_shown_before(ids(pool), pending))
 
     def _as_shown_before(self, pool: tuple[int, ...], pending: Sequence[Plan]) -> tuple[int, ...]:
         """Reorder ``pool`` so that it starts with the kernels of a recent step, in the same order.
@@ -168,7 +168,3 @@ def lineages_of(tree: Tree) -> dict[int, Lineage]:
         found[node.id] = Lineage() if started else found[node.parent.id]
         found[node.id].add(node)
     return found
-
-
-def _ids(nodes: Iterable[Node]) -> tuple[int, ...]:
-    return tuple(node.id for node in nodes)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.search.context import softmax_sample
 from adaexplore.search.policy import Policy
-from adaexplore.search.tree import Node
+from adaexplore.search.tree import Node, ids
 
 
 class IterativeRefinement(Policy):
@@ -26,7 +26,7 @@ class IterativeRefinement(Policy):
         """Edit the latest attempt and show the last ``max_memory_round``."""
         recent = _last(self.tree.attempts(), self.knobs.max_memory_round)
         kind = StepKind.SMALL if recent else StepKind.LARGE
-        return Plan(step, kind, self.tree.latest.id, _ids(recent))
+        return Plan(step, kind, self.tree.latest.id, ids(recent))
 
 
 class RecentPool(Policy):
@@ -35,7 +35,7 @@ class RecentPool(Policy):
     def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
         """Show the last ``pool_size`` attempts."""
         recent = _last(self.tree.attempts(), self.knobs.pool_size)
-        return Plan(step, StepKind.LARGE, self.tree.latest.id, _ids(recent))
+        return Plan(step, StepKind.LARGE, self.tree.latest.id, ids(recent))
 
 
 class ElitePool(Policy):
@@ -45,7 +45,7 @@ class ElitePool(Policy):
         """Show the ``pool_size`` greatest scores, wrong ones included, the earlier first on ties."""
         ranked = sorted(self.tree.attempts(), key=lambda node: node.score, reverse=True)
         elite = ranked[: self.knobs.pool_size]
-        return Plan(step, StepKind.LARGE, self.tree.latest.id, elite_ids=_ids(elite))
+        return Plan(step, StepKind.LARGE, self.tree.latest.id, elite_ids=ids(elite))
 
 
 class MixedPool(Policy):
@@ -61,7 +61,7 @@ class MixedPool(Policy):
         others = [node for node in attempts[: len(attempts) - len(recent)] if node.score.correct]
         space = self.knobs.pool_size - len(recent)
         elite = softmax_sample(rng, others, self.knobs.softmax_temperature, space)
-        return Plan(step, StepKind.LARGE, self.tree.latest.id, _ids(recent), _ids(elite))
+        return Plan(step, StepKind.LARGE, self.tree.latest.id, ids(recent), ids(elite))
 
 
 class IndependentSampling(Policy):
@@ -73,7 +73,3 @@ class IndependentSampling(Policy):
 
 def _last(nodes: list[Node], count: int) -> list[Node]:
     return nodes[max(len(nodes) - count, 0) :]
-
-
-def _ids(nodes: list[Node] | tuple[Node, ...]) -> tuple[int, ...]:
-    return tuple(node.id for node in nodes)

@@ -11,7 +11,7 @@ from adaexplore.search.knobs import SearchKnobs
 from adaexplore.search.pending import Pending
 from adaexplore.search.policy import Policy
 from adaexplore.search.selection import select
-from adaexplore.search.tree import Node
+from adaexplore.search.tree import Node, ids
 
 
 class Mcts(Policy):
@@ -31,9 +31,9 @@ class Mcts(Policy):
         if step_kind(selected, self.knobs, rng, counts) is StepKind.SMALL:
             chain = small_chain(selected, self.knobs.max_memory_round)
             if chain:
-                return Plan(step, StepKind.SMALL, selected.id, tuple(node.id for node in chain))
+                return Plan(step, StepKind.SMALL, selected.id, ids(chain))
         pool = large_pool(self.tree, selected, self.knobs, rng)
-        return Plan(step, StepKind.LARGE, selected.id, tuple(node.id for node in pool))
+        return Plan(step, StepKind.LARGE, selected.id, ids(pool))
 
 
 def step_kind(

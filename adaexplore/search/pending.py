@@ -15,10 +15,6 @@ class Pending:
     Every plan counts as one visit of its parent and of all nodes above it, and as one child of its
     parent, as it will after its observation. Its reward is not estimated.
 
-    Args:
-        tree: the tree to which the plans belong.
-        plans: plans that were not observed yet.
-
     Raises:
         KeyError: a plan's parent is not in ``tree``.
     """
@@ -31,14 +27,11 @@ class Pending:
             self._visits.update(node.id for node in tree[plan.parent_id].path())
 
     def visits(self, node: Node) -> int:
-        """Return the visits of ``node``, including plans in flight."""
         return node.visits + self._visits[node.id]
 
     def children(self, node: Node) -> int:
-        """Return the number of children of ``node``, including plans in flight."""
         coming = self._children[node.id, StepKind.LARGE] + self._children[node.id, StepKind.SMALL]
         return len(node.children) + coming
 
     def children_by(self, node: Node, kind: StepKind) -> int:
-        """Return the number of children of ``node`` by steps of ``kind``, including plans in flight."""
         return len(node.children_by(kind)) + self._children[node.id, kind]

@@ -34,22 +34,16 @@ class Policy(ABC):
 
     @abstractmethod
     def plan(self, step: int, rng: random.Random, pending: Sequence[Plan] = ()) -> Plan:
-        """Plan step number ``step``.
+        """Plan step number ``step``, which is the id of its node; all randomness is from ``rng``.
 
-        Args:
-            step: its number, and the id of its node.
-            rng: the source of all randomness.
-            pending: plans of this policy that were not observed yet. Without any, the plan is
-                that of a search with one step at a time.
+        ``pending`` are plans of this policy that were not observed yet. Without any, the plan is that of a
+        search with one step at a time.
         """
 
     def observe(self, plan: Plan, source: str, score: Score) -> NodeState:
-        """Add node ``plan.step`` and return its state.
+        """Add node ``plan.step`` of a plan of this policy, or of a recorded one, and return its state.
 
-        Args:
-            plan: a plan of this policy, or a recorded one.
-            source: the candidate; "" if the model gave none, which counts as no score.
-            score: the judge's finding about ``source``.
+        The source is "" if the model gave none, which counts as no score.
 
         Raises:
             ValueError: the step was observed already, or its parent was not.

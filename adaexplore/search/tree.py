@@ -54,7 +54,6 @@ class Node:
         return self.total_reward / self.visits if self.visits else 0.0
 
     def children_by(self, kind: StepKind) -> list[Node]:
-        """Return the children that steps of ``kind`` made."""
         return [child for child in self.children if child.plan.kind is kind]
 
     def path(self) -> list[Node]:
@@ -144,6 +143,10 @@ class Tree:
             global_best_node_id=self.best.id,
             global_best_score=self.best.score,
         )
+
+
+def ids(nodes: Iterable[Node]) -> tuple[int, ...]:
+    return tuple(node.id for node in nodes)
 
 
 def best_correct(nodes: Iterable[Node]) -> Node | None:

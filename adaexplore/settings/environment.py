@@ -21,12 +21,9 @@ class Environment:
     """The environment variables of this project; keys never show in ``repr``.
 
     Attributes:
-        openai_api_key: ``OPENAI_API_KEY``.
-        azure_api_key: ``AZURE_API_KEY``.
-        azure_endpoint: ``AZURE_OPENAI_ENDPOINT``, the address of the Azure resource.
-        anthropic_api_key: ``ANTHROPIC_API_KEY``.
-        judge_token: ``ADAEXPLORE_JUDGE_TOKEN``, sent to a remote judge.
-        kernelbench_root: ``KERNELBENCH_ROOT``, the folder that holds ``level1/`` and so on.
+        azure_endpoint: the address of the Azure resource.
+        judge_token: sent to a remote judge.
+        kernelbench_root: the folder that holds ``level1/`` and so on.
         benchmarks: folders of other benchmarks' tasks, by the variable that names each.
     """
 

@@ -65,7 +65,12 @@ def load_config(path: Path | None, overrides: Sequence[str] = ()) -> RunConfig:
             continue
         values[key] = value
         origins[key] = "--set"
-    config = _validated(values, origins, problems)
+    try:
+        config = RunConfig.model_validate(values)
+    except ValidationError as error:
+        problems += _describe_all(error.errors(include_url=False), origins)
+    if problems:
+        raise ConfigError("\n".join(problems))
     if config.max_small_failures is not None:
         logger.warning("%s: max_small_failures has no effect", origins["max_small_failures"])
     return config
@@ -92,17 +97,6 @@ def _parse_override(text: str) -> tuple[str, Any]:
     if not value.strip():
         raise YamlProblem("expected a value after =, or null for none", None)
     return key.strip(), parse_value(value)
-
-
-def _validated(values: Mapping[str, Any], origins: Mapping[str, str], problems: Sequence[str]) -> RunConfig:
-    """Return the configuration; raise if there are ``problems`` already or ``values`` has some."""
-    try:
-        config = RunConfig.model_validate(values)
-    except ValidationError as error:
-        problems = [*problems, *_describe_all(error.errors(include_url=False), origins)]
-    if problems:
-        raise ConfigError("\n".join(problems))
-    return config
 
 
 def _describe_all(details: Sequence[ErrorDetails], origins: Mapping[str, str]) -> list[str]:

@@ -53,9 +53,10 @@ def run_directory(config: RunConfig, now: datetime) -> Path:
     """
     if config.save_path is not None:
         return expanded(config.save_path)
+    memory = config.general_memory_path  # such as general_memory_v1_200.txt
     parts = [
         config.agent_type,
-        memory_version(config.general_memory_path),
+        "no-memory" if memory is None else Path(memory).stem.removeprefix("general_memory_"),
         config.test_source,
         str(config.total_steps),
         now.strftime("%Y%m%d-%H%M%S"),
@@ -63,10 +64,3 @@ def run_directory(config: RunConfig, now: datetime) -> Path:
     if config.suffix is not None:
         parts.append(config.suffix)
     return Path("outputs") / "_".join(parts)
-
-
-def memory_version(general_memory_path: str | None) -> str:
-    """Return the short name of a memory file: ``v1_200`` of ``general_memory_v1_200.txt``."""
-    if general_memory_path is None:
-        return "no-memory"
-    return Path(general_memory_path).stem.removeprefix("general_memory_")

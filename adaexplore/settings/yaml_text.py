@@ -110,11 +110,8 @@ def read_bundled(package: str, name: str) -> dict[str, Any]:
 
 
 def _parsed(text: str) -> tuple[Any, yaml.Node | None]:
-    loader = None
     try:
-        loader = _Loader(text)
-        node = loader.get_single_node()
-        return (None if node is None else loader.construct_document(node)), node
+        return yaml.load(text, _Loader), yaml.compose(text, _Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise YamlProblem(error.problem or "not YAML", None if mark is None else mark.line + 1) from error
@@ -122,9 +119,6 @@ def _parsed(text: str) -> tuple[Any, yaml.Node | None]:
         raise YamlProblem(" ".join(str(error).split()), None) from error
     except RecursionError as error:
         raise YamlProblem("nested too deeply", None) from error
-    finally:
-        if loader is not None:
-            loader.dispose()
 
 
 def dump_mapping(data: dict[str, Any]) -> str:

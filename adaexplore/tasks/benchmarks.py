@@ -27,7 +27,6 @@ class BenchmarkTasks:
 
     @property
     def levels(self) -> Mapping[int, Mapping[int, Path]]:
-        """All tasks; their level is 1."""
         return {1: dict(enumerate(self.benchmark.paths.values(), start=1))}
 
     def selection(self, config: RunConfig) -> Selection:
@@ -36,7 +35,6 @@ class BenchmarkTasks:
         return Selection(1, (list(self.benchmark.paths).index(name) + 1,), "problem_id")
 
     def read(self, level: int, number: int, config: RunConfig) -> Task:
-        """Return the task of that number as an ordinary problem."""
         name = list(self.benchmark.paths)[number - 1]
         text, path = self.benchmark.problem(name), self.benchmark.paths[name]
         return Task(level, str(number), name, text, config.dtype_str, path, direction=config.direction)

@@ -30,12 +30,7 @@ def install(
 ) -> list[str]:
     """Install the ``parts`` of a data set into its folder below ``into``; return the new ones.
 
-    Args:
-        name: the data set's name.
-        dataset: the data set.
-        parts: names of the wanted parts.
-        into: the folder of all data sets.
-        checkout: a checkout to copy existing parts from, instead of the network.
+    With a ``checkout``, its parts are copied from there instead of the network.
 
     Raises:
         UsageError: the checkout, or a part in the folder, differs from the pinned revision.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import difflib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
-from adaexplore.core.text.syntax import parse
+from adaexplore.core.text.syntax import parse, top_level_names
 
 REQUIRED_NAMES = ("Model", "get_inputs", "get_init_inputs")
 WORKLOADS = "get_workloads"
@@ -64,7 +64,7 @@ def _defined(source: str) -> dict[str, ast.stmt] | str:
     except (ValueError, RecursionError, MemoryError) as error:
         what = error or "nested too deeply"
         return f"line {_null_line(source)}: not valid Python: {what}; correct this line"
-    return dict(_top_level_names(tree.body))
+    return dict(top_level_names(tree.body))
 
 
 def _null_line(source: str) -> int:
@@ -141,24 +141,3 @@ def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
         yield node
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
             yield from _own_nodes(node)
-
-
-def _top_level_names(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
-    """Return the names that the statements bind in their own scope, in common forms."""
-    for statement in body:
-        match statement:
-            case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
-                yield name, statement
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                yield from ((alias.asname or alias.name, statement) for alias in names)
-            case ast.Assign(targets=targets):
-                yield from ((target.id, statement) for target in targets if isinstance(target, ast.Name))
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
-                yield name, statement
-            case ast.If(body=then, orelse=otherwise):
-                yield from _top_level_names([*then, *otherwise])
-            case ast.Try(body=tried, handlers=handlers, orelse=otherwise, finalbody=final):
-                caught = [inner for handler in handlers for inner in handler.body]
-                yield from _top_level_names([*tried, *caught, *otherwise, *final])
-            case ast.With(body=inner_body):
-                yield from _top_level_names(inner_body)

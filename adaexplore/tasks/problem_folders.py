@@ -36,14 +36,12 @@ class ProblemFolders:
     levels: Mapping[int, Mapping[int, Path]]
 
     def selection(self, config: RunConfig) -> Selection:
-        """Return the task that ``level`` and ``problem_id`` name."""
         text = str(config.problem_id)
         if not (text.isascii() and text.isdecimal()):
             raise TaskError(f"problem_id: {config.test_source} problems have numbers, got '{text}'")
         return Selection(config.level, (int(text),), "level, problem_id")
 
     def read(self, level: int, number: int, config: RunConfig) -> Task:
-        """Return a task, with the workloads of ``<stem>.hidden.py`` beside it, if any."""
         return read_task(level, str(number), self.levels[level][number], config.dtype_str, config.direction)
 
 

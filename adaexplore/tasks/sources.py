@@ -27,20 +27,16 @@ class TaskSource(Protocol):
     @property
     def root(self) -> Path:
         """The folder of the problems."""
-        ...
 
     @property
     def levels(self) -> Mapping[int, Mapping[int, Path]]:
         """The problem files by level and number."""
-        ...
 
     def selection(self, config: RunConfig) -> Selection:
         """Return the task that ``config`` names, for a run without a test list."""
-        ...
 
     def read(self, level: int, number: int, config: RunConfig) -> Task:
         """Return one of the tasks in ``levels``."""
-        ...
 
 
 SOURCES: Mapping[TestSource, Callable[[RunConfig, Environment], TaskSource]] = {

@@ -78,7 +78,6 @@ def best_chart(task: TaskView) -> Markup:
 
 
 def compare_chart(curves: Sequence[Curve], measure: Measure) -> Markup:
-    """Draw the runs' curves in one chart."""
     svg = Drawing(WIDTH, HEIGHT, f"GM(10) of speedups over {measure.value}", role="img")
     points = [point for curve in curves for point in curve.points]
     x = Axis(0, max((place for place, _ in points), default=1.0), LEFT, WIDTH - RIGHT)

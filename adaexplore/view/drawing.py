@@ -16,7 +16,6 @@ class Drawing:
     """An SVG to which elements are added."""
 
     def __init__(self, width: float, height: float, label: str, **attributes: str) -> None:
-        """Begin an SVG with a label for screen readers."""
         size = {"width": _short(width), "height": _short(height)}
         box = {"viewBox": f"0 0 {size['width']} {size['height']}"}
         named = {"aria-label": clean(label), "xmlns": "http://www.w3.org/2000/svg"}
@@ -45,7 +44,6 @@ class Drawing:
             self.add("path", classes, d=f"M{line}{'Z' if close else ''}")
 
     def markup(self) -> Markup:
-        """Return the SVG as text for a page."""
         return Markup(ElementTree.tostring(self.root, encoding="unicode"))
 
 
@@ -54,13 +52,8 @@ class Axis:
 
     def __init__(self, low: float, high: float, start: float, end: float, log: bool = False) -> None:
         """Map ``low`` to ``start`` and ``high`` to ``end``."""
-        self.low, self.high, self._start, self._end, self.log = (
-            low,
-            max(high, low * 1.01, low + 1e-6),
-            start,
-            end,
-            log,
-        )
+        self.low, self.high = low, max(high, low * 1.01, low + 1e-6)
+        self._start, self._end, self.log = start, end, log
 
     def __call__(self, value: float) -> float:
         """Return the pixel of a value; values beyond the ends are moved to these."""

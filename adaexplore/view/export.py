@@ -5,12 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from adaexplore.view.model import Node, RunView, TaskView
-from adaexplore.view.pages import Links, Shown, comparison, memory_files, safe, static_text, style, templates
+from adaexplore.view.pages import Links, Shown, comparison, memory_files, static_text, style, templates
 from adaexplore.view.panel import panel
 from adaexplore.view.sources import Source
 
@@ -22,23 +21,13 @@ class FileLinks(Links):
     """Addresses within the file."""
 
     def __init__(self, runs: Sequence[RunView]) -> None:
-        """Give each task of ``runs`` its anchor."""
         self._numbers = [{task.key: index for index, task in enumerate(run.tasks)} for run in runs]
 
     def task(self, run: int, task: TaskView) -> str:
-        """See :class:`~adaexplore.view.pages.Links`."""
         return f"#r{run}-t{self._numbers[run][task.key]}"
 
     def node(self, run: int, task: TaskView, node: Node) -> str:
-        """See :class:`~adaexplore.view.pages.Links`."""
         return f"{self.task(run, task)}-n{node.step}"
-
-
-@dataclass(frozen=True)
-class _Place:
-    run: int
-    task: TaskView
-    node: Node
 
 
 def export_page(shown: Shown, sources: Sequence[Source]) -> str:
@@ -72,8 +61,8 @@ def export_page(shown: Shown, sources: Sequence[Source]) -> str:
         files=memory_files(shown),
         links=links,
         left_out=left_out,
-        script=safe(script),
-        style=safe(sheet),
+        script=Markup(script),
+        style=Markup(sheet),
         policy=policy,
         **comparison(shown.runs),
     )
@@ -84,21 +73,21 @@ def _panels(
 ) -> tuple[dict[str, Markup], int]:
     """Return panels by anchor, improvements first, and the number of panels left out."""
     places = [
-        _Place(number, task, node)
+        (number, run, task, node)
         for number, run in enumerate(runs)
         for task in run.tasks
         for node in task.nodes
     ]
-    places.sort(key=lambda place: place.node.best.step != place.node.step)
+    places.sort(key=lambda place: place[3].best.step != place[3].step)
     made: dict[str, Markup] = {}
     size = 0
     macro = templates().get_template("parts.html").module.node  # type: ignore[attr-defined]
-    for place in places:
+    for number, run, task, node in places:
         if size > MAX_PANELS:
             break
-        details = sources[place.run].details(place.task.key, place.node.step)
-        html = macro(runs[place.run], place.run, place.task, place.node, details, panel(details), links)
-        made[links.node(place.run, place.task, place.node)] = html
+        details = sources[number].details(task.key, node.step)
+        html = macro(run, number, task, node, details, panel(details), links)
+        made[links.node(number, task, node)] = html
         size += len(html)
     return made, len(places) - len(made)
 

@@ -72,7 +72,6 @@ class Node:
 
     @property
     def label(self) -> str:
-        """Return the node in words."""
         kind = "step" if self.kind is None else self.kind.value.replace("_", " ")
         flags = f", {', '.join(self.found.flags)}" if self.found.flags else ""
         return f"Step {self.step}, {kind}, {speedup_text(self.found) or self.status}{flags}"
@@ -90,7 +89,6 @@ class TaskView:
 
     @property
     def best(self) -> Best:
-        """Return the best candidate."""
         return self.nodes[-1].best if self.nodes else Best()
 
     @property
@@ -104,7 +102,6 @@ class TaskView:
         return dict(Counter(node.status for node in self.nodes if node.shape != "passed").most_common())
 
     def node(self, step: int) -> Node | None:
-        """Return the node of a step; None if there is none."""
         return next((node for node in self.nodes if node.step == step), None)
 
 
@@ -122,7 +119,6 @@ class RunView:
     steering: tuple[str, ...] = ()
 
     def task(self, key: str) -> TaskView | None:
-        """Return a task; None if there is none."""
         return next((task for task in self.tasks if task.key == key), None)
 
     def status(self, task: TaskView) -> str:
@@ -159,13 +155,7 @@ class Uplift:
 
 
 def uplift(runs: Sequence[RunView], text: str, failures: Collection[str]) -> Uplift:
-    """Count the steps of ``runs`` that failed in one of the ways ``failures``.
-
-    Args:
-        runs: the runs.
-        text: the rule's text, by which prompts are known to have it.
-        failures: families of signatures that the rule explains.
-    """
+    """Count steps of ``runs`` that failed as the rule ``text`` explains: with a signature in ``failures``."""
     counts = {True: [0, 0], False: [0, 0]}
     for task in (task for run in runs for task in run.tasks):
         count = counts[text in task.rules]

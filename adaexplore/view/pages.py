@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from importlib.resources import files as package_files
-from typing import Protocol
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader
-from markupsafe import Markup
 
 from adaexplore.core.usage import Usage
 from adaexplore.report.comparison import ratio_interval
@@ -37,30 +35,18 @@ Facts = list[tuple[str, str]]
 Memory = Sequence[tuple[str, Sequence[Rule]]]
 
 
-class Links(Protocol):
-    """Addresses of pages, which differ between the live page and the exported file."""
+class Links:
+    """Addresses of pages on the local server."""
 
     def task(self, run: int, task: TaskView) -> str:
-        """Return the address of a task's page."""
+        return f"/run/{run}/{quote(task.key, safe='', errors='surrogateescape')}"
 
     def node(self, run: int, task: TaskView, node: Node) -> str:
-        """Return the address of a node."""
+        return f"{self.task(run, task)}/{node.step}"
 
     def of(self, run: int, task: TaskView) -> Callable[[Node], str]:
         """Return a function that gives the address of each node of a task."""
         return partial(self.node, run, task)
-
-
-class LiveLinks(Links):
-    """Addresses on the local server."""
-
-    def task(self, run: int, task: TaskView) -> str:
-        """See :class:`Links`."""
-        return f"/run/{run}/{quote(task.key, safe='', errors='surrogateescape')}"
-
-    def node(self, run: int, task: TaskView, node: Node) -> str:
-        """See :class:`Links`."""
-        return f"{self.task(run, task)}/{node.step}"
 
 
 @dataclass(frozen=True)
@@ -73,24 +59,20 @@ class Shown:
 
 
 def overview_page(shown: Shown) -> str:
-    """Return the page of all runs with their tasks."""
     return _page("overview.html", "Runs", "/", runs=shown.runs, queue=shown.queue)
 
 
 def task_page(run: RunView, number: int, task: TaskView, node: Node | None, details: Details) -> str:
-    """Return the page of a task's search, with the given node open."""
-    here = LiveLinks().task(number, task)
+    here = Links().task(number, task)
     parts = {"node": node, "details": details, "panel": None if node is None else panel(details)}
     return _page("task.html", f"{task.key} - {run.name}", here, run=run, number=number, task=task, **parts)
 
 
 def compare_page(shown: Shown) -> str:
-    """Return the page that compares the runs."""
     return _page("compare.html", "Compare runs", "/compare", **comparison(shown.runs))
 
 
 def memory_page(shown: Shown) -> str:
-    """Return the page of the rules."""
     return _page("memory.html", "Skill memory", "/memory", files=memory_files(shown))
 
 
@@ -121,7 +103,7 @@ def templates() -> Environment:
         best_chart=best_chart,
         dollars=_dollars,
         legend=LEGEND,
-        links=LiveLinks(),
+        links=Links(),
         node_facts=_node_facts,
         run_facts=_run_facts,
         shape_svg=shape_svg,
@@ -139,7 +121,6 @@ def static_text(name: str) -> str:
 
 
 def style() -> str:
-    """Return the style of all pages."""
     return static_text("view.css") + code_style()
 
 
@@ -219,8 +200,3 @@ def _tokens(usage: Usage | None) -> str:
 
 def _dollars(usage: Usage | None) -> str:
     return "unknown" if usage is None or usage.usd is None else f"{usage.usd:.4f}"
-
-
-def safe(text: str) -> Markup:
-    """Return text of this package's own files as markup."""
-    return Markup(text)

@@ -41,8 +41,6 @@ class Text:
 
 @dataclass(frozen=True)
 class Panel:
-    """The computed parts of a panel."""
-
     texts: tuple[Text, ...]
     flags: tuple[tuple[str, str], ...]
     summary: str
@@ -50,7 +48,6 @@ class Panel:
 
 
 def panel(details: Details) -> Panel:
-    """Return the panel of a node."""
     verdict, code = details.verdict, details.code or ""
     texts = []
     if code:
@@ -112,12 +109,8 @@ def _coloured(code: str) -> Markup:
 
 def _plain(text: str) -> Markup:
     rest = len(text) - MAX_TEXT
-    shown = escape(text[:MAX_TEXT])
-    return (
-        shown
-        if rest <= 0
-        else shown + Markup("\n[{:,} more characters are in the run's folder]").format(rest)
-    )
+    more = Markup("\n[{:,} more characters are in the run's folder]").format(rest) if rest > 0 else ""
+    return escape(text[:MAX_TEXT]) + more
 
 
 def code_style() -> str:

@@ -11,17 +11,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from pydantic import TypeAdapter
-
 from adaexplore.core.errors import AdaExploreError, RecordError
 from adaexplore.core.plan import StepKind
-from adaexplore.core.profile import Profile
 from adaexplore.core.step import NodeState
 from adaexplore.core.verdict import Verdict
-from adaexplore.records import layout, metrics
+from adaexplore.records import content, layout, metrics
 from adaexplore.records.run_records import RunRecords
 from adaexplore.records.steering import Steering
 from adaexplore.records.step_reader import StepReader
+from adaexplore.records.task_records import PROFILE
 from adaexplore.report.task_result import Best
 from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
 from skill_memory.signature import signature_of
@@ -36,7 +34,6 @@ _SETTLED_NS = 2_000_000_000
 """A folder changed this recently may change again within the resolution of its time stamp."""
 
 _BROKEN = (AdaExploreError, ArithmeticError, AttributeError, LookupError, OSError, RecursionError, TypeError)
-_PROFILE: TypeAdapter[Profile | None] = TypeAdapter(Profile | None)
 _TOTAL_STEPS = re.compile(r"^total_steps: *(\d{1,9})\s*$", re.MULTILINE)
 
 T = TypeVar("T")
@@ -97,27 +94,14 @@ class RunFolder:
         return self._view
 
     def details(self, key: str, step: int) -> Details:
-        """Read all data of one node."""
         task = self._tasks.get(key)
         node = None if task is None else task.view.node(step)
         if task is None or task.reader is None or node is None:
             return Details()
         reader, files, faults = task.reader, task.reader.files(step), [node.fault] if node.fault else []
 
-        def attempt(read: Callable[[], T], nothing: T, *paths: Path) -> T:
-            there = [path for path in paths if path.exists() or path.is_symlink()]
-            if not there:
-                return nothing
-            try:
-                for path in there:
-                    self._check(path)
-                return read()
-            except (*_BROKEN, ValueError) as error:
-                faults.append(_reason(error))
-                return nothing
-
         def text(path: Path) -> str | None:
-            return attempt(lambda: path.read_bytes().decode("utf-8", "replace"), None, path)
+            return self._attempt(lambda: path.read_bytes().decode("utf-8", "replace"), faults, path)
 
         metrics_path = files.metrics if files.metrics.exists() else files.metrics_text or files.metrics
         kind = node.kind or StepKind.LARGE
@@ -126,9 +110,12 @@ class RunFolder:
             written=text(files.written),
             parent_code=text(reader.files(node.parent).code) if node.parent else None,
             reference=text(task.folder / layout.REFERENCE),
-            exchanges=attempt(lambda: reader.exchanges(step, kind), (), files.exchanges, files.prompt),
-            verdict=attempt(lambda: metrics.read_verdict(metrics_path), None, metrics_path),
-            profile=attempt(lambda: _PROFILE.validate_json(files.profile.read_bytes()), None, files.profile),
+            exchanges=self._attempt(
+                lambda: reader.exchanges(step, kind), faults, files.exchanges, files.prompt
+            )
+            or (),
+            verdict=self._attempt(lambda: metrics.read_verdict(metrics_path), faults, metrics_path),
+            profile=self._attempt(lambda: content.read_as(files.profile, PROFILE), faults, files.profile),
             faults=tuple(dict.fromkeys(faults)),
         )
 
@@ -172,8 +159,8 @@ class RunFolder:
             key=task.view.key,
             nodes=tuple(node for _, node in task.nodes),
             finished=bool(layout.best_steps(names)),
-            failure=self._failure(task.folder, names),
-            rules=task.view.rules or self._rules(task.folder, names),
+            failure=self._failure(task.folder),
+            rules=task.view.rules or self._rules(task.folder),
         )
         return done
 
@@ -202,42 +189,37 @@ class RunFolder:
             return step + 1, Node(step, 0, None, (), UNREADABLE, Best(), Best(), None, fault)
         return state.total_nodes, node
 
-    def _rules(self, folder: Path, names: list[str]) -> frozenset[str]:
-        if layout.RULES not in names:
-            return frozenset()
-        try:
-            self._check(folder / layout.RULES)
-            return frozenset(RunRecords(self._root).task(folder.name).rules() or ())
-        except (*_BROKEN, ValueError):
-            return frozenset()
+    def _rules(self, folder: Path) -> frozenset[str]:
+        read = RunRecords(self._root).task(folder.name).rules
+        rules = self._attempt(read, [], folder / layout.RULES)
+        return frozenset(rules or ())
 
-    def _failure(self, folder: Path, names: list[str]) -> str:
-        path = folder / layout.TASK_FAILURE
-        if path.name not in names:
-            return ""
-        try:
-            self._check(path)
-            failure = RunRecords(self._root).task(folder.name).failure()
-        except (*_BROKEN, ValueError) as error:
-            return _reason(error)
-        return "" if failure is None else failure.message
+    def _failure(self, folder: Path) -> str:
+        faults: list[str] = []
+        read = RunRecords(self._root).task(folder.name).failure
+        failure = self._attempt(read, faults, folder / layout.TASK_FAILURE)
+        return "".join(faults) if failure is None else failure.message
 
     def _total_steps(self) -> int | None:
         path = self._root / layout.CONFIG
-        try:
-            self._check(path)
-            found = _TOTAL_STEPS.search(path.read_text("utf-8", "replace"))
-        except (OSError, RecordError):
-            return None
+        found = self._attempt(lambda: _TOTAL_STEPS.search(path.read_text("utf-8", "replace")), [], path)
         return int(found[1]) if found else None
 
     def _steering(self) -> tuple[str, ...]:
+        faults: list[str] = []
+        events = self._attempt(self._asked.events, faults, self._root / layout.STEERING)
+        return (*(event.words for event in events or ()), *faults)
+
+    def _attempt(self, read: Callable[[], T], faults: list[str], *paths: Path) -> T | None:
+        """Return what ``read`` returns; None without files, or for a damaged one, with its fault added."""
+        there = [path for path in paths if path.exists() or path.is_symlink()]
         try:
-            if (path := self._root / layout.STEERING).exists():
+            for path in there:
                 self._check(path)
-            return tuple(event.words for event in self._asked.events())
-        except (OSError, AdaExploreError) as error:
-            return (_reason(error),)
+            return read() if there else None
+        except (*_BROKEN, ValueError) as error:
+            faults.append(_reason(error))
+            return None
 
     def _check(self, path: Path) -> None:
         """Refuse links, special files and large files.

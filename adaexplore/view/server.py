@@ -19,12 +19,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_STATIC = {
-    "htmx-2.min.js": "text/javascript",
-    "hx-sse-2.min.js": "text/javascript",
-    "view.js": "text/javascript",
-}
-_STATIC["view.css"] = "text/css"
+_SCRIPTS = ("htmx-2.min.js", "hx-sse-2.min.js", "view.js")
 _ALIVE_S = 10.0
 
 
@@ -64,10 +59,11 @@ def make_app(watcher: Watcher) -> FastAPI:
 
     @app.get("/static/{name}")
     def static(name: str) -> Response:
-        if name not in _STATIC:
+        if name == "view.css":
+            return Response(pages.style(), media_type="text/css")
+        if name not in _SCRIPTS:
             raise HTTPException(404, "there is no such file")
-        text = pages.style() if name == "view.css" else pages.static_text(name)
-        return Response(text, media_type=_STATIC[name])
+        return Response(pages.static_text(name), media_type="text/javascript")
 
     @app.get("/events")
     async def events() -> Response:

@@ -14,7 +14,7 @@ from adaexplore.core.errors import AdaExploreError, RecordError
 from adaexplore.view.model import Details, RunView
 from adaexplore.view.pages import Memory, Shown
 from adaexplore.view.run_folder import RunFolder
-from adaexplore.view.traces import is_trace_folder, read_traces
+from adaexplore.view.traces import PackedTraces, is_trace_folder
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ def open_source(path: Path) -> Source:
         RecordError: the path is none of these.
     """
     if path.is_file() or (path.is_dir() and is_trace_folder(path)):
-        return read_traces(path)
+        return PackedTraces(path)
     return RunFolder(path)
 
 
@@ -57,7 +57,6 @@ class Watcher(threading.Thread):
     def __init__(
         self, sources: Sequence[Source], memory: Callable[[], Memory], queue: Callable[[], str] = str
     ) -> None:
-        """Watch ``sources``; poll ``memory`` and ``queue`` regularly."""
         super().__init__(name="view-watcher", daemon=True)
         self.sources = tuple(sources)
         self.version = 0
@@ -82,12 +81,10 @@ class Watcher(threading.Thread):
                 self.version += 1
 
     def end(self) -> None:
-        """Stop polling."""
         self._ended.set()
 
 
 def judge_queue(url: str, token: str | None) -> str:
-    """Describe a judge's queue."""
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     try:
         answer = httpx.get(f"{url.rstrip('/')}/queue/status", headers=headers, timeout=2.0, trust_env=False)

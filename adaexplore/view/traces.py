@@ -19,13 +19,14 @@ from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
 class PackedTraces:
     """Packed traces, read once because they do not grow."""
 
-    def __init__(self, name: str, paths: Sequence[Path]) -> None:
-        """Read ``paths``.
+    def __init__(self, given: Path) -> None:
+        """Read one packed trace, or a folder of them as one run.
 
         Raises:
-            RecordError: none of them is a packed trace; the message names the first fault.
+            RecordError: there is none; the message names the first fault.
         """
         tasks, notes = [], []
+        paths = sorted(given.glob("*.json")) if given.is_dir() else [given]
         self._references: dict[str, str] = {}
         self._steps: dict[str, dict[int, Mapping[str, Any]]] = {}
         for path in paths:
@@ -40,14 +41,13 @@ class PackedTraces:
             tasks.append(self._task(path.stem, data["steps"]))
         if not tasks:
             raise RecordError(notes[0])
+        name = given.resolve().name
         self._view = RunView(name=name, path=name, tasks=tuple(tasks), notes=tuple(notes))
 
     def refresh(self) -> RunView:
-        """Return the run."""
         return self._view
 
     def details(self, key: str, step: int) -> Details:
-        """Return all data of one node."""
         steps = self._steps.get(key, {})
         data = steps.get(step)
         if data is None:
@@ -91,15 +91,6 @@ class PackedTraces:
                 node = Node(step, 0, None, (), UNREADABLE, Best(), best, None, content.reason(error))
             nodes.append(node)
         return TaskView(key, tuple(nodes), finished=True)
-
-
-def read_traces(path: Path) -> PackedTraces:
-    """Read one packed trace, or a folder of them as one run.
-
-    Raises:
-        RecordError: there is none.
-    """
-    return PackedTraces(path.resolve().name, sorted(path.glob("*.json")) if path.is_dir() else [path])
 
 
 def _verdict(data: Mapping[str, Any]) -> Verdict:

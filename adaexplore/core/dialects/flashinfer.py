@@ -10,18 +10,13 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from adaexplore.core.dialects.schema import (
-    Definition,
-    Solution,
-    Tolerance,
-    Workload,
-)
+from adaexplore.core.dialects.schema import Definition, Solution, Tolerance, Workload
 from adaexplore.core.dialects.workload_text import entry, fitting
 from adaexplore.core.errors import TaskError
 from adaexplore.core.files.inputs import first_fault, input_text
@@ -65,15 +60,10 @@ def problem_source(text: str, path: Path, root: Path, data_bytes: int = 2**17) -
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
             raise TaskError(f"{_workload_file(path, root)}: workload {workload.uuid}: {error}") from error
     listing, left_out = fitting(entries, data_bytes)
-    arguments = ", ".join(definition.inputs)
     parts = [
         definition.reference.strip("\n"),
         _TEMPLATE.read_text(encoding="utf-8"),
-        "class Model(torch.nn.Module):\n"
-        f"    def forward(self, {arguments}):\n"
-        "        with torch.enable_grad():  # some references differentiate\n"
-        f"            result = run({arguments})\n"
-        f"        return _fi_in_order(result, {_names_and_dtypes(definition)}, {_device(definition)})\n",
+        _returning("Model", definition, "run"),
         "def get_init_inputs():\n    return []\n",
         f"def get_workloads():{left_out}\n    return [\n{listing}    ]\n",
         "def get_inputs():\n    return get_workloads()[0]['get_inputs']()\n",
@@ -93,7 +83,7 @@ def candidate_source(code: str, definition_text: str, path: Path) -> str:
     definition = read_definition(definition_text, path)
     function, style = "run", None
     if code.lstrip().startswith("{"):
-        solution = _read(Solution, code, "kernel_code")
+        solution = _read(Solution, _json(code, "kernel_code"), "kernel_code")
         code, function = _entry_source(solution), solution.spec.entry_point.partition("::")[2]
         style = solution.spec.destination_passing_style
     try:
@@ -109,14 +99,14 @@ def candidate_source(code: str, definition_text: str, path: Path) -> str:
         )
         count = 0 if arguments is None else len(arguments.posonlyargs + arguments.args)
         style = count == len(definition.inputs) + len(definition.outputs)
-    return "\n\n".join(
-        [code.rstrip("\n"), _TEMPLATE.read_text(encoding="utf-8"), _model_new(definition, function, style)]
-    )
+    write = _filling if style else _returning
+    module = write("ModelNew", definition, function)
+    return "\n\n".join([code.rstrip("\n"), _TEMPLATE.read_text(encoding="utf-8"), module])
 
 
 def read_definition(text: str, path: Path) -> Definition:
     """Return the definition in ``text``, read from ``path``; raise TaskError if it cannot be used."""
-    return _read(Definition, text, str(path))
+    return _read(Definition, _json(text, str(path)), str(path))
 
 
 def workloads(path: Path, root: Path) -> list[Workload]:
@@ -126,21 +116,34 @@ def workloads(path: Path, root: Path) -> list[Workload]:
         TaskError: their file cannot be used or is empty; the message names file and line.
     """
     file = _workload_file(path, root)
-    found = list(_read_workloads(file))
+    text = input_text(file, "workload file", TaskError, "a definition needs workloads")
+    found = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            where = f"{file}:{number}"
+            data = _json(line, where)
+            found.append(_read(Workload, data.get("workload", data), where))  # also of a trace
     if not found:
         raise TaskError(f"{file}: no workloads; a definition needs at least one")
     return found[:MAX_WORKLOADS]
 
 
-def _model_new(definition: Definition, function: str, destination_passing: bool) -> str:
+def _returning(module: str, definition: Definition, function: str) -> str:
+    """Return a module around a function that returns the outputs."""
     inputs = ", ".join(definition.inputs)
-    lines = ["class ModelNew(torch.nn.Module):", f"    def forward(self, {inputs}):"]
-    if not destination_passing:
-        lines.append("        with torch.enable_grad():")
-        lines.append(f"            result = {function}({inputs})")
-        wanted = f"{_names_and_dtypes(definition)}, {_device(definition)}"
-        lines.append(f"        return _fi_in_order(result, {wanted})")
-        return "\n".join(lines) + "\n"
+    return (
+        f"class {module}(torch.nn.Module):\n"
+        f"    def forward(self, {inputs}):\n"
+        "        with torch.enable_grad():  # some references differentiate\n"
+        f"            result = {function}({inputs})\n"
+        f"        return _fi_in_order(result, {_names_and_dtypes(definition)}, {_device(definition)})\n"
+    )
+
+
+def _filling(module: str, definition: Definition, function: str) -> str:
+    """Return a module around a function that fills outputs in destination-passing style."""
+    inputs = ", ".join(definition.inputs)
+    lines = [f"class {module}(torch.nn.Module):", f"    def forward(self, {inputs}):"]
     bound: set[str] = set()
     for name, tensor in definition.inputs.items():
         for place, axis in enumerate(tensor.shape or ()):
@@ -151,7 +154,7 @@ def _model_new(definition: Definition, function: str, destination_passing: bool)
         if kind.type == "const":
             lines.append(f"        {_axis(axis)} = {kind.value}")
         elif kind.type == "expr":
-            lines.append(f"        {_axis(axis)} = {_expression(kind.expression or '', definition)}")
+            lines.append(f"        {_axis(axis)} = {_expression(kind.expression or '')}")
     device = _device(definition)
     outputs = []
     for name, tensor in definition.outputs.items():
@@ -173,7 +176,7 @@ def _axis(name: str) -> str:
     return f"_axis_{name}"
 
 
-def _expression(text: str, definition: Definition) -> str:
+def _expression(text: str) -> str:
     """Return an expression of axes in terms of their variables; its value is an integer."""
     tree = ast.parse(text, mode="eval")
     for node in ast.walk(tree):
@@ -221,16 +224,6 @@ def _workload_file(path: Path, root: Path) -> Path:
     return root / "workloads" / path.relative_to(root / "definitions").with_suffix(".jsonl")
 
 
-def _read_workloads(file: Path) -> Iterator[Workload]:
-    text = input_text(file, "workload file", TaskError, "a definition needs workloads")
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip():
-            continue
-        where = f"{file}:{number}"
-        found = _json(line, where)
-        yield _read(Workload, json.dumps(found.get("workload", found)), where)  # also of a trace
-
-
 def _json(text: str, where: str) -> dict[str, object]:
     try:
         found = json.loads(text)
@@ -241,10 +234,9 @@ def _json(text: str, where: str) -> dict[str, object]:
     return found
 
 
-def _read(model: type[_Model], text: str, where: str) -> _Model:
-    _json(text, where)
+def _read(model: type[_Model], data: object, where: str) -> _Model:
     try:
-        return model.model_validate_json(text)
+        return model.model_validate(data)
     except (ValidationError, SyntaxError, RecursionError) as error:
         fault = first_fault(error) if isinstance(error, ValidationError) else error
         raise TaskError(f"{where}: {fault}") from error

@@ -176,7 +176,6 @@ class Build(_Read):
     target_hardware: tuple[str, ...]
     entry_point: str = Field(pattern=r"^[^:]+::[^:]+$")
     destination_passing_style: bool = True
-    dependencies: tuple[str, ...] = ()
 
 
 class Solution(_Read):
@@ -187,4 +186,3 @@ class Solution(_Read):
     author: Name
     spec: Build
     sources: tuple[Source, ...] = Field(min_length=1)
-    description: str | None = None

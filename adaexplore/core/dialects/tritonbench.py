@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adaexplore.core.errors import TaskError
-from adaexplore.core.text.syntax import parse
+from adaexplore.core.text.syntax import parse, top_level_names
 
 _MARK = "#" * 146
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
 def problem_source(text: str, path: Path) -> str:
-    """Return the problem file for a file of the benchmark."""
     file = read(text, path)
     names = _names(file.functions)
     test = f"_TB_TEST = {file.test!r}\n_TB_CALLS = _tb_recorded(None)  # before any seed is set\n"
@@ -50,7 +49,6 @@ class File:
 
 
 def read(text: str, path: Path) -> File:
-    """Return the parts of a file of the benchmark."""
     gold, mark, test = text.partition(_MARK)
     if not mark:
         raise TaskError(f"{path}: no line of {len(_MARK)} '#' between implementation and test")
@@ -74,17 +72,8 @@ def _template(name: str) -> str:
 
 def _bound(tree: ast.Module) -> set[str]:
     """Return the names that the module defines or assigns outside functions, without imports."""
-    names: set[str] = set()
-    statements = list(tree.body)
-    while statements:
-        match statements.pop():
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
-                names.add(name)
-            case ast.Assign(targets=targets):
-                names |= {target.id for target in targets if isinstance(target, ast.Name)}
-            case ast.If(body=body, orelse=others) | ast.Try(body=body, orelse=others):
-                statements += [*body, *others]
-    return names
+    bound = top_level_names(tree.body)
+    return {name for name, node in bound if not isinstance(node, ast.Import | ast.ImportFrom)}
 
 
 def _called(tree: ast.Module) -> set[str]:

@@ -25,7 +25,6 @@ class Entry:
 
 
 def entry(definition: Definition, workload: Workload, number: int, root: Path) -> Entry:
-    """Return one entry of ``get_workloads()``."""
     axes = _sizes(definition, workload)
     values = {}
     data_bytes = 0
@@ -88,7 +87,7 @@ def _value(
         case "custom":
             return f"made[{name!r}]"
         case "safetensors":
-            return _stored(definition, name, tensor, given, shape, root)
+            return _stored(name, tensor, given, shape, root)
         case "generated":
             assert given.generator is not None
             drawn = f"_fi_{given.generator.type}({of}, {_options(given, axes)})"
@@ -123,9 +122,7 @@ _STORED = {
 }  # fmt: skip
 
 
-def _stored(
-    definition: Definition, name: str, tensor: Tensor, given: Input, shape: list[int], root: Path
-) -> str:
+def _stored(name: str, tensor: Tensor, given: Input, shape: list[int], root: Path) -> str:
     """Return a tensor of a safetensors file as text: a header of JSON after its length, then the data."""
     path = root / (given.path or "")
     if not path.resolve().is_relative_to(root.resolve()):

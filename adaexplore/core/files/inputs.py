@@ -13,11 +13,7 @@ from adaexplore.core.errors import UsageError
 def input_text(path: Path, what: str, error: type[UsageError] = UsageError, advice: str = "") -> str:
     """Read the UTF-8 text of ``path``, without a byte order mark, with line ends ``\\n``.
 
-    Args:
-        path: the file.
-        what: its description, for messages.
-        error: the type of the error.
-        advice: what to do if there is no such file.
+    Messages call the file ``what`` and, if there is none, end with ``advice``.
 
     Raises:
         UsageError: it cannot be read; of the type ``error``.

@@ -21,7 +21,6 @@ class JsonLines:
     """A JSON-lines file; several threads may append, but only one process at a time."""
 
     def __init__(self, path: Path) -> None:
-        """Describe ``path``, which need not exist yet."""
         self.path = path
         self._lock = threading.Lock()
 

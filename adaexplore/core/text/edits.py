@@ -125,7 +125,7 @@ def _find(source: str, edit: Edit) -> tuple[int, int]:
     places = (
         _exact_places(source, edit.old)
         or _places_by_line(source, lines)
-        or _places_by_line(source, _without_outer_blanks(lines))
+        or _places_by_line(source, "\n".join(lines).strip("\n").split("\n"))
     )
     if len(places) == 1:
         return places[0]
@@ -170,12 +170,6 @@ def _places_by_line(source: str, lines: Sequence[str]) -> list[tuple[int, int]]:
     ]
 
 
-def _without_outer_blanks(lines: Sequence[str]) -> Sequence[str]:
-    """Return ``lines`` from the first to the last one that is not blank; there must be one."""
-    filled = [position for position, line in enumerate(lines) if line]
-    return lines[filled[0] : filled[-1] + 1]
-
-
 def _nearest(source: str, old_lines: Sequence[str]) -> str:
     """Return the part of ``source`` most similar to ``old_lines``, a few lines around the first difference.
 
@@ -206,5 +200,4 @@ def _ratio(likeness: SequenceMatcher[str], line: str) -> float:
 
 
 def _numbered(lines: Sequence[str], first: int, last: int) -> str:
-    shown = lines[first : min(last, len(lines))]
-    return "\n".join(f"{first + offset + 1}: {line.rstrip()}" for offset, line in enumerate(shown))
+    return "\n".join(f"{number}: {line.rstrip()}" for number, line in enumerate(lines[first:last], first + 1))

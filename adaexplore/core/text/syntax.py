@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import threading
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -32,3 +33,24 @@ def parse_expression(source: str) -> ast.Expression:
 def literal(source: str) -> Any:
     """Evaluate a literal; raises as :func:`parse`, and ValueError or TypeError for anything else."""
     return ast.literal_eval(parse_expression(source.lstrip(" \t")))
+
+
+def top_level_names(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
+    """Return the names that the statements bind in their own scope, in common forms."""
+    for statement in body:
+        match statement:
+            case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
+                yield name, statement
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                yield from ((alias.asname or alias.name, statement) for alias in names)
+            case ast.Assign(targets=targets):
+                yield from ((target.id, statement) for target in targets if isinstance(target, ast.Name))
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
+                yield name, statement
+            case ast.If(body=then, orelse=otherwise):
+                yield from top_level_names([*then, *otherwise])
+            case ast.Try(body=tried, handlers=handlers, orelse=otherwise, finalbody=final):
+                caught = [inner for handler in handlers for inner in handler.body]
+                yield from top_level_names([*tried, *caught, *otherwise, *final])
+            case ast.With(body=inner_body):
+                yield from top_level_names(inner_body)

@@ -136,7 +136,6 @@ def _declarations(source: str) -> list[tuple[Tunable, _Literal]]:
 
 
 def _choices(table: ast.stmt) -> list[tuple[str, tuple[Value, ...]]]:
-    """Read the names and choices of an assignment to ``TUNABLES``."""
     value = table.value if isinstance(table, ast.Assign | ast.AnnAssign) else None
     example = f'{TUNABLES} must be a literal like {{"BLOCK_M": [32, 64], "NUM_WARPS": [4, 8]}}'
     if not isinstance(value, ast.Dict):
