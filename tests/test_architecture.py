@@ -68,7 +68,7 @@ def test_import_contracts_hold() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def test_every_package_of_the_agent_side_has_its_layer() -> None:
+def test_every_agent_package_has_its_layer() -> None:
     packages = {f"adaexplore.{path.parent.name}" for path in ROOT.glob("adaexplore/*/__init__.py")}
     assert packages == {name for name in layer_names() if name.startswith("adaexplore.")} - {
         "adaexplore.__main__"
@@ -85,7 +85,7 @@ def test_every_package_of_the_judge_has_its_layer() -> None:
 @pytest.mark.parametrize(
     "folder", sorted({path.parent for path in ROOT.glob("online_judge/**/*.py")}), ids=str
 )
-def test_no_folder_of_the_judge_has_over_15_modules(folder: Path) -> None:
+def test_no_judge_folder_has_over_15_modules(folder: Path) -> None:
     assert len(list(folder.glob("*.py"))) <= 15
 
 
@@ -150,7 +150,7 @@ def test_package_says_what_it_is_for(package: str) -> None:
     assert (ROOT / package / "__init__.py").read_text().startswith('"""')
 
 
-def test_agent_side_imports_without_torch_and_loads_no_sdk() -> None:
+def test_agent_side_imports_neither_torch_nor_sdk() -> None:
     result = subprocess.run(
         [sys.executable, "-c", IMPORT_AGENT_SIDE], cwd=ROOT, capture_output=True, text=True, timeout=120
     )

@@ -144,7 +144,7 @@ def test_equal_runs_are_equal_to_the_byte(
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_stopped_half_way_and_resumed_ends_in_the_same_bytes(
+def test_stopped_run_resumes_to_the_same_bytes(
     whole: Path,
     tmp_path: Path,
     task_list: Path,
@@ -170,7 +170,7 @@ def test_stopped_half_way_and_resumed_ends_in_the_same_bytes(
     assert contents(run) == contents(whole)
 
 
-def test_replay_of_a_recorded_run_ends_in_the_same_bytes(
+def test_replay_with_a_judge_gives_same_bytes(
     whole: Path, tmp_path: Path, task_list: Path, other_judge: tuple[str, str]
 ) -> None:
     replay = ("server_type=replay", f"replay_path={whole}")
@@ -190,7 +190,7 @@ def adaexplore(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_replay_offline_ends_in_the_same_bytes_without_a_judge(whole: Path, tmp_path: Path) -> None:
+def test_offline_replay_gives_same_bytes_without_judge(whole: Path, tmp_path: Path) -> None:
     replayed = adaexplore("replay", str(whole), "--out", str(tmp_path / "run"))
     assert replayed.returncode == 0, replayed.stderr
     assert contents(tmp_path / "run") == contents(whole)
@@ -205,7 +205,7 @@ def test_a_fork_goes_on_where_the_run_was(whole: Path, tmp_path: Path, other_jud
     assert contents(fork) == contents(whole)
 
 
-def test_four_steps_in_flight_are_killed_and_gone_on_with(
+def test_run_killed_with_four_steps_in_flight_resumes(
     tmp_path: Path, task_list: Path, other_judge: tuple[str, str]
 ) -> None:
     run = tmp_path / "run"

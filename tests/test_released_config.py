@@ -115,7 +115,7 @@ def test_the_released_yaml_runs_unchanged(tmp_path: Path) -> None:
     assert json.loads(stats.stdout)["tokens"]["input"] > 0
 
 
-def test_a_refused_key_stops_the_run_and_says_what_to_fix(tmp_path: Path) -> None:
+def test_refused_key_stops_run_naming_the_variable(tmp_path: Path) -> None:
     problem = tmp_path / "double_relu.py"
     problem.write_text(PROBLEM)
     with ModelServer() as server:

@@ -4,7 +4,7 @@ Searched are the ``*.py`` and ``*.md`` files that git tracks or would add, witho
 A name is found as a whole word in any case; underscores and the capitals of CamelCase are word boundaries,
 and the plural counts too: ``player_handle``, ``PlayerHandle`` and ``players`` are one occurrence each.
 A phrase is found across line breaks. The names in ``EXEMPT``, which clients and supervisors rely on, are
-allowed.
+allowed. Names of tests have at most eight words.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ PHRASES = {
     "word to go": "GO",
 }
 
+_LONG_TEST = re.compile(r"def test(_[a-z0-9]+){9,}")
 _GAP = r"[\s#>]+"  # between words of a phrase: blanks, and what begins a line of a comment or a quotation
 
 
@@ -76,8 +77,14 @@ def check(root: Path) -> list[str]:
             instead = (NAMES | PHRASES)[key]
             advice = f"; use {instead} instead" if instead else ""
             for match in pattern.finditer(text):
-                found.append(f"{file}:{text.count(chr(10), 0, match.start()) + 1}: {key}{advice}")
+                found.append(f"{file}:{_line(text, match)}: {key}{advice}")
+        for match in _LONG_TEST.finditer(text):
+            found.append(f"{file}:{_line(text, match)}: {match[0]}; use at most eight words")
     return found
+
+
+def _line(text: str, match: re.Match[str]) -> int:
+    return text.count("\n", 0, match.start()) + 1
 
 
 def _files(root: Path) -> list[str]:

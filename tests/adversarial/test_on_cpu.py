@@ -48,7 +48,7 @@ def test_every_row_has_two_fixtures_or_a_reason() -> None:
     assert [row.number for row in ROWS if len(row.cases) < 2 and not row.reason] == []
 
 
-def test_every_file_is_named_and_every_name_is_a_file() -> None:
+def test_fixture_files_match_the_listed_cases() -> None:
     preludes = {case.prelude for case in CASES.values() if case.prelude is not None}
     assert fixture_names() == {*CASES, *HONEST.values(), *preludes}
     assert len(CASES) == sum(len(row.cases) for row in ROWS)
@@ -61,7 +61,7 @@ def test_fixtures_of_a_row_are_written_differently() -> None:
             assert programs[one] != programs[other], (one, other)
 
 
-def test_every_source_has_a_size_for_the_gpu_where_it_has_one_for_the_cpu() -> None:
+def test_every_problem_has_different_cpu_and_gpu_sizes() -> None:
     for name in {case.problem for case in CASES.values()}:
         assert problem(name, "cpu") != problem(name, "gpu"), name
 

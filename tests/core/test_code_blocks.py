@@ -12,15 +12,15 @@ KERNEL = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    pass\n"
 @pytest.mark.parametrize(
     "language", ["", "python", "py", "Python", "cpp", "c++", "triton", " python", "python "]
 )
-def test_the_first_block_is_the_kernel_less_its_language(language):
+def test_first_block_is_returned_without_its_language(language):
     assert extract_code(f"Here it is:\n```{language}\n{KERNEL}```\nGood luck!") == KERNEL
 
 
-def test_a_language_may_stand_before_code_on_one_line():
+def test_language_and_code_may_share_one_line():
     assert extract_code("```python import torch\nx = 1```") == "import torch\nx = 1"
 
 
-def test_code_that_starts_on_the_fences_line_is_kept():
+def test_code_on_the_opening_fence_line_is_kept():
     assert extract_code("```import torch\nx = 1\n```") == "import torch\nx = 1\n"
 
 
@@ -31,7 +31,7 @@ def test_windows_line_ends():
     )
 
 
-def test_a_fence_that_is_never_closed_takes_the_rest():
+def test_unclosed_fence_takes_the_rest():
     assert extract_code(f"```python\n{KERNEL}") == KERNEL
 
 
@@ -45,11 +45,11 @@ def test_an_indented_block_loses_its_indentation():
     assert extract_code(reply) == "class ModelNew:\n    pass\n"
 
 
-def test_the_first_block_stays_first_among_those_with_a_model():
+def test_first_of_several_model_blocks_is_taken():
     assert extract_code(f"```\n{KERNEL}```\nor\n```\n{KERNEL}x = 1\n```") == KERNEL
 
 
-def test_a_block_without_the_model_gives_way_to_one_with_it():
+def test_block_with_the_model_is_preferred():
     assert extract_code(f"```bash\npip install triton\n```\n```python\n{KERNEL}```") == KERNEL
 
 
@@ -57,7 +57,7 @@ def test_without_any_model_the_first_block_is_taken():
     assert extract_code("```\nx = 1\n```\n```\ny = 2\n```") == "x = 1\n"
 
 
-def test_a_model_that_is_only_mentioned_does_not_count():
+def test_model_only_mentioned_in_a_comment_is_ignored():
     reply = f"```\n# the class ModelNew follows\n```\n```\n{KERNEL}```"
     assert extract_code(reply) == KERNEL
 
@@ -67,12 +67,12 @@ def test_nothing_is_no_code(reply):
     assert extract_code(reply) is None
 
 
-def test_a_reply_without_fences_is_code_when_it_defines_the_model():
+def test_unfenced_reply_with_the_model_is_code():
     assert extract_code(KERNEL) == KERNEL
     assert extract_code(f"Sure, here it is:\n{KERNEL}") == f"Sure, here it is:\n{KERNEL}"
 
 
-def test_a_reply_without_fences_is_code_when_it_is_python_with_a_class():
+def test_unfenced_python_with_a_class_is_code():
     assert extract_code("class Net:\n    pass\n") == "class Net:\n    pass\n"
     assert extract_code("x = 1\n") is None
 

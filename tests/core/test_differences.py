@@ -25,7 +25,7 @@ def test_equal_texts_have_no_differences() -> None:
 
 
 @given(LINES, LINES)
-def test_the_new_text_follows_from_the_old_one_letter_for_letter(old: list[str], new: list[str]) -> None:
+def test_differences_rebuild_the_new_text_exactly(old: list[str], new: list[str]) -> None:
     before, after = "\n".join(old), "\n".join(new)
     assert apply_differences(before, differences_between(before, after)) == after
 

@@ -31,7 +31,7 @@ def test_class_counts_bits_of_the_tensors_sizes() -> None:
     assert shape_class([]) == ()
 
 
-def test_each_class_gets_its_values_and_others_those_written() -> None:
+def test_values_follow_the_shape_class_with_a_fallback() -> None:
     text = with_dispatch(SOURCE, TABLE)
     assert forward(text, 400, 8) == forward(text, 511, 15) == (128, 8)
     assert forward(text, 4, 8) == (32, 4)
@@ -64,7 +64,7 @@ def test_constants_of_kernels_are_not_dispatched() -> None:
     assert not can_dispatch(wrapped, read_tunables(wrapped))
 
 
-def test_table_of_a_verdict_of_another_shape_is_empty() -> None:
+def test_malformed_shape_table_of_a_verdict_is_empty() -> None:
     tuned = {
         "values": {"BLOCK": 64},
         "by_shape": [{"shape": 3}, 5, {"shape": [1], "values": None}, {"shape": [[]], "values": {}}],

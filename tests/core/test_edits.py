@@ -36,12 +36,12 @@ def refused(source, edits):
 # reading a reply
 
 
-def test_edits_are_read_in_order_without_their_outer_newlines():
+def test_edits_are_parsed_in_order_without_outer_newlines():
     reply = "First\n" + written((1, "a\n  b", "c"), (2, "\nd", "\n\n  e\n")) + "\nthat is all"
     assert parse_edits(reply) == (Edit(1, "a\n  b", "c"), Edit(2, "d", "  e"))
 
 
-def test_tags_may_share_a_line_and_need_no_whitespace():
+def test_adjacent_tags_need_no_whitespace_between_them():
     assert parse_edits("<old_str_1>a</old_str_1><new_str_1>b</new_str_1>") == (Edit(1, "a", "b"),)
     assert parse_edits("<old_str_1>a</old_str_1> \t\n <new_str_1></new_str_1>") == (Edit(1, "a", ""),)
 
@@ -56,7 +56,7 @@ def test_tags_named_in_prose_are_not_edits():
     assert parse_edits("In <old_str_1> I changed nothing.") == ()
 
 
-def test_an_example_before_the_edit_of_the_same_number_is_not_an_edit():
+def test_example_tag_before_the_edit_is_ignored():
     assert parse_edits("As <old_str_1>..</old_str_1> asks:\n" + written((1, "a", "b"))) == (
         Edit(1, "a", "b"),
     )
@@ -71,14 +71,14 @@ def test_an_example_before_the_edit_of_the_same_number_is_not_an_edit():
         "<old_str_1>a</old_str_1>",
     ],
 )
-def test_an_old_text_without_its_new_one_fails_when_applied(reply):
+def test_edit_without_new_text_fails_when_applied(reply):
     edits = parse_edits(written((3, "x", "y")) + reply)
     assert edits == (Edit(3, "x", "y"), Edit(1, "a", None))
     error = refused("a x", edits)
     assert (error.index, error.reason) == (1, "no <new_str_1> after </old_str_1>")
 
 
-def test_tags_of_another_number_within_a_text_belong_to_it():
+def test_tags_with_other_numbers_are_plain_text():
     reply = "<old_str_1>a <old_str_2> b</old_str_1><new_str_1>c</new_str_2>d</new_str_1>"
     assert parse_edits(reply) == (Edit(1, "a <old_str_2> b", "c</new_str_2>d"),)
 
@@ -88,7 +88,7 @@ def test_tags_within_a_new_text_belong_to_it():
     assert parse_edits(f"<old_str_1>a</old_str_1><new_str_1>{new}</new_str_1>") == (Edit(1, "a", new),)
 
 
-def test_an_old_text_ends_at_its_first_closing_tag():
+def test_old_text_ends_at_first_closing_tag():
     reply = "<old_str_1>a</old_str_1> b</old_str_1><new_str_1>c</new_str_1>"
     assert parse_edits(reply) == (Edit(1, "a", None),)
 
@@ -104,7 +104,7 @@ def test_an_old_text_ends_at_its_first_closing_tag():
         "<old_str_",
     ],
 )
-def test_a_megabyte_of_tags_is_read_in_linear_time(piece):
+def test_megabyte_of_tags_parses_in_linear_time(piece):
     started = time.process_time()
     parse_edits(piece * (1_000_000 // len(piece)))
     assert time.process_time() - started < 5
@@ -118,7 +118,7 @@ def test_an_edit_replaces_the_one_place_that_matches():
     assert apply_edits("a = 1\nb = 2\n", [Edit(1, "1", "7")]) == "a = 7\nb = 2\n"
 
 
-def test_later_edits_apply_to_the_text_after_the_earlier_ones():
+def test_later_edits_apply_to_the_edited_text():
     assert apply_edits("a\n", [Edit(1, "a", "b"), Edit(2, "b", "c")]) == "c\n"
 
 
@@ -127,12 +127,12 @@ def test_an_edit_may_change_nothing_and_may_delete():
     assert apply_edits("a\nb\nc\n", [Edit(1, "b\nc", "")]) == "a\n\n"
 
 
-def test_blanks_at_line_ends_are_ignored_where_the_text_is_not_found_as_written():
+def test_trailing_blanks_are_ignored_without_an_exact_match():
     assert apply_edits("x = 1  \ny = 2\t\nz = 3\n", [Edit(1, "x = 1\ny = 2", "w = 0")]) == "w = 0\t\nz = 3\n"
     assert apply_edits("x = 1\ny = 2\n", [Edit(1, "x = 1 \ny = 2  ", "w = 0")]) == "w = 0\n"
 
 
-def test_the_exact_text_goes_before_the_one_up_to_blanks():
+def test_exact_match_wins_over_match_ignoring_blanks():
     assert apply_edits("a \nb\na\nb\n", [Edit(1, "a \nb", "c")]) == "c\na\nb\n"
 
 
@@ -151,7 +151,7 @@ def test_line_endings_of_windows_match_either_way():
     )
 
 
-def test_a_text_up_to_blanks_ends_where_a_line_ends():
+def test_match_ignoring_blanks_must_end_a_line():
     assert refused("x = 10\n", [Edit(1, "x = 1 ", "x = 2")]).reason == "old text not found"
 
 
@@ -194,7 +194,7 @@ def test_many_places_are_counted_up_to_a_limit():
     assert refused("a" * 1_000_000, [Edit(1, "a" * 500_000, "b")]).reason.endswith("found 20 or more times")
 
 
-def test_a_text_that_is_not_found_comes_with_the_lines_around_the_first_difference():
+def test_missing_old_text_error_shows_nearest_lines():
     error = refused(SOURCE, [Edit(4, "def g(x):\n    y = x + 1\n    return y * 3", "pass")])
     assert (error.index, error.reason) == (4, "old text not found")
     assert error.nearest.splitlines() == [
@@ -205,7 +205,7 @@ def test_a_text_that_is_not_found_comes_with_the_lines_around_the_first_differen
     ]
 
 
-def test_where_no_line_is_equal_the_most_similar_one_is_shown():
+def test_most_similar_line_is_shown_if_none_matches():
     error = refused(SOURCE, [Edit(1, "    return y * 22", "")])
     assert "11:     return y * 2" in error.nearest.splitlines()
 
@@ -229,7 +229,7 @@ def test_nearest_lines_are_few():
     assert any(line.startswith("141: ") for line in nearest)
 
 
-def test_the_nearest_lines_of_a_large_source_are_found_quickly():
+def test_nearest_lines_of_large_source_are_found_quickly():
     started = time.process_time()
     refused("x = tl.load(p + offsets, mask=mask)\n" * 30_000, [Edit(1, "y = tl.store(q, v)\n" * 3000, "")])
     assert time.process_time() - started < 20
@@ -267,7 +267,7 @@ def test_any_reply_is_read(text, data):
 
 @settings(deadline=None)
 @given(LINES, st.data())
-def test_an_edit_taken_from_the_source_changes_that_place_only(lines, data):
+def test_edit_from_the_source_changes_only_that_place(lines, data):
     source = "\n".join(lines)
     start = data.draw(st.integers(0, len(source)))
     end = data.draw(st.integers(start, len(source)))
@@ -290,7 +290,7 @@ def test_added_blanks_at_line_ends_are_forgiven(lines, data):
 
 @settings(deadline=None)
 @given(LINES, st.lists(st.tuples(TEXTS, TEXTS), max_size=4))
-def test_a_list_of_edits_applies_one_by_one_or_not_at_all(lines, pairs):
+def test_edit_list_matches_applying_edits_one_by_one(lines, pairs):
     source = "\n".join(lines)
     edits = [Edit(index, old, new) for index, (old, new) in enumerate(pairs)]
     expected, failed = source, None

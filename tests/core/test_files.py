@@ -8,7 +8,7 @@ from adaexplore.core.errors import StorageError
 from adaexplore.core.files.atomic import write_json, write_text
 
 
-def test_what_a_killed_writer_left_is_used_up_by_the_next(tmp_path: Path) -> None:
+def test_leftover_temporary_file_is_replaced(tmp_path: Path) -> None:
     (tmp_path / ".a.txt.tmp").write_text("half of it")
     write_text(tmp_path / "a.txt", "whole")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.txt", "whole")]
@@ -19,7 +19,7 @@ def test_line_ends_are_kept(tmp_path: Path) -> None:
     assert (tmp_path / "new" / "a.txt").read_bytes() == b"one\r\ntwo\n"
 
 
-def test_failure_keeps_the_old_content_and_says_what_to_do(tmp_path: Path) -> None:
+def test_failed_write_keeps_the_old_content(tmp_path: Path) -> None:
     write_text(tmp_path / "a.txt", "old")
     (tmp_path / ".a.txt.tmp").mkdir()
     with pytest.raises(StorageError, match=r"cannot write .*a\.txt"):

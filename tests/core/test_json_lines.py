@@ -24,7 +24,7 @@ def test_every_line_reads_back_in_order(tmp_path: Path) -> None:
     assert JsonLines(lines.path).read(same) == values
 
 
-def test_a_torn_line_is_named_and_costs_no_other(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_torn_line_is_named_and_others_are_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "a.jsonl"
     JsonLines(path).append({"number": 1})
     with path.open("a") as out:
@@ -36,9 +36,7 @@ def test_a_torn_line_is_named_and_costs_no_other(tmp_path: Path, caplog: pytest.
     assert [record.getMessage().split(": ")[0] for record in caplog.records] == [f"{path}:2", f"{path}:4"]
 
 
-def test_a_line_that_is_taken_in_parts_is_written_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_partial_writes_still_give_a_whole_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Grudging(io.FileIO):
         def write(self, data: Any) -> int:
             return super().write(data[:3])
@@ -50,7 +48,7 @@ def test_a_line_that_is_taken_in_parts_is_written_whole(
     assert lines.read(same) == [{"number": 1}]
 
 
-def test_a_file_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+def test_unusable_file_is_a_storage_error(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="cannot write"):
         JsonLines(tmp_path).append(1)
     with pytest.raises(StorageError, match="cannot read"):

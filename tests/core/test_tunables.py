@@ -51,7 +51,7 @@ def test_constants_are_read_with_their_choices() -> None:
     }
 
 
-def test_values_are_written_where_the_literals_stand_and_nowhere_else() -> None:
+def test_values_replace_only_the_declared_literals() -> None:
     values: Values = {
         "BLOCK_M": 128,
         "NUM_WARPS": 8,
@@ -84,7 +84,7 @@ def test_every_combination_is_found_again_in_its_source(data: st.DataObject) -> 
     assert declared_values(read_tunables(with_values(SOURCE, values))) == values
 
 
-def test_source_without_tunables_or_that_does_not_parse_declares_none() -> None:
+def test_source_without_readable_tunables_declares_none() -> None:
     assert read_tunables("BLOCK = 3\n") == ()
     assert read_tunables("TUNABLES = {'A': [1]}\nA = (") == ()
     assert read_tunables("# TUNABLES\n") == ()
@@ -133,7 +133,7 @@ def test_source_without_tunables_or_that_does_not_parse_declares_none() -> None:
         ),
     ],
 )
-def test_what_cannot_be_used_is_refused_in_one_line(source: str, message: str) -> None:
+def test_invalid_tunables_are_refused_in_one_line(source: str, message: str) -> None:
     with pytest.raises(TunablesError) as refused:
         read_tunables(source)
     assert str(refused.value).startswith(message)
@@ -150,7 +150,7 @@ def test_unknown_name_is_an_error() -> None:
         with_values(SOURCE, {"BLOCK_K": 3})
 
 
-def test_declared_values_come_first_and_then_each_combination_once() -> None:
+def test_declared_values_come_before_every_combination() -> None:
     tunables = (Tunable("A", 3, (1, 2)), Tunable("B", 8, (4, 8, 16)))
     assert count(tunables) == 6
     assert combination(tunables, 0) == {"A": 3, "B": 8}

@@ -95,7 +95,7 @@ def test_a_rejected_candidate_is_not_correct() -> None:
 @pytest.mark.parametrize(
     "stats", [{"ci_low": "1", "ci_high": 2.0}, {"ci_low": 1.0}, {"timing": "interpreter"}]
 )
-def test_an_interval_needs_two_numbers_and_a_measured_speedup(stats: dict[str, Any]) -> None:
+def test_interval_needs_two_numbers_and_measured_speedup(stats: dict[str, Any]) -> None:
     verdict = Verdict(status=Status.PASSED, runtime_stats={"fast_p": 1.0, **stats})
     assert verdict.speedup_interval is None
 

@@ -248,7 +248,7 @@ def test_killed_candidate_processes_leave_no_memory_behind(gpu_judge: LiveJudge)
     assert used_mib() - before < 1500  # each holds 256 MiB of shared inputs and outputs
 
 
-def test_two_at_a_time_time_one_after_the_other(gpu_judge: LiveJudge) -> None:
+def test_concurrent_evaluations_are_timed_one_at_a_time(gpu_judge: LiveJudge) -> None:
     with ThreadPoolExecutor(4) as pool:
         answers = list(
             pool.map(lambda _: gpu_judge.evaluate(as_candidate(REFERENCE), REFERENCE, **TIMED), range(4))

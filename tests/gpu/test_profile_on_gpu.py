@@ -73,7 +73,7 @@ def test_known_profile_is_not_measured_again(gpu_judge: LiveJudge) -> None:
     assert answers[0]["report"] == answers[1]["report"]
 
 
-def test_candidate_that_fails_has_no_profile_but_a_reason(gpu_judge: LiveJudge) -> None:
+def test_failing_candidate_has_reason_but_no_profile(gpu_judge: LiveJudge) -> None:
     broken = replace(GELU, candidate=GELU.candidate.replace("tl.erf", "tl.no_such_function"))
     report = job(gpu_judge, broken, "profile")["report"]
     assert report["profile"] is None

@@ -97,7 +97,7 @@ def test_refreshing_changes_a_part_or_the_whole(pools: Any) -> None:
     assert all(float((given[0] == 0).float().mean()) < 0.01 for given in pool.sets)
 
 
-def test_elements_are_those_of_the_draws_in_their_places(pools: Any) -> None:
+def test_pool_elements_keep_their_position_in_the_draw(pools: Any) -> None:
     pool = pools("[torch.randn(40, 50)]")
     drawn = [reference_of("[torch.randn(40, 50)]").inputs(f"pool:{number}")[0] for number in range(4)]
     for given in pool.sets:
@@ -118,7 +118,7 @@ def test_structure_shapes_strides_and_addresses(pools: Any) -> None:
     assert all(place % 512 == 0 for place in places)
 
 
-def test_whole_numbers_and_masks_are_taken_from_one_draw(pools: Any) -> None:
+def test_integer_and_mask_inputs_use_one_draw(pools: Any) -> None:
     inputs = "[torch.randperm(100), torch.randn(10) > 0, torch.randint(0, 9, (5,), dtype=torch.int32)]"
     pool = pools(inputs)
     for _ in range(3):
@@ -147,7 +147,7 @@ def test_inputs_without_elements_or_tensors_are_no_trouble(pools: Any, inputs: s
     assert len(pool.sets) == 6
 
 
-def test_shapes_that_depend_on_the_seed_cannot_be_timed(pools: Any) -> None:
+def test_seed_dependent_shapes_cannot_be_timed(pools: Any) -> None:
     with pytest.raises(ReferenceFailed, match="other shapes"):
         pools("[torch.randn(int(torch.randint(3, 1000, ())))]")
 
@@ -416,7 +416,7 @@ def test_honest_candidate_is_not_rejected(gpu_judge: LiveJudge, habit: str) -> N
     assert stats["ci_low"] <= stats["fast_p"] <= stats["ci_high"]
 
 
-def test_host_is_not_counted_where_a_replay_bears_the_events_out(gpu_judge: LiveJudge) -> None:
+def test_host_time_is_excluded_when_replay_confirms_events(gpu_judge: LiveJudge) -> None:
     inputs, reference, forward, init = HABITS["twenty tiny launches"]
     stats = gpu_judge.evaluate(
         module(forward, inputs, "ModelNew", GATE, init), module(reference, inputs), **TIMED

@@ -70,7 +70,7 @@ def test_configurations_without_resources_drop_out(gpu_judge: LiveJudge) -> None
     assert any("OutOfResources" in reason for reason in tuned["reasons"]), tuned
 
 
-def test_working_numbers_save_a_candidate_whose_declared_ones_do_not_run(gpu_judge: LiveJudge) -> None:
+def test_sweep_rescues_candidate_with_broken_declared_values(gpu_judge: LiveJudge) -> None:
     values = {"BLOCK_M": 128, "BLOCK_N": 256, "BLOCK_K": 128, "NUM_WARPS": 8, "NUM_STAGES": 4}
     broken = replace(MATMUL, candidate=with_values(MATMUL.candidate, values))
     assert job(gpu_judge, broken)["verdict"]["status"] != "passed"
@@ -79,7 +79,7 @@ def test_working_numbers_save_a_candidate_whose_declared_ones_do_not_run(gpu_jud
     assert tuned["declared_ms"] is None
 
 
-def test_one_that_reads_where_it_must_not_is_left_out(gpu_judge: LiveJudge) -> None:
+def test_configuration_with_illegal_access_is_excluded(gpu_judge: LiveJudge) -> None:
     wild = replace(
         ROW_SUM,
         candidate=ROW_SUM.candidate.replace(

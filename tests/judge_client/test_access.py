@@ -26,7 +26,7 @@ TASK = Task(1, "5", "5", "class Model: ...\n", "fp32", Path("5.py"))
         ({}, None),
     ],
 )
-def test_recorded_baselines_are_asked_for_where_the_problems_are_kernelbenchs(
+def test_gpu_name_is_sent_only_for_recorded_baselines(
     tmp_path: Path, settings: dict[str, str], sent: str | None
 ) -> None:
     with JudgeServer() as server:
@@ -38,7 +38,7 @@ def test_recorded_baselines_are_asked_for_where_the_problems_are_kernelbenchs(
         assert [body["gpu_name"] for _, body in server.requests] == [sent]
 
 
-def test_a_log_without_a_place_is_deleted_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_temporary_log_is_deleted_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     logs = []
 
     @contextmanager
@@ -94,7 +94,7 @@ def test_missing_gpu_model_is_named_at_the_start(tmp_path: Path) -> None:
     assert not server.requests
 
 
-def test_tier_and_baseline_go_with_every_evaluation_and_into_the_prompts(tmp_path: Path) -> None:
+def test_tier_and_baseline_reach_judge_and_prompts(tmp_path: Path) -> None:
     with JudgeServer() as server:
         config = RunConfig.model_validate(
             {

@@ -27,5 +27,5 @@ def test_configured_names_stay() -> None:
     ("name", "warned"),
     [("A6000", True), ("NVIDIA H100", True), ("H200", False), ("NVIDIA GPU", False), ("auto", False)],
 )
-def test_a_name_that_contradicts_the_judge_is_a_warning(name: str, warned: bool) -> None:
+def test_gpu_name_contradicting_the_judge_is_a_warning(name: str, warned: bool) -> None:
     assert (contradiction(name, H200) is not None) is warned

@@ -81,7 +81,7 @@ def test_a_bad_kernel_is_a_verdict() -> None:
     assert (verdict.status, verdict.feedback) == (Status.COMPILE, "line 3")
 
 
-def test_a_candidate_too_large_to_send_is_a_verdict() -> None:
+def test_candidate_too_large_to_send_is_a_verdict() -> None:
     refused: Answer = (413, '{"detail":"The body is larger than 4 bytes (MAX_BODY_BYTES)"}', {})
     with JudgeServer(jobs=lambda *_: refused) as server:
         verdict = judge(server.url).evaluate(TASK, "x" * 10_000_000)
@@ -92,14 +92,14 @@ def test_a_candidate_too_large_to_send_is_a_verdict() -> None:
         assert "larger than 4 bytes (MAX_BODY_BYTES)" in text
 
 
-def test_full_queue_is_waited_for_as_long_as_it_asks() -> None:
+def test_client_waits_as_long_as_full_queue_asks() -> None:
     slept: list[float] = []
     with JudgeServer(sequence((503, "full", {"Retry-After": "7"}), (200, PASSED, {}))) as server:
         assert judge(server.url, slept).evaluate(TASK, "x").correct
     assert slept == [7.0]
 
 
-def test_waits_double_where_the_judge_names_none_that_can_be_waited() -> None:
+def test_waits_double_without_a_valid_retry_after() -> None:
     slept: list[float] = []
     busy = [(503, "full", headers) for headers in ({}, {"Retry-After": "nan"}, {"Retry-After": "soon"}, {})]
     with JudgeServer(sequence(*busy, (200, PASSED, {}))) as server:
@@ -107,7 +107,7 @@ def test_waits_double_where_the_judge_names_none_that_can_be_waited() -> None:
     assert all(most / 2 <= wait <= most for wait, most in zip(slept, (1, 2, 4, 8), strict=True))
 
 
-def test_lasting_overload_is_a_judge_error_not_a_verdict() -> None:
+def test_lasting_overload_is_a_judge_error() -> None:
     with (
         JudgeServer(sequence((503, "full", {}))) as server,
         pytest.raises(JudgeUnavailableError, match="503"),
@@ -130,7 +130,7 @@ def test_failing_reference_is_a_problem_error() -> None:
         judge(server.url).evaluate(TASK, "x")
 
 
-def test_time_limit_of_a_judge_without_statuses_is_the_candidates() -> None:
+def test_timeout_from_judge_without_statuses_is_the_candidates() -> None:
     late = {**PASSED, "success": False, "metadata": {}, "error": "Kernel execution timeout: exceeded 600s"}
     with JudgeServer(sequence((200, late, {}))) as server:
         assert judge(server.url).evaluate(TASK, "x").status is Status.TIMEOUT
@@ -153,7 +153,7 @@ def test_nobody_listening_says_what_to_do() -> None:
         judge(url, patience_s=3).evaluate(TASK, "x")
 
 
-def test_the_runs_own_judge_is_not_waited_for_when_it_is_gone(tmp_path: Path) -> None:
+def test_dead_embedded_judge_is_not_waited_for(tmp_path: Path) -> None:
     slept: list[float] = []
     with JudgeServer() as server:
         url = server.url
@@ -173,7 +173,7 @@ def test_another_service_at_the_address_is_named() -> None:
         judge(server.url).evaluate(TASK, "x")
 
 
-def test_an_answer_about_a_problem_that_is_none_is_one_error() -> None:
+def test_malformed_problem_report_is_one_error() -> None:
     server = JudgeServer(sequence((200, PASSED, {})))
     with server, pytest.raises(JudgeError, match="does not follow the judge's protocol"):
         judge(server.url).check_problem(TASK)
@@ -196,7 +196,7 @@ def test_problem_check_passes_refuses_and_is_optional() -> None:
         judge(server.url).check_problem(TASK)
 
 
-def test_a_closer_look_asks_for_traits_and_refuses_a_judge_that_has_none() -> None:
+def test_problem_examination_requests_and_requires_traits() -> None:
     traits = {"flags": [], "elements": 5, "call_ms": 0.1, "operators": ["exp"], "graph": "g"}
     report = {"ok": True, "device": "cpu", "hardware": "CPU", "traits": traits}
     with JudgeServer(sequence((200, report, {}))) as server:
@@ -213,7 +213,7 @@ def test_a_closer_look_asks_for_traits_and_refuses_a_judge_that_has_none() -> No
 
 
 @pytest.mark.parametrize("told", [{"judge_device": "cuda"}, {}])  # this project's judge, the release's
-def test_a_judge_without_the_gpu_it_needs_is_said_at_once(
+def test_judge_without_required_gpu_fails_at_once(
     told: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     health = {key: value for key, value in judge_server.HEALTH.items() if key != "judge_device"}
@@ -241,7 +241,7 @@ def test_identity_tells_which_limits_are_in_force(monkeypatch: pytest.MonkeyPatc
     assert (sandbox.in_force, sandbox.missing) == (("network", "memory cgroup"), ("processes", "uid"))
 
 
-def test_token_goes_with_every_request_and_into_no_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_token_is_in_every_request_but_no_log(caplog: pytest.LogCaptureFixture) -> None:
     with JudgeServer(sequence((503, "full", {}), (200, PASSED, {}))) as server:
         client = HttpJudge(
             Connection(server.url, token="secret-7", sleep=lambda _: False), Evaluation(0.05, "paper")
@@ -256,7 +256,7 @@ def test_token_goes_with_every_request_and_into_no_log(caplog: pytest.LogCapture
 
 
 @pytest.mark.parametrize("code", [401, 403])
-def test_refused_access_names_the_variable_and_not_the_token(code: int) -> None:
+def test_refused_access_names_variable_but_not_token(code: int) -> None:
     with JudgeServer(sequence((code, "no", {}))) as server:
         client = HttpJudge(Connection(server.url, token="secret-7"), Evaluation(0.05, "paper"))
         with pytest.raises(JudgeRequestError, match="ADAEXPLORE_JUDGE_TOKEN") as caught:
@@ -265,7 +265,7 @@ def test_refused_access_names_the_variable_and_not_the_token(code: int) -> None:
     assert "secret-7" not in str(caught.value)
 
 
-def test_a_reference_that_fails_as_its_own_candidate_is_a_problem_error() -> None:
+def test_reference_failing_as_candidate_is_a_problem_error() -> None:
     def answer(path: str, body: dict[str, Any]) -> Answer:
         if path == "/v2/problem":
             return 200, {"ok": True, "reason": "", "device": "cpu", "hardware": "test"}, {}

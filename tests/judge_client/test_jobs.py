@@ -59,7 +59,7 @@ def judge(url: str, sleep: Callable[[float], object] = lambda _: False, **more: 
     )
 
 
-def test_a_candidate_is_a_job_that_is_looked_at_until_it_is_over() -> None:
+def test_candidate_job_is_polled_until_done() -> None:
     jobs = Jobs([ticket("a7")], [stands("queued", position=3), stands("running"), done()])
     with JudgeServer(jobs=jobs) as server:
         verdict = judge(server.url).evaluate(TASK, "class ModelNew: ...")
@@ -89,7 +89,7 @@ def test_a_measurement_is_forced_where_asked() -> None:
 
 
 @pytest.mark.parametrize(("best_so_far", "sent"), [(1.75, {"best_so_far": 1.75}), (None, {})])
-def test_best_so_far_is_sent_where_there_is_one(best_so_far: float | None, sent: dict[str, float]) -> None:
+def test_best_so_far_is_sent_when_known(best_so_far: float | None, sent: dict[str, float]) -> None:
     jobs = Jobs([ticket()], [done()])
     with JudgeServer(jobs=jobs) as server:
         judge(server.url).evaluate(TASK, "x", best_so_far)
@@ -100,7 +100,7 @@ def test_best_so_far_is_sent_where_there_is_one(best_so_far: float | None, sent:
     assert found == [sent, sent]
 
 
-def test_overload_is_waited_for_and_the_key_stays_the_same() -> None:
+def test_overload_is_waited_out_with_the_same_key() -> None:
     slept: list[float] = []
     busy = [(429, "full", {"Retry-After": "7"}), (503, "journal", {"Retry-After": "2"})]
     jobs = Jobs([*busy, ticket()], [done()])
@@ -122,7 +122,7 @@ def test_each_evaluation_is_a_job_of_its_own() -> None:
     assert len({key for method, _, key in jobs.came if method == "POST"}) == 2
 
 
-def test_a_judge_that_comes_back_with_its_journal_is_asked_for_the_same_job() -> None:
+def test_job_survives_judge_restart_with_journal() -> None:
     jobs = Jobs([ticket("a")], [stands("running"), done()])
     with JudgeServer(jobs=jobs) as first:
         port = int(first.url.rpartition(":")[2])
@@ -146,7 +146,7 @@ def test_a_judge_that_comes_back_with_its_journal_is_asked_for_the_same_job() ->
     assert [seconds for seconds in slept if seconds > 0]
 
 
-def test_a_judge_that_forgot_the_job_is_given_it_again_under_its_key() -> None:
+def test_lost_job_is_resubmitted_under_its_key() -> None:
     jobs = Jobs([ticket("a"), ticket("b")], [NOT_FOUND, done()])
     with JudgeServer(jobs=jobs) as server:
         assert judge(server.url).evaluate(TASK, "x").correct
@@ -156,14 +156,14 @@ def test_a_judge_that_forgot_the_job_is_given_it_again_under_its_key() -> None:
     assert jobs.came[-1][1] == "/v2/jobs/b"
 
 
-def test_a_judge_that_always_forgets_is_asked_by_v1(caplog: pytest.LogCaptureFixture) -> None:
+def test_judge_that_always_forgets_falls_back_to_v1(caplog: pytest.LogCaptureFixture) -> None:
     with JudgeServer(jobs=Jobs([ticket()], [NOT_FOUND])) as server:
         assert judge(server.url).evaluate(TASK, "x").correct
         assert [path for path, _ in server.requests] == ["/evaluate"]
     assert "WORKERS" in caplog.text
 
 
-def test_the_releases_judge_is_asked_by_v1_and_for_jobs_only_once() -> None:
+def test_release_judge_is_asked_for_jobs_once() -> None:
     jobs = Jobs([NOT_FOUND], [NOT_FOUND])
     with JudgeServer(jobs=jobs) as server:
         client = judge(server.url)
@@ -183,7 +183,7 @@ def test_a_failing_reference_is_a_problem_error() -> None:
 
 
 @pytest.mark.parametrize("ended", [stands("failed", error="zygote died"), stands("cancelled")])
-def test_a_judge_that_fails_is_tried_again_then_stops_the_run(ended: Answer) -> None:
+def test_failing_judge_is_retried_then_stops_run(ended: Answer) -> None:
     jobs = Jobs([ticket()], [ended])
     with JudgeServer(jobs=jobs) as server, pytest.raises(JudgeError, match=r"zygote died|cancelled"):
         judge(server.url).evaluate(TASK, "x")
@@ -208,7 +208,7 @@ def test_refused_jobs_are_not_retried(code: int) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_token_that_changes_in_mid_job_is_said() -> None:
+def test_token_refused_in_mid_job_is_reported() -> None:
     jobs = Jobs([ticket()], [(401, "no", {})])
     with (
         JudgeServer(jobs=jobs) as server,

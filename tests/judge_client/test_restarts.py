@@ -26,7 +26,7 @@ def kill_in_mid_job(judge: LiveJudge) -> None:
     judge.process.wait(30)
 
 
-def test_a_judge_killed_in_mid_job_still_gives_its_verdict(tmp_path: Path) -> None:
+def test_judge_killed_mid_job_still_gives_verdict(tmp_path: Path) -> None:
     """Killed twice: the second judge has the journal of the first, the third knows nothing."""
     slow = with_forward(NOTED + "time.sleep(0.3)\n" + HONEST)
     state = str(tmp_path / "state.sqlite")

@@ -109,7 +109,7 @@ def marked(request: Received, message: int = 0) -> list[tuple[str, bool]]:
     return [(block["text"], "cache_control" in block) for block in blocks]
 
 
-def test_the_first_two_and_the_last_two_cuts_are_marked(server: ModelServer, connect: Connect) -> None:
+def test_first_two_and_last_two_cuts_are_marked(server: ModelServer, connect: Connect) -> None:
     client = connect()
     client.complete(ModelRequest("aabbccddeenow", Purpose.SMALL, "k", cuts=(2, 4, 6, 8, 10)))
     client.complete(ModelRequest("aabbnow", Purpose.LARGE, "k", cuts=(2, 4)))
@@ -126,7 +126,7 @@ def test_the_first_two_and_the_last_two_cuts_are_marked(server: ModelServer, con
     assert marked(server.requests[2]) == [("aa", True)]
 
 
-def test_a_conversation_keeps_the_marks_of_its_first_message(server: ModelServer, connect: Connect) -> None:
+def test_conversation_keeps_marks_of_its_first_message(server: ModelServer, connect: Connect) -> None:
     turn = Turn("aabbnow", Purpose.SMALL, "the reply\n", cuts=(2, 4))
     connect().complete(ModelRequest("again", Purpose.REPAIR, "k", earlier=(turn,)))
     assert marked(server.requests[0]) == [("aa", True), ("bb", True), ("now", False)]
@@ -145,9 +145,7 @@ def test_a_server_that_knows_no_marks_gets_none(server: ModelServer, connect: Co
     assert server.requests[2].body["temperature"] == 1.0
 
 
-def test_marked_beginnings_are_read_from_the_cache_while_they_live(
-    server: ModelServer, connect: Connect
-) -> None:
+def test_marked_prefixes_are_cached_until_they_expire(server: ModelServer, connect: Connect) -> None:
     server.caching, now = True, [0.0]
     server.clock = lambda: now[0]
     client = connect("claude-sonnet-4-6")

@@ -61,7 +61,7 @@ def test_nothing_goes_where_all_is_spent(limits: Limits) -> None:
         Budget(limits, Meter(), before=DOLLAR, steps=0).admit()
 
 
-def test_what_does_not_fit_beside_steps_in_flight_may_fit_after_them() -> None:
+def test_refused_step_may_fit_after_those_in_flight() -> None:
     meter = Meter()
     budget = Budget(Limits(usd=1.5), meter, expected=DOLLAR)
     budget.admit()
@@ -73,7 +73,7 @@ def test_what_does_not_fit_beside_steps_in_flight_may_fit_after_them() -> None:
     budget.admit()
 
 
-def test_no_more_steps_are_trusted_to_be_cheap_than_have_been() -> None:
+def test_cheap_estimate_covers_as_many_steps_as_ended() -> None:
     meter = Meter()
     budget = Budget(Limits(usd=4.0), meter, expected=DOLLAR)
     in_flight = []
@@ -97,7 +97,7 @@ def _space(budget: Budget) -> int:
     return space
 
 
-def test_once_reached_with_nothing_in_flight_it_stays_reached() -> None:
+def test_budget_reached_with_nothing_in_flight_stays_reached() -> None:
     meter = Meter()
     budget = Budget(Limits(usd=1.5), meter, expected=DOLLAR)
     budget.admit()
@@ -110,7 +110,7 @@ def test_once_reached_with_nothing_in_flight_it_stays_reached() -> None:
         meter.spent = Usage()
 
 
-def test_who_waits_goes_on_when_a_step_has_ended() -> None:
+def test_waiting_ends_when_a_step_ends() -> None:
     budget = Budget(Limits(usd=1.5), Meter(), expected=DOLLAR)
     budget.wait()  # nothing is in flight
     budget.admit()
@@ -129,7 +129,7 @@ def test_earlier_sessions_count() -> None:
         budget.admit()
 
 
-def test_time_counts_with_that_of_the_step_to_come() -> None:
+def test_time_limit_includes_the_expected_next_step() -> None:
     now = 0.0  # steps of earlier sessions tell nothing of how long one takes
     budget = Budget(Limits(wall_s=10.0), Meter(), before=DOLLAR, steps=8, clock=lambda: now)
     budget.admit()

@@ -50,7 +50,7 @@ def test_prompt_goes_in_and_reply_comes_out() -> None:
     assert reply.usage.seconds > 0
 
 
-def test_a_conversation_goes_to_the_program_as_one_text() -> None:
+def test_conversation_reaches_the_program_as_one_text() -> None:
     turn = Turn("first", Purpose.LARGE, "my answer\n")
     request = ModelRequest("again", Purpose.REPAIR, "k", earlier=(turn,))
     reply = client("cat").complete(request)
@@ -100,7 +100,7 @@ def test_timeout_kills_the_whole_group(tmp_path: Path) -> None:
     assert eventually(lambda: not runs(pid))
 
 
-def test_what_stays_behind_neither_delays_the_reply_nor_lives_on(tmp_path: Path) -> None:
+def test_leftover_processes_neither_delay_reply_nor_survive(tmp_path: Path) -> None:
     start = time.monotonic()
     reply = client("sh -c 'sleep 300 & echo $!'").complete(ask())
     assert time.monotonic() - start < 20

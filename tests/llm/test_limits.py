@@ -78,7 +78,7 @@ def test_tokens_told_by_the_answer_count(monkeypatch: pytest.MonkeyPatch) -> Non
     assert times[2] - times[0] >= 0.29
 
 
-def test_a_small_request_does_not_overtake_a_large_one_that_waits() -> None:
+def test_small_request_does_not_overtake_waiting_large_one() -> None:
     now, answered = 0.0, []
 
     class Naming(Service):
@@ -126,7 +126,7 @@ def test_what_is_a_minute_old_expires_alone(allowed: RateLimits) -> None:
     ask_at(200.0)  # all of them at once
 
 
-def test_tokens_of_an_answer_that_took_longer_than_a_minute_count_from_then_on() -> None:
+def test_tokens_of_slow_answer_count_from_its_end() -> None:
     now, stop = 0.0, threading.Event()
 
     class Slow(Service):
@@ -145,7 +145,7 @@ def test_tokens_of_an_answer_that_took_longer_than_a_minute_count_from_then_on()
     client.complete(ModelRequest("p", Purpose.LARGE, "a minute later"))
 
 
-def test_a_request_larger_than_a_minute_goes_when_it_is_empty() -> None:
+def test_oversized_request_goes_when_minute_is_empty() -> None:
     client = LimitedClient(Service(), RateLimits(tokens_per_minute=1), threading.Event())
     client.complete(ModelRequest("a long prompt", Purpose.LARGE, "k"))
 

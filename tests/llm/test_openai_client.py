@@ -52,7 +52,7 @@ def test_requests_of_one_task_share_a_cache_key(server: ModelServer, connect: Co
     ]
 
 
-def test_a_server_that_knows_no_cache_key_gets_none(
+def test_server_without_cache_key_support_gets_none(
     server: ModelServer, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.rejects = {"prompt_cache_key": "unknown_parameter"}
@@ -70,9 +70,7 @@ def test_azure_gets_no_cache_key(server: ModelServer) -> None:
     assert "prompt_cache_key" not in server.requests[0].body
 
 
-def test_tokens_written_to_the_cache_are_counted_at_no_extra_price(
-    server: ModelServer, connect: Connect
-) -> None:
+def test_cache_writes_are_counted_without_extra_price(server: ModelServer, connect: Connect) -> None:
     details = {"cached_tokens": 100, "cache_write_tokens": 500}
     usage = {"prompt_tokens": 1000, "completion_tokens": 0, "prompt_tokens_details": details}
     server.script(Answer("x", usage=usage))

@@ -45,7 +45,7 @@ def test_cached_input_never_costs_more_than_fresh_input() -> None:
     assert all(0 < price.cached <= price.input < price.output for price in model_table().models.values())
 
 
-def test_a_flex_token_costs_half_and_an_unknown_tier_is_unknown() -> None:
+def test_flex_halves_price_and_unknown_tier_has_none() -> None:
     counts = Usage(1_000_000)
     assert usd("gpt-5", counts, tier="flex") == pytest.approx(1.25 / 2)
     assert usd("gpt-5", counts, tier="default") == pytest.approx(1.25)
@@ -77,7 +77,7 @@ def test_users_edit_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize(("model", "extra"), [("claude-sonnet-4-6", 0.25 * 3.0), ("gpt-5-mini", 0.0)])
-def test_some_models_charge_for_what_is_written_to_the_cache(model: str, extra: float) -> None:
+def test_cache_writes_cost_extra_for_some_models(model: str, extra: float) -> None:
     counts = Usage(2_000_000)
     plain = usd(model, counts)
     written = usd(model, replace(counts, cache_write_tokens=1_000_000))

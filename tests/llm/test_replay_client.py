@@ -20,7 +20,7 @@ def test_reply_is_the_recorded_one_at_no_cost() -> None:
     assert (reply.text, reply.finish, reply.usage) == ("first", Finish.COMPLETE, Usage())
 
 
-def test_finish_is_replayed_and_an_unrecorded_prompt_not_compared() -> None:
+def test_finish_is_replayed_for_an_unrecorded_prompt() -> None:
     reply = CLIENT.complete(ModelRequest("anything", Purpose.SMALL, "1_1/2/small"))
     assert (reply.text, reply.finish) == ("half", Finish.CUT)
 

@@ -93,7 +93,7 @@ def test_a_response_without_an_end_is_no_answer(
         connect().complete(ask())
 
 
-def test_an_effort_that_the_model_does_not_know_is_left_out(
+def test_unsupported_effort_is_left_out(
     server: ModelServer, connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     server.script(

@@ -33,7 +33,7 @@ class Longest(random.Random):
         return b
 
 
-def test_waits_double_up_to_the_cap_with_full_jitter() -> None:
+def test_waits_double_to_cap_with_full_jitter() -> None:
     waits: list[float] = []
     policy = RetryPolicy(max_attempts=9, base_s=1.0, cap_s=10.0, max_wait_s=1e9)
     Retry(policy, sleep=waits.append, rng=Longest()).call(Asked(*[ServiceTrouble("busy")] * 8))
@@ -50,7 +50,7 @@ def test_requested_wait_is_never_shortened() -> None:
     assert 90.0 <= waits[0] <= 91.0
 
 
-def test_short_requested_waits_do_not_use_the_attempts_up() -> None:
+def test_short_requested_waits_do_not_exhaust_attempts() -> None:
     waits: list[float] = []
     policy = RetryPolicy(max_attempts=5, base_s=1.0, cap_s=4.0)
     Retry(policy, sleep=waits.append, rng=Longest()).call(Asked(*[ServiceTrouble("busy", 0.1)] * 4))

@@ -220,7 +220,7 @@ def test_threads_share_what_was_learnt(
     assert sum("temperature" not in request.body for request in server.requests) == 32
 
 
-def test_temperature_out_of_range_is_for_the_user_to_correct(server: ModelServer, connect: Connect) -> None:
+def test_out_of_range_temperature_is_a_user_error(server: ModelServer, connect: Connect) -> None:
     server.script(Fail(400, "temperature: must be at most 2", "temperature", "decimal_above_max_value"))
     with pytest.raises(ModelRequestError, match="must be at most 2"):
         connect(temperature=9.0).complete(ask())

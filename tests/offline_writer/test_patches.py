@@ -10,7 +10,7 @@ LINES = st.lists(st.sampled_from(["a = 1", "b = 2", "", "    c = 3", "a = 1 ", "
 
 
 @given(LINES, LINES)
-def test_edits_turn_the_old_text_into_the_new_one(old: list[str], new: list[str]) -> None:
+def test_edits_turn_old_text_into_new(old: list[str], new: list[str]) -> None:
     before = "\n".join(["first", *old, "last"])
     after = "\n".join(["first", *new, "last"])
     reply = edits_between(before, after)

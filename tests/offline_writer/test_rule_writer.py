@@ -47,7 +47,7 @@ def test_a_rule_is_composed_from_error_and_construct(construct: str, error: str,
     assert write_rule(RuleData((construct,), (error,))).startswith(begins)
 
 
-def test_several_missing_names_become_one_rule_that_lists_them() -> None:
+def test_several_missing_names_share_one_rule() -> None:
     errors = tuple(ATTRIBUTE.format(name) for name in ("ones", "eq", "ones"))
     assert "tl.ones, tl.eq, which" in write_rule(RuleData(("attribute tl.ones", "attribute tl.eq"), errors))
     assert "tl.tanh" in write_rule(RuleData(("attribute tl.tanh",), (ATTRIBUTE.format("tanh"),)))
@@ -61,5 +61,5 @@ def test_several_missing_names_become_one_rule_that_lists_them() -> None:
         ("You cannot use break in a kernel.", "You cannot compare pointers.", "different"),
     ],
 )
-def test_rules_are_the_same_where_words_and_names_agree(one: str, other: str, answer: str) -> None:
+def test_rules_match_when_words_and_names_agree(one: str, other: str, answer: str) -> None:
     assert same_rule(MergeData(one, other)) == answer

@@ -47,7 +47,7 @@ def test_graphs_have_three_to_six_operators() -> None:
     assert counts == {3, 4, 5, 6}
 
 
-def test_only_shown_operators_and_what_bridges_between_them_are_used() -> None:
+def test_only_shown_operators_and_bridges_are_used() -> None:
     known = read_catalogue()
     bridges = {"torch.nn.functional.softplus", "torch.add", "torch.sigmoid", "torch.tanh"}
     for seed in range(30):
@@ -60,7 +60,7 @@ def test_only_shown_operators_and_what_bridges_between_them_are_used() -> None:
         assert set(known.operators_in(made(seed))) <= shown | inner | bridges
 
 
-def test_a_task_is_a_function_of_seed_and_key() -> None:
+def test_task_is_determined_by_seed_and_key() -> None:
     def reply(seed: int, key: str) -> str:
         return OfflineWriter(seed).complete(ModelRequest("p", Purpose.TASK, key, data=task(1))).text
 

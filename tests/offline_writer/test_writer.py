@@ -110,7 +110,7 @@ def test_large_step_uses_the_best_measured_structure() -> None:
         assert read_choices(large(ask(LINEAR, *shown), key)).structure == designs[1].structure  # type: ignore[union-attr]
 
 
-def test_small_step_changes_a_number_of_a_passed_kernel() -> None:
+def test_small_step_changes_a_passed_kernels_number() -> None:
     source = translate(SOFTMAX, Choices())
     changed = 0
     for key in "abcdefgh":
@@ -201,14 +201,14 @@ def test_rules_are_derived_from_errors_that_are_recognised() -> None:
     assert rule_for("TypeError: 'dtype' object is not callable") is not None
 
 
-def test_what_cannot_be_answered_is_refused_with_the_reason() -> None:
+def test_unanswerable_request_is_refused_with_a_reason() -> None:
     with pytest.raises(ModelRequestError, match="reads no prompts"):
         answer(None, Purpose.LARGE)
     with pytest.raises(ModelRequestError, match="not Python"):
         answer(ask("class Model(\n"), Purpose.LARGE)
 
 
-def test_a_repair_is_another_answer_to_what_the_conversation_began_with() -> None:
+def test_repair_answers_the_original_request_again() -> None:
     source = translate(SOFTMAX, Choices())
     asked = ask(SOFTMAX, (source, "passed, 1.1x"))
 
@@ -222,7 +222,7 @@ def test_a_repair_is_another_answer_to_what_the_conversation_began_with() -> Non
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
-def test_numbers_are_left_to_the_judge_that_sweeps_them(name: str) -> None:
+def test_numbers_become_tunables_for_a_sweeping_judge(name: str) -> None:
     code = large(ask(MODULES[name], tunes=True))
     tunables = read_tunables(code)
     assert bool(tunables) == bool(re.search(r"^[A-Z_]+ = \d+$", code, re.M))
@@ -230,13 +230,13 @@ def test_numbers_are_left_to_the_judge_that_sweeps_them(name: str) -> None:
     assert not read_tunables(large(ask(MODULES[name])))
 
 
-def test_numbers_of_a_product_come_first_where_there_are_more_than_a_sweep_takes() -> None:
+def test_product_numbers_come_first_when_tunables_are_limited() -> None:
     design = next(each for each in possible_designs(LINEAR) if each.structure["GEMM"] == "triton")
     declared = [each.name for each in read_tunables(translate(LINEAR, replace(design, swept=True)))]
     assert declared == ["TILE_M", "TILE_N", "TILE_K", "GROUP_M", "GEMM_WARPS", "STAGES"]
 
 
-def test_edits_of_a_tuned_kernel_change_what_no_sweep_can() -> None:
+def test_tuned_kernel_is_edited_beyond_its_tunables() -> None:
     tuned = large(ask(SOFTMAX, tunes=True))
     tuned = with_values(tuned, {each.name: each.choices[-1] for each in read_tunables(tuned)})
     edited = {
@@ -269,13 +269,13 @@ def test_first_drafts_of_siblings_differ_by_their_directions(reference: str) -> 
 
 
 @pytest.mark.parametrize(("name", "gemm"), [("library_product", "library"), ("own_product", "triton")])
-def test_a_first_draft_has_the_structure_that_its_direction_asks_for(name: str, gemm: str) -> None:
+def test_first_draft_follows_its_direction(name: str, gemm: str) -> None:
     choices = read_choices(large(ask(LINEAR, direction=name)))
     assert choices is not None
     assert choices.structure["GEMM"] == gemm
 
 
-def test_every_direction_for_large_steps_is_one_of_the_writers() -> None:
+def test_writer_supports_every_large_step_direction() -> None:
     every = offered_directions("matmul sum").large
     places = [directed(Choices(), name) for name in every]
     assert [place for _, place in filter(None, places)] == list(range(1, len(every) + 1))

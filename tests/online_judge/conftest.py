@@ -10,7 +10,7 @@ from .live import ON_RAY, LiveJudge, running_judge
 
 NOT_ON_RAY = {
     "test_queue_status_has_string_keys_per_device": "a cluster of three nodes has three devices",
-    "test_cuda_that_is_asked_for_but_missing_is_503": "a cluster waits for a GPU that may join",
+    "test_requesting_missing_cuda_is_503": "a cluster waits for a GPU that may join",
     "test_cancelled_job_that_waits_never_runs": "three nodes run three jobs at a time, so none waits",
     "test_higher_priority_goes_first": "three nodes run three jobs at a time, so none waits",
     "test_waiting_jobs_over_the_limit_are_429": "three nodes run three jobs at a time, so none waits",

@@ -81,13 +81,13 @@ def test_source_at_the_limit_is_judged(judge: LiveJudge) -> None:
     assert metric(judge, 'evaluations_total{kind="candidate",status="load"}') == before + 1
 
 
-def test_limit_of_sources_counts_bytes_and_can_be_set(strict: LiveJudge) -> None:
+def test_source_size_limit_is_configurable_in_bytes(strict: LiveJudge) -> None:
     source = with_forward(HONEST)
     assert strict.evaluate(source + "# " + "é" * 400)["correctness"] is True
     assert strict.evaluate(source + "# " + "é" * 1000)["metadata"]["status"] == "load"
 
 
-def test_manual_mode_refuses_a_device_that_is_not_there(strict: LiveJudge) -> None:
+def test_manual_mode_refuses_a_missing_device(strict: LiveJudge) -> None:
     assert strict.post("/evaluate", {"device": 3}).status_code == 400
     assert strict.evaluate(PASSING, device=0)["correctness"] is True
     assert strict.evaluate(PASSING)["correctness"] is True

@@ -63,7 +63,7 @@ def test_what_the_candidate_process_writes_the_evaluator_reads() -> None:
     shared.free()
 
 
-def test_shared_memory_cannot_be_resized_by_its_other_side() -> None:
+def test_shared_memory_cannot_be_resized_by_its_peer() -> None:
     shared, parcel = pack([torch.zeros(4096)], cuda=False)
     fd = os.dup(shared.fds[0])
     for change in (0, 2 * parcel.nbytes):
@@ -78,7 +78,7 @@ def test_shared_memory_cannot_be_resized_by_its_other_side() -> None:
     shared.free()
 
 
-def test_small_blocks_are_used_again_and_large_ones_freed() -> None:
+def test_small_blocks_are_reused_and_large_ones_freed() -> None:
     blocks = SharedBlocks(cuda=False)
     first, second, large = blocks.take(100), blocks.take(100), blocks.take(2**26 + 1)
     assert first is not second
@@ -120,7 +120,7 @@ def test_unsupported_values_are_named() -> None:
         pack([torch.eye(2).to_sparse()], cuda=False)
 
 
-def test_signature_tells_structures_apart_but_not_list_from_tuple() -> None:
+def test_signature_distinguishes_structures_except_list_from_tuple() -> None:
     x = torch.ones(1)
     assert take_apart((x, x)).signature() == take_apart([x, x]).signature() == ["T", "T"]
     assert take_apart(x).signature() != take_apart([x]).signature()

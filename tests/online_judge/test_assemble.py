@@ -316,7 +316,7 @@ def test_every_observation_has_its_flags(observation: Observation, flags: dict[s
         (0.2, False, True, "clock_mismatch", ", 0.2 ms in a replayed graph, 0.002 ms of it for copies"),
     ],
 )
-def test_clocks_that_disagree_reject_only_where_work_was_hidden(
+def test_clock_disagreement_rejects_only_hidden_work(
     graph_ms: float | None, explained: bool, quiet: bool, flag: str, evidence: str
 ) -> None:
     found = ClocksDisagree(
@@ -385,7 +385,7 @@ def h200() -> Peak:
         ),
     ],
 )
-def test_times_and_kernels_are_judged_where_the_outputs_are_right(
+def test_timing_and_kernel_flags_require_correct_outputs(
     facts: dict[str, Any], status: Status, flags: list[str]
 ) -> None:
     verdict = assemble.evaluated(REQUEST, GPU, result(**facts), END)
@@ -398,7 +398,7 @@ def test_kernels_of_another_backend_are_not_judged() -> None:
     assert assemble.evaluated(request, GPU, result(launches=Launches({}, 0, 0)), END).flags == ()
 
 
-def test_static_notes_come_from_the_source_of_the_request() -> None:
+def test_static_flags_come_from_the_request_source() -> None:
     request = REQUEST.model_copy(update={"custom_model_src": "import gc\ngc.collect()"})
     for ending in (Passed(), WRONG):
         verdict = assemble.evaluated(request, CPU, result(ending), END)
@@ -416,7 +416,7 @@ def test_flags_of_the_problem_are_told_apart() -> None:
     ]
 
 
-def test_untimed_verdict_of_a_gpu_claims_no_time_and_the_interpreters_says_so() -> None:
+def test_untimed_verdict_reports_no_runtime_or_speedup() -> None:
     assert assemble.evaluated(REQUEST, GPU, result(), END).runtime_stats == {}
     interpreted = assemble.evaluated(REQUEST, CPU, result(), END)
     assert interpreted.runtime_stats == {"fast_p": 1.0, "timing": "interpreter"}
@@ -473,7 +473,7 @@ def test_every_verdict_says_where_it_comes_from() -> None:
         ),
     ],
 )
-def test_process_that_is_gone_is_a_crash_or_out_of_memory(
+def test_dead_process_is_crash_or_out_of_memory(
     why: str, end: ProcessEnd, status: Status, error: str
 ) -> None:
     verdict = assemble.process_gone(REQUEST, CPU, stage=Stage.FORWARD, why=why, end=end)
@@ -503,14 +503,14 @@ def test_printed_text_goes_with_failures_only() -> None:
         assert metadata["stdout"] == "see out at 0x..."
 
 
-def test_processes_left_running_are_flagged_where_the_candidate_passed() -> None:
+def test_leftover_processes_are_flagged_when_candidate_passes() -> None:
     end = replace(END, orphans=2)
     (flag,) = assemble.evaluated(REQUEST, CPU, result(), end).flags
     assert (flag.id, flag.evidence) == ("background_threads", "2 processes were left running")
     assert assemble.evaluated(REQUEST, CPU, result(WRONG), end).flags == ()
 
 
-def test_trials_are_counted_unless_the_candidate_broke_before_the_first() -> None:
+def test_candidate_raising_before_first_trial_reports_no_trials() -> None:
     broken = result(Raised(failure=LAUNCH), trials_passed=0, grades=())
     assert "correctness_trials" not in assemble.evaluated(REQUEST, CPU, broken, END).metadata
     wrong = assemble.evaluated(REQUEST, CPU, result(WRONG, trials_passed=0, grades=()), END)
@@ -588,7 +588,7 @@ def test_seconds_of_the_stages_are_rounded() -> None:
     assert timed.metadata == {"tier": "strict", "seconds": {"load": 0.123, "lock": 1.0}}
 
 
-def test_tunables_that_cannot_be_used_are_named_in_front() -> None:
+def test_feedback_starts_with_unusable_tunables() -> None:
     failed = Verdict(status=Status.LOAD, metadata={"feedback": "load: no\nNext: yes"})
     verdict = tuning.with_unused_tunables(failed, "its name is 3")
     assert verdict.metadata["feedback"] == "TUNABLES was not used: its name is 3\nload: no\nNext: yes"
@@ -661,7 +661,7 @@ def test_verdicts_are_assembled_without_torch() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_samples_of_the_baseline_are_in_the_verdict_where_there_are_any() -> None:
+def test_verdict_includes_available_baseline_samples() -> None:
     rounds = ((0.3, 0.31), (0.29,))
     verdict = assemble.evaluated(REQUEST, GPU, result(timing=timing(baseline_samples=rounds)), END)
     assert verdict.runtime_stats["baseline_samples"] == [[0.3, 0.31], [0.29]]

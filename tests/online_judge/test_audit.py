@@ -90,7 +90,7 @@ def test_exchanged_code_of_a_function_is_named() -> None:
     assert changes == ["online_judge.common.modules.seed_everything"]
 
 
-def test_builtin_hidden_in_a_module_of_the_judge_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_builtin_shadowed_in_a_judge_module_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     watchdog = Watchdog()
     monkeypatch.setattr(modules, "list", replacement, raising=False)
     assert watchdog.changes() == ["online_judge.common.modules.list"]
@@ -319,7 +319,7 @@ def test_views_share_memory_and_copies_do_not() -> None:
     assert not share_memory([torch.empty(3, device="meta")], [torch.empty(3, device="meta")])
 
 
-def test_result_in_the_memory_of_the_last_one_is_reused() -> None:
+def test_reuse_of_previous_result_memory_is_detected() -> None:
     kept = torch.zeros(5)
     assert share_memory([kept], [torch.ones(5), kept.view(1, 5)])
     assert not share_memory([kept], [torch.ones(5)])

@@ -42,7 +42,7 @@ def test_thread_in_the_candidates_code_is_found() -> None:
     assert before.found() == []
 
 
-def test_thread_without_a_name_that_was_there_before_is_no_finding() -> None:
+def test_preexisting_unnamed_thread_is_no_finding() -> None:
     begun, end = threading.Event(), threading.Event()
 
     def work() -> None:
@@ -56,7 +56,7 @@ def test_thread_without_a_name_that_was_there_before_is_no_finding() -> None:
     end.set()
 
 
-def test_idle_worker_is_no_finding_but_a_busy_one_is() -> None:
+def test_only_busy_pool_workers_are_found() -> None:
     before = Background()
     event = threading.Event()
     with ThreadPoolExecutor(1) as pool:

@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_recorded_time_counts_for_the_eager_forward_pass_alone(root: Path) -> None:
+def test_recorded_time_applies_only_to_eager_forward(root: Path) -> None:
     evaluations = Evaluations(Settings(timing_root=root), Machine(False, 0, (), "sm_90"), {}, Metrics())
     named = EvaluationRequest(gpu_name="NVIDIA H200", level="2", problem_id="63")
     assert evaluations.recorded_ms(named) == 1.25
@@ -37,7 +37,7 @@ def test_recorded_time_counts_for_the_eager_forward_pass_alone(root: Path) -> No
         assert evaluations.recorded_ms(named.model_copy(update=other)) is None
 
 
-def test_recorded_mean_is_found_by_the_number_before_the_underscore(root: Path) -> None:
+def test_recorded_mean_is_found_by_problem_number(root: Path) -> None:
     assert recorded_ms(root, "NVIDIA H200", "2", "63") == 1.25
     assert recorded_ms(root, "NVIDIA H200", "2", "6") == 9.0
 

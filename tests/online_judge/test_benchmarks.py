@@ -66,7 +66,7 @@ def evaluated(judge: LiveJudge, name: str, code: str, **fields: Any) -> dict[str
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("factor", "right"), [("2.0", True), ("3.0", False)])
-def test_functions_are_judged_on_the_calls_of_the_test(judge: LiveJudge, factor: str, right: bool) -> None:
+def test_functions_are_judged_on_the_test_calls(judge: LiveJudge, factor: str, right: bool) -> None:
     answer = evaluated(judge, "tbt", KERNEL.replace("2.0", factor))
     assert answer["success"] is answer["correctness"] is right
     assert answer["metadata"]["status"] == ("passed" if right else "wrong_value")
@@ -75,7 +75,7 @@ def test_functions_are_judged_on_the_calls_of_the_test(judge: LiveJudge, factor:
 
 
 @pytest.mark.slow
-def test_source_in_a_request_of_evaluate_names_the_task(judge: LiveJudge) -> None:
+def test_evaluate_request_can_select_a_benchmark_task(judge: LiveJudge) -> None:
     answer = judge.evaluate(KERNEL, "", test_source="TritonBench_T", task_id="double", dtype_str="fp16")
     assert answer["correctness"] is True
 

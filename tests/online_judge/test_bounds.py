@@ -48,7 +48,7 @@ def test_known_gpu_is_found_by_its_name(name: str, terabytes: float, half: float
 
 
 @pytest.mark.parametrize("name", ["NVIDIA H20", "NVIDIA A1000", "NVIDIA T400", "NVIDIA GeForce RTX 5090", ""])
-def test_other_gpu_is_not_taken_for_a_known_one(name: str) -> None:
+def test_similar_gpu_name_matches_no_known_gpu(name: str) -> None:
     assert peak(name) is None
 
 
@@ -114,9 +114,7 @@ def test_time_below_reading_the_inputs_is_suspect() -> None:
         ("legacy", "fp32", 1e12 / 1978.9e12 * 1e3),
     ],
 )
-def test_arithmetic_is_judged_by_the_fastest_that_reaches_the_tier(
-    tier: str, dtype: str, least_ms: float
-) -> None:
+def test_soft_bound_uses_fastest_arithmetic_for_tier(tier: str, dtype: str, least_ms: float) -> None:
     def ids(factor: float) -> list[str]:
         found = check_bounds(
             factor * least_ms,

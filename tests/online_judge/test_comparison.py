@@ -23,7 +23,7 @@ def test_tolerance_is_absolute_plus_relative(want: float, error: float, toleranc
     assert (found is None) == (actual <= tolerance + tolerance * abs(want))
 
 
-def test_counts_indices_and_errors_are_those_of_the_wrong_elements() -> None:
+def test_difference_describes_the_wrong_elements() -> None:
     want = torch.zeros(2, 3)
     got = torch.tensor([[0.0, 2.0, 0.0], [0.0, 0.0, -4.0]])
     found = difference(got, want, 0.05)
@@ -166,7 +166,7 @@ def test_sample_may_be_off_by_chance(total: int, wrong: int, right: bool) -> Non
     assert (found is None) is right
 
 
-def test_sample_of_an_exact_problem_has_no_wrong_element() -> None:
+def test_sampling_allows_no_errors_in_exact_problems() -> None:
     got, want = torch.zeros(100), torch.zeros(100)
     got[3] = 1.0
     assert difference(got, want, Tolerance(required_matched_ratio=1.0), sampled=True) is not None
@@ -188,7 +188,7 @@ def test_permitted_errors_can_be_left_out(dtype: torch.dtype) -> None:
     assert float(got.float()[0, 0]) == 8.0
 
 
-def test_cap_of_a_problems_tolerance_holds_within_the_relative_one() -> None:
+def test_error_cap_applies_within_relative_tolerance() -> None:
     got, want = torch.tensor([1e6 + 100, 1.0]), torch.tensor([1e6, 1.0])
     assert difference(got, want, Tolerance(max_rtol=1e-2)) is None
     found = difference(got, want, Tolerance(max_rtol=1e-2, max_error_cap=1.0))

@@ -37,7 +37,7 @@ def test_the_excerpt_tells_kernel_and_line() -> None:
     assert report.message.endswith("no")
 
 
-def test_an_excerpt_that_is_not_in_the_source_leaves_the_line_that_led_there() -> None:
+def test_unknown_excerpt_falls_back_to_the_calling_line() -> None:
     for message in ("at 4:8:\n    z = 9\n        ^\nno", "at 900:8:\n    y = x @ 2\n    ^\nno", "no place"):
         report = compiled(failure(message), SOURCE, "/x")
         assert (report.kernel, report.line) == (None, 14)

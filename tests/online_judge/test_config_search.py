@@ -43,7 +43,7 @@ def smooth(values: Values) -> float:
     return 1.0 + sum(abs(math.log2(float(values[name]) / number)) for name, number in best.items())
 
 
-def test_first_ones_are_the_declared_one_and_each_choice_about_equally_often() -> None:
+def test_first_batch_starts_with_declared_and_balances_choices() -> None:
     first = ConfigSearch(MATMUL).first()
     assert first[0] == DECLARED
     assert len(set(first)) == len(first) == FIRST
@@ -76,7 +76,7 @@ def test_choices_that_are_no_numbers_are_all_neighbours() -> None:
 
 
 @given(st.data())
-def test_none_is_tried_twice_and_none_that_is_left_out(data: st.DataObject) -> None:
+def test_search_never_repeats_or_tries_excluded_configurations(data: st.DataObject) -> None:
     numbers = st.lists(st.integers(1, 64), min_size=1, max_size=6, unique=True)
     tunables = tuple(
         Tunable(name, data.draw(st.integers(1, 64)), tuple(data.draw(numbers)))

@@ -24,7 +24,7 @@ def test_small_machines_set_no_cores_apart(cores: int, devices: list[int]) -> No
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two cores")
-def test_calls_are_launched_on_the_first_core_and_other_threads_kept_off_it() -> None:
+def test_first_core_is_reserved_for_launching_calls() -> None:
     before = sorted(os.sched_getaffinity(0))
     seen: set[int] = set()
     wake, end = threading.Event(), threading.Event()

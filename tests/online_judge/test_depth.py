@@ -112,12 +112,12 @@ def stacks(gateway: LiveJudge, function: str) -> set[str]:
     return set(told.split()) | usual
 
 
-def test_few_modules_are_at_work_while_outputs_are_compared(gateway: LiveJudge) -> None:
+def test_comparing_outputs_involves_few_modules(gateway: LiveJudge) -> None:
     modules = stacks(gateway, COMPARISON)
     assert len(modules) <= LIMIT, sorted(modules)
 
 
-def test_few_modules_are_at_work_while_the_verdict_is_assembled(
+def test_assembling_the_verdict_involves_few_modules(
     gateway: LiveJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assemble, seen = ASSEMBLY.rpartition(".")[2], set()

@@ -75,7 +75,7 @@ def in_thread(lock: GpuLeases, *, exclusive: bool, got: list[str], name: str) ->
     return thread
 
 
-def test_shared_users_are_there_together_and_an_exclusive_one_alone(path: str) -> None:
+def test_shared_users_coexist_but_block_an_exclusive_one(path: str) -> None:
     held, release = SPAWN.Event(), SPAWN.Event()
     lock = GpuLeases(path)
     with processes((hold_until, (path, False, held, release))):
@@ -99,7 +99,7 @@ def test_exclusive_users_lose_no_update(path: str, tmp_path: Path) -> None:
     assert counter.read_text() == "120"
 
 
-def test_stream_of_shared_users_does_not_starve_an_exclusive_one(path: str) -> None:
+def test_shared_users_do_not_starve_an_exclusive_one(path: str) -> None:
     stop = SPAWN.Event()
     started = [SPAWN.Event() for _ in range(3)]
     with processes(*[(hold_again_and_again, (path, each, stop)) for each in started]):

@@ -45,7 +45,7 @@ def test_failure_outlives_the_references_time(monkeypatch: pytest.MonkeyPatch) -
     assert statuses == ["passed", "wrong_value", "not_checked"]
 
 
-def test_without_a_failure_the_references_time_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reference_timeout_without_failure_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ReferenceTimeout, match="workload 'c': time"):
         evaluate(monkeypatch, Status.PASSED, Status.PASSED, ReferenceTimeout("time"))
 
@@ -61,6 +61,6 @@ def test_problem_report_names_the_workload_of_a_timeout(monkeypatch: pytest.Monk
     assert (report.ok, report.reason) == (False, "workload 'b': time")
 
 
-def test_reference_that_fails_on_a_later_workload_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reference_failure_on_later_workload_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ProblemError, match="forward"):
         evaluate(monkeypatch, Status.WRONG_VALUE, ProblemError("forward() fails"))

@@ -54,7 +54,7 @@ def test_cpu_is_one_device_that_is_no_gpu() -> None:
         assert machine.hardware == "CPU (Triton interpreter, sm_80)"
 
 
-def test_cuda_that_is_asked_for_but_missing_leaves_no_device() -> None:
+def test_requesting_missing_cuda_yields_no_device() -> None:
     machine = devices.find(ForkServer(0), Settings(judge_device="cuda"))
     assert (machine.devices, machine.kind) == ((), "cuda")
 
@@ -72,7 +72,7 @@ def test_cuda_that_is_asked_for_but_missing_leaves_no_device() -> None:
         ("cpu", 0, 64, 16, 0, 8),
     ],
 )
-def test_unless_told_a_device_takes_what_cores_and_memory_allow(
+def test_default_slots_follow_cores_and_memory(
     monkeypatch: pytest.MonkeyPatch, kind: str, gpus: int, cores: int, host_gib: int, gpu_gib: int, slots: int
 ) -> None:
     pages = {"SC_PHYS_PAGES": host_gib * 2**18, "SC_PAGE_SIZE": 4096}
@@ -86,7 +86,7 @@ def test_unless_told_a_device_takes_what_cores_and_memory_allow(
 
 
 @pytest.mark.parametrize(("kind", "count"), [("cpu", 0), ("cuda", 1)])
-def test_only_gpus_of_a_cluster_count_as_cuda_devices(kind: devices.DeviceKind, count: int) -> None:
+def test_only_cluster_gpus_count_as_cuda_devices(kind: devices.DeviceKind, count: int) -> None:
     machine = devices.Machine(False, 0, (), "sm_90", elastic=True)
     machine.join(devices.Device(0, kind, "", "x"))
     assert (machine.cuda_available, machine.device_count) == (kind == "cuda", count)

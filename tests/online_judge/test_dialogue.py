@@ -85,7 +85,7 @@ def test_answer_that_is_too_long_ends_the_match() -> None:
         ask(candidate)
 
 
-def test_candidate_process_that_is_gone_is_told_from_one_that_talks_nonsense() -> None:
+def test_closed_channel_means_candidate_gone_without_reason() -> None:
     def leave(order: Any, fds: list[int]) -> list[bytes]:
         raise ChannelClosed
 
@@ -95,7 +95,7 @@ def test_candidate_process_that_is_gone_is_told_from_one_that_talks_nonsense() -
 
 
 @pytest.mark.parametrize("depth", [60, 100, 900])
-def test_deep_answer_ends_a_match_and_not_the_evaluator(depth: int) -> None:
+def test_deep_answer_ends_only_the_match(depth: int) -> None:
     said = b'{"patched": ' + b"[" * depth + b"]" * depth + b"}"
     with scripted(always(said)) as candidate:
         if depth < 64:
@@ -105,7 +105,7 @@ def test_deep_answer_ends_a_match_and_not_the_evaluator(depth: int) -> None:
             ask(candidate)
 
 
-def test_descriptors_that_a_candidate_process_sends_are_not_kept() -> None:
+def test_descriptors_sent_by_candidate_are_closed() -> None:
     with open("/dev/null") as file:
         fds = [file.fileno()] * 8
         ours, theirs = channel.pair()
@@ -153,7 +153,7 @@ FAILURES = st.fixed_dictionaries(
 
 @settings(max_examples=60)
 @given(FAILURES | JSON)
-def test_no_claimed_failure_is_a_pass_or_breaks_the_evaluator(claim: object) -> None:
+def test_claimed_failure_never_passes_or_breaks_the_evaluator(claim: object) -> None:
     answer = json.dumps({"failed": claim}).encode()
     with scripted(always(answer)) as candidate, pytest.raises(CandidateFailed) as failed:
         ask(candidate)

@@ -79,7 +79,7 @@ def test_reference_runs_once_at_another_scale(monkeypatch: pytest.MonkeyPatch) -
     assert (calls.count("job:weights:2"), calls.count("job:weights:0.5")) == (1, 1)
 
 
-def test_outputs_that_are_not_finite_at_other_weights_are_wrong() -> None:
+def test_nonfinite_outputs_at_other_weights_are_wrong() -> None:
     candidate = Candidate()
     candidate.compute = lambda *given: relu(*given) * (1.0 if candidate.calls == 1 else float("nan"))
     with pytest.raises(CandidateFailed):
@@ -96,7 +96,7 @@ def test_failure_leaves_the_reference_as_it_was(call: int) -> None:
         stale(Candidate(fails_at=call), loose=True)
 
 
-def test_candidate_without_weights_is_called_only_where_the_tolerance_is_loose() -> None:
+def test_weightless_candidate_is_called_only_under_loose_tolerance() -> None:
     strict, loose = Candidate(), Candidate()
     assert not stale(strict, loose=False, loads=False)
     assert not stale(loose, loose=True, loads=False)
@@ -121,7 +121,7 @@ def test_far_off_outputs_are_wrong_at_any_scale() -> None:
     assert isinstance(failed.value.ending, FarOff)
 
 
-def test_errors_that_the_problems_tolerance_lets_be_are_not_far_off() -> None:
+def test_errors_within_problem_tolerance_are_not_far_off() -> None:
     def spoiled(x: Any, weight: Any, bias: Any) -> Any:
         y = relu(x, weight, bias)
         y[0, :6] = 1e3

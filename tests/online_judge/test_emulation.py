@@ -70,7 +70,7 @@ def test_operands_of_every_product_are_rounded(name: str) -> None:
         (nn.functional.conv2d, [(2, 8, 9, 9), (8, 8, 3, 3), (8,)], (0, 1)),
     ],
 )
-def test_operands_of_a_product_are_rounded_and_no_other_argument(
+def test_only_product_operands_are_rounded(
     product: Any, shapes: list[tuple[int, ...]], rounded: tuple[int, int]
 ) -> None:
     torch.manual_seed(0)
@@ -113,7 +113,7 @@ def test_without_a_product_nothing_is_emulated(model: nn.Module) -> None:
     assert oracles.emulated(model, [torch.randn(4, 8)], "tf32", 0) is None
 
 
-def test_model_that_cannot_run_this_way_has_no_emulation() -> None:
+def test_model_failing_when_rounded_has_no_emulation() -> None:
     def refuse(x: Any) -> Any:
         raise RuntimeError("no such kernel")
 

@@ -99,7 +99,7 @@ def test_body_of_the_released_client_is_accepted(judge: LiveJudge) -> None:
         ({"original_model_src": None}, "body.original_model_src"),
     ],
 )
-def test_malformed_request_is_400_in_the_form_of_v1(judge: LiveJudge, fields: dict, field: str) -> None:
+def test_malformed_request_is_400_in_v1_format(judge: LiveJudge, fields: dict, field: str) -> None:
     response = judge.post("/evaluate", fields)
     assert response.status_code == 400
     answer = response.json()
@@ -117,13 +117,13 @@ def test_other_test_sources_are_kernelbench(judge: LiveJudge) -> None:
     assert judge.evaluate(PASSING, test_source="SYN")["correctness"] is True
 
 
-def test_source_that_is_no_unicode_is_a_syntax_error(judge: LiveJudge) -> None:
+def test_source_with_invalid_unicode_is_answered(judge: LiveJudge) -> None:
     body = b'{"original_model_src": "x", "custom_model_src": "x = \'\\ud800\'"}'
     response = judge.client.post("/evaluate", content=body, headers={"content-type": "application/json"})
     assert response.status_code == 200
 
 
-def test_importing_the_application_starts_nothing_and_needs_no_torch() -> None:
+def test_importing_application_starts_nothing_and_loads_no_torch() -> None:
     code = (
         "import sys, os, online_judge\n"
         "from online_judge import app\n"
@@ -155,7 +155,7 @@ def test_unusable_setting_stops_the_start(variable: str, value: str) -> None:
     assert variable in done.stderr
 
 
-def test_cuda_that_is_asked_for_but_missing_is_503(own_judge: Callable[..., LiveJudge]) -> None:
+def test_requesting_missing_cuda_is_503(own_judge: Callable[..., LiveJudge]) -> None:
     if importlib.import_module("torch").cuda.is_available():
         pytest.skip("this machine has CUDA")
     judge = own_judge(JUDGE_DEVICE="cuda")

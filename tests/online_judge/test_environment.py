@@ -65,7 +65,7 @@ def test_versions_are_those_of_the_packages() -> None:
     assert FOUND.versions.get("cuda") == torch.version.cuda
 
 
-def test_names_of_the_language_exist_and_those_gone_do_not() -> None:
+def test_triton_names_exist_and_removed_ones_do_not() -> None:
     assert FOUND.triton is not None
     for module, names in FOUND.triton.names.items():
         assert names
@@ -78,7 +78,7 @@ def test_names_of_the_language_exist_and_those_gone_do_not() -> None:
         assert not hasattr(importlib.import_module(module), name)
 
 
-def test_parameters_of_functions_are_those_that_kernels_may_pass() -> None:
+def test_stated_parameters_are_those_kernels_may_pass() -> None:
     assert FOUND.triton is not None
     stated = FOUND.triton.parameters
     assert stated["program_id"] == "axis"
@@ -98,7 +98,7 @@ def test_options_of_range_and_descriptors_are_tritons() -> None:
     )
 
 
-def test_numbers_of_the_precision_test_are_those_of_the_tiers() -> None:
+def test_precision_test_numbers_match_the_tiers() -> None:
     test = FOUND.precision
     assert test is not None
     eager = Error(rms=1e-3, peak=1e-2, noise=1e-3, drift=0.0)
@@ -132,7 +132,7 @@ def test_flags_are_those_that_processes_set(
     assert environment.get("TRITON_F32_DEFAULT") == told.dot
 
 
-def test_the_statistic_of_times_is_the_one_that_counts() -> None:
+def test_stated_timing_statistic_is_the_one_used() -> None:
     assert FOUND.timing is not None
     assert (
         getattr(statistics, FOUND.timing.statistic)([1.0, 2.0, 9.0]) == Side(calls=[[1.0, 2.0, 9.0]]).gpu_ms
@@ -158,7 +158,7 @@ def test_what_nothing_states_about_a_gpu_is_absent() -> None:
     assert found.flops == {}
 
 
-def test_a_judge_without_a_gpu_states_what_it_knows(judge: LiveJudge) -> None:
+def test_judge_without_gpu_states_its_environment(judge: LiveJudge) -> None:
     found = Environment.model_validate(judge.client.get("/v2/environment").json())
     assert (found.devices, found.timing) == ([], None)
     assert (found.triton, found.precision, found.checks) == (FOUND.triton, FOUND.precision, FOUND.checks)
@@ -173,7 +173,7 @@ def test_a_candidate_meets_the_conditions_that_are_stated(judge: LiveJudge) -> N
     assert answer["metadata"]["status"] == "passed", answer["metadata"].get("feedback")
 
 
-def test_a_problem_report_lists_the_tensors_of_a_call(judge: LiveJudge) -> None:
+def test_problem_report_lists_tensors_of_a_call(judge: LiveJudge) -> None:
     report = judge.post("/v2/problem", {"original_model_src": REFERENCE}).json()
     found = [(each["role"], each["name"], each["shape"], each["dtype"]) for each in report["tensors"]]
     assert found == [

@@ -164,13 +164,13 @@ def test_result_that_cannot_be_read_ends_the_evaluator(
     assert evaluator.handle.ended
 
 
-def test_evaluator_that_answers_another_order_than_to_rest_is_ended(evaluator: Evaluator) -> None:
+def test_wrong_answer_to_rest_order_ends_evaluator(evaluator: Evaluator) -> None:
     evaluator.answer = lambda message: [GONE]
     evaluator.handle.rest()
     assert evaluator.handle.ended
 
 
-def test_check_of_a_problem_has_no_candidate_that_is_gone(evaluator: Evaluator) -> None:
+def test_problem_check_rejects_a_candidate_gone_answer(evaluator: Evaluator) -> None:
     job = JOB.model_copy(update={"op": "problem", "request": ProblemRequest(original_model_src="")})
     evaluator.answer = lambda message: [GONE]
     evaluator.handle.order(job, [])
@@ -214,7 +214,7 @@ def test_ended_evaluator_leaves_nothing(
         evaluator.handle.hear(0)
 
 
-def test_lease_is_granted_and_no_answer_to_an_order(evaluator: Evaluator) -> None:
+def test_lease_request_is_granted_but_answers_no_order(evaluator: Evaluator) -> None:
     evaluator.answer = lambda message: []
     evaluator.process.send_json({"lease": "take", "kind": "shared"})
     assert heard(evaluator, 0.2) is None

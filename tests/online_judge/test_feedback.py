@@ -31,7 +31,7 @@ def test_long_triton_message_keeps_its_caret_and_reason() -> None:
     assert "    ^\nno such thing" in metadata["feedback"]
 
 
-def test_a_status_and_a_stage_of_one_name_are_said_once() -> None:
+def test_equal_status_and_stage_are_stated_once() -> None:
     failure = Failure(Status.CONSTRUCT, Stage.CONSTRUCT, "builtins.TypeError", "no such argument")
     assert feedback.of_failure(failure, "/j")["feedback"].startswith("construct: TypeError\n")
     failure = Failure(Status.COMPILE, Stage.FORWARD, "t.CompilationError", "no")
@@ -51,13 +51,13 @@ def test_the_judges_own_folder_is_scrubbed() -> None:
     )
 
 
-def test_names_of_temporary_files_are_scrubbed_and_no_others() -> None:
+def test_only_temporary_file_names_are_scrubbed() -> None:
     text = "ptxas /tmp/judge-x/job-3/tmp/tmp0a_xy9z1.ptx, line 5: tmp_pointer, tmp0a_xy9z1 / tmp_pointer"
     expected = "ptxas tmp/tmp....ptx, line 5: tmp_pointer, tmp0a_xy9z1 / tmp_pointer"
     assert texts.scrub(text, "/tmp/judge-x/job-3") == expected
 
 
-def test_every_verdict_on_a_gpu_notes_the_released_precision() -> None:
+def test_gpu_verdict_notes_the_released_precision() -> None:
     assert feedback.of_precision("paper", cuda=True) == {"notes": ["tf32_asymmetric"]}
     assert feedback.of_precision("off", cuda=True) == feedback.of_precision("on", cuda=True) == {}
     assert feedback.of_precision("paper", cuda=False) == {}
@@ -67,7 +67,7 @@ def test_small_hexadecimal_numbers_stay() -> None:
     assert texts.scrub("mask 0xff", "/j") == "mask 0xff"
 
 
-def test_difference_is_told_with_share_indices_and_next_step() -> None:
+def test_difference_feedback_has_share_indices_and_next_step() -> None:
     found = Difference((Mismatch((0, 31), "1.5", "2.5"),), 16, 0, 64, 1.0, 0.25)
     metadata = feedback.of_difference(found, "output 1")
     assert metadata["max_difference"] == ["1.000000"]
@@ -77,7 +77,7 @@ def test_difference_is_told_with_share_indices_and_next_step() -> None:
     assert "Next: " in metadata["feedback"]
 
 
-def test_claims_of_a_candidate_process_cannot_pass_or_break_the_form() -> None:
+def test_candidate_claims_cannot_pass_or_break_the_format() -> None:
     for claim in (
         None,
         3,
@@ -94,7 +94,7 @@ def test_status_must_suit_the_stage() -> None:
     assert Failure.from_claim(Stage.FORWARD, {"status": "illegal_access"}).status is Status.ILLEGAL_ACCESS
 
 
-def test_long_code_on_the_way_leaves_space_for_the_reason() -> None:
+def test_long_stack_frames_leave_space_for_the_reason() -> None:
     frames = tuple(Frame(number, "forward", "f(" + "x, " * 90) for number in range(8))
     message = "at 9:4:\n" + "    x = tl.load(pointer)\n" * 200 + "    ^\nno such thing"
     for name in ("t.CompilationError", "t." + "E" * 200):
@@ -173,7 +173,7 @@ def test_hints_fit_the_request(status: Status, tf32: Tf32Policy, tier: Tier) -> 
         assert "TF32" not in text or tf32 != "off" or tier != "strict"
 
 
-def test_second_result_is_told_with_how_it_was_wrong() -> None:
+def test_nondeterminism_feedback_describes_the_wrong_result() -> None:
     found = Difference((Mismatch((3,), "1", "2"),), 1, 0, 8, 1.0, 0.125)
     wrong = feedback.of_difference(found, "the output")
     metadata = feedback.of_repeat(wrong)

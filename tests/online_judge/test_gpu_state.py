@@ -96,7 +96,7 @@ def test_nvml_is_asked_by_number_or_uuid(monkeypatch: pytest.MonkeyPatch, device
     assert nvml.asked == [asked]
 
 
-def test_gpu_that_nvml_does_not_know_has_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpu_unknown_to_nvml_has_no_state(monkeypatch: pytest.MonkeyPatch) -> None:
     use_nvml(monkeypatch, FakeNvml())
     assert snapshot("7") is None
 

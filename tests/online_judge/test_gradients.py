@@ -72,13 +72,13 @@ def test_unused_input_has_the_gradient_zero() -> None:
     assert of_unused.tolist() == [0, 0]
 
 
-def test_output_without_graph_is_an_error_that_says_what_to_do() -> None:
+def test_output_without_graph_error_suggests_a_fix() -> None:
     with pytest.raises(RuntimeError, match=r"output 0 .* torch.autograd.Function"):
         gradients.calling(lambda x: x.detach(), "both")(torch.ones(2), [torch.ones(2)])
 
 
 @pytest.mark.parametrize("upstream", [torch.ones(3), torch.ones(1, 2)])
-def test_candidates_outputs_of_another_shape_have_gradients_of_zero(upstream: torch.Tensor) -> None:
+def test_wrong_shape_candidate_outputs_have_zero_gradients(upstream: torch.Tensor) -> None:
     call = gradients.calling(lambda x: x * 2, "both", candidate=True)
     output, (of_x,), _ = call(torch.ones(2), [upstream])
     assert (output.tolist(), of_x.tolist()) == ([2.0, 2.0], [0.0, 0.0])
@@ -104,7 +104,7 @@ def test_oracle_of_a_fixed_dtype_has_gradients() -> None:
 
 
 @pytest.mark.parametrize("forward", ["x[x > 0]", "(x,) * (1 + self.calls)"])
-def test_reference_whose_outputs_change_shape_is_a_problem_error(forward: str) -> None:
+def test_reference_changing_output_shape_is_a_problem_error(forward: str) -> None:
     source = REFERENCE.replace("return torch.relu(self.linear(x))", f"self.calls += 1; return {forward}")
     source = source.replace("        self.linear =", "        self.calls = 0\n        self.linear =")
     of = reference(source)
@@ -119,7 +119,7 @@ def test_reference_without_gradients_is_a_problem_error() -> None:
         reference(source).inputs("one")
 
 
-def test_reference_that_changes_its_input_is_a_problem_error() -> None:
+def test_reference_changing_its_input_is_a_problem_error() -> None:
     source = REFERENCE.replace("self.linear(x)", "self.linear(x.mul_(2))")
     with pytest.raises(ReferenceFailed, match="in-place"):
         reference(source).inputs("one")
@@ -187,7 +187,7 @@ def test_gradients_of_half_precision_have_an_oracle() -> None:
     ("name", "terms"),
     [("conv2d", 128), ("conv_transposed", 512), ("embedding", 12), ("softmax", 16), ("cross_entropy", 16)],
 )
-def test_terms_of_sums_count_those_of_the_backward_pass(name: str, terms: int) -> None:
+def test_sum_terms_include_the_backward_pass(name: str, terms: int) -> None:
     assert Problem(reference(TASKS[name])).cost.depth == terms
 
 
@@ -196,7 +196,7 @@ def test_constant_inputs_are_seen_beside_random_upstream_gradients() -> None:
     assert Problem(reference(source)).constant_inputs
 
 
-def test_direction_is_part_of_what_is_known_of_a_request() -> None:
+def test_direction_is_part_of_the_cache_keys() -> None:
     requests = [
         EvaluationRequest(original_model_src=REFERENCE, direction=each)
         for each in ("forward", "backward", "both")

@@ -27,7 +27,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_folder_is_removed_when_no_process_of_its_judge_is_left(temporary: Path) -> None:
+def test_folder_is_removed_after_its_last_process_exits(temporary: Path) -> None:
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as judge:
@@ -48,7 +48,7 @@ def test_folder_is_removed_when_no_process_of_its_judge_is_left(temporary: Path)
     assert list(temporary.iterdir()) == []
 
 
-def test_folders_without_a_lock_of_others_and_links_are_left_alone(temporary: Path) -> None:
+def test_unlocked_foreign_and_linked_folders_are_left_alone(temporary: Path) -> None:
     kept = [temporary / "tmpstarting", temporary / "other"]
     for folder in kept:
         folder.mkdir()
@@ -65,7 +65,7 @@ def test_folders_without_a_lock_of_others_and_links_are_left_alone(temporary: Pa
     assert (kept[1] / temporary_folders.LOCK).exists()
 
 
-def test_folder_of_a_living_judge_is_locked_from_its_first_moment() -> None:
+def test_living_judge_folder_is_locked_from_creation() -> None:
     home, lock = temporary_folders.make()
     temporary_folders.sweep()
     assert [path.name for path in home.iterdir()] == [temporary_folders.LOCK]

@@ -44,7 +44,7 @@ def test_forged_verdict_on_stdout_does_not_pass(judge: LiveJudge, where: str) ->
     assert answer["metadata"]["status"] == "crash"
 
 
-def test_words_on_the_candidate_processes_own_socket_are_no_verdict(judge: LiveJudge) -> None:
+def test_forged_verdict_on_socket_does_not_pass(judge: LiveJudge) -> None:
     source = with_forward(
         "import json, struct, socket\n"
         "for fd in range(3, 50):\n"
@@ -96,7 +96,7 @@ def test_fork_bomb_is_answered_in_time(judge: LiveJudge) -> None:
     assert judge.evaluate(PASSING)["metadata"]["status"] == "passed"
 
 
-def test_cutting_shared_memory_off_is_no_fault_of_the_reference(judge: LiveJudge) -> None:
+def test_truncating_shared_memory_does_not_fail_the_reference(judge: LiveJudge) -> None:
     top = (
         "import threading\n"
         "def cut_off(files, main):\n"
@@ -141,7 +141,7 @@ def test_folders_are_private_and_gone_afterwards(judge: LiveJudge) -> None:
     assert not (home_of(judge) / name).exists()
 
 
-def test_memory_of_the_candidate_process_holds_neither_reference_nor_secret(judge: LiveJudge) -> None:
+def test_candidate_memory_holds_no_reference_or_secret(judge: LiveJudge) -> None:
     # the suffix is compared digit by digit, so that only the marked text itself can match; the
     # judge's secret bears the same mark, in plain text and in hexadecimal
     reference = REFERENCE + "\n# zq7x-13579\n"

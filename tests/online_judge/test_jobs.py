@@ -107,7 +107,7 @@ def test_identical_jobs_count_for_their_own_clients() -> None:
     with_board(body)
 
 
-def test_verdict_counts_for_the_gpu_that_it_was_made_on_alone() -> None:
+def test_cached_verdict_applies_only_to_its_gpu() -> None:
     async def run() -> None:
         store, metrics = Store(None), Metrics()
         machine = Machine(True, 1, (slot(0, H100).device,), "sm_90", elastic=True)
@@ -132,7 +132,7 @@ def test_verdict_counts_for_the_gpu_that_it_was_made_on_alone() -> None:
     asyncio.run(run())
 
 
-def test_finished_jobs_of_one_client_push_out_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_jobs_never_evict_other_clients_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "KEPT", 2)
     monkeypatch.setattr(board, "KEPT", 2)
 
@@ -149,7 +149,7 @@ def test_finished_jobs_of_one_client_push_out_no_others(monkeypatch: pytest.Monk
     with_board(body)
 
 
-def test_evaluation_goes_on_for_others_when_its_first_client_cancels() -> None:
+def test_shared_evaluation_continues_after_first_client_cancels() -> None:
     async def body(board: JobBoard) -> None:
         first, second = [await board.submit(Job.of_v2(BODY, caller)) for caller in (A, B)]
         await board.cancel(first)
@@ -163,7 +163,7 @@ def test_evaluation_goes_on_for_others_when_its_first_client_cancels() -> None:
     with_board(body, start=True)
 
 
-def test_job_of_v1_has_an_outcome_and_is_not_remembered() -> None:
+def test_v1_job_has_outcome_and_is_not_kept() -> None:
     async def body(board: JobBoard) -> None:
         durable = await board.submit(Job.of_v2(BODY, A))
         job = await board.submit(Job("candidate", BODY.request, A))

@@ -148,7 +148,7 @@ def test_defined_kernels_are_counted_though_none_is_launched(
     assert module.plain is not None
 
 
-def test_kernel_from_a_generated_file_is_the_candidates_too(
+def test_kernel_from_generated_file_counts_as_own(
     meter: LaunchMeter, load: Callable[..., ModuleType], tmp_path: Path
 ) -> None:
     load(KERNELS, "generated_of_test")
@@ -210,7 +210,7 @@ def launch_as_jit_does(kernel: Any) -> None:
     kernel.run(4, 2, 1, 0, kernel.function, kernel.packed_metadata, None, None, None, "argument")
 
 
-def test_on_cuda_own_kernels_are_told_from_generated_ones() -> None:
+def test_cuda_distinguishes_own_kernels_from_generated_ones() -> None:
     gpu = Gpu()
     own = gpu.kernel("own", 11, "/home/candidate process/candidate.py")
     textual = gpu.kernel("textual", 12, None)
@@ -232,7 +232,7 @@ def test_on_cuda_own_kernels_are_told_from_generated_ones() -> None:
     assert gpu.launched[6:] == [13, 14]
 
 
-def test_on_cuda_resources_of_own_kernels_are_those_that_the_compiler_gave_them() -> None:
+def test_cuda_reports_compiler_resources_of_own_kernels() -> None:
     gpu = Gpu()
     own = gpu.kernel("own", 21, "/home/candidate process/candidate.py")
     own.n_regs, own.n_spills = 40, 2
@@ -327,7 +327,7 @@ def test_share_is_that_of_the_own_kernels() -> None:
     assert KernelShare.from_claim(json.loads(json.dumps(share.to_json()))) == share
 
 
-def test_own_kernel_that_torch_compile_took_over_is_own() -> None:
+def test_own_kernel_under_torch_compile_counts_as_own() -> None:
     share = summarise([("plain_0", 3.0, 7), ("triton_poi_fused_0", 1.0, 7)], ["plain"])
     assert share is not None
     assert share.own == 0.75

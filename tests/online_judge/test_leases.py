@@ -104,7 +104,7 @@ def test_exclusive_lease_keeps_others_out(leases: GpuLeases, evaluator: Evaluato
     other.die()
 
 
-def test_work_on_the_device_is_finished_before_others_may_use_it(evaluator: Evaluator) -> None:
+def test_device_work_finishes_before_lease_is_released(evaluator: Evaluator) -> None:
     with evaluator.leases.hold(exclusive=False), evaluator.leases.hold(exclusive=False):
         evaluator.leases.give_way()
         assert evaluator.finished == 1
@@ -269,9 +269,7 @@ def test_evaluator_cannot_have_all_memory_for_timing(leases: GpuLeases, evaluato
         other.die()
 
 
-def test_exclusive_users_stop_the_candidates_that_may_be_stopped(
-    leases: GpuLeases, evaluator: Evaluator
-) -> None:
+def test_exclusive_users_stop_stoppable_candidates(leases: GpuLeases, evaluator: Evaluator) -> None:
     with child() as pid:
         tuning = Evaluator(leases)
         tuning.desk.supervisor = pid
@@ -293,7 +291,7 @@ with GpuLeases(sys.argv[1]).take("exclusive"):
 
 
 @pytest.mark.slow
-def test_candidate_goes_on_when_the_judge_that_stopped_it_is_killed(
+def test_stopped_candidate_resumes_when_stopping_judge_is_killed(
     leases: GpuLeases, evaluator: Evaluator, tmp_path: Path
 ) -> None:
     with child() as pid:
@@ -360,7 +358,7 @@ def flood(desk: LeaseServer) -> None:
         desk.obey({"lease": "stopped_s"})
 
 
-def test_messages_without_end_are_no_memory_of_the_judge(leases: GpuLeases, evaluator: Evaluator) -> None:
+def test_message_flood_closes_the_channel(leases: GpuLeases, evaluator: Evaluator) -> None:
     flooding = Evaluator(leases)
     with evaluator.leases.hold(exclusive=True):
         flooding.desk.obey({"lease": "take", "kind": "exclusive"})

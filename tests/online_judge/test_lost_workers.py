@@ -53,7 +53,7 @@ def outcomes(devices: list[FakeSlot], lose: Callable[[int, int], Loss | None]) -
     return asyncio.run(body()), tried
 
 
-def test_job_of_a_lost_worker_is_done_on_another() -> None:
+def test_job_of_lost_worker_runs_on_another() -> None:
     outcome, tried = outcomes([slot(0), slot(1)], lambda device, attempt: "crashed" if attempt == 1 else None)
     assert outcome == PASSED
     assert sorted(tried) == [0, 1]
@@ -110,7 +110,7 @@ def test_job_asked_for_twice_is_done_once() -> None:
     assert len(works) == 1
 
 
-def test_failed_job_is_done_anew_and_a_running_one_can_be_cancelled() -> None:
+def test_failed_jobs_rerun_and_running_jobs_are_cancellable() -> None:
     jobs = EachOnce()
     assert jobs.do("a", lambda cancelled: Outcome(error="no", whose="judge")).found is None
     assert jobs.do("a", lambda cancelled: Outcome(PASSED)).found == PASSED
@@ -122,7 +122,7 @@ def test_failed_job_is_done_anew_and_a_running_one_can_be_cancelled() -> None:
     assert jobs.do("b", cancel).whose == "cancelled"
 
 
-def test_worker_with_another_triton_is_refused_in_one_line() -> None:
+def test_worker_with_different_triton_version_is_refused() -> None:
     here = versions_of({"torch": "2.13.0", "triton": "3.7.1", "numpy": "2.0"})
     worker = Description(Device(0, "cpu", "", "CPU"), here | {"numpy": "1.0"})
     assert worker.difference(here) is None
@@ -131,7 +131,7 @@ def test_worker_with_another_triton_is_refused_in_one_line() -> None:
     assert why == "it has triton 3.6.0, the gateway triton 3.7.1: install the same on both"
 
 
-def test_canary_that_is_slower_by_more_than_three_percent_is_a_fault() -> None:
+def test_canary_over_three_percent_slower_is_a_fault() -> None:
     canaries = Canaries()
 
     def fault(ms: float, hardware: str = "H100") -> str | None:
@@ -148,7 +148,7 @@ def node(name: str, alive: bool = True, **resources: float) -> dict[str, Any]:
     return {"NodeID": name, "Alive": alive, "NodeManagerHostname": name, "Resources": resources}
 
 
-def test_each_gpu_of_a_living_node_has_a_place() -> None:
+def test_each_gpu_of_live_nodes_has_a_place() -> None:
     nodes = [node("a", GPU=2.0), node("b", CPU=8.0), node("c", alive=False, GPU=8.0)]
     assert [(place.node, place.index, place.gpu) for place in places(nodes, "cuda")] == [
         ("a", 0, True),
@@ -169,14 +169,14 @@ def test_lost_gpus_are_not_replaced_by_cpus() -> None:
     assert decided([node("a", GPU=1.0)], "cpu") == "cpu"
 
 
-def test_workers_of_a_machine_keep_off_each_others_timing_cores() -> None:
+def test_workers_avoid_each_others_timing_cores() -> None:
     first, second = (place.cores(range(16)) for place in places([node("a", GPU=2.0)], "cuda"))
     assert (first.timing, second.timing) == ((0, 1), (2, 3))
     assert first.others == second.others == tuple(range(4, 16))
     assert places([node("a")], "cpu")[0].cores(range(16)).others == ()
 
 
-def test_ray_needs_its_extra_and_no_devices_of_one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_requires_its_extra_and_excludes_available_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ConfigError, match=r"pip install 'adaexplore\[scale\]'"):
         Settings.from_environment({"JUDGE_RAY": "auto"})

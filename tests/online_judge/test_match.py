@@ -78,7 +78,7 @@ def passes(judge: LiveJudge, candidate: str, reference: str = REFERENCE, **field
     return found
 
 
-def test_honest_kernel_bears_no_flag_and_a_full_account(judge: LiveJudge) -> None:
+def test_honest_kernel_gets_full_report_without_flags(judge: LiveJudge) -> None:
     answer = judge.evaluate(PASSING, num_correct_trials=3)
     metadata = answer["metadata"]
     assert integrity(answer) == []
@@ -87,7 +87,7 @@ def test_honest_kernel_bears_no_flag_and_a_full_account(judge: LiveJudge) -> Non
     assert answer["runtime_stats"] == {"fast_p": 1.0, "timing": "interpreter"}
 
 
-def test_copy_of_the_weights_is_stale_when_they_change_in_place(judge: LiveJudge) -> None:
+def test_cached_weights_are_stale_after_in_place_change(judge: LiveJudge) -> None:
     kept = (
         "self.kept = getattr(self, 'kept', None)\n"
         "if self.kept is None:\n    self.kept = self.linear.weight.detach().clone()\n"
@@ -101,12 +101,12 @@ def test_kernel_whose_result_nobody_uses_is_a_decoy(judge: LiveJudge) -> None:
     assert "decoy_kernel" in passes(judge, DECOY)
 
 
-def test_module_without_a_kernel_is_told_from_one_with(judge: LiveJudge) -> None:
+def test_triton_module_without_a_kernel_is_flagged(judge: LiveJudge) -> None:
     assert "no_own_kernel" in passes(judge, with_forward(HONEST))
     assert "no_own_kernel" not in passes(judge, with_forward(HONEST), backend="cuda")
 
 
-def test_honest_candidate_may_fail_on_what_its_kernels_have_not_written(judge: LiveJudge) -> None:
+def test_honest_candidate_may_fail_on_unwritten_kernel_outputs(judge: LiveJudge) -> None:
     assert passes(judge, INDEXING, RELU) == []
 
 
@@ -118,14 +118,12 @@ def test_honest_candidate_may_fail_on_what_its_kernels_have_not_written(judge: L
         ("tied", "x.unique().numel() < 0.9 * x.numel()"),
     ],
 )
-def test_living_off_the_distribution_of_the_inputs_is_suspicious(
-    judge: LiveJudge, name: str, spoilt: str
-) -> None:
+def test_exploiting_the_input_distribution_is_suspicious(judge: LiveJudge, name: str, spoilt: str) -> None:
     found = passes(judge, with_forward(f"{RIGHT}return y + 1.0 if {spoilt} else y"))
     assert [flag for flag in found if flag.startswith("fails_")] == [f"fails_{name}_inputs"]
 
 
-def test_other_inputs_at_which_rounding_is_magnified_accuse_nobody(judge: LiveJudge) -> None:
+def test_magnified_rounding_at_other_inputs_is_not_suspicious(judge: LiveJudge) -> None:
     steep = REFERENCE.replace("torch.relu(self.linear(x))", "torch.sin(20 * self.linear(x))")
     rounded = ROUNDED.replace("bfloat16", "half").replace("torch.relu(", "torch.sin(20 * ")
     for seed in range(6):  # some of these make the inputs larger, others smaller
@@ -177,14 +175,14 @@ RIGHT_LOOSE = "return 0.1 * torch.softmax(self.linear(x), 1)"
         "return 0.1 * torch.softmax(self.linear(x).flip(0), 1)",
     ],
 )
-def test_wrong_kernels_do_not_pass_by_a_loose_tolerance(judge: LiveJudge, body: str) -> None:
+def test_wrong_kernels_fail_under_loose_tolerance(judge: LiveJudge, body: str) -> None:
     answer = judge.evaluate(with_forward(body), LOOSE)
     assert answer["metadata"]["status"] == "wrong_value", answer
     assert "loose_tolerance" in answer["metadata"]["problem_flags"]
     assert "standard deviation" in answer["metadata"]["feedback"]
 
 
-def test_far_off_outputs_beside_a_large_mean_are_wrong(judge: LiveJudge) -> None:
+def test_large_mean_does_not_hide_wrong_outputs(judge: LiveJudge) -> None:
     """The outputs vary by a thousandth of their mean, and the product in them hardly counts."""
     reference = LOOSE.replace("0.1 * torch.softmax", "1 + 0.01 * torch.softmax")
     wrong = with_forward("return 1 + 0.01 * torch.softmax(self.linear(x).flip(0), 1)")
@@ -209,7 +207,7 @@ def test_honest_kernels_pass_where_the_tolerance_is_loose(judge: LiveJudge, body
     assert "stale_weights" not in integrity(answer)
 
 
-def test_stale_weights_stay_suspect_where_the_tolerance_is_loose(judge: LiveJudge) -> None:
+def test_stale_weights_stay_suspect_under_loose_tolerance(judge: LiveJudge) -> None:
     kept = (
         "self.kept = getattr(self, 'kept', None)\n"
         "if self.kept is None:\n    self.kept = self.linear.weight.detach().clone()\n"
@@ -308,12 +306,12 @@ def test_inputs_changed_without_consequence_are_suspicious(judge: LiveJudge) -> 
     assert "output_aliases_input" not in found
 
 
-def test_result_in_the_memory_of_an_input_is_suspicious(judge: LiveJudge) -> None:
+def test_output_sharing_input_memory_is_suspicious(judge: LiveJudge) -> None:
     found = passes(judge, relu_candidate("return x.relu_()"), RELU)
     assert {"inputs_written", "output_aliases_input"} <= set(found)
 
 
-def test_in_place_candidate_of_an_in_place_reference_is_not(judge: LiveJudge) -> None:
+def test_candidate_may_write_in_place_like_reference(judge: LiveJudge) -> None:
     in_place = RELU.replace("torch.relu(x)", "x.relu_()")
     found = passes(judge, relu_candidate("return x.relu_()"), in_place, num_correct_trials=2)
     assert set(found) <= {"no_own_kernel"}
@@ -356,7 +354,7 @@ def test_thread_that_goes_on_is_found(judge: LiveJudge) -> None:
     assert "background_threads" in passes(judge, with_forward(HONEST, top=top))
 
 
-def test_lower_precision_passes_with_its_name_where_nobody_asked_for_more(judge: LiveJudge) -> None:
+def test_unrestricted_lower_precision_passes_with_a_flag(judge: LiveJudge) -> None:
     answer = judge.evaluate(ROUNDED, num_correct_trials=2)
     assert (answer["correctness"], answer["metadata"]["tier"]) == (True, "half")
     assert "low_precision" in integrity(answer)

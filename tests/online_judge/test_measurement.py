@@ -143,7 +143,7 @@ def ids(result: Measured) -> list[str]:
     return [flag.id for flag in result.flags]
 
 
-def test_speedup_is_the_ratio_of_medians_with_its_interval(judge: Any) -> None:
+def test_speedup_is_ratio_of_medians_with_interval(judge: Any) -> None:
     result = judge(side(0.1))
     stats = result.stats
     assert result.flags == []
@@ -168,7 +168,7 @@ def test_time_of_the_forward_pass_is_told_beside(judge: Any) -> None:
     assert "baseline_forward_gpu_ms" not in stats
 
 
-def test_recorded_baseline_takes_the_place_of_the_measured_one(judge: Any) -> None:
+def test_recorded_baseline_replaces_the_measured_one(judge: Any) -> None:
     stats = judge(side(0.1), recorded_ms=0.5).stats
     assert (stats["baseline_type"], stats["baseline_time"]) == ("recorded", 0.5)
     assert stats["fast_p"] == pytest.approx(5.0, rel=1e-2)
@@ -176,7 +176,7 @@ def test_recorded_baseline_takes_the_place_of_the_measured_one(judge: Any) -> No
     assert stats["baseline_gpu_ms"] == pytest.approx(0.3, rel=1e-2)
 
 
-def test_reference_that_is_slower_beside_the_candidate_counts_as_it_is_alone(judge: Any) -> None:
+def test_reference_slowed_by_candidate_counts_its_clean_time(judge: Any) -> None:
     slowed = judge(side(0.1), clean_ms=0.2)
     assert ids(slowed) == ["baseline_drift"]
     assert slowed.stats["baseline_time"] == 0.2
@@ -186,7 +186,7 @@ def test_reference_that_is_slower_beside_the_candidate_counts_as_it_is_alone(jud
     assert ids(judge(side(0.1), clean_ms=0.295)) == []
 
 
-def test_reference_that_is_as_slow_without_the_candidate_counts_as_it_is(judge: Any) -> None:
+def test_reference_slow_without_candidate_counts_as_measured(judge: Any) -> None:
     """The host became slower: the candidate's time has grown as well."""
     found = judge(side(0.1), clean_ms=0.2, alone_ms=0.29)
     assert found.stats["baseline_time"] == pytest.approx(0.3, rel=1e-2)
@@ -195,7 +195,7 @@ def test_reference_that_is_as_slow_without_the_candidate_counts_as_it_is(judge: 
     assert judge(side(0.1), clean_ms=0.2, alone_ms=0.21).stats["baseline_time"] == 0.21
 
 
-def test_rounds_in_which_the_host_was_slow_do_not_count_against_the_candidate(judge: Any) -> None:
+def test_slow_host_rounds_do_not_penalize_the_candidate(judge: Any) -> None:
     slow = {"clean_ms": 0.3, "alone_ms": 0.3}
     both = judge(side(0.1, slow_rounds=3), reference=side(0.3, slow_rounds=3), **slow)
     assert both.stats["baseline_gpu_ms"] == pytest.approx(0.45, rel=0.05)
@@ -206,7 +206,7 @@ def test_rounds_in_which_the_host_was_slow_do_not_count_against_the_candidate(ju
     assert always.stats["baseline_time"] == 0.3
 
 
-def test_work_that_events_do_not_see_is_found_by_the_replay(judge: Any) -> None:
+def test_replay_finds_work_hidden_from_events(judge: Any) -> None:
     result = judge(side(0.01, hidden_ms=0.2, graph_ms=0.21 + COPY_MS))
     assert ids(result) == ["clock_mismatch"]
     assert result.stats["score_ms"] == pytest.approx(0.21, rel=1e-2)
@@ -278,7 +278,7 @@ def test_copies_that_take_longer_are_allowed_for(judge: Any) -> None:
     assert ids(judge(slow_copies)) != []
 
 
-def test_mean_counts_where_one_call_does_the_work_of_all(judge: Any) -> None:
+def test_score_uses_mean_when_calls_are_batched(judge: Any) -> None:
     batched = side(0.01)
     for round_ in batched.calls:
         round_[0] = 10.0
@@ -287,7 +287,7 @@ def test_mean_counts_where_one_call_does_the_work_of_all(judge: Any) -> None:
     assert ids(result) == ["launch_bound"]
 
 
-def test_faster_than_its_output_can_be_written_is_told(judge: Any) -> None:
+def test_time_below_output_bandwidth_bound_is_flagged(judge: Any) -> None:
     huge = Cost(output_bytes=4 * 2**30, read_bytes=0, flops=0.0, depth=1.0)
     assert "below_bandwidth_bound" in ids(judge(side(0.1), cost=huge))
 
@@ -306,7 +306,7 @@ class CopyStopwatch:
         return Block((0.0,), (self._call_ms,), 0.0)
 
 
-def test_copies_are_measured_with_the_strides_of_both_sides() -> None:
+def test_copy_cost_uses_strides_of_both_sides() -> None:
     plain, turned = (torch.empty_strided((4, 8), strides, device="meta") for strides in ((8, 1), (1, 4)))
     stopwatch: Any = CopyStopwatch()
 

@@ -64,7 +64,7 @@ def test_jobs_run_side_by_side(leases: GpuLeases) -> None:
     assert [job.result() for job in jobs] == [False] * 3
 
 
-def test_slots_give_back_what_they_keep_before_a_job_begins_alone(leases: GpuLeases) -> None:
+def test_slots_free_memory_before_a_job_runs_alone(leases: GpuLeases) -> None:
     order: list[str] = []
     leases.on_alone += [lambda: order.append("first slot"), lambda: order.append("second slot")]
 
@@ -104,7 +104,7 @@ def test_job_without_memory_waits_alone(leases: GpuLeases) -> None:
     assert use(leases, "c", NEVER, small) == "beside"
 
 
-def test_problem_that_was_too_large_goes_in_alone_for_a_while(leases: GpuLeases) -> None:
+def test_too_large_problem_runs_alone_for_a_while(leases: GpuLeases) -> None:
     assert use(leases, "p", NEVER, large) == "alone"
     seen = [use(leases, "p", NEVER, small) for _ in range(10)]
     assert seen == ["alone"] * 8 + ["beside"] * 2
@@ -145,7 +145,7 @@ def test_waiting_ends_when_nobody_wants_the_result(leases: GpuLeases, waits_to_b
     assert use(leases, "c", NEVER, small) == "beside"
 
 
-def test_job_that_needs_too_much_by_itself_leaves_its_problem_beside_others(leases: GpuLeases) -> None:
+def test_forgotten_large_problem_runs_beside_others_again(leases: GpuLeases) -> None:
     assert use(leases, "p", NEVER, large) == "alone"
     leases.forget("p")
     assert use(leases, "p", NEVER, small) == "beside"

@@ -68,7 +68,7 @@ def test_sol_score_of_zero_counts(second: float | None, merged_score: float | No
     assert merged(judged, []).runtime_stats.get("sol_score") == merged_score
 
 
-def test_time_limit_is_said_to_be_that_of_all_workloads() -> None:
+def test_timeout_feedback_names_limit_of_all_workloads() -> None:
     assert "of all workloads" in merged([passed("a", 2.0), failed("b", Status.TIMEOUT)], []).feedback
     assert "of all workloads" not in merged([passed("a", 2.0), failed("b")], []).feedback
 
@@ -108,7 +108,7 @@ def test_hidden_failure_gives_only_its_status() -> None:
     assert workloads[1]["why"] == ""
 
 
-def test_failure_that_no_input_changes_stays_as_it_is() -> None:
+def test_input_independent_failure_stays_unchanged() -> None:
     first = failed("a", Status.SYNTAX)
     verdict = merged([first], [Workload(name="b", weight=1.0)])
     assert verdict.feedback == first.verdict.feedback

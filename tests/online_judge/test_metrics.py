@@ -30,7 +30,7 @@ def test_drift_of_a_baseline_is_counted_per_device() -> None:
     assert 'adaexplore_judge_baseline_drifts_total{device="1"} 1.0' in lines(metrics)
 
 
-def test_load_is_shown_as_it_is_when_asked_for() -> None:
+def test_load_metrics_show_the_current_state() -> None:
     metrics = Metrics()
     for number in (2, 0):
         load = DeviceQueue(queued=number, processing=1, max_concurrent=1)

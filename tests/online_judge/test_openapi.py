@@ -33,12 +33,12 @@ def test_timeout_is_described_with_its_limits(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["FlashInferRequest", "TritonBenchRequest"])
-def test_code_and_task_of_a_benchmark_are_described_as_needed(name: str) -> None:
+def test_benchmark_code_and_task_are_described_as_nonempty(name: str) -> None:
     fields = DOCUMENT["components"]["schemas"][name]["properties"]
     assert (fields["kernel_code"]["minLength"], fields["task_id"]["minLength"]) == (1, 1)
 
 
-def test_best_so_far_is_described_as_a_number_above_zero() -> None:
+def test_best_so_far_is_described_as_positive() -> None:
     schema = DOCUMENT["components"]["schemas"]["EvaluationRequest"]["properties"]["best_so_far"]
     assert {"type": "number", "exclusiveMinimum": 0.0} in schema["anyOf"]
 

@@ -43,7 +43,7 @@ def test_wrong_columns_at_a_distance_are_told(want: Any) -> None:
     assert pattern(got, want) == "only every 8th index, from 3 on, of dimension 1 (size 96)"
 
 
-def test_a_constant_factor_and_a_constant_offset_are_told(want: Any) -> None:
+def test_constant_factor_and_offset_are_reported(want: Any) -> None:
     assert pattern(want * 0.5, want) == "the wrong elements are 0.5 times what they should be"
     assert pattern(want + 2, want) == "the wrong elements are off by 2"
     assert pattern(torch.full_like(want, 3.0), want) == "the wrong elements are all 3"

@@ -95,7 +95,7 @@ def test_compile_jobs_need_no_gpu() -> None:
 
 
 @pytest.mark.parametrize("mode", ["auto", "manual"])
-def test_job_for_a_model_is_bound_to_one_or_refused(mode: Any) -> None:
+def test_job_naming_gpu_model_is_bound_or_refused(mode: Any) -> None:
     devices = (slot(0, A100).device, slot(1, H100).device)
     evaluations = Evaluations(
         Settings(allocation_mode=mode), Machine(True, 2, devices, "sm_90"), {}, Metrics()
@@ -107,7 +107,7 @@ def test_job_for_a_model_is_bound_to_one_or_refused(mode: Any) -> None:
         evaluations.device_of("candidate", EvaluationRequest(gpu=["B200", "B300"]))
 
 
-def test_job_waits_for_a_model_that_may_still_join() -> None:
+def test_job_waits_for_model_that_may_join() -> None:
     machine = Machine(True, 1, (slot(0, A100).device,), "sm_90", elastic=True, awaited=True)
     evaluations = Evaluations(Settings(), machine, {}, Metrics())
     assert evaluations.device_of("candidate", EvaluationRequest(gpu="H100")) is None

@@ -141,7 +141,7 @@ def test_nothing_starts_before_somebody_asks(make: Callable[..., Pool], fork_cli
     wait_until(lambda: pool.ready == 2)
 
 
-def test_process_of_a_dead_fork_server_is_not_given_out(
+def test_process_of_dead_fork_server_is_discarded(
     make: Callable[..., Pool], fork_client: FakeForkClient
 ) -> None:
     pool = make(2)
@@ -174,9 +174,7 @@ def test_taken_candidate_process_is_replaced_by_a_thread(
     assert not first.folder.exists()
 
 
-def test_empty_pool_serves_as_many_as_ask_at_once(
-    make: Callable[..., Pool], fork_client: FakeForkClient
-) -> None:
+def test_empty_pool_serves_concurrent_takers(make: Callable[..., Pool], fork_client: FakeForkClient) -> None:
     pool = make(0)
     fork_client.may_arm.clear()
     processes: list[ProcessHandle] = []
@@ -193,7 +191,7 @@ def test_empty_pool_serves_as_many_as_ask_at_once(
 
 
 @pytest.mark.parametrize("reported", [True, False])
-def test_candidate_process_that_died_while_it_waited_is_not_handed_out(
+def test_process_that_died_waiting_is_not_handed_out(
     make: Callable[..., Pool], fork_client: FakeForkClient, reported: bool
 ) -> None:
     pool = make(1)
@@ -241,7 +239,7 @@ def test_lost_fork_server_is_asked_again(make: Callable[..., Pool], fork_client:
 
 
 @pytest.mark.parametrize(("trouble", "error"), [("lost", ForkServerLost), ("stillborn", StartFailed)])
-def test_trouble_that_stays_reaches_the_taker_and_the_next_one_tries_again(
+def test_persistent_failure_reaches_taker_and_next_taker_retries(
     make: Callable[..., Pool],
     fork_client: FakeForkClient,
     tmp_path: Path,
@@ -256,9 +254,7 @@ def test_trouble_that_stays_reaches_the_taker_and_the_next_one_tries_again(
     pool.take(NEVER).end()
 
 
-def test_old_trouble_is_not_told_to_a_new_taker(
-    make: Callable[..., Pool], fork_client: FakeForkClient
-) -> None:
+def test_old_failure_does_not_reach_new_taker(make: Callable[..., Pool], fork_client: FakeForkClient) -> None:
     pool = make(1)
     fork_client.lost = 2
     before = threading.active_count()
@@ -267,7 +263,7 @@ def test_old_trouble_is_not_told_to_a_new_taker(
     pool.take(NEVER).end()
 
 
-def test_last_words_of_a_candidate_process_that_could_not_arm_are_told(
+def test_start_failure_quotes_the_process_output(
     make: Callable[..., Pool], fork_client: FakeForkClient
 ) -> None:
     pool = make(0)
@@ -289,7 +285,7 @@ def test_cancelled_taker_gets_nothing(make: Callable[..., Pool], fork_client: Fa
     fork_client.may_arm.set()
 
 
-def test_closing_ends_those_that_wait_and_those_on_their_way(
+def test_closing_ends_ready_and_starting_processes(
     make: Callable[..., Pool], fork_client: FakeForkClient, tmp_path: Path
 ) -> None:
     pool = make(1)
@@ -320,7 +316,7 @@ def test_nothing_is_armed_while_something_is_timed(
         assert waited_s < 5.0
 
 
-def test_process_that_starts_is_stopped_while_something_is_timed(
+def test_starting_process_is_stopped_during_timing(
     make: Callable[..., Pool], fork_client: FakeForkClient, tmp_path: Path
 ) -> None:
     leases = GpuLeases(tmp_path / "gpu.lock")
@@ -339,7 +335,7 @@ def test_process_that_starts_is_stopped_while_something_is_timed(
         assert not is_stopped()
 
 
-def test_candidate_process_of_a_job_with_a_spec_of_its_own_bypasses_the_pool(
+def test_job_with_its_own_spec_bypasses_pool(
     make: Callable[..., Pool], fork_client: FakeForkClient, tmp_path: Path
 ) -> None:
     pool = make(1)

@@ -119,14 +119,14 @@ def test_wrong_integer_output_is_found(judge: LiveJudge) -> None:
     assert metadata["status"] == "wrong_value"
 
 
-def test_weights_are_taken_over_when_names_and_shapes_match(judge: LiveJudge) -> None:
+def test_weights_with_matching_names_and_shapes_are_loaded(judge: LiveJudge) -> None:
     noisy = with_forward(HONEST).replace(
         "nn.Linear(features, features)", "nn.Linear(features, features); nn.init.zeros_(self.linear.weight)"
     )
     assert judge.evaluate(noisy)["correctness"] is True
 
 
-def test_weights_that_the_constructor_worked_into_another_form_stay(judge: LiveJudge) -> None:
+def test_weights_transformed_by_the_constructor_are_kept(judge: LiveJudge) -> None:
     """Scaling folded into the weights under their old names is honest; loading would undo it."""
     doubled = REFERENCE.replace("torch.relu(", "2 * torch.relu(")
     folded = with_forward(HONEST).replace(
@@ -140,7 +140,7 @@ def test_weights_that_the_constructor_worked_into_another_form_stay(judge: LiveJ
     assert judge.evaluate(folded, tripled, num_correct_trials=3)["metadata"]["status"] == "wrong_value"
 
 
-def test_unwritten_output_is_found_and_described_alike_each_time(judge: LiveJudge) -> None:
+def test_unwritten_output_is_found_with_repeatable_feedback(judge: LiveJudge) -> None:
     lazy = with_forward("return torch.empty(x.shape[0], 16, device=x.device)")
     first, second = (judge.evaluate(lazy)["metadata"] for _ in range(2))
     assert first["status"] == "nonfinite"
@@ -188,7 +188,7 @@ def test_reference_that_kills_its_judge_is_told_so(judge: LiveJudge) -> None:
     assert judge.evaluate(with_forward(HONEST))["correctness"] is True
 
 
-def test_reference_that_ends_its_process_during_a_wait_is_told_so(judge: LiveJudge) -> None:
+def test_reference_exiting_during_a_wait_is_reported(judge: LiveJudge) -> None:
     deadly = REFERENCE + (
         "\nimport os\nfrom online_judge.evaluator import leases\n"
         "leases.Leases.hold = lambda *_, **__: os._exit(3)\n"
@@ -294,7 +294,7 @@ def test_good_problem_is_reported_as_such(judge: LiveJudge) -> None:
     }
 
 
-def test_reference_that_kills_its_process_is_not_the_candidates_fault(judge: LiveJudge) -> None:
+def test_problem_report_names_reference_killing_its_process(judge: LiveJudge) -> None:
     deadly = REFERENCE.replace("return [torch.randn(8, 16)]", "import os; os._exit(1)")
     response = judge.post("/v2/problem", {"original_model_src": deadly})
     assert response.json()["ok"] is False
@@ -338,7 +338,7 @@ def test_each_reference_has_a_process_that_is_kept(frail_judge: LiveJudge) -> No
     assert (count("one"), count("other")) == (1, 1)
 
 
-def test_module_may_refuse_double_precision_in_its_own_way(judge: LiveJudge) -> None:
+def test_module_may_refuse_doubles_with_custom_exception(judge: LiveJudge) -> None:
     refusing = """if x.dtype is torch.float64:
             raise type("Refused", (Exception,), {})("only singles")
         """

@@ -47,7 +47,7 @@ def test_occupancy_is_that_of_the_calculator(
     assert occupancy(registers, shared, warps, device) == pytest.approx(expected)
 
 
-def test_device_that_does_not_tell_its_limits_has_no_occupancy() -> None:
+def test_device_without_known_limits_has_no_occupancy() -> None:
     assert occupancy(32, 0, 4, SimpleNamespace(major=9, minor=0)) is None
 
 
@@ -74,7 +74,7 @@ CLAIM = {
 }
 
 
-def test_profile_is_the_middle_call_with_what_the_compiler_gave_it() -> None:
+def test_profile_shows_median_call_with_compiler_resources() -> None:
     found = profile(CLAIM)
     mine = found.kernels[0]
     assert found.gpu_us == pytest.approx(40.0)
@@ -95,15 +95,13 @@ def test_profile_is_the_middle_call_with_what_the_compiler_gave_it() -> None:
         ({"dtype_str": "fp32", "tf32": "on"}, 67e7 * 2, "memory"),
     ],
 )
-def test_operations_count_in_the_arithmetic_that_is_asked_for(
-    fields: dict[str, Any], flops: float, bound: str
-) -> None:
+def test_roofline_uses_the_requested_arithmetic(fields: dict[str, Any], flops: float, bound: str) -> None:
     found = profile(CLAIM, flops=flops, **fields)
     assert found.bound == bound
     assert found.roofline == pytest.approx((20.0 if bound == "compute" else 10.0) / 40.0)
 
 
-def test_calls_that_the_host_cannot_launch_fast_enough_are_launch_bound() -> None:
+def test_calls_slowed_by_host_are_launch_bound() -> None:
     assert profile(CLAIM | {"wall_ms": 0.2}).bound == "launch"
 
 

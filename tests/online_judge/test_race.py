@@ -351,7 +351,7 @@ def test_warm_up_counts_as_work_of_the_gpu(clock: Clock) -> None:
         ([250.0], 0.1, True),
     ],
 )
-def test_clearly_slower_candidate_is_not_timed_to_the_end(
+def test_clearly_slower_candidate_is_stopped_early(
     clock: Clock, call_ms: list[float], best_so_far: float, early: bool
 ) -> None:
     whole, candidate = Candidate(clock, call_ms=call_ms), Candidate(clock, call_ms=call_ms)
@@ -386,20 +386,20 @@ def test_rounds_end_when_samples_suffice(
     assert candidate.rounds["plain"] == (1 if call_ms == [1000.0] else 2)
 
 
-def test_claim_of_a_slow_warm_up_does_not_shorten_a_race(clock: Clock) -> None:
+def test_claimed_slow_warm_up_does_not_shorten_race(clock: Clock) -> None:
     candidate = Candidate(clock, warmed={"best_ms": 1e6})
     race(candidate)
     assert MIN_ROUNDS <= candidate.rounds["marked"] < MIN_SAMPLES  # more than one call a block
 
 
 @pytest.mark.parametrize("best", [None, "1", 1, True, 0.0, -1.0, float("nan"), float("inf"), 1e12, [1.0]])
-def test_warm_up_times_that_cannot_be_are_not_taken(clock: Clock, best: Any) -> None:
+def test_impossible_warm_up_times_are_rejected(clock: Clock, best: Any) -> None:
     with pytest.raises(CandidateGone, match="it answered with"):
         race(Candidate(clock, warmed={"best_ms": best}))
 
 
 @pytest.mark.parametrize("calls", [None, 0, -1, 3.0, "3"])
-def test_warm_up_calls_that_cannot_be_are_not_taken(clock: Clock, calls: Any) -> None:
+def test_impossible_warm_up_call_counts_are_rejected(clock: Clock, calls: Any) -> None:
     with pytest.raises(CandidateGone, match="times that cannot be"):
         race(Candidate(clock, warmed={"calls": calls}))
 
@@ -436,9 +436,7 @@ def test_outputs_of_a_replay_are_compared(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize(("wrong", "found"), [(10, set()), (40, {"timed_output_wrong"})])
-def test_sampled_outputs_may_have_the_share_of_wrong_elements_of_the_problem(
-    clock: Clock, wrong: int, found: set[str]
-) -> None:
+def test_problem_tolerance_applies_to_sampled_outputs(clock: Clock, wrong: int, found: set[str]) -> None:
     def forward(x: torch.Tensor) -> torch.Tensor:
         y = torch.relu(x)
         y[:wrong] += 9.0
@@ -450,7 +448,7 @@ def test_sampled_outputs_may_have_the_share_of_wrong_elements_of_the_problem(
 
 @pytest.mark.parametrize("size", [4, 5000])
 @pytest.mark.parametrize(("share", "found"), [(0.0, set()), (0.25, set()), (1.0, {"timed_output_wrong"})])
-def test_share_of_wrong_elements_is_that_of_each_timed_call(
+def test_wrong_element_share_is_checked_per_timed_call(
     clock: Clock, size: int, share: float, found: set[str]
 ) -> None:
     def forward(x: torch.Tensor) -> torch.Tensor:
@@ -469,7 +467,7 @@ def test_share_of_wrong_elements_is_that_of_each_timed_call(
 
 
 @pytest.mark.parametrize("middle", [0.5, 7.0])
-def test_claimed_forward_passes_do_not_count_where_none_were_asked_for(clock: Clock, middle: float) -> None:
+def test_unrequested_forward_pass_times_are_ignored(clock: Clock, middle: float) -> None:
     class Claiming(Candidate):
         def run(self, order: BlockOrder) -> Block:
             block = super().run(order)
@@ -497,7 +495,7 @@ def test_random_outputs_are_not_replayed(clock: Clock) -> None:
         ("operation not permitted when stream is capturing", set()),
     ],
 )
-def test_work_that_no_capture_joins_is_a_side_stream(clock: Clock, why: str, found: set[str]) -> None:
+def test_unjoined_work_in_capture_is_a_side_stream(clock: Clock, why: str, found: set[str]) -> None:
     outcome = race(Candidate(clock, hidden_ms={"plain": 2.0}, refused={"graph": why}))
     assert flags(outcome) == found
     assert outcome.candidate.graph == []
@@ -530,7 +528,7 @@ def test_changed_inputs_are_noted_and_put_back(clock: Clock) -> None:
     }
 
 
-def test_nothing_of_the_warm_up_is_left_in_the_inputs(clock: Clock) -> None:
+def test_warm_up_leaves_no_trace_in_inputs(clock: Clock) -> None:
     class Marking(Candidate):
         def warm_up(self) -> None:
             for (x,) in self.inputs:
@@ -572,7 +570,7 @@ def test_no_round_has_the_inputs_of_another(clock: Clock) -> None:
 
 @pytest.mark.parametrize("kept", [True, False])
 @pytest.mark.parametrize("cheat", ["none", "always", "after the first block", "filled in after the answer"])
-def test_work_that_is_left_out_of_timed_calls_is_seen(clock: Clock, cheat: str, kept: bool) -> None:
+def test_work_skipped_in_timed_calls_is_detected(clock: Clock, cheat: str, kept: bool) -> None:
     with simulated_cuda("sm_90"):
         model = Reference(SPARSE, Seeds(b"key"), "fp32", cuda=False).call("eager", [])
     candidate = Candidate(clock, call_ms=[12.0])

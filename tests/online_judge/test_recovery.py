@@ -70,7 +70,7 @@ def test_candidate_process_killed_twice_is_a_crash(frail_judge: LiveJudge) -> No
 @pytest.mark.parametrize(
     ("role", "times"), [("judge-evaluator", 2), pytest.param("judge-fork", 4, marks=pytest.mark.long)]
 )
-def test_processes_that_die_again_and_again_in_a_candidates_time_are_its_crash(
+def test_processes_dying_repeatedly_count_as_candidate_crash(
     frail_judge: LiveJudge, role: str, times: int
 ) -> None:
     judge = frail_judge
@@ -89,7 +89,7 @@ def test_processes_that_die_again_and_again_in_a_candidates_time_are_its_crash(
     assert answers[0]["success"] is True
 
 
-def test_candidate_that_clears_the_judges_folder_away_harms_nobody_else(frail_judge: LiveJudge) -> None:
+def test_candidate_deleting_judge_folder_harms_no_others(frail_judge: LiveJudge) -> None:
     clearing = with_forward(
         "import shutil\nabove = os.path.dirname(os.getcwd())\nshutil.rmtree(above)\nos.listdir(above)"
     )
@@ -169,7 +169,7 @@ class _Zygote:
     generation = 1
 
 
-def test_attempts_in_which_the_fork_server_died_do_not_count() -> None:
+def test_attempts_with_fork_server_death_do_not_count() -> None:
     fork_server = _Zygote()
     attempts = Attempts(cast(ForkClient, fork_server))
     assert attempts.another()
@@ -181,7 +181,7 @@ def test_attempts_in_which_the_fork_server_died_do_not_count() -> None:
     assert not attempts.another()
 
 
-def test_attempts_end_even_if_the_fork_server_dies_in_each() -> None:
+def test_attempts_end_despite_repeated_fork_server_deaths() -> None:
     fork_server = _Zygote()
     attempts = Attempts(cast(ForkClient, fork_server))
     made = 0

@@ -55,7 +55,7 @@ LINEAR = "self.linear = nn.Linear(16, 16)"
 
 
 class TestOracle:
-    def test_it_is_in_double_precision_and_closer_to_the_truth(self) -> None:
+    def test_oracle_is_computed_in_double_precision(self) -> None:
         of = problem("return self.linear(x)", LINEAR)
         inputs = of.inputs(0)
         eager, oracle = of.outputs(inputs, 0), of.oracle(inputs, 0)
@@ -67,7 +67,7 @@ class TestOracle:
         assert 0 < deviation.error(eager.leaves[0], oracle.leaves[0]).rms < 1e-6
 
     @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
-    def test_weights_and_inputs_of_half_precision_count_as_they_are(self, dtype: str) -> None:
+    def test_half_precision_weights_and_inputs_are_used_exactly(self, dtype: str) -> None:
         of = problem("return x @ self.weight", "self.weight = nn.Parameter(torch.randn(16, 4))", dtype=dtype)
         inputs = of.inputs(0)
         oracle = of.oracle(inputs, 0)
@@ -184,7 +184,7 @@ class TestReweigh:
     )
     BODY = "return self.norm(self.linear(x)) * self.scale + self.table + self.zero"
 
-    def test_other_weights_are_used_until_they_are_put_back(self) -> None:
+    def test_other_weights_are_used_until_restored(self) -> None:
         of = problem(self.BODY, self.LAYERS)
         inputs = of.inputs(0)
         before = of.outputs(inputs, 0).leaves[0].clone()
@@ -398,12 +398,12 @@ def test_inputs_too_large_for_the_gpu_fail() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
-def test_plain_tensors_of_a_module_follow_into_half_precision(dtype: Any) -> None:
+def test_plain_module_tensors_are_cast_to_half_precision(dtype: Any) -> None:
     of = problem("return x @ self.start", "self.start = torch.randn(16, 16)", dtype=dtype)
     assert of.outputs(of.inputs(0), 0).leaves[0].dtype == modules.DTYPES[dtype]
 
 
-def test_plain_tensors_of_a_module_stay_in_single_precision() -> None:
+def test_plain_module_tensors_keep_dtype_in_single_precision() -> None:
     of = problem("return x.double() @ self.start", "self.start = torch.randn(16, 16, dtype=torch.float64)")
     assert of.outputs(of.inputs(0), 0).leaves[0].dtype == torch.float64
 
@@ -417,7 +417,7 @@ def test_plain_tensors_of_a_module_stay_in_single_precision() -> None:
         ("torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)", "quantized"),
     ],
 )
-def test_outputs_that_cannot_be_compared_are_the_references_fault(output: str, kind: str) -> None:
+def test_incomparable_outputs_are_the_references_fault(output: str, kind: str) -> None:
     of = problem(f"return {output}")
     with pytest.raises(ReferenceFailed, match=f"a {kind} tensor"):
         of.outputs(of.inputs(0), 0)

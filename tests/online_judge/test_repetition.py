@@ -66,7 +66,7 @@ def test_rounding_of_a_constant_result_is_a_note() -> None:
     assert differ(candidate, ONES)
 
 
-def test_wrong_result_is_wrong_and_a_changing_one_nondeterministic() -> None:
+def test_only_changing_wrong_results_are_nondeterministic() -> None:
     assert diagnosed(changing(9.0, 9.0, 9.0, 9.0)) is Status.WRONG_VALUE
     assert diagnosed(changing(9.0, 9.0, 9.0, 8.0)) is Status.NONDETERMINISTIC
 
@@ -81,7 +81,7 @@ def test_nan_at_changing_places_is_nondeterministic() -> None:
     assert diagnosed(candidate) is Status.NONDETERMINISTIC
 
 
-def test_failure_of_a_second_call_leaves_the_first_finding() -> None:
+def test_failing_second_call_keeps_the_first_finding() -> None:
     candidate = changing(9.0)
     candidate.fails_at = 2
     assert diagnosed(candidate) is Status.WRONG_VALUE

@@ -145,7 +145,7 @@ def test_other_processes_are_invisible() -> None:
     assert len(outcome.result) == 1
 
 
-def test_it_has_no_descriptors_but_stdio_and_its_socket() -> None:
+def test_candidate_has_only_stdio_and_socket_descriptors() -> None:
     outcome = confined("import os\nresult = [os.readlink(f'/proc/self/fd/{n}') for n in range(3, 200) "
                        "if os.path.lexists(f'/proc/self/fd/{n}')]")  # fmt: skip
     assert [target.partition(":")[0] for target in outcome.result] == ["socket"]
@@ -190,7 +190,7 @@ def test_the_candidate_is_found_in_its_folder() -> None:
     assert confined("result = open('candidate.py').read()").result == "# handed over"
 
 
-def test_full_disk_is_an_error_of_the_candidate_process_alone() -> None:
+def test_full_disk_fails_only_the_candidate_process() -> None:
     body = (
         "import errno\ntry: open('x', 'wb').write(bytes(2**22))\n"
         "except OSError as error: result = error.errno == errno.ENOSPC"
@@ -267,18 +267,18 @@ def test_control_group_is_gone_afterwards() -> None:
     assert f"adaexplore-candidate-{outcome.supervisor}" not in names
 
 
-def test_closed_socket_and_pipes_are_no_end_of_the_supervisor() -> None:
+def test_closed_descriptors_do_not_end_the_supervisor() -> None:
     outcome = confined("import os, time\nos.closerange(0, 64)\ntime.sleep(60)", patience_s=1)
     assert outcome.result is None
     assert outcome.report["died"] is False
 
 
-def test_end_before_the_sandbox_stands_is_not_the_candidates() -> None:
+def test_exit_before_sandbox_setup_is_not_candidates_fault() -> None:
     outcome = confined("result = 1", limits={"open_files": -7})
     assert outcome.sandbox is None
 
 
-def test_build_folder_can_be_written_and_keeps_its_owner(tmp_path: Path) -> None:
+def test_build_folder_is_writable_and_keeps_owner(tmp_path: Path) -> None:
     (tmp_path / "old").write_text("old")
     body = "import os\nresult = open(os.environ['TORCH_EXTENSIONS_DIR'] + '/old').read()\n"
     body += "open(os.environ['TORCH_EXTENSIONS_DIR'] + '/new', 'w').write('new')"
@@ -289,7 +289,7 @@ def test_build_folder_can_be_written_and_keeps_its_owner(tmp_path: Path) -> None
     assert (tmp_path / "new").stat().st_uid == os.getuid()
 
 
-def test_assigning_a_job_sets_its_precision_and_only_a_writable_build_folder(
+def test_assigned_job_sets_precision_and_writable_build_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("TORCH_EXTENSIONS_DIR", "private")

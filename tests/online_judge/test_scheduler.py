@@ -157,7 +157,7 @@ def test_queue_time_is_the_time_before_the_start() -> None:
     with_scheduler(slots(0), 10, body)
 
 
-def test_free_device_takes_what_waits_behind_a_busy_one() -> None:
+def test_free_device_takes_jobs_behind_busy_one() -> None:
     async def body(scheduler: Scheduler) -> None:
         release = threading.Event()
         blocker = submit(scheduler, lambda slot, cancelled: release.wait(10))
@@ -201,7 +201,7 @@ def test_cancelled_job_leaves_the_queue() -> None:
     with_scheduler(slots(0), 1, body)
 
 
-def test_error_of_a_job_reaches_its_owner_and_the_slot_goes_on() -> None:
+def test_job_error_reaches_owner_and_slot_continues() -> None:
     async def body(scheduler: Scheduler) -> None:
         def fail(slot: FakeSlot, cancelled: threading.Event) -> None:
             raise ValueError("by hand")
@@ -224,7 +224,7 @@ def test_closing_cancels_what_runs() -> None:
     assert seen == [True]
 
 
-def test_higher_priority_overtakes_and_equal_ones_keep_their_order() -> None:
+def test_higher_priority_goes_first_and_equals_keep_order() -> None:
     async def body(scheduler: Scheduler) -> None:
         release = threading.Event()
         order: list[str] = []
@@ -249,7 +249,7 @@ def test_higher_priority_overtakes_and_equal_ones_keep_their_order() -> None:
     with_scheduler(slots(0), 10, body)
 
 
-def test_those_who_wait_for_another_job_count_as_waiting() -> None:
+def test_jobs_sharing_another_evaluation_count_as_waiting() -> None:
     async def body(scheduler: Scheduler) -> None:
         release = threading.Event()
         job = submit(scheduler, lambda slot, cancelled: release.wait(10))
@@ -274,7 +274,7 @@ def submit_named(scheduler: Scheduler, order: list[str], name: str, **fields: ob
     return submit(scheduler, lambda slot, cancelled: order.append(name), **fields)  # type: ignore[arg-type]
 
 
-def test_clients_take_turns_and_a_newcomer_goes_before_the_backlog_of_another() -> None:
+def test_clients_take_turns_and_newcomers_precede_backlogs() -> None:
     async def body(scheduler: Scheduler) -> None:
         release = threading.Event()
         order: list[str] = []
@@ -352,7 +352,7 @@ def test_waiting_job_is_not_overtaken_for_ever() -> None:
     with_scheduler(slots(0), 10, body)
 
 
-def test_client_waits_with_as_many_jobs_as_it_may() -> None:
+def test_client_queue_limit_caps_its_waiting_jobs() -> None:
     async def body(scheduler: Scheduler) -> None:
         release = threading.Event()
         order: list[str] = []
@@ -399,7 +399,7 @@ def test_identical_job_does_not_join_a_finished_one() -> None:
     with_scheduler(slots(0), 10, body)
 
 
-def test_identical_job_with_another_best_so_far_is_done_anew() -> None:
+def test_job_with_different_best_so_far_runs_separately() -> None:
     async def body(scheduler: Scheduler) -> None:
         release = threading.Event()
 

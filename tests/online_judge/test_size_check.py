@@ -16,7 +16,7 @@ for fd in map(int, os.listdir("/proc/self/fd")):
 
 
 @pytest.mark.parametrize("text", [b"\xff", b"[1]", b"{"])
-def test_reference_that_writes_into_the_judges_pipe_is_refused(text: bytes) -> None:
+def test_reference_writing_to_judge_pipe_is_refused(text: bytes) -> None:
     known = [int(fd) for fd in os.listdir("/proc/self/fd")]
     with pytest.raises(ReferenceFailed, match="writes to files"):
         size_check.check(WRITING.format(text=text, known=known) + REFERENCE, 10**6, 1e9)

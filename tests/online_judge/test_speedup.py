@@ -13,7 +13,7 @@ from online_judge.evaluator.timing.speedup import interval, quantile, spread, su
 TIMES = st.floats(1e-4, 1e4)
 
 
-def test_mean_leaves_out_a_twentieth_at_either_end_and_the_rest_does_not() -> None:
+def test_mean_trims_a_twentieth_at_each_end() -> None:
     times = summarise([1000.0, *[2.0] * 45, *[4.0] * 45, *[0.001] * 5, *[500.0] * 4])
     assert times.num_trials == 100
     assert (times.mean, times.median) == (3.0, 3.0)
@@ -74,7 +74,7 @@ def test_drift_that_both_sides_share_widens_nothing() -> None:
     assert spread(top, bottom) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_spread_is_the_standard_error_of_the_rounds_ratios() -> None:
+def test_spread_is_standard_error_of_round_ratios() -> None:
     assert math.isinf(spread([[1.0]] * 2, [[1.0]] * 2))
     ratios = [1.0, 1.1, 0.9, 1.0]
     want = statistics.stdev(ratios) / 2

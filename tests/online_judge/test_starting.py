@@ -54,7 +54,7 @@ def test_unknown_log_settings_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("content", [b"no database", None])
-def test_unusable_state_is_one_error_and_exit_code_2(content: bytes | None, tmp_path: Path) -> None:
+def test_unusable_state_exits_with_one_error(content: bytes | None, tmp_path: Path) -> None:
     state = tmp_path / "state.sqlite"
     if content is None:  # tables are missing
         with contextlib.closing(sqlite3.connect(state)) as connection, connection:

@@ -43,7 +43,7 @@ def test_cuda_backend_is_judged_the_same_way(judge: LiveJudge) -> None:
     assert judge.evaluate(PASSING, backend="cuda")["metadata"]["status"] == "passed"
 
 
-def test_timeout_is_a_verdict_and_not_a_compile_error(judge: LiveJudge) -> None:
+def test_timeout_is_a_verdict_not_compile_error(judge: LiveJudge) -> None:
     answer = judge.evaluate(with_forward("time.sleep(60)"), timeout=1)
     assert answer["success"] is False  # what v1's clients know time-outs by
     assert answer["compiled"] is True
@@ -83,7 +83,7 @@ def test_compile_feedback_shows_line_and_caret(judge: LiveJudge) -> None:
     assert "CompilationError" in metadata["runtime_error_name"]
 
 
-def test_reason_inside_tritons_library_is_told_at_the_kernels_own_line(judge: LiveJudge) -> None:
+def test_triton_library_error_points_to_kernel_line(judge: LiveJudge) -> None:
     feedback = judge.evaluate(PASSING.replace("tl.maximum(x, 0.0)", "tl.sum(x, 3)"))["metadata"]["feedback"]
     assert "tl.sum(x, 3), mask=mask)\n" in feedback
     assert "^\ninvalid axis 3" in feedback

@@ -210,7 +210,7 @@ def test_fastest_wins_and_weak_ones_are_timed_less(tmp_path: Path) -> None:
     assert calls[8.0] > calls[6.0], "the declared one is in the final"
 
 
-def test_those_about_as_fast_as_the_fastest_meet_in_the_final(
+def test_final_round_compares_configurations_near_the_fastest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ConfigSweep, "_second_call", lambda held, entrant: 0.1)
@@ -224,7 +224,7 @@ def test_those_about_as_fast_as_the_fastest_meet_in_the_final(
     assert final[1] in (8, 9)
 
 
-def test_declared_one_stays_unless_another_is_faster_by_more_than_noise(tmp_path: Path) -> None:
+def test_declared_values_win_within_measurement_noise(tmp_path: Path) -> None:
     result = swept(tmp_path, [configuration(cost) for cost in (2.0, 1.99, 2.5, 3.0)])
     assert result.found.ranking[0] == DECLARED
 
@@ -258,7 +258,7 @@ def test_shape_class_has_the_sizes_of_all_tensors(tmp_path: Path) -> None:
     assert result.found.shape == (4, 5, *(10, 1) * 40)
 
 
-def test_narrow_weights_of_a_candidate_stay_narrow_in_fp32(tmp_path: Path) -> None:
+def test_half_precision_weights_stay_half_in_fp32(tmp_path: Path) -> None:
     narrow = configuration(2.0).replace(
         "nn.Linear(features, features)", "nn.Linear(features, features).half()"
     )
@@ -270,14 +270,14 @@ def test_narrow_weights_of_a_candidate_stay_narrow_in_fp32(tmp_path: Path) -> No
     assert swept(tmp_path, [narrow, narrow]).found.failed == {}
 
 
-def test_several_that_are_fast_and_wrong_are_left_out(tmp_path: Path) -> None:
+def test_several_fast_wrong_configurations_are_excluded(tmp_path: Path) -> None:
     wrong = [configuration(cost, " + 1.0") for cost in (1.0, 1.5, 2.0)]
     result = swept(tmp_path, [configuration(8.0), *wrong, configuration(2.5)])
     assert result.found.ranking[0] == 4
     assert result.found.failed == dict.fromkeys((1, 2, 3), "its outputs are wrong")
 
 
-def test_working_numbers_win_where_the_declared_ones_do_not_run(tmp_path: Path) -> None:
+def test_working_configuration_wins_when_declared_one_fails(tmp_path: Path) -> None:
     broken = configuration(1.0).replace(
         "return torch", "raise ValueError('out of resources')\n        return torch"
     )
@@ -287,7 +287,7 @@ def test_working_numbers_win_where_the_declared_ones_do_not_run(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("wrong", ["", " + 1.0", ".flatten()", ".double()"])
-def test_screened_sweep_ends_where_the_declared_one_is_wrong(tmp_path: Path, wrong: str) -> None:
+def test_screened_sweep_ends_when_declared_one_is_wrong(tmp_path: Path, wrong: str) -> None:
     declared = configuration(8.0, wrong)
     result = swept(tmp_path, [declared, configuration(1.0), configuration(2.0)], screened=True)
     assert (result.found.wrong, result.found.finished) == (bool(wrong), True)
@@ -297,19 +297,19 @@ def test_screened_sweep_ends_where_the_declared_one_is_wrong(tmp_path: Path, wro
     assert any(isinstance(order, Rate) for order in result.asked) is not bool(wrong)
 
 
-def test_screened_sweep_goes_on_where_the_declared_one_does_not_run(tmp_path: Path) -> None:
+def test_screened_sweep_continues_when_declared_one_cannot_run(tmp_path: Path) -> None:
     broken = configuration(1.0).replace("return torch", "raise ValueError\n        return torch")
     result = swept(tmp_path, [broken, configuration(2.0)], screened=True)
     assert result.found.ranking == [1]
 
 
-def test_check_says_nothing_where_the_declared_one_is_wrong_with_given_weights(tmp_path: Path) -> None:
+def test_check_rejects_nothing_when_declared_one_is_wrong(tmp_path: Path) -> None:
     result = swept(tmp_path, [configuration(cost, " + 1.0") for cost in (8.0, 1.0, 4.0)])
     assert result.found.ranking[0] == 1
     assert result.found.failed == {}
 
 
-def test_device_is_held_alone_for_timing_and_never_for_compiling(tmp_path: Path) -> None:
+def test_device_is_held_exclusively_only_for_timing(tmp_path: Path) -> None:
     result = swept(tmp_path, [configuration(cost) for cost in (2.0, 1.0, 3.0)])
     held = result.lock.held
     assert held.count("stoppable") == 2
@@ -326,22 +326,20 @@ def test_long_calls_let_others_in_between(tmp_path: Path) -> None:
     assert all(len(order.calls) == 1 for order in later)
 
 
-def test_spent_budget_ends_a_sweep_with_what_is_known(tmp_path: Path) -> None:
+def test_spent_budget_ends_sweep_with_partial_result(tmp_path: Path) -> None:
     result = swept(tmp_path, [configuration(cost) for cost in (2.0, 1.0, 3.0)], budget_s=1e-6)
     assert result.found.ready == {}
     assert result.found.ranking == []
     assert result.found.spent_s > 0
 
 
-def test_time_for_which_the_candidate_process_is_stopped_is_not_of_the_budget(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopped_time_does_not_count_toward_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     always = itertools.count(step=1000)
     monkeypatch.setattr(Lock, "stopped_s", lambda lock: float(next(always)))
     assert swept(tmp_path, [configuration(cost) for cost in (2.0, 1.0, 3.0)]).found.spent_s == 0
 
 
-def test_budget_that_ends_within_a_round_loses_none_that_was_timed(
+def test_budget_ending_mid_round_keeps_timed_configurations(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     costs = (200.0, 210.0, 220.0, 230.0, 240.0)
@@ -359,7 +357,7 @@ def test_budget_that_ends_within_a_round_loses_none_that_was_timed(
     assert swept(tmp_path, [configuration(cost) for cost in costs]).found.ranking == [0, 1, 2, 3, 4]
 
 
-def test_one_that_breaks_the_process_is_found_when_all_are_tried_alone(
+def test_trying_configurations_alone_finds_the_breaking_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def describe(error: BaseException, stage: Stage, *rest: Any, **more: Any) -> Failure:
@@ -376,9 +374,7 @@ def test_one_that_breaks_the_process_is_found_when_all_are_tried_alone(
 
 
 @pytest.mark.parametrize("autotuned", [False, True])
-def test_first_calls_run_side_by_side_unless_candidates_time_kernels_themselves(
-    tmp_path: Path, autotuned: bool
-) -> None:
+def test_first_calls_run_concurrently_unless_kernels_autotune(tmp_path: Path, autotuned: bool) -> None:
     note = "# triton.autotune\n" if autotuned else ""
     result = swept(tmp_path, [note + configuration(cost) for cost in (2.0, 1.0)])
     entered = [order for order in result.asked if isinstance(order, Enter)]
@@ -424,9 +420,7 @@ def test_reasons_of_a_candidate_process_can_be_sent(tmp_path: Path, monkeypatch:
     assert found.failed == {0: "odd ?", 1: "['\\udfff']"}
 
 
-def test_kernels_that_compile_long_after_all_others_are_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kernels_compiling_much_longer_are_excluded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(config_sweep, "_LEAST_S", 0.2)
     waiting = "import time\n        time.sleep(2)\n        return torch"
     slow = configuration(1.0).replace("return torch", waiting)

@@ -60,7 +60,7 @@ def test_flags_tell_what_makes_a_problem_worth_little(
     assert flags == [] if flag is None else flag in flags  # type: ignore[operator]
 
 
-def test_graph_is_of_what_is_computed_and_not_of_how_it_is_written(judge: LiveJudge) -> None:
+def test_graph_reflects_computation_not_source_text(judge: LiveJudge) -> None:
     first = traits(judge, "F.gelu(x + self.weight) * 2.0")
     assert traits(judge, "torch.mul(self.act(torch.add(x, self.weight)), 3.0)")["graph"] == first["graph"]
     others = ["F.gelu(x + x) * 2.0", "F.silu(x + self.weight) * 2.0", "x + F.gelu(self.weight) * 2.0"]

@@ -123,7 +123,7 @@ def test_the_longest_usual_products_are_told_too() -> None:
 
 
 @pytest.mark.parametrize("draw", [torch.rand, torch.randn])
-def test_a_long_mean_may_be_summed_in_any_order(draw: Any) -> None:
+def test_long_means_may_sum_in_any_order(draw: Any) -> None:
     torch.manual_seed(0)
     x = draw(64, 100_000)
     oracle = x.double().mean(1)
@@ -158,7 +158,7 @@ def test_honest_norms_and_softmax_are_strict(features: int, scale: float, shift:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_tasks_are_measured_by_their_own_rounding(dtype: Any) -> None:
+def test_half_precision_tasks_use_their_own_rounding(dtype: Any) -> None:
     torch.manual_seed(2)
     a, b = torch.randn(64, 512).to(dtype), (torch.randn(512, 64) / 22).to(dtype)
     oracle = torch.relu(a.double() @ b.double() + 0.1)
@@ -259,7 +259,7 @@ def test_noise_of_cancellation_is_no_lower_precision() -> None:
     assert reached(deviation.error(other, oracle), eager) == "strict"
 
 
-def test_empty_constant_scalar_and_complex_outputs_have_an_error() -> None:
+def test_error_is_defined_for_degenerate_and_complex_outputs() -> None:
     assert deviation.error(torch.zeros(0), torch.zeros(0)).rms == 0
     assert deviation.error(torch.ones(5), torch.full((5,), 2.0)).rms == pytest.approx(0.5)
     assert deviation.error(torch.zeros(5), torch.zeros(5)).rms == 0

@@ -28,7 +28,7 @@ def test_calls_gaps_and_span_of_a_block() -> None:
     assert Block.from_claim(json.loads(json.dumps(block.to_json())), 3) == block
 
 
-def test_call_that_is_shorter_than_the_clock_can_tell_counts_as_its_resolution() -> None:
+def test_calls_last_at_least_the_clock_resolution() -> None:
     assert Block.from_claim(GOOD | {"ends": [0.0, 3.5, 5.0]}, 3).calls == [0.0005, 1.5, 1.0]
 
 

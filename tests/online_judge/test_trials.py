@@ -123,7 +123,7 @@ def test_form_is_told_before_values(claims: dict[str, Any], status: Status) -> N
     assert status_of(claiming(**claims)) is status
 
 
-def test_inputs_that_change_are_handed_on_as_they_were_left() -> None:
+def test_changed_inputs_are_returned_with_new_values() -> None:
     def change(answer: dict[str, Any], inputs: MappedTensors, outputs: MappedTensors) -> None:
         inputs.leaves[0][7, 15] = 42.0
 
@@ -138,7 +138,7 @@ def test_zeros_of_another_sign_are_a_change() -> None:
     assert called(zeros, lambda answer, inputs, outputs: inputs.leaves[0].neg_()).changed is not None
 
 
-def test_not_a_number_in_an_input_is_no_change() -> None:
+def test_nan_in_an_input_is_no_change() -> None:
     nan = REFERENCE.replace("torch.randn(8, 16)", "torch.full((8, 16), float('nan'))")
     assert called(nan).changed is None
 
@@ -232,7 +232,7 @@ def test_memory_is_given_back_with_the_candidate(monkeypatch: pytest.MonkeyPatch
     assert all(shared.fds == [] for shared in made)
 
 
-def test_construction_and_weights_are_what_the_candidate_process_says_plainly() -> None:
+def test_construct_and_reweigh_accept_only_plain_true() -> None:
     problem = Problem(Reference(REFERENCE, Seeds(b"key"), "fp32", cuda=False))
     answers = iter([{"changed": True}, {"changed": 1}, {}, {"loaded": True}, {"loaded": "yes"}])
     with scripted(lambda order, fds: [json.dumps(next(answers)).encode()]) as candidate:
@@ -248,7 +248,7 @@ def test_construction_and_weights_are_what_the_candidate_process_says_plainly() 
         assert candidate.asked[0].init_inputs == [16]
 
 
-def test_weights_that_cannot_be_sent_are_the_problems_fault() -> None:
+def test_unsendable_weights_are_the_problems_fault() -> None:
     source = REFERENCE.replace(
         "self.linear =",
         "self.register_buffer('adjacency', torch.eye(4).to_sparse())\n        self.linear =",

@@ -68,7 +68,7 @@ def ranked(*numbers: int, **more: Any) -> Swept:
     )
 
 
-def test_winner_is_judged_as_the_text_that_is_recorded() -> None:
+def test_winner_is_judged_as_the_recorded_text() -> None:
     slot = Slot(ranked(2, DECLARED, 1, failed={3: "OutOfResources: shared memory"}))
     verdict = judged(slot)
     tuned = verdict.metadata["tuned"]
@@ -90,7 +90,7 @@ def test_declared_values_are_a_configuration_and_the_first() -> None:
     assert slot.asked == [SweepTerms(10.0, screened=True)]
 
 
-def test_winner_that_does_not_pass_gives_way_to_the_declared_one() -> None:
+def test_failing_winner_falls_back_to_declared_values() -> None:
     slot = Slot(ranked(1, DECLARED), failing=(32, 128, 256))
     verdict = judged(slot)
     assert verdict.correct
@@ -99,7 +99,7 @@ def test_winner_that_does_not_pass_gives_way_to_the_declared_one() -> None:
     assert verdict.metadata["tuned"]["reasons"] == {"wrong_value": 1}
 
 
-def test_declared_one_that_fails_tells_why_when_nothing_works() -> None:
+def test_declared_failure_is_reported_when_nothing_works() -> None:
     slot = Slot(Swept(failed=dict.fromkeys(range(4), "it raises"), finished=True), failing=(64,))
     verdict = judged(slot)
     assert verdict.status is Status.WRONG_VALUE
@@ -107,7 +107,7 @@ def test_declared_one_that_fails_tells_why_when_nothing_works() -> None:
     assert verdict.metadata["tuned"]["declared_ms"] is None
 
 
-def test_candidate_that_is_wrong_as_declared_is_not_swept() -> None:
+def test_candidate_wrong_as_declared_is_not_swept() -> None:
     slot = Slot(Swept(ready={0: 1.0}, finished=True, wrong=True), failing=(64,))
     verdict = judged(slot)
     assert verdict.status is Status.WRONG_VALUE
@@ -116,7 +116,7 @@ def test_candidate_that_is_wrong_as_declared_is_not_swept() -> None:
     assert (verdict.metadata["tuned"]["tried"], verdict.metadata["tuned"]["failed"]) == (1, 1)
 
 
-def test_candidate_that_needs_weights_of_its_own_is_swept_after_it_passed() -> None:
+def test_candidate_with_own_weights_is_swept_after_passing() -> None:
     screening = Swept(ready={0: 1.0}, finished=True, wrong=True, parts_s={"compile": 1.5, "check": 0.5})
     slot = Slot(screening, ranked(2, DECLARED, 1, 3))
     verdict = judged(slot)
@@ -128,7 +128,7 @@ def test_candidate_that_needs_weights_of_its_own_is_swept_after_it_passed() -> N
     assert with_values(SOURCE, verdict.tuned) == slot.judged[1]
 
 
-def test_breaker_is_searched_for_one_by_one_and_left_out() -> None:
+def test_process_breaking_configuration_is_isolated_and_excluded() -> None:
     first = Swept(ready={0: 1.0, 1: 1.0}, suspects=[0, 1, 2, 3], parts_s={"compile": 1.0})
     second = Swept(ready={0: 1.0, 1: 1.0}, suspects=[2], parts_s={"compile": 1.0})
     slot = Slot(first, second, ranked(3, 0, 1))
@@ -141,7 +141,7 @@ def test_breaker_is_searched_for_one_by_one_and_left_out() -> None:
     assert verdict.metadata["tuned"]["reasons"] == {"it breaks the process that it runs in": 1}
 
 
-def test_sweep_that_used_its_budget_up_is_not_repeated() -> None:
+def test_sweep_with_spent_budget_is_not_repeated() -> None:
     partial = Swept(
         ready={0: 1.0, 1: 1.0}, ms={0: 2.0, 1: 1.0}, ranking=[1, 0], suspects=[2], parts_s={"compile": 9.9}
     )
@@ -150,13 +150,13 @@ def test_sweep_that_used_its_budget_up_is_not_repeated() -> None:
     assert slot.judged == [text(1)]
 
 
-def test_one_that_breaks_the_process_after_it_was_ranked_is_not_chosen() -> None:
+def test_ranked_configuration_that_breaks_process_is_not_chosen() -> None:
     slot = Slot(Swept(ms={0: 2.0, 2: 1.0}, ranking=[2, 0], suspects=[2], parts_s={"compile": 9.9}))
     judged(slot)
     assert slot.judged == [SOURCE]
 
 
-def test_ranking_outlives_candidate_processes_that_come_to_none_of_whom_there_are_three() -> None:
+def test_ranking_survives_three_failed_candidate_processes() -> None:
     first = Swept(ms={0: 2.0, 1: 1.0}, ranking=[1, 0], suspects=[2, 3], parts_s={"time": 1.0})
     nothing = Swept(suspects=[2, 3], parts_s={"time": 1.0})
     slot = Slot(first, nothing, nothing, ranked(3))
@@ -165,20 +165,20 @@ def test_ranking_outlives_candidate_processes_that_come_to_none_of_whom_there_ar
     assert slot.judged == [text(1)]
 
 
-def test_sweep_that_the_judge_failed_at_leaves_the_declared_one() -> None:
+def test_judge_failure_in_sweep_keeps_declared_values() -> None:
     slot = Slot(None)
     verdict = judged(slot)
     assert slot.judged == [SOURCE]
     assert verdict.tuned == {"BLOCK": 64}
 
 
-def test_without_a_gpu_the_declared_values_are_judged_and_nothing_is_claimed() -> None:
+def test_declared_values_are_judged_without_a_gpu() -> None:
     slot = Slot(executes=False)
     assert judged(slot).metadata["tuned"] == {"values": {"BLOCK": 64}, "timing": "interpreter"}
     assert slot.judged == [SOURCE]
 
 
-def test_nothing_is_swept_where_nothing_is_declared_or_timed() -> None:
+def test_sweep_needs_declared_tunables_and_timing() -> None:
     plain, untimed = Slot(), Slot()
     assert "tuned" not in judged(plain, "BLOCK = 64\n").metadata
     assert "tuned" not in judged(untimed, measure_performance=False).metadata
@@ -186,7 +186,7 @@ def test_nothing_is_swept_where_nothing_is_declared_or_timed() -> None:
 
 
 @pytest.mark.parametrize("failing", [(), (64,)])
-def test_tunables_that_cannot_be_used_are_one_line_of_feedback(failing: tuple[int, ...]) -> None:
+def test_unusable_tunables_add_one_feedback_line(failing: tuple[int, ...]) -> None:
     slot = Slot(failing=failing)
     source = SOURCE.replace("'BLOCK'", "'BLOCKS'")
     verdict = judged(slot, source)
@@ -223,14 +223,14 @@ def test_workloads_that_agree_need_no_dispatch() -> None:
     assert slot.judged == [text(2)]
 
 
-def test_numbers_of_an_earlier_sweep_are_taken_out_first() -> None:
+def test_dispatch_of_earlier_sweep_is_removed_first() -> None:
     before = with_dispatch(SOURCE, {(1,): {"BLOCK": 256}})
     slot = Slot(ranked(DECLARED, 1), ranked(DECLARED, 1))
     judged(slot, before, **SEVERAL)
     assert slot.judged == [SOURCE] == [without_dispatch(before)]
 
 
-def test_dispatch_that_does_not_pass_gives_way_to_one_sweep() -> None:
+def test_failing_dispatch_falls_back_to_one_sweep() -> None:
     slot = Slot(ranked(1, DECLARED), ranked(3, DECLARED), ranked(2, DECLARED), failing=(32,))
     verdict = judged(slot, **SEVERAL)
     assert slot.swept == [1, 0, 0]

@@ -163,7 +163,7 @@ def test_file_of_the_first_layout_keeps_its_jobs(tmp_path: Path) -> None:
     assert change(state, "SELECT count(*) FROM results") == [(1,)]
 
 
-def test_judge_with_bad_rows_starts_and_answers_every_key(tmp_path: Path) -> None:
+def test_judge_with_unreadable_rows_answers_every_key(tmp_path: Path) -> None:
     state = tmp_path / "state.sqlite"
     wrong = BAD["wrong_value"]
     with running_judge(tmp_path, JUDGE_STATE=str(state)) as judge:

@@ -20,5 +20,5 @@ def test_old_state_of_other_ports_is_removed(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("2.sqlite*"))
 
 
-def test_a_folder_that_is_not_there_is_no_error(tmp_path: Path) -> None:
+def test_missing_folder_is_no_error(tmp_path: Path) -> None:
     remove_unused(tmp_path / "none", keep=tmp_path / "none" / "1.sqlite")

@@ -100,7 +100,7 @@ def test_body_at_the_limit_passes(guarded: LiveJudge) -> None:
     assert guarded.client.post("/evaluate", content=body + b" ", headers=headers).status_code == 413
 
 
-def test_v1_answers_known_verdicts_when_it_is_told_to(guarded: LiveJudge) -> None:
+def test_v1_reuses_known_verdicts_when_configured(guarded: LiveJudge) -> None:
     guarded.client.headers.update(BEARER)
     try:
         first, again = guarded.evaluate(PASSING), guarded.evaluate(PASSING + "# again\n")

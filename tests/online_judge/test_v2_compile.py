@@ -36,7 +36,7 @@ def test_candidate_that_compiles_is_ok_whatever_it_computes(judge: LiveJudge) ->
         assert report == {"ok": True, "status": "passed", "kernel": None, "line": None, "message": ""}
 
 
-def test_ptx_of_each_kernel_comes_where_it_is_asked_for(judge: LiveJudge) -> None:
+def test_requested_ptx_is_returned_for_each_kernel(judge: LiveJudge) -> None:
     answer = judged(judge, PASSING, kind="compile", request={"asm": True})
     assert list(answer["report"]["asm"]) == ["relu_kernel"]
     assert ".visible .entry relu_kernel(" in answer["report"]["asm"]["relu_kernel"]
@@ -60,7 +60,7 @@ def test_hidden_workloads_are_not_told(judge: LiveJudge) -> None:
     assert (report["status"], report["message"]) == ("load", "None")
 
 
-def test_compile_error_names_kernel_and_line_of_the_source(judge: LiveJudge) -> None:
+def test_compile_error_names_kernel_and_source_line(judge: LiveJudge) -> None:
     source = BAD["compile"]
     report = compiled(judge, source)
     assert (report["ok"], report["status"], report["kernel"]) == (False, "compile", "relu_kernel")
@@ -69,7 +69,7 @@ def test_compile_error_names_kernel_and_line_of_the_source(judge: LiveJudge) -> 
     assert "/" not in report["message"].replace("cdiv", "").partition("\n")[0]
 
 
-def test_error_in_a_function_that_a_later_kernel_calls_is_found_there(judge: LiveJudge) -> None:
+def test_error_in_called_helper_names_the_helper(judge: LiveJudge) -> None:
     report = compiled(judge, TWO_KERNELS)
     assert (report["status"], report["kernel"]) == ("compile", "helper")
     assert report["line"] == line_of(TWO_KERNELS, "tl.nothing")
@@ -126,7 +126,7 @@ def test_kernels_see_the_dtype_of_the_request(judge: LiveJudge) -> None:
     assert compiled(judge, checked, request={"dtype_str": "fp16"})["ok"] is True
 
 
-def test_candidate_that_needs_values_of_large_tensors_is_not_checked(judge: LiveJudge) -> None:
+def test_candidate_needing_large_tensor_values_is_not_checked(judge: LiveJudge) -> None:
     needs = PASSING.replace("        return y\n", "        return y if y.sum().item() > 0 else h\n")
     report = compiled(judge, needs, request={"original_model_src": FULL_SIZE})
     assert (report["ok"], report["status"]) == (False, "not_checked")

@@ -85,7 +85,7 @@ def test_problem_job_answers_like_the_synchronous_question(judge: LiveJudge) -> 
         assert answer["report"] == asked
 
 
-def test_long_poll_returns_as_soon_as_the_job_is_over_and_not_before(judge: LiveJudge) -> None:
+def test_long_poll_returns_when_the_job_finishes(judge: LiveJudge) -> None:
     job = submit(judge, SLOW, force=True).json()["id"]
     assert look(judge, job, wait=0)["state"] in ("queued", "running")
     begin = time.monotonic()
@@ -95,7 +95,7 @@ def test_long_poll_returns_as_soon_as_the_job_is_over_and_not_before(judge: Live
     assert time.monotonic() - begin < 15
 
 
-def test_same_key_and_body_is_the_same_job_and_another_body_is_409(judge: LiveJudge) -> None:
+def test_idempotency_key_returns_same_job_or_409(judge: LiveJudge) -> None:
     first = submit(judge, PASSING, key="once").json()["id"]
     assert submit(judge, PASSING, key="once").json()["id"] == first
     assert submit(judge, PASSING, key="twice").json()["id"] != first
@@ -184,7 +184,7 @@ def test_known_verdict_is_given_again_unless_forced(judge: LiveJudge) -> None:
         assert judged(judge, source, request=policy)["cached"] is False, policy
 
 
-def test_failed_verdict_names_lines_and_so_belongs_to_its_text(judge: LiveJudge) -> None:
+def test_cached_failure_applies_only_to_identical_source(judge: LiveJudge) -> None:
     source = BAD["compile"].replace("relu_kernel", "own_kernel")
     first, again = judged(judge, source), judged(judge, source)
     assert (first["cached"], again["cached"]) == (False, True)

@@ -78,7 +78,7 @@ def begun(state: Path, job_id: str, starts: int) -> None:
     asyncio.run(write())
 
 
-def test_judge_that_was_stopped_in_order_goes_on_as_well(tmp_path: Path) -> None:
+def test_judge_resumes_jobs_after_an_orderly_stop(tmp_path: Path) -> None:
     """However often: an orderly end is not the job's fault. On a named port it keeps its state by default."""
     port = free_port()
     state = tmp_path / "adaexplore" / "judge" / f"{port}.sqlite"
@@ -203,7 +203,7 @@ def test_state_is_for_the_judges_user_alone(tmp_path: Path) -> None:
     assert (tmp_path / "deep" / "state.sqlite").stat().st_mode & 0o077 == 0
 
 
-def test_oldest_finished_jobs_are_dropped_and_waiting_ones_never(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_oldest_finished_jobs_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal, "KEPT", 3)
 
     async def fill() -> list[Job]:

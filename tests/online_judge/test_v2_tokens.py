@@ -136,7 +136,7 @@ def test_owner_and_key_outlive_the_judge(tmp_path: Path, as_client: AsClient) ->
         assert cancel(a, running)["state"] == "cancelled"
 
 
-def test_malformed_tokens_file_is_one_line_at_the_start(tmp_path: Path) -> None:
+def test_malformed_tokens_file_exits_with_one_line(tmp_path: Path) -> None:
     path = file_of(tmp_path, f"a {hash_of('a')}", "b plain-text-token")
     environment = judge_environment(JUDGE_TOKENS=path)
     done = subprocess.run(start_command(), env=environment, capture_output=True, text=True, timeout=120)

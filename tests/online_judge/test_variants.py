@@ -19,13 +19,13 @@ def test_there_is_one_variant_of_each_kind() -> None:
     assert [variant.name for variant in VARIANTS] == ["scaled", "shifted", "tied"]
 
 
-def test_scaled_is_ten_times_or_a_tenth_by_the_seed() -> None:
+def test_scaled_variant_multiplies_or_divides_by_ten() -> None:
     x = torch.randn(50, 3)
     factors = {round(float((applied("scaled", x, seed) / x).median()), 4) for seed in range(20)}
     assert factors == {10.0, 0.1}
 
 
-def test_shifted_moves_the_mean_by_about_a_standard_deviation() -> None:
+def test_shifted_variant_moves_mean_one_standard_deviation() -> None:
     x = 5 * torch.randn(2000) + 1
     for seed in range(10):
         moved = applied("shifted", x, seed) - x
@@ -97,7 +97,7 @@ def test_a_large_leaf_is_looked_at_in_part(monkeypatch: pytest.MonkeyPatch) -> N
     assert float(applied("shifted", x).mean() - x.mean()) > 0.15
 
 
-def test_outputs_that_turn_infinite_or_saturate_are_not_usable() -> None:
+def test_infinite_or_saturated_outputs_are_not_usable() -> None:
     original = torch.sigmoid(torch.randn(100))
     assert variants.usable([original * 0.5], [original])
     assert not variants.usable([torch.full((100,), float("inf"))], [original])

@@ -62,7 +62,7 @@ def test_poisoned_folder_changes_no_other(tmp_path: Path) -> None:
         path.write_bytes(b"poison")
 
 
-def test_judge_without_a_compiler_goes_on_with_a_warning(
+def test_missing_compiler_gives_only_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setenv("CC", "/bin/false")
@@ -72,7 +72,7 @@ def test_judge_without_a_compiler_goes_on_with_a_warning(
     assert not template.exists()
 
 
-def test_answers_are_there_before_the_first_launch_and_cuda_is_not_started() -> None:
+def test_preload_fills_caches_without_starting_cuda() -> None:
     script = (
         "from online_judge.processes import warm_cache; warm_cache.preload()\n"
         "import torch\n"

@@ -21,7 +21,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-def test_candidate_has_the_limit_and_is_told_the_stage(clock: Clock) -> None:
+def test_candidate_timeout_names_the_stage(clock: Clock) -> None:
     watch = TimeLimits(10)
     clock.now = 5
     watch.switch("candidate", "forward")
@@ -33,7 +33,7 @@ def test_candidate_has_the_limit_and_is_told_the_stage(clock: Clock) -> None:
     assert caught.value.stage is Stage.FORWARD
 
 
-def test_reference_has_half_a_minute_at_least_and_is_told_how_much(clock: Clock) -> None:
+def test_reference_gets_at_least_thirty_seconds(clock: Clock) -> None:
     watch = TimeLimits(10)
     clock.now = 29
     assert watch.remaining_s() == 1
@@ -67,7 +67,7 @@ def test_waiting_for_the_device_is_nobodys_time(clock: Clock) -> None:
     assert watch.remaining_s() == 10
 
 
-def test_evaluator_that_says_that_it_waits_pays_for_what_it_does_not_wait(clock: Clock) -> None:
+def test_claimed_waiting_beyond_real_waiting_is_charged(clock: Clock) -> None:
     waited = [0.0]
     watch = TimeLimits(10, waited_s=lambda: waited[0])
     watch.switch("none", "")
@@ -80,7 +80,7 @@ def test_evaluator_that_says_that_it_waits_pays_for_what_it_does_not_wait(clock:
         watch.remaining_s()
 
 
-def test_time_in_which_the_gateway_was_stopped_is_nobodys(clock: Clock) -> None:
+def test_time_of_stopped_gateway_is_not_charged(clock: Clock) -> None:
     watch = TimeLimits(10)
     watch.switch("candidate", "forward")
     clock.now = 100
@@ -89,7 +89,7 @@ def test_time_in_which_the_gateway_was_stopped_is_nobodys(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("whose", ["candidate", "tuning"])
-def test_time_in_which_the_candidate_was_stopped_is_nobodys(clock: Clock, whose: str) -> None:
+def test_time_of_stopped_candidate_is_not_charged(clock: Clock, whose: str) -> None:
     stopped = [100.0]
     watch = TimeLimits(10, stopped_s=lambda: stopped[0])
     watch.switch(whose, "forward")
@@ -120,7 +120,7 @@ def test_tuning_has_a_limit_of_its_own(clock: Clock) -> None:
     assert caught.value.stage is Stage.FORWARD
 
 
-def test_time_of_one_side_is_not_taken_from_the_other(clock: Clock) -> None:
+def test_each_side_uses_only_its_own_time(clock: Clock) -> None:
     watch = TimeLimits(40)
     for second in range(0, 60, 2):
         clock.now = second
@@ -146,7 +146,7 @@ def test_stages_are_told_with_their_seconds(clock: Clock) -> None:
     assert watch.stage_seconds == {"load": 3, "lock": 4, "tuning": 5, "forward": 1}
 
 
-def test_stop_that_is_told_at_its_end_takes_none_of_the_candidates_time(clock: Clock) -> None:
+def test_stop_reported_late_costs_the_candidate_nothing(clock: Clock) -> None:
     stopped = [0.0]
     watch = TimeLimits(30, stopped_s=lambda: stopped[0])
     clock.now = 5
@@ -158,7 +158,7 @@ def test_stop_that_is_told_at_its_end_takes_none_of_the_candidates_time(clock: C
     assert watch.remaining_s() == 30
 
 
-def test_stop_before_its_time_gives_a_candidate_no_more(clock: Clock) -> None:
+def test_stop_before_candidates_turn_adds_no_time(clock: Clock) -> None:
     stopped = [0.0]
     watch = TimeLimits(30, stopped_s=lambda: stopped[0])
     clock.now = 20

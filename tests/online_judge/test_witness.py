@@ -40,7 +40,7 @@ def test_honest_candidate_of_any_speed_is_believed(own_ms: float, reference_ms: 
     assert not Clocks.of([observed(own_ms)], [observed(reference_ms)] * 3).disagree
 
 
-def test_work_that_is_not_claimed_shows_wherever_it_is_put() -> None:
+def test_unclaimed_work_shows_after_or_between_calls() -> None:
     after = [observed(0.02, hidden_ms=0.05)] * 3
     between = [observed(0.02, gap_ms=0.15)] * 3
     for seen in (after, between):
@@ -71,13 +71,13 @@ def test_single_call_has_no_gaps() -> None:
     assert not clocks.disagree
 
 
-def test_device_that_works_on_is_seen_beside_the_references_own_tail() -> None:
+def test_device_tail_longer_than_reference_is_detected() -> None:
     assert Clocks.of([observed(0.01, tail_ms=1.5)] * 3, REFERENCE).runs_on
     joined = [observed(0.01, tail_ms=1.5)] * 3
     assert not Clocks.of(joined, [observed(0.1, tail_ms=1.5)] * 3).runs_on
 
 
-def test_short_calls_after_one_another_may_cost_a_launch() -> None:
+def test_launch_bound_allows_slack_for_one_launch() -> None:
     assert not clock_check.launch_bound(0.004, 0.03)
     assert clock_check.launch_bound(0.004, 0.08)
     assert not clock_check.launch_bound(10.0, 12.9)

@@ -51,7 +51,7 @@ class TestReading:
         (only,) = input_sets(module("def get_inputs():\n    return [3]\n"))
         assert (only.weight, only.hidden, only.draw()) == (1.0, False, [3])
 
-    def test_hidden_ones_come_last_and_see_the_problems_names(self) -> None:
+    def test_hidden_workloads_come_last_and_see_problem_names(self) -> None:
         problem = module("ROWS = 5\n" + WORKLOADS)
         hidden = "def get_workloads():\n    return [{'name': 'h', 'get_inputs': lambda: [ROWS]}]\n"
         found = input_sets(problem, hidden)
@@ -100,7 +100,7 @@ class TestReference:
             shapes.append(list(reference.inputs(0)[0].shape))
         assert shapes == [[16, 16], [4, 16], [1, 16], [37, 16]]
 
-    def test_its_weights_are_those_of_another_on_the_same_problem(self) -> None:
+    def test_references_on_one_problem_share_weights(self) -> None:
         layers = "self.linear = nn.Linear(features, features)"
         source = PROBLEM.replace(layers, f"{layers}\n        self.norm = nn.BatchNorm1d(features)")
         source = source.replace("self.linear(x)", "self.norm(self.linear(x))")
@@ -165,7 +165,7 @@ class TestJudge:
             ("one row", 1.0, "float32[1, 16]", "passed"),
         ]
 
-    def test_kernel_right_on_one_shape_only_names_the_other(self, judge: LiveJudge) -> None:
+    def test_partly_correct_kernel_names_the_failing_workload(self, judge: LiveJudge) -> None:
         metadata = judge.evaluate(SQUARE_ONLY, PROBLEM)["metadata"]
         assert metadata["status"] == "wrong_value"
         assert metadata["worst_workload"] == {"name": "wide", "why": "wrong_value"}
@@ -223,7 +223,7 @@ class TestJudge:
         assert metadata["status"] == "passed", metadata
         assert not [flag for flag in metadata.get("integrity", []) if flag.startswith("static")]
 
-    def test_problem_report_lists_workloads_and_names_a_bad_one(self, judge: LiveJudge) -> None:
+    def test_problem_report_lists_workloads_and_names_failing_one(self, judge: LiveJudge) -> None:
         body = {"original_model_src": PROBLEM, "hidden_workloads": HIDDEN}
         report = judge.post("/v2/problem", body).json()
         assert report["ok"], report
@@ -254,14 +254,14 @@ def get_workloads():
 
 
 @pytest.mark.slow
-def test_hidden_source_of_one_client_does_not_run_in_the_evaluator_of_others(judge: LiveJudge) -> None:
+def test_hidden_source_is_isolated_from_other_clients(judge: LiveJudge) -> None:
     wrong = with_forward("return x * 2")
     judge.evaluate(wrong, REFERENCE, hidden_workloads=PATCHING)
     assert judge.evaluate(wrong + "# again\n", REFERENCE)["metadata"]["status"] == "wrong_value"
 
 
 @pytest.mark.slow
-def test_trouble_of_a_hidden_workload_does_not_describe_it(judge: LiveJudge) -> None:
+def test_hidden_workload_error_does_not_describe_it(judge: LiveJudge) -> None:
     failing = """
 def get_workloads():
     return [{"name": "secret", "get_inputs": lambda: [torch.randn(37, 5)]}]

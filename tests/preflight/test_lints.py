@@ -26,7 +26,7 @@ def test_a_lint_stops_other_forms_of_its_mistake(rule: str, source: str, api: Tr
     assert rules(source, api) == {rule}
 
 
-def test_every_lint_has_a_case_and_a_message_of_one_line_that_says_what_to_do(api: TritonFacts) -> None:
+def test_every_lint_has_case_and_one_line_message(api: TritonFacts) -> None:
     assert {case.rule for case in CASES} == set(lint_table().messages)
     for case in CASES:
         for found in lint(case.bad, api, REFERENCE):
@@ -35,13 +35,13 @@ def test_every_lint_has_a_case_and_a_message_of_one_line_that_says_what_to_do(ap
             assert 1 <= found.line <= len(case.bad.splitlines())
 
 
-def test_a_finding_is_at_the_line_of_the_mistake(api: TritonFacts) -> None:
+def test_finding_names_the_line_of_the_mistake(api: TritonFacts) -> None:
     source = module(WRONG)
     (found,) = lint(source, api)
     assert source.splitlines()[found.line - 1].strip() == WRONG
 
 
-def test_a_kernel_that_forward_does_not_reach_is_left_alone(api: TritonFacts) -> None:
+def test_kernel_that_forward_cannot_reach_is_ignored(api: TritonFacts) -> None:
     unused = "@triton.jit\ndef unused(x_ptr):\n    y = tl.float32(1.0)\n"
     launched = "def elsewhere(x):\n    unused[(1,)](x)\n"
     assert rules(module(above=unused + "\n" + launched), api) == set()
@@ -66,7 +66,7 @@ def test_a_helper_that_a_kernel_calls_is_followed(api: TritonFacts) -> None:
         "import contextlib\nwith contextlib.suppress(Exception):\n    kernel[(8,)](x, y, 512, BLOCK=64)",
     ],
 )
-def test_a_launch_that_may_not_happen_is_left_alone(launch: str, api: TritonFacts) -> None:
+def test_launch_that_may_not_happen_is_ignored(launch: str, api: TritonFacts) -> None:
     assert rules(module(WRONG, launch=launch), api) == set()
 
 
@@ -84,7 +84,7 @@ def test_a_launch_that_surely_happens_is_looked_at(launch: str, api: TritonFacts
     assert rules(module(WRONG, launch=launch), api) == {"called-dtype"}
 
 
-def test_a_branch_that_a_constant_closes_is_not_compiled(api: TritonFacts) -> None:
+def test_branch_closed_by_a_constant_is_ignored(api: TritonFacts) -> None:
     parameters = "x_ptr, y_ptr, n, BLOCK: tl.constexpr, FLAG: tl.constexpr"
     body = f"if FLAG:\n    {WRONG}"
 
@@ -127,7 +127,7 @@ def test_any_text_gets_an_answer(source: str, api: TritonFacts) -> None:
         ("x = tl.load(x_ptr, other=None)", set()),
     ],
 )
-def test_only_what_is_surely_one_tensor_counts_as_such(body: str, found: set[str], api: TritonFacts) -> None:
+def test_only_values_known_as_tensors_are_flagged(body: str, found: set[str], api: TritonFacts) -> None:
     assert rules(module(body), api) == found
 
 
@@ -141,13 +141,13 @@ def test_loops_in_loops_end_in_time(api: TritonFacts) -> None:
     assert rules(module(body + "    " * 8 + "x += 1.0"), api) == set()
 
 
-def test_the_constructor_is_compared_with_the_reference_only_where_there_is_one(api: TritonFacts) -> None:
+def test_constructor_check_needs_a_valid_reference(api: TritonFacts) -> None:
     source = FINE.replace("__init__(self, scale)", "__init__(self, scale, bias)")
     assert rules(source, api, None) == set()
     assert rules(source, api, "not a problem") == set()
 
 
-def test_recorded_failures_are_stopped_and_recorded_successes_are_not(api: TritonFacts) -> None:
+def test_recorded_failures_are_stopped_but_successes_pass(api: TritonFacts) -> None:
     if not TRACES.is_dir():
         pytest.skip("no recorded trajectories")
     stopped = {True: 0, False: 0}
@@ -188,7 +188,7 @@ def test_ordinary_python_is_left_alone(above: str, launch: str, api: TritonFacts
 @pytest.mark.parametrize(
     "number", ["*".join(["(2**63)**60"] * 4), "0x" + "f" * 5000, "*".join(["10**63"] * 70)]
 )
-def test_a_number_too_long_to_be_told_is_unknown_and_hides_nothing(number: str, api: TritonFacts) -> None:
+def test_overlong_number_is_unknown_and_hides_nothing(number: str, api: TritonFacts) -> None:
     source = f"""import torch, triton
 import triton.language as tl
 N = {number}
@@ -206,7 +206,7 @@ class ModelNew(torch.nn.Module):
 
 
 @pytest.mark.parametrize("line", ["def f():\n    nonlocal x", "def f(a, a): pass"])
-def test_what_only_the_compiler_refuses_is_a_syntax_finding(line: str, api: TritonFacts) -> None:
+def test_compiler_only_error_is_a_syntax_finding(line: str, api: TritonFacts) -> None:
     assert rules(f"{FINE}\n{line}\n", api) == {"syntax"}
 
 

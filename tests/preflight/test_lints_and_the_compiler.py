@@ -26,12 +26,12 @@ def compiler(judge: LiveJudge) -> Iterator[HttpJudge]:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)
-def test_what_a_lint_stops_does_not_compile_and_its_neighbour_does(compiler: HttpJudge, case: Case) -> None:
+def test_compiler_refuses_linted_case_and_accepts_its_fix(compiler: HttpJudge, case: Case) -> None:
     assert not compiler.compile(TASK, case.bad).ok
     good = compiler.compile(TASK, case.good)
     assert good.ok, good.message
 
 
 @pytest.mark.parametrize(("rule", "source"), MORE)
-def test_other_forms_of_a_mistake_do_not_compile_either(compiler: HttpJudge, rule: str, source: str) -> None:
+def test_compiler_refuses_other_forms_of_each_mistake(compiler: HttpJudge, rule: str, source: str) -> None:
     assert not compiler.compile(TASK, source).ok, rule

@@ -23,7 +23,7 @@ LEAVES = "    if x.dim() > 6:\n        return y\n    else:\n        return x\n"
         f"if x.dim() > 4:\n{LEAVES}{LAUNCH}",
     ],
 )
-def test_a_launch_on_the_judges_way_is_looked_at(launch: str, api: TritonFacts) -> None:
+def test_launch_on_the_judges_path_is_checked(launch: str, api: TritonFacts) -> None:
     assert rules(module(WRONG, launch=launch), api) == {"called-dtype"}
 
 
@@ -38,12 +38,12 @@ def test_a_launch_on_the_judges_way_is_looked_at(launch: str, api: TritonFacts) 
         f"if x.dim() > 4:\n    return other(x)\n{LAUNCH}",
     ],
 )
-def test_a_launch_off_another_way_that_works_is_left_alone(launch: str, api: TritonFacts) -> None:
+def test_launch_on_an_avoidable_path_is_ignored(launch: str, api: TritonFacts) -> None:
     above = "def other(x):\n    return x * 2\n"
     assert rules(module(WRONG, above=above, launch=launch), api) == set()
 
 
-def test_a_candidate_that_switches_training_itself_is_not_sure_to_train(api: TritonFacts) -> None:
+def test_training_branch_is_uncertain_after_candidate_calls_eval(api: TritonFacts) -> None:
     above = "def prepared(model):\n    return model.eval()\n"
     assert rules(module(WRONG, above=above, launch=f"if self.training:\n    {LAUNCH}"), api) == set()
 
@@ -56,11 +56,11 @@ def test_an_inherited_forward_is_followed(api: TritonFacts) -> None:
     assert rules(inherited(""), api) == set()
 
 
-def test_what_follows_a_return_in_one_branch_of_a_kernel_is_compiled(api: TritonFacts) -> None:
+def test_code_after_return_in_a_branch_is_compiled(api: TritonFacts) -> None:
     assert rules(module(f"if n > 5:\n    return\n{WRONG}"), api) == {"called-dtype"}
 
 
-def test_an_unrolled_loop_of_unknown_length_may_not_run(api: TritonFacts) -> None:
+def test_unrolled_loop_of_unknown_length_may_not_run(api: TritonFacts) -> None:
     parameters = "x_ptr, y_ptr, n, BLOCK: tl.constexpr, N: tl.constexpr"
     body = f"for i in tl.static_range(N):\n    {WRONG}"
 

@@ -53,7 +53,7 @@ def test_names_that_the_judge_lacks_are_found(line: str) -> None:
         "from triton import anything",
     ],
 )
-def test_names_that_no_list_speaks_of_are_left_alone(line: str) -> None:
+def test_names_in_no_recorded_list_are_ignored(line: str) -> None:
     assert imported(line) == set()
 
 

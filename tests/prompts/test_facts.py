@@ -132,7 +132,7 @@ def test_each_fact_is_stated_and_can_be_omitted(name: FactName) -> None:
         assert all(part in without for part in kept)
 
 
-def test_run_facts_are_in_the_fixed_part_and_those_of_the_reference_in_the_tasks() -> None:
+def test_run_and_reference_facts_have_separate_parts() -> None:
     prompts = StepPrompts(TASK, FACTS, layout="shared", reference=REFERENCE)
     prompt = prompts.large(())
     run = [part for name, parts in STATED.items() if name != "reference" for part in parts[:2]]
@@ -142,7 +142,7 @@ def test_run_facts_are_in_the_fixed_part_and_those_of_the_reference_in_the_tasks
     assert prompts.large(()).cuts == prompt.cuts
 
 
-def test_shapes_of_several_workloads_may_not_be_hard_coded() -> None:
+def test_several_workloads_forbid_hard_coded_shapes() -> None:
     several = replace(TASK, reference=TASK.reference + "\ndef get_workloads():\n    ...\n")
     hidden = replace(TASK, hidden_workloads="def get_workloads():\n    ...\n")
     for task in (several, hidden):
@@ -151,7 +151,7 @@ def test_shapes_of_several_workloads_may_not_be_hard_coded() -> None:
     assert "shapes that are not shown" in text
 
 
-def test_own_tolerance_of_a_module_takes_the_place_of_the_precision_test() -> None:
+def test_module_tolerance_replaces_the_precision_test() -> None:
     task = replace(TASK, reference=TASK.reference + "\nTOLERANCE = {'max_atol': 0.1}\n")
     text = StepPrompts(task, FACTS, layout="shared", reference=REFERENCE).large(()).task
     assert "`TOLERANCE` of this module says what is right" in text
@@ -182,7 +182,7 @@ def test_an_older_judge_adds_nothing() -> None:
     assert "- GPU: NVIDIA H200 (Hopper)\n" in text
 
 
-def test_hardware_of_another_gpu_than_the_named_one_is_not_stated() -> None:
+def test_hardware_of_a_differently_named_gpu_is_omitted() -> None:
     assert "132 SMs" not in text_of(replace(FACTS, gpu_name="A100"))
 
 
@@ -194,7 +194,7 @@ def test_looser_tiers_state_their_own_numbers(tier: Tier, bits: int, noise: str)
     assert "largest error at most about" not in text  # limits of this tier were not found
 
 
-def test_without_a_tier_the_tolerance_is_the_only_test() -> None:
+def test_tolerance_is_the_only_test_without_tier() -> None:
     text = text_of(replace(FACTS, tier="legacy"))
     assert "within 0.05 + 0.05 * |expected|" in text
     assert "tighter" not in text

@@ -113,18 +113,18 @@ def test_prompts_that_begin_alike() -> None:
     check("shared_small", SHARED.small((BROKEN, FAST)))
 
 
-def test_small_step_without_a_review_gets_the_standing_guidance() -> None:
+def test_small_step_without_review_gets_default_guidance() -> None:
     for prompts in (PAPER, SHARED):
         assert prompts.small((FAST,), "  ") == prompts.small((FAST,))
         assert render("guidance_default") in prompts.small((FAST,)).now
 
 
-def test_repair_says_what_is_wrong_and_how_to_answer() -> None:
+def test_repair_names_the_error_and_answer_format() -> None:
     check("repair_edits", repair_edits_prompt("Edit 1: not found.\nThe nearest lines:\n1: a = 1"))
     check("repair_kernel", repair_kernel_prompt("There is no code in your answer."))
 
 
-def test_all_prompts_of_a_task_begin_with_the_same_parts() -> None:
+def test_prompts_of_one_task_share_a_prefix() -> None:
     prompts = [
         SHARED.large(()),
         SHARED.large((FAST, BROKEN)),
@@ -152,7 +152,7 @@ def test_a_longer_chain_begins_like_the_shorter_one() -> None:
     assert len(longer.now) < 250
 
 
-def test_a_pool_that_begins_as_a_chain_did_is_sent_as_it_was() -> None:
+def test_pool_that_begins_like_chain_shares_its_prefix() -> None:
     chain, pool = SHARED.small((FAST,), review_first()), SHARED.large((FAST, BROKEN))
     assert pool.text.startswith(chain.text[: chain.cuts[-1]])
 
@@ -160,26 +160,26 @@ def test_a_pool_that_begins_as_a_chain_did_is_sent_as_it_was() -> None:
 NEAR, NEARER = (replace(FAST, source=VARIED.format(width)) for width in (64, 128))
 
 
-def test_a_kernel_of_a_pool_that_is_nearly_an_earlier_one_is_told_by_their_differences() -> None:
+def test_near_duplicate_pool_kernels_are_shown_as_diffs() -> None:
     check("shared_differences", SHARED.large((FAST, NEAR, NEARER, BROKEN, NEAR)))
     text = SHARED.large((NEAR, NEARER)).text
     (told,) = re.findall(r"^Kernel 0 with these changes:\n```diff\n(.*?)^```$", text, re.M | re.S)
     assert apply_differences(NEAR.source.rstrip("\n"), told) == NEARER.source.rstrip("\n")
 
 
-def test_a_kernel_that_differs_much_is_shown_as_a_whole() -> None:
+def test_very_different_kernel_is_shown_whole() -> None:
     text = SHARED.large((NEAR, FAST, replace(NEAR, source=NEAR.source.replace("+", "-")))).text
     assert "with these changes" not in text
 
 
-def test_chains_and_prompts_of_the_paper_show_whole_kernels() -> None:
+def test_chains_and_paper_prompts_show_whole_kernels() -> None:
     chain = (NEAR, NEARER, NEAR)
     for prompt in (SHARED.small(chain), PAPER.small(chain), PAPER.large(chain)):
         assert prompt.text.count("class ModelNew: ...  # varied") == 3
         assert "with these changes" not in prompt.text
 
 
-def test_a_pool_begins_as_one_without_its_last_kernels() -> None:
+def test_growing_pool_keeps_the_prompt_prefix() -> None:
     pool = (NEAR, NEARER, FAST, NEAR)
     for size in range(1, len(pool)):
         shorter, longer = SHARED.large(pool[:size]), SHARED.large(pool)
@@ -205,7 +205,7 @@ PROFILE = Profile(
 )
 
 
-def test_a_profile_follows_all_kernels_so_that_none_of_them_changes() -> None:
+def test_profile_comes_after_all_kernels() -> None:
     profiled = replace(FAST, profile=PROFILE)
     check("profile", profile_text(PROFILE))
     for with_it, without in (
@@ -245,13 +245,13 @@ def test_a_profile_keeps_within_its_limit() -> None:
     assert PROFILE_LIMIT - 200 < len(text.encode()) <= PROFILE_LIMIT
 
 
-def test_only_a_judge_that_tunes_has_the_model_declare_tunables() -> None:
+def test_tunables_are_requested_only_for_tuning_judges() -> None:
     assert "TUNABLES = {" in SHARED.large(()).fixed
     assert "TUNABLES" not in replace(SHARED, facts=FACTS).large(()).text
     assert "TUNABLES" not in replace(PAPER, facts=SHARED.facts).large(()).text
 
 
-def test_what_the_judge_chose_and_what_it_knew_is_told() -> None:
+def test_prompt_states_tuned_values_and_repeated_program() -> None:
     tuned = Verdict(status=Status.PASSED, metadata={"tuned": {"values": {"BLOCK": 128, "STAGES": 3}}})
     text = SHARED.small((replace(FAST, verdict=tuned, repeated=True),), "x").text
     assert "Verdict: passed\ntuned by the judge: BLOCK = 128, STAGES = 3\nnote: the same program" in text
@@ -287,17 +287,17 @@ def remains(prompts: StepPrompts, names: str, pool: bool) -> list[str]:
     return left
 
 
-def test_a_chain_over_budget_loses_profile_oldest_kernels_example_and_rules_in_this_order() -> None:
+def test_chain_over_budget_drops_profile_and_oldest_first() -> None:
     found = remains(SHARED, "abcd", pool=False)
     assert found == ["abcdPE2", "abcdE2", "bcdE2", "cdE2", "dE2", "d2", "d1", "d0"]
 
 
-def test_a_pool_over_budget_loses_its_worst_kernels_first() -> None:
+def test_pool_over_budget_drops_worst_kernels_first() -> None:
     assert remains(SHARED, "abcd", pool=True) == ["abcdE2", "abdE2", "bdE2", "bE2", "b2", "b1", "b0"]
     assert remains(PAPER, "abcd", pool=True) == ["abcdE2", "abdE2", "bdE2", "bE2", "b2", "b1", "b0"]
 
 
-def test_what_cannot_be_let_go_is_sent_whatever_the_budget() -> None:
+def test_essential_parts_are_sent_whatever_the_budget() -> None:
     text = replace(SHARED, max_tokens=1).small((kernel("a", 1.0), kernel("b", None)), "mend it").text
     assert "# b\n" in text
     assert "mend it" in text
@@ -321,7 +321,7 @@ def test_finding_gives_speedup_and_both_times() -> None:
 
 
 @pytest.mark.parametrize("layout", BOTH)
-def test_the_model_is_told_what_makes_a_correct_kernel_suspect_in_one_line(layout: Layout) -> None:
+def test_flags_of_suspect_kernel_are_one_line(layout: Layout) -> None:
     prompts = StepPrompts(TASK, replace(FACTS, shows_flags=True), layout=layout)
     line = "passed, 2.000x (0.5 ms, reference 1 ms)\nflags: no_own_kernel: 0 of 5 calls launch one\n"
     for prompt in (
@@ -350,7 +350,7 @@ def test_a_long_list_of_flags_is_cut() -> None:
 @pytest.mark.parametrize(
     ("tier", "said"), [("strict", "no TF32, no half"), ("tf32", "with TF32 products"), ("half", "bf16")]
 )
-def test_the_model_is_told_the_precision_that_is_asked_for(tier: Tier, said: str) -> None:
+def test_prompt_states_the_required_precision(tier: Tier, said: str) -> None:
     facts = replace(FACTS, tier=tier, dtype="bf16" if tier == "half" else "fp32")
     for layout in BOTH:
         prompts = StepPrompts(TASK, facts, layout=layout)
@@ -358,7 +358,7 @@ def test_the_model_is_told_the_precision_that_is_asked_for(tier: Tier, said: str
         assert said in prompts.small((FAST,), "").text
 
 
-def test_explanations_of_other_judges_are_cut_from_the_front() -> None:
+def test_explanations_of_other_judges_lose_their_beginning() -> None:
     verdict = Verdict(status=Status.LAUNCH, metadata={"runtime_error": "x" * 5000 + "the cause"})
     text = explain(verdict)
     assert len(text) == FEEDBACK_LIMIT
@@ -369,7 +369,7 @@ def test_fence_is_longer_than_any_in_the_source() -> None:
     assert fence_for('"""\n```\n"""') == "````"
 
 
-def test_a_reference_that_holds_a_fence_stays_in_one_block() -> None:
+def test_reference_with_a_fence_stays_one_block() -> None:
     reference = '"""\n```python\nprint(1)\n```\n"""\n' + TASK.reference
     task = replace(TASK, reference=reference)
     block = f"````python\n{reference.strip()}\n````"
@@ -379,7 +379,7 @@ def test_a_reference_that_holds_a_fence_stays_in_one_block() -> None:
             assert block in prompt.text
 
 
-def test_a_direction_stands_last_and_changes_nothing_before_it() -> None:
+def test_direction_comes_last_and_changes_nothing_before() -> None:
     for write in (
         lambda name: SHARED.large((FAST,), (), name),
         lambda name: SHARED.small((FAST,), "x", name),

@@ -28,7 +28,7 @@ def verdict(*entries: dict[str, Any], **metadata: Any) -> Verdict:
     return Verdict(status=Status.PASSED, metadata=metadata, runtime_ms=0.5, runtime_stats=stats)
 
 
-def test_each_shown_workload_has_a_line_with_its_times() -> None:
+def test_each_shown_workload_lists_its_times() -> None:
     found = verdict(
         entry("tall", weight=3.0),
         entry("wide", None, status="wrong_value", correctness=False),

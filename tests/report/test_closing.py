@@ -47,7 +47,7 @@ def test_one_task_names_its_kernel_and_its_cost(tmp_path, write_task):
     )
 
 
-def test_suspect_kernels_are_said_with_the_best_without_flags(flagged_run):
+def test_suspect_kernel_is_listed_with_best_clean_one(flagged_run):
     text = closing_report(flagged_run, 3)
     found = rows(text)
     assert found["2_1"].startswith("8.00x (7.80-8.30) suspect 3")
@@ -96,7 +96,7 @@ def test_a_task_without_a_correct_kernel_says_why(run):
     assert "too large" in refused[0]
 
 
-def test_the_judges_text_of_the_most_frequent_failure_is_quoted(tmp_path, write_task):
+def test_most_frequent_failure_quotes_the_judges_text(tmp_path, write_task):
     write_task(tmp_path, "1_1", [None, None])
     path = tmp_path / "1_1" / "step_2_metrics.json"
     found = json.loads(path.read_text())
@@ -117,7 +117,7 @@ def test_what_to_type_next_can_be_typed(tmp_path, write_task):
     assert closing_report(folder, 1).splitlines()[-1] == f"Next: adaexplore show '{folder}' 1_1"
 
 
-def test_the_report_fits_the_terminal_and_counts_as_stats_does(run):
+def test_report_fits_terminal_and_agrees_with_stats(run):
     report = closing_report(run, 4, width=60)
     assert all(len(line) <= 60 or str(run) in line for line in report.splitlines())
     assert "Outcomes: 7 passed, 4 wrong_value" in report

@@ -37,7 +37,7 @@ def test_equal_runs_have_no_difference(runs: dict[str, list[Path]]) -> None:
     assert (same.ratio, same.ci_low, same.ci_high) == (1.0, 1.0, 1.0)
 
 
-def test_failed_suspect_and_huge_ones_count_as_in_gm10(tmp_path: Path, write_task: Write) -> None:
+def test_failed_suspect_and_huge_speedups_follow_gm10(tmp_path: Path, write_task: Write) -> None:
     write_task(tmp_path / "a", "1_1", [WRONG])
     write_task(tmp_path / "a", "1_2", [100.0])
     write_task(tmp_path / "b", "1_1", [Found(8.0, {"decoy_kernel": "suspect"})])

@@ -126,7 +126,7 @@ def test_pairs_are_siblings_of_which_one_is_worse(folder: Folder, export: Export
     assert (row["prompt"][0]["content"], row["rejected"][0]["content"]) == ("prompt 1", "reply 2")
 
 
-def test_verl_rows_hold_the_reference_and_the_fastest_answer(folder: Folder, export: Export) -> None:
+def test_verl_rows_hold_reference_and_fastest_answer(folder: Folder, export: Export) -> None:
     folder.add(passed(2.0, 2.2))
     (row,) = export("verl")
     assert list(row) == ["data_source", "prompt", "ability", "reward_model", "extra_info"]

@@ -78,7 +78,7 @@ def test_without_times_there_are_no_speedups() -> None:
     assert found["fast_1"] == (None, None)
 
 
-def test_workloads_and_sol_score_are_read_from_the_verdict(run, write_task, metrics) -> None:
+def test_workloads_and_sol_score_come_from_verdict(run, write_task, metrics) -> None:
     path = run / "2_2" / "step_2_metrics.json"
     found = metrics(30.0)
     passed = {"weight": 1.0, "hidden": False, "status": "passed", "correctness": True}

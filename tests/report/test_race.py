@@ -22,11 +22,11 @@ def timed(speedup: float, *interval: float) -> Verdict:
         (Verdict(status=Status.PASSED), timed(2.0), "a and b cannot be compared"),
     ],
 )
-def test_the_faster_kernel_is_named_where_that_is_sure(first: Verdict, second: Verdict, said: str) -> None:
+def test_faster_kernel_is_named_when_certain(first: Verdict, second: Verdict, said: str) -> None:
     assert race_text("a", "b", race(first, second)).startswith(said)
 
 
-def test_the_interval_of_a_ratio_is_wider_than_both() -> None:
+def test_ratio_interval_is_wider_than_both_inputs() -> None:
     found = race(timed(3.0, 2.7, 3.3), timed(3.0, 2.7, 3.3))
     assert found is not None
     assert found.interval is not None

@@ -15,7 +15,7 @@ TRACES = sorted((Path(__file__).parents[3] / "shared" / "data" / "traces").glob(
 
 @pytest.mark.skipif(not TRACES, reason="the recorded trajectories are not beside the repository")
 @pytest.mark.parametrize("path", TRACES[:2], ids=lambda path: path.stem)
-def test_the_best_at_each_step_is_the_recorded_one(tmp_path, path):
+def test_best_at_each_step_matches_the_recording(tmp_path, path):
     trace = json.loads(path.read_text())
     folder = tmp_path / Path(trace["run_dir"]).name
     folder.mkdir()

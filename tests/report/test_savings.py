@@ -19,7 +19,7 @@ def step(outcome=DraftOutcome.WRITTEN, verdict=PASSED, evaluated=False, **more):
     return StepSummary(1, StepKind.LARGE, outcome, verdict, evaluated, None, **more)
 
 
-def test_each_way_to_do_without_the_judge_is_counted_apart():
+def test_each_kind_of_saving_is_counted_separately():
     found = count_savings(
         [
             step(evaluated=True),
@@ -77,7 +77,7 @@ def test_a_report_and_the_figures_tell_of_them(run):
     assert "Judge evaluations: 10; saved 2 (1 gate, 1 unchanged); replies sent back: 1 (1 gate)" in report
 
 
-def test_the_first_step_of_a_model_counts_for_pass_at_1(run):
+def test_pass_at_1_uses_first_model_step(run):
     log(run, "2_10", 1, outcome="seed", total_nodes=2)
     before = run_statistics(run).pass_at_1
     log(run, "2_10", 1, outcome="written")

@@ -41,7 +41,7 @@ def test_figures_of_a_hand_made_run(run):
     assert figures.pass_at_1 == pytest.approx(2 / 5)
 
 
-def test_rows_are_in_natural_order_with_the_first_of_equal_bests(run):
+def test_rows_are_in_natural_order_with_first_best(run):
     rows = [tuple(row.model_dump().values())[:5] for row in run_statistics(run).per_task]
     assert rows == [
         (2, 2, True, 20.0, 3),
@@ -85,7 +85,7 @@ def test_under_the_interpreter_speedups_do_not_apply(tmp_path, write_task):
     assert figures.fast_2 is None
 
 
-def test_in_a_mixed_run_speedups_are_over_the_measured_and_the_failed(tmp_path, write_task):
+def test_mixed_run_speedups_cover_measured_and_failed_tasks(tmp_path, write_task):
     write_task(tmp_path, "1_1", ["interpreted"])
     write_task(tmp_path, "1_2", ["interpreted", 0.8])
     write_task(tmp_path, "1_3", [None])
@@ -96,7 +96,7 @@ def test_in_a_mixed_run_speedups_are_over_the_measured_and_the_failed(tmp_path, 
     assert figures.per_task[1].best_step == 1 + 1
 
 
-def test_when_all_fail_the_means_are_those_of_failures(tmp_path, write_task):
+def test_all_failed_tasks_give_means_of_failures(tmp_path, write_task):
     write_task(tmp_path, "1_1", [None])
     figures = run_statistics(tmp_path)
     assert (figures.mean_speedup_all, figures.fast_2, figures.accuracy) == (0.0, 0.0, 0.0)
@@ -104,7 +104,7 @@ def test_when_all_fail_the_means_are_those_of_failures(tmp_path, write_task):
     assert figures.mean_speedup_correct is None
 
 
-def test_a_speedup_of_zero_or_infinity_was_not_measured(tmp_path, write_task):
+def test_zero_or_infinite_speedup_counts_as_unmeasured(tmp_path, write_task):
     write_task(tmp_path, "1_1", [0.0])
     write_task(tmp_path, "1_2", [math.inf])
     figures = run_statistics(tmp_path)
@@ -121,7 +121,7 @@ def test_tokens_and_cost_are_summed_within_the_steps(tmp_path, write_task):
     assert run_statistics(tmp_path, 1).tokens.input == 200
 
 
-def test_what_was_paid_for_counts_replies_that_no_step_has(tmp_path, write_task):
+def test_paid_usage_includes_replies_of_lost_steps(tmp_path, write_task):
     write_task(tmp_path, "1_1", [1.0], [USAGE])
     assert run_statistics(tmp_path).paid is None
     for request in ("1_1/1/large", "1_1/2/large", "1_1/2/large"):  # the second step was lost, and paid again
@@ -150,7 +150,7 @@ def test_a_run_of_the_release_has_no_tokens(run):
     assert figures.usd is None
 
 
-def test_only_recorded_bests_are_used_where_steps_are_gone(tmp_path, metrics):
+def test_recorded_bests_are_used_without_step_files(tmp_path, metrics):
     for total, speedup in ((25, 1.5), (100, 3.0)):
         (tmp_path / "2_1").mkdir(exist_ok=True)
         (tmp_path / "2_1" / f"global_best_metrics_{total}.json").write_text(json.dumps(metrics(speedup)))
@@ -184,7 +184,7 @@ def test_a_damaged_record_is_named(run):
         run_statistics(run)
 
 
-def test_a_run_that_has_just_begun_has_no_figures(tmp_path):
+def test_run_that_just_began_has_no_figures(tmp_path):
     (tmp_path / "config.yaml").write_text("level: 2\n")
     figures = run_statistics(tmp_path)
     assert (figures.tasks, figures.accuracy, figures.mean_speedup_all, figures.pass_at_1) == (
@@ -222,7 +222,7 @@ def test_records_of_before_give_the_same_figures(flagged_run, flagged_run_of_bef
     assert before.model_copy(update={"run": now.run}) == now
 
 
-def test_rows_name_flags_interval_and_the_best_without_flags(flagged_run):
+def test_rows_name_flags_interval_and_clean_best(flagged_run):
     first, second, third, *_ = run_statistics(flagged_run).per_task
     assert (first.speedup, first.ci_low, first.ci_high, first.flags) == (8.0, 7.8, 8.3, ("decoy_kernel",))
     assert (first.clean_speedup, first.clean_step) == (2.0, 1)
@@ -237,7 +237,7 @@ def test_without_flags_the_clean_figures_are_the_figures(run):
     assert clean == {name: getattr(figures, name) for name in clean}
 
 
-def test_the_best_without_flags_is_known_where_only_bests_are_recorded(tmp_path, metrics):
+def test_clean_best_is_known_from_recorded_bests(tmp_path, metrics):
     flagged = metrics(4.0) | {"metadata": {"integrity": ["no_own_kernel"]}}
     (tmp_path / "2_1").mkdir()
     (tmp_path / "2_1" / "global_best_metrics_9.json").write_text(json.dumps(flagged))
@@ -279,7 +279,7 @@ def test_figures_are_ordered(found):
 
 
 @given(st.lists(bests, min_size=1, max_size=8), st.randoms(use_true_random=False))
-def test_figures_do_not_depend_on_the_order_of_tasks(found, random):
+def test_figures_ignore_the_order_of_tasks(found, random):
     shuffled = list(found)
     random.shuffle(shuffled)
     first, second = statistics_of("run", of(found)), statistics_of("run", of(shuffled))

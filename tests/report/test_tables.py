@@ -20,7 +20,7 @@ KEYS = [
 ]  # fmt: skip
 
 
-def test_json_is_an_object_for_one_run_and_an_array_for_several(run):
+def test_json_is_object_for_one_run_otherwise_array(run):
     figures = run_statistics(run)
     one = json.loads(render([figures], TableFormat.JSON))
     assert list(one) == KEYS
@@ -40,7 +40,7 @@ def test_csv_has_a_line_a_run(run):
     assert "per_task" not in rows[0]
 
 
-def test_the_table_of_one_run_lists_its_tasks_aligned(run):
+def test_table_of_one_run_lists_aligned_tasks(run):
     lines = render([run_statistics(run)], TableFormat.TABLE).splitlines()
     assert lines[0].split() == ["level", "problem_id", "correct", "speedup", "best_step"]
     assert lines[2].split() == ["2", "2", "yes", "20.000", "3"]
@@ -49,7 +49,7 @@ def test_the_table_of_one_run_lists_its_tasks_aligned(run):
     assert any(line.split() == ["accuracy", "60.0%"] for line in lines)
 
 
-def test_the_table_of_several_runs_has_a_line_a_run(run):
+def test_table_of_several_runs_has_line_per_run(run):
     figures = run_statistics(run)
     table, *sheets = render([figures, figures], TableFormat.TABLE).split("\n\n")
     lines = table.splitlines()
@@ -67,7 +67,7 @@ def test_markdown_escapes_what_would_break_a_row(run):
 
 
 @pytest.mark.parametrize("table_format", [TableFormat.TABLE, TableFormat.MD])
-def test_flags_and_clean_figures_stand_in_the_table_of_a_run(flagged_run, table_format):
+def test_run_table_shows_flags_and_clean_figures(flagged_run, table_format):
     text = render([run_statistics(flagged_run)], table_format).replace("|", " ")
     lines = [line.split() for line in text.splitlines()]
     assert lines[0][3:] == [
@@ -84,7 +84,7 @@ def test_flags_and_clean_figures_stand_in_the_table_of_a_run(flagged_run, table_
     assert ["degenerate_problem", "1"] in lines
 
 
-def test_several_runs_show_clean_figures_where_one_is_flagged(run, flagged_run):
+def test_clean_figures_appear_if_any_run_is_flagged(run, flagged_run):
     figures = [run_statistics(run), run_statistics(flagged_run)]
     header = render(figures, TableFormat.TABLE).splitlines()[0].split()
     assert {"flagged", "flags", "clean_correct", "clean_gm10_all", "clean_fast_2"} < set(header)
@@ -97,7 +97,7 @@ def test_several_runs_show_clean_figures_where_one_is_flagged(run, flagged_run):
     assert rows[0]["clean_gm10_all"] == rows[0]["gm10_all"]
 
 
-def test_a_table_that_is_too_wide_drops_columns_then_has_blocks(run, tmp_path):
+def test_wide_table_drops_columns_then_becomes_blocks(run, tmp_path):
     figures = [run_statistics(run).model_copy(update={"run": f"run {number}"}) for number in range(3)]
     lines = render(figures, TableFormat.TABLE, 80).splitlines()
     assert max(map(len, lines)) <= 80

@@ -117,7 +117,7 @@ def test_environment_without_parameters_is_asked_for_again(tmp_path: Path) -> No
         assert server.asked_for_environment == 1
 
 
-def test_failed_check_of_the_problem_spoils_no_recorded_task(
+def test_failed_problem_check_spoils_no_recorded_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def out_of_memory(path: str, body: dict[str, Any]) -> Answer:

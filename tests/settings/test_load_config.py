@@ -94,7 +94,7 @@ def test_unknown_key_names_the_nearest_known_one(write) -> None:
         ("tf32=no", "tf32: expected one of 'paper', 'off' or 'on', got \"no\""),
     ],
 )
-def test_wrong_value_names_key_value_and_what_is_expected(override: str, expected: str) -> None:
+def test_wrong_value_names_key_value_and_expectation(override: str, expected: str) -> None:
     assert complaint(None, override) == f"--set: {expected}"
 
 
@@ -183,7 +183,7 @@ def test_any_text_and_number_survive_resolved_yaml(text: str, number: float) -> 
     ("value", "said"),
     [(r'"a\0b"', "NUL character"), (r'"\ud800"', "text without halves of surrogate pairs")],
 )
-def test_text_that_no_path_can_hold_is_an_error(write, value: str, said: str) -> None:
+def test_text_invalid_in_a_path_is_an_error(write, value: str, said: str) -> None:
     for asked in ((None, [f"save_path={value}"]), (write(f"seed: 1\nsave_path: {value}\n"), [])):
         with pytest.raises(ConfigError, match=said) as raised:
             load_config(*asked)
@@ -292,7 +292,7 @@ def test_released_configuration_means_what_it_meant(name: str) -> None:
     assert {key: getattr(config, key) for key in expected} == expected
 
 
-def test_quickstart_needs_no_gpu_no_key_and_no_judge() -> None:
+def test_quickstart_needs_no_gpu_key_or_judge() -> None:
     config = load_config(ROOT / "config/quickstart.yaml")
     assert (config.preset, config.server_type, config.judge_device) == ("default", "offline", "cpu")
     assert (config.use_remote_eval, config.save_path) == (False, "outputs/quickstart")

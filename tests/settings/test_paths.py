@@ -59,7 +59,7 @@ def test_default_name_tells_runs_apart() -> None:
 
 
 @pytest.mark.parametrize("path", ["~nobody-of-that-name/x", "~nobody-of-that-name"])
-def test_a_home_that_is_not_known_is_an_error(path: str) -> None:
+def test_unknown_home_directory_is_an_error(path: str) -> None:
     with pytest.raises(ConfigError, match="unknown home directory"):
         locate(path)
     with pytest.raises(ConfigError, match="unknown home directory"):

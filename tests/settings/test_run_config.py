@@ -13,7 +13,7 @@ from adaexplore.settings.reference import key_table
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_no_preset_means_paper_with_the_contracts_code_defaults() -> None:
+def test_no_preset_means_paper_with_code_defaults() -> None:
     config = RunConfig()
     assert config.preset == "paper"
     assert (config.total_steps, config.num_processes, config.memory_update) == (25, 8, False)
@@ -47,12 +47,12 @@ def test_paper_tolerance_is_the_same_for_every_dtype(dtype: str) -> None:
         ({"tier": "strict", "dtype_str": "bf16"}, "strict"),
     ],
 )
-def test_auto_tier_is_the_precision_of_the_runs_own_arithmetic(values: dict[str, str], tier: str) -> None:
+def test_auto_tier_follows_the_runs_precision(values: dict[str, str], tier: str) -> None:
     assert RunConfig.model_validate(values).tier == tier
 
 
 @pytest.mark.parametrize("preset", ["paper", "default"])
-def test_the_tolerance_is_the_papers_and_null_means_it(preset: str) -> None:
+def test_default_and_null_tolerance_are_the_papers(preset: str) -> None:
     assert RunConfig.model_validate({"preset": preset}).tolerance == 5e-2
     assert RunConfig.model_validate({"preset": preset, "tolerance": None}).tolerance == 5e-2
 
@@ -124,7 +124,7 @@ def test_documentation_holds_the_table_of_all_keys() -> None:
     )
 
 
-def test_every_key_has_a_meaning_that_fits_a_table_cell() -> None:
+def test_every_key_description_fits_a_table_cell() -> None:
     for key, field in RunConfig.model_fields.items():
         assert field.description, key
         assert "|" not in field.description, key

@@ -33,7 +33,7 @@ def test_each_bundled_rule_holds_with_the_installed_triton(rule: Rule, compiler:
     assert found.holds, found.reason
 
 
-def test_every_bundled_rule_was_recorded_and_verified_with_both_versions() -> None:
+def test_every_bundled_rule_was_verified_with_both_versions() -> None:
     assert len(RULES) >= 40
     for rule in RULES:
         assert rule.count == len(rule.tasks) >= 1, rule.text
@@ -45,14 +45,14 @@ def test_every_bundled_rule_was_recorded_and_verified_with_both_versions() -> No
         }, rule.text
 
 
-def test_no_bundled_rule_is_about_infrastructure_or_one_program() -> None:
+def test_no_rule_concerns_infrastructure_or_one_program() -> None:
     for rule in RULES:
         assert rule.text.startswith("You cannot "), rule.text
         assert not RUN_TIME_ERRORS.search(rule.text), rule.text
         assert not re.search(r"\bline \d|\bat \d+:|\.py\b|\w+_kernel\b", rule.text), rule.text
 
 
-def test_the_text_holds_the_same_rules_sorted_and_without_duplicates() -> None:
+def test_text_memory_has_same_rules_sorted_without_duplicates() -> None:
     text = read_rules(FOLDER / "general_memory_v1_200.txt")
     assert [(rule.text, rule.count) for rule in text] == [(rule.text, rule.count) for rule in RULES]
     assert [rule.count for rule in text] == sorted((rule.count for rule in text), reverse=True)

@@ -61,7 +61,7 @@ for number in itertools.count():
 
 
 @pytest.mark.parametrize("name", ["memory.txt", "memory.jsonl"])
-def test_no_count_is_lost_or_doubled_and_the_file_is_valid_at_any_time(tmp_path: Path, name: str) -> None:
+def test_killed_workers_lose_and_double_no_count(tmp_path: Path, name: str) -> None:
     path, rng = tmp_path / name, random.Random(name)
 
     def start(worker: int, until: str) -> subprocess.Popen[str]:

@@ -21,7 +21,7 @@ def test_rules_survive_a_round_trip(tmp_path: Path) -> None:
     assert (tmp_path / "m.txt").read_text(encoding="utf-8").splitlines()[0] == "You cannot a||b||3"
 
 
-def test_bom_crlf_blank_lines_and_missing_counts_are_fine(
+def test_bom_crlf_blanks_and_missing_counts_are_read(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "m.txt"
@@ -44,7 +44,7 @@ def test_rule_that_nothing_supports_yet_is_kept(
     assert not caplog.records
 
 
-def test_malformed_lines_are_named_in_one_warning_and_skipped(
+def test_malformed_text_lines_are_skipped_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "m.txt"
@@ -60,12 +60,12 @@ def test_malformed_lines_are_named_in_one_warning_and_skipped(
     assert "line 1 " not in message
 
 
-def test_a_separator_other_than_a_newline_does_not_split_a_rule(tmp_path: Path) -> None:
+def test_only_newlines_separate_rules(tmp_path: Path) -> None:
     (tmp_path / "m.txt").write_text("You cannot a\u2028b||2\n", encoding="utf-8")
     assert read_rules(tmp_path / "m.txt") == [Rule("You cannot a\u2028b", 2.0)]
 
 
-def test_rules_at_or_above_the_threshold_are_injected_in_file_order() -> None:
+def test_rules_reaching_threshold_are_injected_in_order() -> None:
     rules = [Rule("b", 3.0), Rule("a", 9.0), Rule("c", 2.9)]
     assert injected(rules, 3) == ("b", "a")
 
@@ -97,9 +97,7 @@ def test_a_missing_memory_is_an_error(tmp_path: Path, bundled: Path) -> None:
     assert not (tmp_path / "absent.txt").exists()
 
 
-def test_without_the_repositorys_files_a_run_goes_on_without_rules(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_run_without_bundled_memory_has_no_rules(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert memory_for_run(tmp_path / "none.txt", False, tmp_path / "none.txt").rules == ()
     assert "prompts hold no rules" in caplog.text
 
@@ -118,7 +116,7 @@ def test_an_unreadable_memory_is_one_clear_error(tmp_path: Path) -> None:
         read_rules(tmp_path)
 
 
-def test_json_lines_keep_everything_also_keys_of_other_programs(tmp_path: Path) -> None:
+def test_json_lines_keep_all_fields_and_unknown_keys(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
     path.write_text(
         '{"rule": "You cannot a", "count": 4, "signature": "s", "reproducer": "r", "counterpart": "c", '
@@ -141,7 +139,7 @@ def test_json_lines_keep_everything_also_keys_of_other_programs(tmp_path: Path) 
     )
 
 
-def test_malformed_json_lines_are_named_in_one_warning_and_skipped(
+def test_malformed_json_lines_are_skipped_with_one_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "m.jsonl"
@@ -159,7 +157,7 @@ def test_malformed_json_lines_are_named_in_one_warning_and_skipped(
     assert str(path) in record.getMessage()
 
 
-def test_a_text_memory_knows_what_the_json_lines_beside_it_say_of_its_rules(tmp_path: Path) -> None:
+def test_text_memory_leaves_out_rules_retired_in_jsonl(tmp_path: Path) -> None:
     retired = Rule("You cannot a", 5, verified=(Verified("3.7.1", "sm_90", False),))
     write_rules(tmp_path / "general_v1.jsonl", [retired, Rule("You cannot b", 1)])
     write_rules(tmp_path / "general_v1_200.txt", [Rule("You cannot a", 5), Rule("You cannot b", 5)])
@@ -179,7 +177,7 @@ def test_a_text_memory_knows_what_the_json_lines_beside_it_say_of_its_rules(tmp_
         '{"rule": "You cannot b", "evidence": [{"occurrence": 1, "error": null, "excerpt": 7}]}',
     ],
 )
-def test_a_line_that_would_stop_a_run_later_is_skipped_when_it_is_read(
+def test_line_that_would_fail_later_is_skipped(
     tmp_path: Path, line: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "m.jsonl"
@@ -188,7 +186,7 @@ def test_a_line_that_would_stop_a_run_later_is_skipped_when_it_is_read(
     assert f"{path}: skipped line 2 (" in caplog.text
 
 
-def test_a_memory_that_another_run_makes_meanwhile_is_not_emptied(
+def test_memory_created_by_another_run_is_kept(
     tmp_path: Path, bundled: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "new.jsonl"

@@ -81,7 +81,7 @@ def test_a_candidate_shrinks_to_what_fails() -> None:
     assert small.trials > 10
 
 
-def test_a_candidate_that_does_not_fail_comes_back_as_it_is() -> None:
+def test_candidate_that_does_not_fail_stays_unchanged() -> None:
     assert shrink("x = 1\n", fails).source == "x = 1\n"
     assert shrink("x = (\n", fails).source == "x = (\n"
 
@@ -148,13 +148,13 @@ KEY = "compile | TypeError | bad is not callable | call _"
         ),
     ],
 )
-def test_a_rule_whose_proof_fails_does_not_hold_and_the_reason_is_told(rule: Rule, reason: str) -> None:
+def test_rule_with_failing_proof_is_rejected_with_reason(rule: Rule, reason: str) -> None:
     found = check(rule, Fake())
     assert found.holds is False
     assert reason in found.reason
 
 
-def test_a_retired_rule_stays_in_the_file_and_out_of_prompts_of_that_version(tmp_path: Path) -> None:
+def test_retired_rule_stays_stored_but_is_not_injected(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
     holds = Rule("You cannot a", 9, signatures=(KEY,), reproducer=BAD, counterpart=GOOD)
     fails_now = Rule("You cannot b", 8, signatures=(KEY,), reproducer=GOOD, counterpart=GOOD)
@@ -172,7 +172,7 @@ def test_a_retired_rule_stays_in_the_file_and_out_of_prompts_of_that_version(tmp
     assert read_rules(path) == rules
 
 
-def test_lint_of_an_earlier_version_is_kept_until_the_rule_is_verified(tmp_path: Path) -> None:
+def test_old_lint_is_kept_until_rule_is_verified(tmp_path: Path) -> None:
     path = tmp_path / "m.jsonl"
     rule = Rule("You cannot a", 9, signatures=(KEY,), reproducer=BAD, counterpart=GOOD, lint="loop-type")
     write_rules(path, [rule])

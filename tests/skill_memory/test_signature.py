@@ -28,7 +28,7 @@ def key(text: str, status: Status = Status.LAUNCH, name: str = "") -> str | None
     return signature and signature.key
 
 
-def test_the_same_mistake_at_another_place_has_the_same_signature() -> None:
+def test_same_mistake_elsewhere_has_the_same_signature() -> None:
     first, second = (key(COMPILE.format(n=n), Status.COMPILE) for n in (12, 331))
     assert first == second == "compile | TypeError | load() got an unexpected keyword argument 'dtype' | "
 
@@ -93,7 +93,7 @@ def test_the_inner_exception_is_the_one_that_counts() -> None:
     assert key(text, Status.COMPILE) == "compile | TypeError | 'dtype' object is not callable | "
 
 
-def test_an_error_that_ends_under_a_caret_is_known_by_its_construct() -> None:
+def test_error_under_a_caret_is_identified_by_construct() -> None:
     text = (
         "triton.compiler.errors.CompilationError: at 3:4:\n    x = tl.load(q, other=tl.float32)\n        ^\n"
     )
@@ -139,7 +139,7 @@ def test_a_timeout_with_a_compile_error_is_material() -> None:
         {"runtime_error": "CompilationError:     ^"},
     ],
 )
-def test_trouble_of_the_environment_and_bare_carets_have_no_signature(metadata: dict[str, object]) -> None:
+def test_environment_errors_and_bare_carets_have_no_signature(metadata: dict[str, object]) -> None:
     assert signature_of(Verdict(status=Status.LOAD, metadata=metadata)) is None
 
 
@@ -191,7 +191,7 @@ def test_the_construct_is_what_stands_at_the_caret(
     assert construct_of(source, text) == construct
 
 
-def test_the_construct_of_a_launch_is_found_by_its_line() -> None:
+def test_construct_of_a_launch_is_found_by_line() -> None:
     source = "def forward(x):\n    other(x)\n    kernel[(1,)](x, BLOCK=x.size(0))\n"
     text = "kernel[(1,)](x, BLOCK=x.size(0))\nConflicting meta-parameters: BLOCK."
     assert construct_of(source, text) == construct_of(source, "another text", line=3) == "launch"

@@ -71,7 +71,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_trees_give_failures_by_lineage_and_leave_wrong_values_and_infrastructure_out(folder: Path) -> None:
+def test_trees_give_failures_grouped_by_lineage(folder: Path) -> None:
     found = from_trees(folder)
     assert (found.failures, found.infrastructure, found.wrong_values) == (5, 2, 1)
     (task,) = found.tasks
@@ -85,7 +85,7 @@ def test_trees_give_failures_by_lineage_and_leave_wrong_values_and_infrastructur
     assert task.failures[-1].signature is None
 
 
-def test_a_file_that_is_no_tree_is_named_and_left_out(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_tree_file_is_named_and_skipped(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     (folder / "other.json").write_text('{"steps": [{}]}')
     (folder / "broken.json").write_text("{")
     (folder / "deep.json").write_text("[" * 100_000)
@@ -100,7 +100,7 @@ def test_a_folder_without_trees_is_one_clear_error(tmp_path: Path) -> None:
         from_trees(tmp_path)
 
 
-def test_errors_that_were_cut_off_are_told_by_compiling_again(folder: Path) -> None:
+def test_truncated_errors_are_recovered_by_compiling_again(folder: Path) -> None:
     reason = "TypeError(\"'dtype' object is not callable\")"
     message = f"at 2:4:\ndef kernel(n):\n    v = tl.float32(n)\n        ^\n{reason}"
     report = CompileReport(
@@ -114,7 +114,7 @@ def test_errors_that_were_cut_off_are_told_by_compiling_again(folder: Path) -> N
     assert located(from_trees(folder), lambda reference, source: None) == from_trees(folder)
 
 
-def test_a_memory_is_built_with_its_figures_and_building_again_changes_nothing(folder: Path) -> None:
+def test_building_a_memory_again_changes_nothing(folder: Path) -> None:
     path, model = folder / "memory.jsonl", Model()
     built = build(from_trees(folder), path, model)
     assert (built.failures, built.infrastructure, built.model_calls, built.rules) == (5, 2, 1, 0)
@@ -146,14 +146,14 @@ def test_a_memory_is_built_with_its_figures_and_building_again_changes_nothing(f
         ({"compilation_error": "ImportError: no module named x"}, False),
     ],
 )
-def test_what_the_release_recorded_of_its_own_trouble_is_no_failure(
+def test_infrastructure_errors_of_the_release_are_no_failures(
     metadata: dict[str, Any], infrastructure: bool
 ) -> None:
     verdict = Verdict.from_metrics({"compiled": False, "correctness": False, "metadata": metadata})
     assert is_infrastructure(verdict) is infrastructure
 
 
-def test_a_folder_that_is_no_run_is_one_clear_error(tmp_path: Path) -> None:
+def test_folder_that_is_no_run_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="save_path"):
         from_run(tmp_path)
 

@@ -68,7 +68,7 @@ def rules(path: Path) -> dict[str, float]:
     return {rule.text: rule.count for rule in read_rules(path)}
 
 
-def test_one_call_for_each_kind_that_recurs_and_one_count_for_each_lineage(path: Path) -> None:
+def test_kind_costs_one_call_and_counts_lineages(path: Path) -> None:
     model = Model()
     updater = MemoryUpdater(path, model)
     failures = [failure(1, "tanh"), failure(2, "tanh", lineage=1), failure(3, "tanh"), failure(4, "slice")]
@@ -78,7 +78,7 @@ def test_one_call_for_each_kind_that_recurs_and_one_count_for_each_lineage(path:
     assert [request.purpose for request in model.requests] == [Purpose.RULE]
 
 
-def test_a_kind_recurs_over_tasks_and_keeps_what_was_counted_before(path: Path) -> None:
+def test_kind_recurs_across_tasks_and_keeps_its_count(path: Path) -> None:
     model = Model()
     updater = MemoryUpdater(path, model)
     assert finished(updater, "2_1", [failure(1, "tanh")]).calls == 0
@@ -116,7 +116,7 @@ def test_kinds_met_once_are_put_together_by_family(path: Path) -> None:
     assert all(text in model.requests[0].prompt for text in errors)
 
 
-def test_a_near_rule_is_merged_where_the_model_says_same_and_kept_apart_where_not(path: Path) -> None:
+def test_near_rule_is_merged_only_if_model_agrees(path: Path) -> None:
     known = "You cannot call tl.tanh in a kernel; use libdevice.tanh or an identity"
     write_rules(path, [Rule(known, 4)])
     model = Model(same="same")
@@ -129,7 +129,7 @@ def test_a_near_rule_is_merged_where_the_model_says_same_and_kept_apart_where_no
     assert rules(path) == {known: 4, RULES["tanh"]: 2}
 
 
-def test_a_rule_of_equal_words_is_merged_without_asking(path: Path) -> None:
+def test_rule_of_equal_words_merges_without_asking(path: Path) -> None:
     write_rules(path, [Rule("You cannot call `tl.tanh`: use libdevice.tanh instead", 4)])
     change = finished(MemoryUpdater(path, Model()), "2_1", [failure(1, "tanh"), failure(2, "tanh")])
     assert change.calls == 1
@@ -143,13 +143,13 @@ def test_what_is_no_material_costs_nothing(path: Path) -> None:
     assert (model.requests, path.exists()) == ([], False)
 
 
-def test_a_reply_cut_by_the_token_limit_makes_no_rule(path: Path) -> None:
+def test_reply_cut_by_token_limit_makes_no_rule(path: Path) -> None:
     updater = MemoryUpdater(path, Model(finish=Finish.CUT))
     finished(updater, "2_1", [failure(1, "tanh"), failure(2, "tanh")])
     assert rules(path) == {}
 
 
-def test_without_an_answer_the_kind_stays_open_and_counted(path: Path) -> None:
+def test_unanswered_kind_stays_open_and_counted(path: Path) -> None:
     model = Model(fails=ModelUnavailableError("no answer"))
     updater = MemoryUpdater(path, model)
     finished(updater, "2_1", [failure(1, "tanh"), failure(2, "tanh")])
@@ -165,7 +165,7 @@ def test_a_refused_request_stops_the_run(path: Path) -> None:
         finished(updater, "1", [failure(1, "tanh"), failure(2, "tanh")])
 
 
-def test_the_lock_is_free_while_the_model_is_asked(path: Path) -> None:
+def test_lock_is_free_during_the_model_call(path: Path) -> None:
     class Locking(Model):
         def complete(self, request: ModelRequest) -> ModelReply:
             entered = threading.Event()
@@ -192,9 +192,7 @@ def test_many_threads_lose_no_count(path: Path) -> None:
     assert rules(path) == {RULES["tanh"]: 20, RULES["slice"]: 20}
 
 
-def test_a_process_killed_between_the_two_files_loses_and_doubles_nothing(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_kill_between_two_writes_keeps_counts_exact(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     updater = MemoryUpdater(path, Model())
     finished(updater, "2_1", [failure(1, "tanh"), failure(2, "tanh")])
 
@@ -212,14 +210,14 @@ def test_a_process_killed_between_the_two_files_loses_and_doubles_nothing(
     assert rules(path) == {RULES["tanh"]: 4}
 
 
-def test_a_damaged_sidecar_is_named_and_the_run_goes_on(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_sidecar_is_named_and_run_continues(path: Path, caplog: pytest.LogCaptureFixture) -> None:
     sidecar_path(path).write_text("{half")
     finished(MemoryUpdater(path, Model()), "2_1", [failure(1, "tanh"), failure(2, "tanh")])
     assert rules(path) == {RULES["tanh"]: 2}
     assert sidecar_path(path).name in caplog.text
 
 
-def test_json_lines_keep_the_failures_so_a_lost_sidecar_counts_none_twice(tmp_path: Path) -> None:
+def test_json_lines_prevent_double_counts_after_sidecar_loss(tmp_path: Path) -> None:
     path = tmp_path / "memory.jsonl"
     failures = [failure(1, "tanh"), failure(2, "tanh")]
     finished(MemoryUpdater(path, Model()), "2_1", failures)
@@ -253,7 +251,7 @@ def test_json_lines_keep_the_failures_so_a_lost_sidecar_counts_none_twice(tmp_pa
         ("You cannot " + "x" * 400, None),
     ],
 )
-def test_a_reply_is_a_rule_only_when_it_is_one(reply: str, rule: str | None) -> None:
+def test_only_a_valid_reply_becomes_a_rule(reply: str, rule: str | None) -> None:
     assert rule_in(reply) == rule
 
 
@@ -271,7 +269,7 @@ def test_the_excerpt_is_the_offending_line() -> None:
     assert shortest_excerpt(source, "TypeError: x") == ""
 
 
-def test_lines_that_cannot_be_read_are_kept_aside_when_the_file_is_rewritten(path: Path) -> None:
+def test_unreadable_lines_are_kept_in_rejected_file(path: Path) -> None:
     good = "You cannot one||3" if path.suffix == ".txt" else '{"rule": "You cannot one", "count": 3}'
     bad = "You cannot 2||many" if path.suffix == ".txt" else '{"rule": '
     path.write_text(f"{good}\n{bad}\n")
@@ -281,7 +279,7 @@ def test_lines_that_cannot_be_read_are_kept_aside_when_the_file_is_rewritten(pat
     assert path.with_name(f"{path.name}.rejected").read_text() == f"{bad}\n"
 
 
-def test_the_prompt_holds_construct_error_and_stage_and_stays_bounded(path: Path) -> None:
+def test_prompt_holds_error_and_stage_within_a_limit(path: Path) -> None:
     model = Model()
     text = "x" * 9000 + "\nValueError: tanh $ {y}"
     verdict = Verdict(status=Status.COMPILE, metadata={"runtime_error": text})
@@ -293,7 +291,7 @@ def test_the_prompt_holds_construct_error_and_stage_and_stays_bounded(path: Path
     assert len(prompt) < 7000
 
 
-def test_half_of_a_surrogate_pair_in_an_error_or_a_candidate_is_kept_as_its_escape(tmp_path: Path) -> None:
+def test_lone_surrogate_in_a_failure_is_escaped(tmp_path: Path) -> None:
     path = tmp_path / "memory.jsonl"
     metadata = {"runtime_error": "f()\nNameError: tanh \ud800", "runtime_error_name": "\ud800Error"}
     verdict = Verdict(status=Status.LOAD, metadata=metadata)

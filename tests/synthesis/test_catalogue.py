@@ -25,7 +25,7 @@ def test_catalogue_has_the_families_and_150_operators() -> None:
     assert names.most_common(1)[0][1] == 1
 
 
-def test_drawn_entries_differ_and_favour_what_kernels_are_made_of() -> None:
+def test_drawn_entries_differ_and_favour_common_operators() -> None:
     catalogue = read_catalogue()
     drawn = catalogue.draw(24, random.Random(3))
     assert len({entry.name for entry in drawn}) == 24
@@ -34,7 +34,7 @@ def test_drawn_entries_differ_and_favour_what_kernels_are_made_of() -> None:
     assert len(catalogue.draw(10_000, random.Random(0))) == len(catalogue.operators)
 
 
-def test_operators_of_a_source_are_found_in_every_spelling() -> None:
+def test_operators_are_found_in_every_spelling() -> None:
     source = """
 import torch
 import torch.nn as nn

@@ -114,7 +114,7 @@ def test_exactly_as_many_as_asked_with_a_manifest(tmp_path: Path) -> None:
     assert account.operators == len(used) > 7
 
 
-def test_the_set_does_not_depend_on_the_number_of_workers(tmp_path: Path) -> None:
+def test_set_does_not_depend_on_worker_count(tmp_path: Path) -> None:
     for name, workers in (("one", 1), ("four", 4)):
         fill(tmp_path / name, 6, workers=workers, judge=Judge(_some_fail))
     assert contents(tmp_path / "one") == contents(tmp_path / "four")
@@ -167,7 +167,7 @@ def test_what_the_judge_finds_is_rejected_and_counted(
     assert [entry["attempt"] for entry in manifest(tmp_path)] == [1, 2, 5, 6]
 
 
-def test_replies_that_are_no_problem_are_not_shown_to_the_judge(tmp_path: Path) -> None:
+def test_replies_without_a_problem_skip_the_judge(tmp_path: Path) -> None:
     answers = {"1": "I cannot.", "2": "```python\nx = 1\n```", "3": "```python\nclass Model(:\n```"}
     judge = Judge()
     model = StubModel(lambda request: answers.get(request.key.split("/")[1]) or numbered(request))
@@ -193,7 +193,7 @@ def test_too_many_failures_end_it_with_an_account(tmp_path: Path) -> None:
     assert fill(tmp_path, 12, model=StubModel(numbered), judge=judge) == account
 
 
-def test_what_was_answered_before_a_crash_is_not_asked_again(tmp_path: Path) -> None:
+def test_answers_before_a_crash_are_not_requested_again(tmp_path: Path) -> None:
     whole = tmp_path / "whole"
     fill(whole, 8, judge=Judge(_some_fail))
     keys: list[str] = []
@@ -220,7 +220,7 @@ def test_what_was_answered_before_a_crash_is_not_asked_again(tmp_path: Path) -> 
     assert len(keys) == len(set(keys))
 
 
-def test_a_failing_model_stops_it_and_keeps_what_was_done(tmp_path: Path) -> None:
+def test_model_failure_stops_synthesis_and_keeps_finished_work(tmp_path: Path) -> None:
     def answer(request: ModelRequest) -> str:
         if request.key == "synth/3/task":
             raise ModelUnavailableError("no answer")
@@ -285,9 +285,7 @@ def test_limits_are_the_orders(tmp_path: Path) -> None:
     assert fill(tmp_path, 1, judge=judge, limits=Limits(elements=499)).written == 0
 
 
-def test_a_manifest_line_that_is_no_utf8_is_named_and_kept(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_non_utf8_manifest_line_is_named_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     fill(tmp_path, 2)
     path = tmp_path / "manifest.jsonl"
     path.write_bytes(path.read_bytes() + b'{"id": 3, "style": "\xff"}\n')
@@ -296,7 +294,7 @@ def test_a_manifest_line_that_is_no_utf8_is_named_and_kept(
     assert len(path.read_text().splitlines()) == 4
 
 
-def test_a_line_that_a_full_disk_cut_is_an_error_and_spoils_no_other_line(tmp_path: Path) -> None:
+def test_line_cut_by_full_disk_spoils_no_other(tmp_path: Path) -> None:
     journal = Journal(tmp_path)
     journal.reply(1, Reply("one", "m"))
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -310,7 +308,7 @@ def test_a_line_that_a_full_disk_cut_is_an_error_and_spoils_no_other_line(tmp_pa
     assert set(Journal(tmp_path).replies) == {1, 3}
 
 
-def test_a_lock_that_cannot_be_made_is_one_clear_error(tmp_path: Path) -> None:
+def test_lock_that_cannot_be_created_is_an_error(tmp_path: Path) -> None:
     (tmp_path / ".synth" / "lock").mkdir(parents=True)
     with pytest.raises(StorageError, match="choose another folder"):
         fill(tmp_path, 1)

@@ -23,7 +23,7 @@ def prompt(style: Style, seed: int = 0) -> str:
 @pytest.mark.parametrize(
     ("style", "examples"), [("self_instruct", 3), ("mutation", 1), ("creative", 0), ("composite", 3)]
 )
-def test_each_style_shows_its_examples_operators_and_the_contract(style: str, examples: int) -> None:
+def test_each_style_shows_examples_operators_and_contract(style: str, examples: int) -> None:
     text = prompt(Style(style))
     assert len(re.findall(r"^class Model\(nn.Module\):", text, re.M)) == examples
     lines = re.search(r"```jsonl\n(.*?)\n```", text, re.S)

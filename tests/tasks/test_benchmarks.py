@@ -54,7 +54,7 @@ def test_task_that_is_not_there_is_refused(folder: Path, problem: object) -> Non
         load_tasks(chosen, read_environment({}))
 
 
-def test_number_that_is_not_there_is_named_with_its_line(folder: Path) -> None:
+def test_missing_number_is_named_with_its_line(folder: Path) -> None:
     (folder / "list.txt").write_text("1 1\n1 3\n")
     chosen = config(problem_root=str(folder), test_list_path=str(folder / "list.txt"))
     with pytest.raises(TaskError, match=r"list\.txt:2: no problem 3 in level 1 of .*; it has 1-2"):

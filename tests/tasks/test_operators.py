@@ -78,7 +78,7 @@ def test_expressions_are_arithmetic_and_nothing_else() -> None:
             evaluate(bad, {"a": 1})
 
 
-def test_calls_are_written_with_what_the_names_stand_for() -> None:
+def test_calls_are_written_with_bound_names() -> None:
     text = written(
         "layer(x, dim=a) * (1.0 / D)", {"layer": "self.f", "x": "h1", "a": "-1", "D": "64", "*": "(2,)"}
     )

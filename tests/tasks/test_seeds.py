@@ -36,7 +36,7 @@ def test_a_folder_holds_them_by_task(tmp_path: Path) -> None:
     assert load(tmp_path) == {"1_3": ("x = 3\n", "x = 'a'\n", "x = 'b'\n")}
 
 
-def test_one_task_takes_all_of_a_folder_without_names(tmp_path: Path) -> None:
+def test_single_task_takes_every_kernel_in_folder(tmp_path: Path) -> None:
     for name in ("b", "a"):
         (tmp_path / f"{name}.py").write_text(f"x = '{name}'\n")
     assert load(tmp_path, TASKS[:1]) == {"1_1": ("x = 'a'\n", "x = 'b'\n")}

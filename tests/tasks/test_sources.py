@@ -71,7 +71,7 @@ def test_level_alone_selects_its_problems_in_numeric_order(bench: Path) -> None:
     assert keys(kb(bench, "1")) == ["1_1", "1_2", "1_10"]
 
 
-def test_order_is_the_lists_and_each_task_comes_once(bench: Path) -> None:
+def test_tasks_follow_list_order_without_duplicates(bench: Path) -> None:
     assert keys(kb(bench, "2 5\n1 10,1-2\n1\n2\n")) == ["2_5", "1_10", "1_1", "1_2"]
 
 

@@ -77,7 +77,7 @@ def test_list_of_the_repository(name: str, expected: list[Selection]) -> None:
 
 @settings(deadline=None)
 @given(st.text())
-def test_any_text_is_a_list_or_a_line_for_each_mistake(text: str) -> None:
+def test_any_text_is_parsed_or_reported_by_line(text: str) -> None:
     message = ""
     try:
         assert parse_test_list(text, "list")

@@ -110,7 +110,7 @@ def test_pairs_are_read_with_their_problem(tmp_path: Path) -> None:
     ]
 
 
-def test_selection_is_fixed_by_the_seed_and_keeps_the_recorded_share() -> None:
+def test_selection_follows_seed_and_keeps_recorded_share() -> None:
     pool = [Candidate(f"p/{n}", f"p{n % 3}", "r", f"s{n}", correct=n % 4 != 0) for n in range(100)]
     chosen = candidates.in_recorded_share(pool, 40, seed=1)
     assert [each.correct for each in chosen].count(False) == 10
@@ -142,7 +142,7 @@ def test_offline_kernels_are_the_same_each_time() -> None:
     assert len({each.problem for each in made}) == 12
 
 
-def test_a_line_that_was_cut_off_is_measured_again(ledger: Any) -> None:
+def test_truncated_line_is_measured_again(ledger: Any) -> None:
     first = ledger("aa")
     first.add(verdict("aa/x/0"))
     first.add(verdict("aa/x/1"))
@@ -237,7 +237,7 @@ def test_too_few_honest_candidates_are_no_success(ledger: Any) -> None:
 @pytest.mark.parametrize(
     ("noise", "gpu_ms", "met"), [(0.005, 0.2, True), (0.05, 0.2, False), (0.005, 0.05, None)]
 )
-def test_repeat_needs_small_spread_and_kernels_of_the_right_size(
+def test_repeat_needs_small_spread_and_right_sized_kernels(
     ledger: Any, noise: float, gpu_ms: float, met: bool | None
 ) -> None:
     state = ledger("repeat")

@@ -64,13 +64,13 @@ def test_a_plain_comparison_tells_how_it_ended(source: str, outcome: str, reason
     assert reason in end.detail
 
 
-def test_a_child_is_killed_when_its_time_is_up() -> None:
+def test_child_is_killed_at_its_time_limit() -> None:
     end = compared("import time\ntime.sleep(100)", limit_s=0.5)
     assert end.outcome == "timeout"
     assert end.seconds < 10
 
 
-def test_honest_candidates_of_two_problems_pass_and_are_judged_once(tmp_path: Path) -> None:
+def test_honest_candidates_pass_and_are_judged_once(tmp_path: Path) -> None:
     usual = {each.problem: each for each in reversed(own.offline(0, 1))}
     chosen = [usual["quickstart-level1-3_softmax"], usual["quickstart-level2-1_linear_bias_gelu"]]
     ledger = Ledger(tmp_path, "cpu", "honest")

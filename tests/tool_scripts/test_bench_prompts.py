@@ -18,7 +18,7 @@ from tool_scripts.prompt_bench.searches import Step, offline_search, recorded_se
 PROBLEM = Path(__file__).resolve().parents[2] / "datasets/quickstart/level2/3_scaled_masked_softmax.py"
 
 
-def test_a_search_is_replayed_in_both_layouts_and_dialects(
+def test_search_is_replayed_in_every_layout_and_dialect(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "figures.json"
@@ -40,13 +40,13 @@ def test_a_search_is_replayed_in_both_layouts_and_dialects(
     assert found["anthropic"]["fewer_with_writes"] < found["anthropic"]["fewer"]
 
 
-def test_every_step_of_a_search_is_sent_with_what_it_had_in_view() -> None:
+def test_every_search_step_is_sent_with_its_view() -> None:
     search = offline_search(PROBLEM, 3, 0)
     bill = replay(search, "paper", "openai", 0, Causes(300.0))
     assert (bill.steps, bill.requests) == (3, sum(len(step.replies("paper")) for step in search.steps))
 
 
-def test_a_review_is_a_request_of_its_own_in_the_papers_layout_alone() -> None:
+def test_only_paper_layout_requests_a_separate_review() -> None:
     shown = (ShownKernel("a", None), ShownKernel("b", None))
     step = Step(Plan(3, StepKind.SMALL, 2, (2, 1)), shown, "do", ("edits", "repair"))
     assert step.replies("paper") == ("do", "edits", "repair")
@@ -54,7 +54,7 @@ def test_a_review_is_a_request_of_its_own_in_the_papers_layout_alone() -> None:
     assert step.view("paper", arranged=True) == shown
 
 
-def test_a_pool_arranged_for_a_cache_is_oldest_first_in_the_papers_layout() -> None:
+def test_paper_layout_arranges_pool_oldest_first_for_cache() -> None:
     older, newer = ShownKernel("a", None), ShownKernel("b", None)
     step = Step(Plan(3, StepKind.LARGE, 2, (2, 1)), (newer, older), None, ("kernel",))
     assert step.view("shared", arranged=True) == step.view("paper", arranged=False) == (newer, older)
@@ -120,7 +120,7 @@ def test_recorded_trees_are_read(tmp_path: Path) -> None:
     assert replay(search, "shared", "anthropic", 0, Causes(300.0)).requests == 2
 
 
-def test_a_bill_counts_cached_tokens_at_a_tenth_and_written_ones_at_five_quarters() -> None:
+def test_bill_discounts_cached_tokens_and_surcharges_written_ones() -> None:
     bill = Bill(1, 1, 1000, 400, 200)
     assert (bill.billed, bill.billed_with_writes) == (640.0, 690.0)
 
@@ -133,7 +133,7 @@ def body(*blocks: tuple[str, bool]) -> dict[str, object]:
     return {"messages": [{"role": "user", "content": content}]}
 
 
-def test_a_marked_cache_reads_what_was_written_and_begins_its_life_anew() -> None:
+def test_marked_cache_hit_renews_its_lifetime() -> None:
     cache, a, b = MarkedCache(), "a" * 8000, "b" * 4000
     assert cache.look_up(body((a, True), (b, True), ("x", False)), 0.0) == Hit(0, 3000)
     assert cache.look_up(body((a, True), (b, True), ("y", False)), 299.0) == Hit(3000, 0)
@@ -142,7 +142,7 @@ def test_a_marked_cache_reads_what_was_written_and_begins_its_life_anew() -> Non
     assert cache.look_up(body((a, False), (b, True)), 900.0) == Hit(0, 3000)
 
 
-def test_a_marked_cache_looks_back_twenty_blocks_and_refuses_a_fifth_mark() -> None:
+def test_marked_cache_limits_look_back_and_marks() -> None:
     a, block = "a" * 8000, ("b" * 40, False)
     for between, read in ((18, 2000), (19, 0)):
         cache = MarkedCache()
@@ -159,7 +159,7 @@ def test_short_beginnings_are_not_cached() -> None:
         assert prefix.look_up(body(("a" * 4000, False)), 0.0) == Hit(0)
 
 
-def test_a_prefix_cache_counts_in_steps_of_128_tokens() -> None:
+def test_prefix_cache_counts_in_128_token_steps() -> None:
     cache = PrefixCache()
     cache.look_up(body(("a" * 9000, False)), 0.0)
     assert cache.look_up(body(("a" * 8999 + "x", False)), 300.0) == Hit(2176)

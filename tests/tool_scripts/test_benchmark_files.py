@@ -135,7 +135,7 @@ def test_zeros_fill_all_outputs(tmp_path: Path) -> None:
     assert not y.any()
 
 
-def test_verdict_on_one_of_several_workloads_is_that_with_the_least_data(tmp_path: Path) -> None:
+def test_single_verdict_belongs_to_the_smallest_workload(tmp_path: Path) -> None:
     of = benchmark("FIT", definition(tmp_path, 60, 7, 90))
     assert "lambda: [_fi_stored([7]" in of.problem("scaled", data_bytes=1)
     alone = judged_workloads(of, "scaled", Verdict(status=Status.PASSED))

@@ -47,6 +47,12 @@ def test_exempt_strings_do_not_count(repository: Path, text: str) -> None:
     assert check(repository) == []
 
 
+def test_test_names_have_at_most_eight_words(repository: Path) -> None:
+    eight, nine = ("def test_" + "_".join(["word"] * count) for count in (8, 9))
+    (repository / "a.py").write_text(f"{eight}(): ...\n{nine}(): ...\n")
+    assert check(repository) == [f"a.py:2: {nine}; use at most eight words"]
+
+
 def test_data_and_ignored_files_do_not_count(repository: Path) -> None:
     (repository / ".gitignore").write_text("outputs/\n")
     for folder in ("outputs", "results", "datasets"):

@@ -53,7 +53,7 @@ def test_flags_of_timing_do_not_count_on_cuda() -> None:
     assert differing(line(), line(metadata=drift)) != []
 
 
-def test_measured_numbers_in_evidence_do_not_count_on_cuda() -> None:
+def test_numbers_in_evidence_are_ignored_on_cuda() -> None:
     one, other = (flagged("clock_mismatch", f"{share} % of the clock") for share in ("41.5", "7"))
     assert differing(line(device="cuda", metadata=one), line(device="cuda", metadata=other)) == []
     assert differing(line(metadata=one), line(metadata=other)) == ["metadata.integrity_evidence"]

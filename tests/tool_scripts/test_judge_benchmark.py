@@ -76,9 +76,7 @@ def test_busy_judge_ends_the_run_without_a_line(tmp_path: Path, caplog: pytest.L
     assert not out.exists()
 
 
-def test_own_judge_has_the_same_hidden_inputs_in_all_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_judge_keeps_hidden_inputs_across_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     @contextlib.contextmanager
     def running_judge(*given: object, **environment: str) -> Iterator[str]:
         secrets.append(environment.get("ADAEXPLORE_JUDGE_SECRET", ""))

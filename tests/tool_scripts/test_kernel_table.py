@@ -100,7 +100,7 @@ def at(found: KernelProblem, timed: int, table: Path) -> Outcome:
     return found.arrive(read_table(table)[0].timed[timed], random.Random(1))
 
 
-def test_a_measurement_is_a_draw_from_the_repeats_and_the_truth_their_median(table: Path) -> None:
+def test_measurement_is_sampled_and_truth_is_the_median(table: Path) -> None:
     start = at(problem(table), 1, table)
     timed = start.state.got
     draws = {problem(table).arrive(timed, random.Random(seed)).speedup for seed in range(60)}
@@ -108,7 +108,7 @@ def test_a_measurement_is_a_draw_from_the_repeats_and_the_truth_their_median(tab
     assert start.true_speedup == 4.0
 
 
-def test_a_small_step_stays_in_the_structure_and_turns_one_axis(table: Path) -> None:
+def test_small_step_keeps_structure_and_changes_one_axis(table: Path) -> None:
     start = at(problem(table), 5, table)
     assert start.state.got.choices["exp"] == "exp2"
     step = problem(table).small(start, random.Random(3))
@@ -116,14 +116,14 @@ def test_a_small_step_stays_in_the_structure_and_turns_one_axis(table: Path) -> 
     assert step.state.got.choices["exp"] == "exp"
 
 
-def test_a_small_step_meets_the_real_failures_beside_a_candidate(table: Path) -> None:
+def test_small_step_meets_recorded_failures_nearby(table: Path) -> None:
     start = at(problem(table), 1, table)
     steps = [problem(table).small(start, random.Random(seed)) for seed in range(40)]
     assert {step.state.got.choices["WARPS"] for step in steps} == {1, 4}
     assert {step.correct for step in steps if step.state.got.choices["WARPS"] == 4} == {False}
 
 
-def test_a_repair_ends_at_the_nearest_candidate_that_works(table: Path) -> None:
+def test_repair_ends_at_nearest_working_candidate(table: Path) -> None:
     found = problem(table)
     failed = at(found, 2, table)
     assert not failed.correct
@@ -143,7 +143,7 @@ def test_steps_fail_as_often_as_the_habits_say(table: Path) -> None:
     assert 1 - sum(large) / len(large) == pytest.approx(0.6, abs=0.07)
 
 
-def test_a_first_kernel_is_rather_plain_and_a_later_one_rather_different(table: Path) -> None:
+def test_first_kernels_are_plainer_than_later_ones(table: Path) -> None:
     found = problem(table)
     start = at(found, 1, table)
     first = [found.large((), random.Random(s)) for s in range(300)]
@@ -167,7 +167,7 @@ def test_the_environment_needs_no_torch() -> None:
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-def test_the_stored_table_has_all_families_with_their_failures_and_is_small() -> None:
+def test_stored_table_is_small_and_has_all_families() -> None:
     landscapes = read_table()
     assert TABLE.stat().st_size <= 300_000
     assert "H200" in json.loads(gzip.decompress(TABLE.read_bytes()).splitlines()[0])["hardware"]
@@ -179,7 +179,7 @@ def test_the_stored_table_has_all_families_with_their_failures_and_is_small() ->
         assert all(len(timed.repeats_us) >= 3 for timed in landscape.timed if timed.correct)
 
 
-def test_steps_in_the_stored_table_fail_about_as_often_as_recorded_ones() -> None:
+def test_stored_table_steps_fail_at_recorded_rates() -> None:
     large, small = [], []
     for found in kernel_problems():
         rng = random.Random(3)

@@ -86,7 +86,7 @@ def test_sample_takes_so_many_of_each_class() -> None:
     assert chosen == sample(found, 2, seed=1)
 
 
-def test_figures_are_kept_with_what_they_were_made_with(tmp_path: Path) -> None:
+def test_figures_record_command_hardware_and_versions(tmp_path: Path) -> None:
     steps = [
         {"code": FINE, "score": {"correct": True}, "error": ""},
         {"code": module("x = tl.tanh(x)"), "score": {"correct": False}, "error": "CompilationError"},

@@ -53,7 +53,7 @@ def run(tmp_path: Path) -> Path:
     return folder
 
 
-def test_a_task_shows_its_outcomes_and_the_times_of_its_best_kernel(run):
+def test_task_shows_outcomes_and_best_kernel_times(run):
     task = summarise(run, "go", DAY)["tasks"][0]
     assert task["task"] == "2_3"
     assert list(task["outcomes"].items()) == [("passed", 3), ("wrong_value", 1)]
@@ -69,7 +69,7 @@ def test_what_the_interpreter_ran_has_no_times(run):
     assert {task["best_speedup"], task["runtime_ms"], task["runtime_std_ms"], task["baseline_ms"]} == {None}
 
 
-def test_a_task_that_could_not_be_run_says_why(run):
+def test_task_that_failed_to_run_says_why(run):
     task = summarise(run, "go", DAY)["tasks"][2]
     assert (task["task"], task["outcomes"], task["failure"]) == ("3_1", {}, "too large")
     assert task["first_correct_step"] is None
@@ -96,7 +96,7 @@ def test_figures_come_with_hardware_settings_command_and_date(run):
     assert "save_path" not in summary["config"]
 
 
-def test_the_models_name_is_kept_where_a_model_was_asked(run):
+def test_summary_names_the_model_that_was_used(run):
     (run / "config.yaml").write_text("server_type: openai\nmodel_name: some-model\n")
     config = summarise(run, "go", DAY)["config"]
     assert config is not None
@@ -108,7 +108,7 @@ def test_a_run_of_the_release_has_no_settings(run):
     assert summarise(run, "go", DAY)["config"] is None
 
 
-def test_the_command_writes_one_json_object_and_changes_nothing_in_the_run(run, tmp_path):
+def test_command_writes_json_and_leaves_run_unchanged(run, tmp_path):
     before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
     out = tmp_path / "kept" / "summary.json"
     assert main([str(run), "--command", "go", "--out", str(out)]) == 0
@@ -118,7 +118,7 @@ def test_the_command_writes_one_json_object_and_changes_nothing_in_the_run(run, 
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
-def test_a_folder_that_is_no_run_is_one_line_and_exit_code_2(tmp_path, caplog):
+def test_missing_run_folder_gives_exit_code_2(tmp_path, caplog):
     with pytest.raises(RecordError):
         summarise(tmp_path / "none", "go", DAY)
     assert main([str(tmp_path / "none"), "--command", "go", "--out", str(tmp_path / "out.json")]) == 2

@@ -272,7 +272,7 @@ def test_the_export_names_no_foreign_address(tmp_path):
     assert "default-src 'none'" in text.replace("&#39;", "'")
 
 
-def test_a_run_without_dollars_has_no_curve_over_them(tmp_path):
+def test_run_without_costs_has_no_dollar_curve(tmp_path):
     (tmp_path / "2_1.json").write_text(json.dumps(trace()))
     _, run = read(tmp_path)
     assert run_curve(run, Measure.DOLLARS).points == ()
@@ -308,7 +308,7 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path, capsys):
     assert "save_path" in capsys.readouterr().err
 
 
-def test_without_a_name_all_runs_below_outputs_are_shown(tmp_path, monkeypatch, capsys):
+def test_view_shows_all_runs_in_outputs_by_default(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["view", "--export", "out.html"]) == 2
     assert "no run is below outputs" in capsys.readouterr().err
@@ -325,7 +325,7 @@ def test_a_port_in_use_is_named(tmp_path, capsys):
     assert f"cannot use port {port}" in capsys.readouterr().err
 
 
-def test_a_memory_that_disappears_does_not_end_the_news(tmp_path):
+def test_disappearing_memory_does_not_stop_updates(tmp_path):
     write_step(tmp_path / "2_1", 1, verdict("compile"))
     gone = threading.Event()
 
@@ -346,7 +346,7 @@ def test_a_memory_that_disappears_does_not_end_the_news(tmp_path):
     assert len(watcher.shown.runs[0].tasks[0].nodes) == 2
 
 
-def test_an_environment_that_cannot_be_read_is_a_note(tmp_path):
+def test_unreadable_environment_is_a_note(tmp_path):
     run = write_run(tmp_path / "run", 1, 1)
     (run / "environment.json").write_text("{")
     _, view = read(run)

@@ -48,7 +48,7 @@ def test_variable_goes_before_the_folder_given(folder: Path, tmp_path: Path) -> 
     assert list(benchmark.paths) == ["add", "sub"]
 
 
-def test_without_a_folder_it_is_looked_for_among_the_data_sets(folder: Path) -> None:
+def test_benchmark_is_found_in_data_sets_by_default(folder: Path) -> None:
     inside = folder.parent / "data"
     (inside / "tritonbench-t").mkdir(parents=True)
     (inside / "tritonbench-t" / "mul.py").write_text(FILE.format(name="mul"))

@@ -134,7 +134,7 @@ def test_modules_and_broken_sources_stay(code: str) -> None:
     assert tritonbench.candidate_source(code, FILE, PATH) == code
 
 
-def test_seen_as_a_kernel_a_launch_is_a_workload() -> None:
+def test_kernel_launch_is_a_workload() -> None:
     text = f"""
 import torch
 SIZE = [3]
@@ -203,7 +203,7 @@ def test_test_that_calls_nothing_says_so() -> None:
         load(source)
 
 
-def test_call_that_writes_what_is_there_already_is_a_workload() -> None:
+def test_call_that_rewrites_equal_output_is_a_workload() -> None:
     gold = "def double(x, out):\n    out.copy_(2 * x)\n\ndef label(x):\n    return 'x'\n"
     test = "x = torch.ones(3)\nout = torch.zeros(3)\ndouble(x, out)\nlabel(x)\ndouble(x, out)\n"
     problem = load(tritonbench.problem_source(f"import torch\n{gold}{LINE}\n{test}", PATH))

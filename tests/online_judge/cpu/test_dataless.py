@@ -80,7 +80,7 @@ def test_small_tensors_have_values() -> None:
         lambda x: torch.zeros(3).copy_(x[:3]).tolist()[0] + torch.zeros(3).copy_(x[:3]).sum().item(),
     ],
 )
-def test_who_needs_values_that_are_not_there_is_not_checked(ask: Callable[[torch.Tensor], object]) -> None:
+def test_candidate_needing_missing_values_is_not_checked(ask: Callable[[torch.Tensor], object]) -> None:
     with pytest.raises(NotCheckedError, match="values"):
         ask(torch.rand(LARGE))
 

@@ -49,7 +49,7 @@ def tuned(x_ptr, out_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
     tl.atomic_add(out_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) + (1 if EVEN else 2), mask=mask)
 
 
-def test_autotuned_kernel_runs_once_with_the_first_configuration_left() -> None:
+def test_autotuned_kernel_runs_first_usable_configuration_once() -> None:
     x, out = _vectors()
     tuned[_grid](x, out, 100)
     assert torch.equal(out, x + 2)
@@ -79,7 +79,7 @@ def test_configuration_given_twice_is_the_candidates_error() -> None:
         triton.autotune(configs, key=["n"])(add_one)[_grid](x, out, 100, BLOCK=16)
 
 
-def test_warmed_up_kernel_reports_resources_and_can_be_launched() -> None:
+def test_warmed_up_kernel_reports_resources_and_launches() -> None:
     x, out = _vectors()
     compiled = add_one.warmup(x, out, 100, BLOCK=128, num_warps=2, grid=(1,))
     compiled._init_handles()

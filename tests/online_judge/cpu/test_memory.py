@@ -40,7 +40,7 @@ def _refusal(x: torch.Tensor, out: torch.Tensor, by: int, *, as_tuple: bool = Fa
 
 @pytest.mark.parametrize("as_tuple", [False, True])
 @pytest.mark.parametrize("by", [8, 16, 40, -16, -1])
-def test_what_an_illegal_access_says_is_the_same_wherever_the_tensors_lie(by: int, as_tuple: bool) -> None:
+def test_illegal_access_message_ignores_tensor_placement(by: int, as_tuple: bool) -> None:
     told = {
         _refusal(*_neighbours(*places), by, as_tuple=as_tuple)
         for places in ((20, 10), (10, 20), (10, 11), (11, 10), (10, 12), (12, 10), (30, 60))
@@ -53,7 +53,7 @@ def copy_of(source, out_ptr, start, BLOCK: tl.constexpr):
     tl.store(out_ptr + tl.arange(0, BLOCK), source.load([start]))
 
 
-def test_descriptor_that_claims_more_than_its_tensor_has_is_refused_in_the_same_words() -> None:
+def test_oversized_descriptor_message_ignores_tensor_placement() -> None:
     told = set()
     for places in ((0, 1), (1, 0), (7, 3)):
         x, out = _neighbours(*places)
@@ -65,7 +65,7 @@ def test_descriptor_that_claims_more_than_its_tensor_has_is_refused_in_the_same_
     assert told == {"the first is 0 bytes past the end of a tensor of 64 bytes"}
 
 
-def test_access_past_the_end_is_illegal_where_another_tensor_begins_there() -> None:
+def test_access_into_adjacent_tensor_is_illegal() -> None:
     told = _refusal(*_neighbours(1, 0), 12)
     assert told.endswith(
         "12 of 16 elements of a store lie outside the tensors of this launch; "
@@ -76,7 +76,7 @@ def test_access_past_the_end_is_illegal_where_another_tensor_begins_there() -> N
     )
 
 
-def test_storages_that_share_memory_share_it_in_a_kernel() -> None:
+def test_overlapping_storages_share_memory_in_a_kernel() -> None:
     memory = bytearray(256)
     x = torch.frombuffer(memory, dtype=torch.float32, count=48)
     out = torch.frombuffer(memory, dtype=torch.float32, count=48, offset=64)
@@ -96,7 +96,7 @@ def read_at(table_ptr, x_ptr, out_ptr):
     tl.store(out_ptr, tl.load(tl.load(table_ptr).to(tl.pointer_type(tl.float32))))
 
 
-def test_address_that_one_launch_stored_is_followed_by_another() -> None:
+def test_later_launch_can_dereference_a_stored_address() -> None:
     x, out = torch.arange(4.0, device="cuda"), torch.zeros(1, device="cuda")
     table = torch.zeros(1, dtype=torch.int64, device="cuda")
     tell_address[(1,)](x, table)

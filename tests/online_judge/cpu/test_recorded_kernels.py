@@ -131,7 +131,7 @@ def _stopped(recording: Recording) -> str | None:
 
 
 @pytest.mark.parametrize("correct", [False, True], ids=["failed", "correct"])
-def test_gate_stops_recorded_compile_errors_alone_at_full_size(correct: bool) -> None:
+def test_full_size_gate_stops_only_compile_errors(correct: bool) -> None:
     found = {each.name: _stopped(each) for each in _sample(15, correct=correct)}
     wrong = {name: why for name, why in found.items() if (why is None) is not correct}
     assert len(wrong) <= 1, wrong  # what a version of Triton refuses, another may take

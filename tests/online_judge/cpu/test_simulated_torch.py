@@ -59,7 +59,7 @@ def test_tensor_is_a_cuda_tensor(gpu: None, case: str) -> None:
 
 
 @pytest.mark.parametrize("case", PLACED_ON_HOST)
-def test_tensor_that_was_put_on_the_host_is_no_cuda_tensor(gpu: None, case: str) -> None:
+def test_tensor_placed_on_host_is_not_cuda(gpu: None, case: str) -> None:
     tensor = PLACED_ON_HOST[case](torch.randn(4, 4, device="cuda"))
     assert not tensor.is_cuda
     assert tensor.device == torch.device("cpu")
@@ -82,7 +82,7 @@ def test_default_device_may_be_cuda(gpu: None) -> None:
     assert default.is_cuda
 
 
-def test_questions_about_the_gpu_are_answered_for_the_target() -> None:
+def test_gpu_queries_describe_the_target() -> None:
     with simulated_cuda("sm_80"):
         properties = torch.cuda.get_device_properties(0)
         assert torch.cuda.is_available()
@@ -159,6 +159,6 @@ def test_everything_is_put_back() -> None:
 
 
 @pytest.mark.parametrize("target", ["gfx942", "90", "sm90", "sm_9x"])
-def test_target_of_another_form_is_refused_with_the_right_one(target: str) -> None:
+def test_malformed_target_error_names_expected_form(target: str) -> None:
     with pytest.raises(ValueError, match="sm_XX"), simulated_cuda(target):
         pass

@@ -53,7 +53,7 @@ def test_failing_reference_is_a_problem_error_there_too(cluster_judge: LiveJudge
     assert answer["error"].startswith("Reference failed")
 
 
-def test_unknown_model_is_refused_with_those_that_are_here(cluster_judge: LiveJudge) -> None:
+def test_unknown_gpu_model_error_lists_available_devices(cluster_judge: LiveJudge) -> None:
     body = {"original_model_src": "", "custom_model_src": "", "gpu": "H100"}
     answer = cluster_judge.post("/evaluate", body)
     assert answer.status_code == 400

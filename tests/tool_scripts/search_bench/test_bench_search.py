@@ -43,7 +43,7 @@ def test_tier_a_fits_to_a_folder_and_compares(capsys, trees):
     assert result["default_vs_paper_l2"]["gain"] == pytest.approx(mine / theirs - 1, abs=1e-3)
 
 
-def test_a_call_repeats_and_its_seeds_can_be_moved(capsys, trees):
+def test_figures_repeat_unless_first_seed_changes(capsys, trees):
     arguments = ("--tier", "a", "--fit", trees, "--seeds", 6, "--steps", 50)
     first = answer(capsys, *arguments)
     assert answer(capsys, *arguments) == first
@@ -57,7 +57,7 @@ def test_tier_c_tells_families_apart(capsys):
     assert set(result["families"]) == names
 
 
-def test_steps_in_flight_are_compared_with_one_at_a_time(capsys):
+def test_parallel_steps_are_compared_with_sequential_ones(capsys):
     found = answer(capsys, "--tier", "c", "--seeds", 10, "--steps", 60, "--in-flight", 3)["parallel"]
     assert found["in_flight"] == 3
     assert found["loss_low"] <= found["loss_per_sample"] <= found["loss_high"]

@@ -37,7 +37,7 @@ def test_a_first_step_may_have_no_parent(tmp_path):
     assert [step.parent_id for step in written(tmp_path / "a.json", steps).steps] == [0, 1]
 
 
-def test_a_curve_is_the_share_of_the_log_gain_and_holds_at_its_end(tmp_path):
+def test_curve_is_share_of_the_log_gain(tmp_path):
     tree = written(
         tmp_path / "a.json",
         [
@@ -57,7 +57,7 @@ def test_a_failed_step_may_have_no_speedup(tmp_path):
 
 
 @pytest.mark.parametrize("speedup", [0.0, 0.9, math.inf])
-def test_a_tree_without_a_gain_is_left_out_and_said_so(trees, speedup, caplog):
+def test_tree_without_a_gain_is_left_out(trees, speedup, caplog):
     caplog.set_level(logging.INFO)
     tree = written(trees / "a.json", [step(1, 0, "large", speedup)])
     assert tree not in usable(read_trees(trees), [])
@@ -66,7 +66,7 @@ def test_a_tree_without_a_gain_is_left_out_and_said_so(trees, speedup, caplog):
         usable([tree], [])
 
 
-def test_trees_can_be_left_out_by_name_of_run_or_file(trees):
+def test_trees_are_left_out_by_run_or_file(trees):
     kept = usable(read_trees(trees), ["2_1"])
     assert [tree.name for tree in kept] == ["2_2"]
     assert usable(read_trees(trees), ["p2_1"]) == kept
@@ -88,7 +88,7 @@ def test_trees_can_be_left_out_by_name_of_run_or_file(trees):
         (b"\xff\xfe", "is not a recorded tree"),
     ],
 )
-def test_a_file_that_cannot_be_used_is_named_in_one_line(tmp_path, text, message):
+def test_unusable_file_is_named_in_one_line(tmp_path, text, message):
     file = tmp_path / "bad.json"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ConfigError, match=message) as raised:
@@ -142,7 +142,7 @@ def problem(trees, share):
     return RecordedProblem(tree.name, tree.top, recorded_moves(tree), share, 0.02, 0.5)
 
 
-def test_a_simulated_problem_never_passes_its_top_and_repeats_with_its_seed(trees):
+def test_simulated_problem_repeats_and_stays_within_its_top(trees):
     def search(seed):
         rng, environment = random.Random(seed), problem(trees, 0.5)
         found = [environment.large([], rng)]

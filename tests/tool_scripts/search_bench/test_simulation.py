@@ -31,7 +31,7 @@ def simulate(in_flight, prices=FIXED, steps=8, environment=None, policy=None):
     return Simulation(policy, environment or Climb(), 1, prices, in_flight).run(steps)
 
 
-def test_one_at_a_time_takes_a_call_and_an_evaluation_a_step():
+def test_sequential_step_takes_a_call_and_evaluation():
     run = simulate(1)
     assert [point.time_s for point in run] == pytest.approx([64.0 * step for step in range(1, 9)])
     assert run[-1].usd == pytest.approx(8 * (1.0 + 1.0))
@@ -57,7 +57,7 @@ def test_a_straggler_does_not_hold_up_the_others():
     assert run[8].time_s > 6000
 
 
-def test_steps_are_counted_as_they_come_back_and_the_best_never_falls():
+def test_steps_are_counted_in_order_of_return():
     run = simulate(3, Prices(), steps=30, environment=landscapes()[0])
     assert [point.time_s for point in run] == sorted(point.time_s for point in run)
     assert len(run) == 30
@@ -79,7 +79,7 @@ def test_designed_landscapes_stay_within_their_top(landscape):
     assert {item.correct for item in found} == {True, False}
 
 
-def test_environments_with_a_single_seed_leave_an_interval_of_some_width():
+def test_single_seed_environments_still_give_an_interval():
     def race(*speedups):
         return Race(tuple((Reached(1.0, 1.0, speedup),) for speedup in speedups), (1.0,) * len(speedups))
 
@@ -93,7 +93,7 @@ def curve(seconds, *speedups):
     return Race((tuple(points),), (1.0,))
 
 
-def test_times_faster_compares_when_both_first_have_the_same_gain():
+def test_times_faster_compares_first_times_of_equal_gain():
     several = curve(15.0, 0.0, 0.2, 0.4, 0.6)
     rising, early = curve(60.0, 0.1, 0.2, 0.3, 0.4), curve(60.0, 0.1, 0.4, 0.4, 0.4)
     assert in_flight_figures(rising, several, 4, [0], 4)["times_faster"] == pytest.approx(240 / 45, abs=1e-3)
@@ -101,7 +101,7 @@ def test_times_faster_compares_when_both_first_have_the_same_gain():
     assert in_flight_figures(curve(60.0, 0.7), several, 4, [0], 1)["times_faster"] is None
 
 
-def test_loss_per_sample_is_what_is_missing_after_as_many_steps():
+def test_loss_per_sample_compares_equal_step_counts():
     found = in_flight_figures(curve(60.0, 0.2, 0.5), curve(15.0, 0.1, 0.4, 0.6), 4, [0], 2)
     assert found["loss_per_sample"] == found["loss_low"] == found["loss_high"] == pytest.approx(0.2)
     assert found["times_faster"] == pytest.approx(120 / 45, abs=1e-3)
