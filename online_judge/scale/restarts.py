@@ -16,6 +16,7 @@ LOST = 75
 """Exit code of a gateway that lost the Ray head."""
 _OF_RAY = 1
 """Exit code of a process that Ray ends."""
+_INTERRUPTED = 130
 _LOOK_S = 0.2
 _PAUSE_S = 2.0
 
@@ -29,7 +30,7 @@ def in_children(serve: Callable[[int | None, int], int], announce: int | None, p
         parent: the process with which this one ends; None if it goes on without.
 
     Returns:
-        The exit code of the gateway that ended in another way.
+        The exit code of the gateway that ended in another way; 130 after SIGINT.
     """
     stopped: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -57,6 +58,6 @@ def in_children(serve: Callable[[int | None, int], int], announce: int | None, p
             time.sleep(_LOOK_S)
         code = os.waitstatus_to_exitcode(status)
         if stopped or (code >= 0 and code not in (_OF_RAY, LOST)):
-            return max(code, 0)
+            return _INTERRUPTED if signal.SIGINT in stopped else max(code, 0)
         log.error("the gateway ended (%d): another one goes on with the jobs of the journal", code)
         time.sleep(_PAUSE_S)
