@@ -76,8 +76,6 @@ class _Query:
 
 @dataclass(frozen=True)
 class _CandidateRun:
-    """What one candidate process and its evaluator reported."""
-
     end: ProcessEnd
     found: messages.Finding | None  # the evaluator's; None if the candidate's time was up
     timed_out: Stage | None  # the stage in which it was
