@@ -143,9 +143,7 @@ def measure(workers: int, flood: int, each: int, folder: Path) -> dict[str, floa
         boards.append(board)
         scheduler.start()
         app.state.settings = settings
-        app.state.judge = Judge(
-            settings, ForkClient(), machine, [], None, evaluations, scheduler, board, metrics
-        )
+        app.state.judge = Judge(settings, ForkClient(), machine, [], None, scheduler, board, metrics)
         gc.freeze()  # as ``python -m online_judge`` does
         yield
         await board.close()

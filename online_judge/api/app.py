@@ -16,7 +16,6 @@ from online_judge.settings import Settings
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    """Read the environment and run the judge."""
     app.state.settings = Settings.from_environment()
     async with running_judge(app.state.settings) as app.state.judge:
         yield

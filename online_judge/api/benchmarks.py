@@ -12,9 +12,6 @@ from adaexplore.core.errors import TaskError
 from adaexplore.core.wire import Backend, EvaluationRequest, EvaluationResponse, TimeLimit, Whole
 from online_judge.settings import Settings
 
-_FIT_TRIALS = 5
-_FIT_TIMED_RUNS = 50
-
 
 class FlashInferRequest(BaseModel):
     """Body of ``POST /evaluate_fit_kernel``; ``kernel_code`` is Python source or a solution's JSON."""
@@ -29,10 +26,8 @@ class FlashInferRequest(BaseModel):
 
     def as_evaluation(self, test_source: str) -> EvaluationRequest:
         """Return the request for ``/evaluate``: checked as others are, timed where there is a GPU."""
-        timed = {"measure_performance": True, "num_perf_trials": _FIT_TIMED_RUNS}
-        return EvaluationRequest(
-            **({"num_correct_trials": _FIT_TRIALS} | timed | self.model_dump()), test_source=test_source
-        )
+        fixed = {"num_correct_trials": 5, "measure_performance": True, "num_perf_trials": 50}
+        return EvaluationRequest(**(fixed | self.model_dump()), test_source=test_source)
 
 
 class TritonBenchRequest(FlashInferRequest):

@@ -48,14 +48,9 @@ class PunctualProtocol(H11Protocol):
         if self.conn.their_state is not h11.IDLE:  # the head is complete
             self._forget_deadline()
         elif self._deadline is None:
-            self._deadline = self.loop.call_later(HEAD_S, self._close_late)
+            self._deadline = self.loop.call_later(HEAD_S, self.transport.close)
 
     def _forget_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-
-    def _close_late(self) -> None:
-        self._deadline = None
-        if not self.transport.is_closing():
-            self.transport.close()

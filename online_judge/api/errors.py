@@ -58,7 +58,6 @@ async def _malformed(request: Request, error: Exception) -> JSONResponse:
 
 
 def _echo(value: object) -> object:
-    """Return a refused input, cut where it is long."""
     if isinstance(value, bool | int | None):
         return value
     text = value if isinstance(value, str) else repr(value)

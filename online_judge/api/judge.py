@@ -47,7 +47,6 @@ class Judge:
     machine: devices.Machine
     workers: list[LocalWorker]
     fleet: Fleet | None  # of a Ray cluster
-    evaluations: Evaluations
     scheduler: Scheduler
     board: JobBoard
     metrics: Metrics
@@ -153,9 +152,7 @@ async def running_judge(settings: Settings) -> AsyncIterator[Judge]:
 
                 fleet = Fleet(settings, fork_client.software.versions, machine, scheduler)
                 fleet.start()
-            yield Judge(
-                settings, fork_client, machine, workers, fleet, evaluations, scheduler, board, metrics
-            )
+            yield Judge(settings, fork_client, machine, workers, fleet, scheduler, board, metrics)
         finally:
             await board.close()
             await scheduler.close()

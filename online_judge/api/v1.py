@@ -40,12 +40,13 @@ router = APIRouter()
 async def root(request: Request) -> Root:
     """Report what this is and how busy it is."""
     judge = judge_of(request)
+    machine = judge.machine
     return Root(
         status="online",
         service=SERVICE,
-        cuda_available=judge.machine.cuda_available,
-        device_count=judge.machine.device_count,
-        available_gpus=_gpu_ids(judge),
+        cuda_available=machine.cuda_available,
+        device_count=machine.device_count,
+        available_gpus=[device.id for device in machine.devices] if machine.cuda_available else [],
         gpu_allocation_mode=judge.settings.allocation_mode,
         queue_status=judge.scheduler.status(),
     )
@@ -141,10 +142,6 @@ async def problem(body: ProblemRequest, request: Request) -> ProblemReport:
     found = await _result(judge, request, job, body.timeout)
     assert isinstance(found, ProblemReport)
     return found
-
-
-def _gpu_ids(judge: Judge) -> list[int]:
-    return [device.id for device in judge.machine.devices] if judge.machine.cuda_available else []
 
 
 async def _result(judge: Judge, request: Request, job: Job, timeout: int | None) -> Finding:

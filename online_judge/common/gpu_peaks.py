@@ -60,7 +60,6 @@ _TABLE = (
     _Row(r"\bH100\b", 3.35, 50, (67, 67, 494.7, 989.4, 1978.9)),
     # A100: product datasheet, 2021
     _Row(r"\bA100.*40GB", 1.555, 40, (19.5, 19.5, 156, 312, 624)),
-    _Row(r"\bA100.*80GB", 2.039, 40, (19.5, 19.5, 156, 312, 624)),
     _Row(r"\bA100\b", 2.039, 40, (19.5, 19.5, 156, 312, 624)),
     # Ada: L40S, L4 and RTX 6000 Ada datasheets, Ada whitepaper (half with fp16 accumulation)
     _Row(r"\bL40S\b", 0.864, 96, (1.4, 91.6, 183, 366, 733)),

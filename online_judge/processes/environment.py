@@ -106,7 +106,6 @@ def device_facts(properties: object) -> DeviceFacts:
 
 
 def triton_facts() -> TritonFacts:
-    """Read the installed Triton."""
     parameters = inspect.signature(tl.range.__init__).parameters
     note = re.search(r"[^.]*\bonly supported\b[^.]*\.", inspect.getdoc(tl.range) or "")
     return TritonFacts(

@@ -27,8 +27,6 @@ from online_judge.protocol.channel import Channel, ChannelClosed
 from online_judge.sandbox import cgroups, linux, process_spec
 from online_judge.sandbox.process_spec import ProcessSpec
 
-log = logging.getLogger(__name__)
-
 _PRELOADED = ("common", "protocol", "cpu", "candidate", "evaluator")
 
 

@@ -113,10 +113,9 @@ def supervise(
         how = f"with exit status {code}"
     if plan.group is not None:
         plan.group.remove()
-    printed = tail.decode("utf-8", "replace")
     report = {
         "how": how,
-        "printed": printed,
+        "printed": tail.decode("utf-8", "replace"),
         "out_of_memory": out_of_memory,
         "orphans": orphans,
         "died": died,

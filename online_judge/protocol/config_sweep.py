@@ -21,8 +21,6 @@ class SweepTerms:
 
 @dataclass
 class Swept:
-    """What a sweep found so far."""
-
     ready: dict[int, float] = field(default_factory=dict)  # those that ran, wall milliseconds of a call
     ms: dict[int, float] = field(default_factory=dict)  # milliseconds by the last rating of each
     ranking: list[int] = field(default_factory=list)  # those that were rated, the best first

@@ -104,7 +104,6 @@ class Metrics:
         self._lost.labels(how).inc()
 
     def show_workers(self, states: Mapping[WorkerState, int]) -> None:
-        """Set how many devices are in each state."""
         for state in get_args(WorkerState):
             self._workers.labels(state).set(states.get(state, 0))
 

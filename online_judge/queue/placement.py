@@ -41,11 +41,10 @@ class Group:
     _lines: dict[tuple[str, ...], list[Job]] = field(default_factory=dict)  # by GPU models, each by rank
     _owner_of: dict[Job, _Owner] = field(default_factory=dict)  # of the waiting jobs
     _own: defaultdict[_Owner, list[Job]] = field(default_factory=lambda: defaultdict(list))  # each by turn
-    _devices: Counter[int] = field(default_factory=Counter)
 
     @property
     def capacity(self) -> int:
-        return self.capacity_per_device * max(len(self._devices), 1)
+        return self.capacity_per_device * max(len({slot.device.id for slot in self.slots}), 1)
 
     @property
     def idle(self) -> int:
@@ -76,7 +75,6 @@ class Group:
 
     def admit(self, slot: Slot) -> None:
         self.slots[slot] = None
-        self._devices[slot.device.id] += 1
         if slot not in self.running.values():
             self._idle[slot.device.hardware].append(slot)
         self.wake.set()
@@ -85,7 +83,6 @@ class Group:
         """Give a slot no further job; the one that it runs goes on."""
         if slot in self.slots:
             del self.slots[slot]
-            self._devices -= Counter([slot.device.id])
             if slot in self._idle[slot.device.hardware]:
                 self._idle[slot.device.hardware].remove(slot)
             self.wake.set()  # a job may have avoided another slot for this one
@@ -107,7 +104,6 @@ class Group:
         self.insert(job, job.turn - _IN_FRONT)
 
     def remove(self, job: Job) -> None:
-        """Take a waiting job out of the queue."""
         line, own = self._lines[job.gpus], self._own[owner := self._owner_of.pop(job)]
         line.pop(line.index(job, bisect.bisect_left(line, job.rank, key=_RANK)))
         if not line:
@@ -131,7 +127,6 @@ class Group:
         return None
 
     def free(self, job: Job) -> None:
-        """Free the slot of a job that has ended."""
         slot = self.running.pop(job)
         if slot in self.slots:
             self._idle[slot.device.hardware].append(slot)

@@ -198,7 +198,6 @@ class Scheduler:
             del self._identical[identity]
 
     async def _place(self, group: Group) -> None:
-        """Start jobs on free slots."""
         while True:
             await group.wake.wait()
             group.wake.clear()

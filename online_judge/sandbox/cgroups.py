@@ -93,7 +93,6 @@ class Group:
         return False
 
     def remove(self) -> None:
-        """Remove it once it is empty."""
         deadline = time.monotonic() + _PATIENCE_S
         for place in set(self._places.values()):
             while not _removed(place.path) and time.monotonic() < deadline:

@@ -68,8 +68,6 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Vitals:
-    """How a worker is."""
-
     ready: int  # processes that wait for a candidate
     memory_errors: int  # uncorrected ones of the GPU since its driver started; 0 without a GPU
 
@@ -113,13 +111,7 @@ class Actor:
     """The methods are called from many threads."""
 
     def __init__(self, settings: Settings, number: int, place: Place) -> None:
-        """Start nothing yet.
-
-        Args:
-            settings: the gateway's, as far as they concern a worker.
-            number: of the device, towards clients.
-            place: where it runs.
-        """
+        """Start nothing yet; ``number`` is the device's towards clients."""
         self._settings = settings
         self._number = number
         self._place = place
@@ -159,7 +151,6 @@ class Actor:
         return self._jobs.do(job.id, work)
 
     def cancel(self, job_id: str) -> None:
-        """End a job that runs here."""
         self._jobs.cancel(job_id)
 
     def vitals(self) -> Vitals:
@@ -170,7 +161,6 @@ class Actor:
         self._closed.wait()
 
     def close(self) -> None:
-        """End all processes."""
         self._jobs.cancel()
         asyncio.run(self._worker.close())
         for slot in self._worker.slots:

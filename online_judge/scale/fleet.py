@@ -37,8 +37,6 @@ _RESTART_S = 2.0
 
 @dataclass(eq=False)
 class _Member:
-    """A place, and the worker that runs there."""
-
     place: Place
     number: int  # of the device, towards clients
     state: WorkerState = "starting"
@@ -72,7 +70,6 @@ class Fleet:
         self._task = asyncio.create_task(self._watch())
 
     async def close(self) -> None:
-        """End all workers."""
         tasks = [self._task, *(member.task for member in self._members.values())]
         for task in tasks:
             task.cancel()
@@ -87,7 +84,6 @@ class Fleet:
         return [member.worker for member in members if member.worker is not None and member.state == "ready"]
 
     def status(self) -> list[WorkerStatus]:
-        """Return how each worker is."""
         return [self._status(member) for member in self._members.values()]
 
     def _status(self, member: _Member) -> WorkerStatus:
@@ -184,7 +180,7 @@ class Fleet:
         while not member.draining:
             worker.woken.clear()
             doubt, worker.doubt = worker.doubt, ""
-            why = await self._fault(member, worker)
+            why = await self._fault(worker)
             if member.draining:
                 break
             if why is not None:
@@ -206,7 +202,7 @@ class Fleet:
             worker.woken.clear()
             await worker.died(None)
 
-    async def _fault(self, member: _Member, worker: RayWorker) -> str | None:
+    async def _fault(self, worker: RayWorker) -> str | None:
         """Run the canary; return what is wrong with a worker."""
         verdict = await worker.try_canary(next(self._canary_numbers))
         if isinstance(verdict, str):

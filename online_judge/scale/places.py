@@ -32,12 +32,7 @@ def decided(nodes: Sequence[Mapping[str, Any]], wanted: JudgeDevice) -> JudgeDev
 
 
 def places(nodes: Sequence[Mapping[str, Any]], device: JudgeDevice) -> list[Place]:
-    """Return a place for each GPU of the living nodes, or one a node unless ``device`` is ``cuda``.
-
-    Args:
-        nodes: as ``ray.nodes()`` gives them.
-        device: as :func:`decided`.
-    """
+    """Return a place for each GPU of the living nodes of ``ray.nodes()``; without ``cuda`` one a node."""
     on_gpu = device == "cuda"
     return [
         Place(node["NodeID"], node["NodeManagerHostname"], on_gpu, index, count)

@@ -93,7 +93,6 @@ class RayWorker:
                 raise
 
     async def close(self) -> None:
-        """End the actor and its processes."""
         if not self.gone.is_set():
             self.gone.set()
             try:

@@ -151,26 +151,24 @@ class Attempts:
     cancelled: threading.Event = field(default_factory=threading.Event)  # ends the wait for the device
     count: int = 2
     lost: Lost | None = field(default=None, init=False)  # what ended the latest attempt
-    _most: int = field(default=0, init=False)
+    _made: int = field(default=0, init=False)
+    _counted: int = field(default=0, init=False)
     _generation: int | None = field(default=None, init=False)
     _again_alone: bool = field(default=False, init=False)
-
-    def __post_init__(self) -> None:
-        self._most = 2 * self.count
 
     @property
     def are_left(self) -> bool:
         """Return whether another attempt may follow the present one."""
-        spent = self._generation == self.forks.generation
-        return self.count - spent > 0 and self._most > 0
+        counts = self._generation == self.forks.generation
+        return self._counted + counts < self.count and self._made < 2 * self.count
 
     def another(self) -> bool:
         if self._again_alone:
             return True
         if not self.are_left:
             return False
-        self.count -= self._generation == self.forks.generation
-        self._most -= 1
+        self._counted += self._generation == self.forks.generation
+        self._made += 1
         self._generation = self.forks.generation
         return True
 

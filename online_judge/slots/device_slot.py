@@ -76,8 +76,6 @@ class _Query:
 
 @dataclass(frozen=True)
 class _CandidateRun:
-    """What one candidate process and its evaluator reported."""
-
     end: ProcessEnd
     found: messages.Finding | None  # the evaluator's; None if the candidate's time was up
     timed_out: Stage | None  # the stage in which it was
@@ -244,13 +242,16 @@ class DeviceSlot:
             workloads=workloads or None,
         )
 
-    def _look(self, query: _Query) -> tuple[messages.ProblemRuns, tuple[Workload, ...]]:
+    def _look(self, query: _Query, count: int = 2) -> tuple[messages.ProblemRuns, tuple[Workload, ...]]:
         """Run the reference on one workload; return what was found, and the workloads if several."""
-        attempts = self._attempts(query)
+        attempts = self._attempts(query, count)
         while attempts.another():
             with attempts.attempt() as alone:
                 return self._check(query, alone=alone)
-        self._raise_for_lost(attempts.lost)
+        if isinstance(attempts.lost, ContextLost):
+            raise attempts.lost.final
+        if isinstance(attempts.lost, ProcessLost) and attempts.lost.whose in _OF_REFERENCE:
+            raise ProblemError("the process that ran the reference died twice, also without a candidate")
         raise JudgeError("the judge's own processes died twice before they ran the reference; try again")
 
     def _query(self, op: Operation, request: Request, cancelled: threading.Event) -> _Query:
@@ -279,17 +280,9 @@ class DeviceSlot:
         """If an evaluator died outside of the candidate's time, run the reference once alone."""
         if isinstance(lost, ContextLost):
             raise lost.final
-        if not isinstance(lost, ProcessLost) or lost.whose not in _OF_REFERENCE:
-            return
-        check = replace(query, op="problem", request=_problem_of(query.request), recorded_ms=None)
-        attempts = self._attempts(check, count=1)
-        while attempts.another():
-            with attempts.attempt() as alone:
-                self._check(check, alone=alone)
-                return
-        self._raise_for_lost(attempts.lost)
-        if attempts.lost is None:
-            raise JudgeError("the judge's fork server died while it ran the reference; try again")
+        if isinstance(lost, ProcessLost) and lost.whose in _OF_REFERENCE:
+            check = replace(query, op="problem", request=_problem_of(query.request), recorded_ms=None)
+            self._look(check, count=1)
 
     def _run_candidate(self, query: _Query, *, alone: bool) -> _CandidateRun:
         """Run the candidate in a fresh process with the evaluator; on return the process is gone."""
@@ -383,13 +376,6 @@ class DeviceSlot:
         finally:
             for mode, waited_s in evaluator.leases.waits.items():
                 limits.stage_seconds[f"lock_{mode}"] = waited_s - before.get(mode, 0.0)
-
-    def _raise_for_lost(self, lost: Lost | None) -> None:
-        """Raise for an evaluator that was lost while no candidate was attached."""
-        if isinstance(lost, ContextLost):
-            raise lost.final
-        if isinstance(lost, ProcessLost) and lost.whose in _OF_REFERENCE:
-            raise ProblemError("the process that ran the reference died twice, also without a candidate")
 
     def _finding(self, answer: Answer, evaluator: EvaluatorHandle) -> messages.Finding:
         """Return what was found; raise for a failure."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 from online_judge.processes.fork_client import ForkClient
 from online_judge.processes.gpu_lease import GpuLeases
@@ -18,30 +16,9 @@ from online_judge.settings import Settings
 from online_judge.slots.baselines import CleanTimes
 from online_judge.slots.device_slot import DeviceSlot
 from online_judge.slots.devices import Device
-from online_judge.slots.jobs import Slot
 
 _SPARE, _SPARE_ON_GPU = 1, 2
 """Evaluators that a device keeps ready for references that none of its slots has loaded."""
-
-
-class DeviceWorker(Protocol):
-    """The owner of one device, here or on another machine: jobs run in its slots."""
-
-    @property
-    def device(self) -> Device: ...
-
-    @property
-    def slots(self) -> Sequence[Slot]: ...
-
-    @property
-    def ready(self) -> int:
-        """Return how many processes wait for a candidate."""
-
-    async def start(self) -> None:
-        """Return when its slots take jobs; raises JudgeError where they cannot."""
-
-    async def close(self) -> None:
-        """End its processes."""
 
 
 class LocalWorker:
@@ -81,6 +58,7 @@ class LocalWorker:
 
     @property
     def ready(self) -> int:
+        """Return how many processes wait for a candidate."""
         return self._candidates.ready
 
     async def start(self) -> None:

@@ -72,7 +72,6 @@ def of_crash(how: str, stage: Stage) -> dict[str, object]:
 
 
 def of_memory(stage: Stage) -> dict[str, object]:
-    """Explain that the kernel killed the process because host memory ran out."""
     text = f"the process ran out of the host memory that it may have during {stage.value}"
     return _metadata(Status.OUT_OF_MEMORY, [text], runtime_error_name="MemoryError", runtime_error=text)
 

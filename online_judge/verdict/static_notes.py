@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from online_judge.verdict.flags import Flag
 
 _SHOWN = 4
-_IDS = ("static_clock", "static_streams", "static_introspection", "static_process")
 _IMPORTED = {
     "static_clock": (
         r"(time|timeit|datetime)(\..*)?",
@@ -65,7 +64,7 @@ def notes(source: str) -> list[Flag]:
     found: dict[str, dict[str, int]] = defaultdict(dict)
     for id_, what, line in _uses(tree, names):
         found[id_].setdefault(what, line)
-    return [Flag(id_, _evidence(found[id_])) for id_ in (*_IDS, "static_fallback") if id_ in found]
+    return [Flag(id_, _evidence(found[id_])) for id_ in (*_IMPORTED, "static_fallback") if id_ in found]
 
 
 def _uses(tree: ast.Module, names: dict[str, str]) -> Iterator[tuple[str, str, int]]:
@@ -77,9 +76,9 @@ def _uses(tree: ast.Module, names: dict[str, str]) -> Iterator[tuple[str, str, i
             case ast.Attribute(ctx=ast.Load()) | ast.Name(ctx=ast.Load()) if id(node) not in parts:
                 dotted, root = _dotted(node, names)
                 if root in names:
-                    yield from (
-                        (id_, dotted, node.lineno) for id_ in _IDS if _COMPILED[id_].fullmatch(dotted)
-                    )
+                    for id_, pattern in _COMPILED.items():
+                        if pattern.fullmatch(dotted):
+                            yield id_, dotted, node.lineno
                 elif dotted in _BUILTINS and root not in bound:
                     yield _BUILTINS[dotted], f"{dotted}()", node.lineno
                 if isinstance(node, ast.Attribute) and node.attr in _ATTRIBUTES:
