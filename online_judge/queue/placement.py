@@ -41,10 +41,11 @@ class Group:
     _lines: dict[tuple[str, ...], list[Job]] = field(default_factory=dict)  # by GPU models, each by rank
     _owner_of: dict[Job, _Owner] = field(default_factory=dict)  # of the waiting jobs
     _own: defaultdict[_Owner, list[Job]] = field(default_factory=lambda: defaultdict(list))  # each by turn
+    _devices: Counter[int] = field(default_factory=Counter)
 
     @property
     def capacity(self) -> int:
-        return self.capacity_per_device * max(len({slot.device.id for slot in self.slots}), 1)
+        return self.capacity_per_device * max(len(self._devices), 1)
 
     @property
     def idle(self) -> int:
@@ -75,6 +76,7 @@ class Group:
 
     def admit(self, slot: Slot) -> None:
         self.slots[slot] = None
+        self._devices[slot.device.id] += 1
         if slot not in self.running.values():
             self._idle[slot.device.hardware].append(slot)
         self.wake.set()
@@ -83,6 +85,7 @@ class Group:
         """Give a slot no further job; the one that it runs goes on."""
         if slot in self.slots:
             del self.slots[slot]
+            self._devices -= Counter([slot.device.id])
             if slot in self._idle[slot.device.hardware]:
                 self._idle[slot.device.hardware].remove(slot)
             self.wake.set()  # a job may have avoided another slot for this one

@@ -65,13 +65,14 @@ class Store:
             if path is not None:
                 self._lock = _claim(path)
             self._connection = self._executor.submit(_open, path).result()
-        except (OSError, sqlite3.Error, ConfigError) as error:
+        except (OSError, sqlite3.Error) as error:
             self._release()
-            if isinstance(error, ConfigError):
-                raise
             raise ConfigError(
                 f"JUDGE_STATE {path} cannot be used ({error}); name another file or set it to nothing"
             ) from error
+        except ConfigError:
+            self._release()
+            raise
 
     async def execute(self, *statements: Statement) -> _Rows:
         """Execute one transaction, all or nothing of it; return the rows of its last statement.
