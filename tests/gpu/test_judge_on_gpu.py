@@ -302,6 +302,29 @@ def test_recurrent_weights_in_one_buffer_are_judged(gpu_judge: LiveJudge, kind: 
     assert "stale_weights" not in answer["metadata"].get("integrity", [])
 
 
+CHOLESKY = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.linalg.cholesky(x)
+
+def get_inputs():
+    half = torch.randn(4, 64, 64)
+    return [half @ half.mT + 4 * torch.eye(64)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_reference_with_positive_definite_inputs_is_timed(gpu_judge: LiveJudge) -> None:
+    answer = gpu_judge.evaluate(as_candidate(CHOLESKY), CHOLESKY, **TIMED)
+    assert answer["metadata"]["status"] == "passed", answer
+    assert answer["runtime"] > 0
+
+
 def breaking_context(when: str) -> str:
     """Return a reference whose calls on the GPU break the CUDA context where ``when`` is true."""
     body = (

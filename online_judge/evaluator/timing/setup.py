@@ -16,8 +16,9 @@ from online_judge.common.timing import Stopwatch, l2_bytes
 from online_judge.common.trees import Slot, UnsupportedTree, put_together, take_apart
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import oracles
-from online_judge.evaluator.reference import Reference, ReferenceFailed, blaming
+from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, blaming
 from online_judge.evaluator.timing.clock_check import Observed
+from online_judge.evaluator.timing.contents import Contents
 from online_judge.protocol.shared_tensors import Parcel, Place, SharedTensors, lay_out
 
 BLOCK_MS = 25.0
@@ -32,9 +33,9 @@ _COPIES = 16
 _SHARE_OF_MEMORY = 0.3
 _MOST_BYTES = 16 * 2**30
 _DRAWS = 4
+_FAILS = "forward() fails while it is timed"
 _FRESH = 1 / 16
 """Share of each floating tensor that :meth:`InputPool.refresh` replaces."""
-_CHUNK_BYTES = 2**29
 
 Call = Callable[..., object]
 
@@ -42,9 +43,7 @@ Call = Callable[..., object]
 class InputPool:
     """``count`` argument lists of one structure in memory that is shared with the candidate process.
 
-    Each element is what stands in its place in one of a few draws of ``get_inputs`` under hidden seeds,
-    chosen at random element by element; tensors that are not floating are taken from one draw as a whole. So
-    shapes, domains and structures such as masks stay, while no floating content comes twice.
+    Their contents come from a few draws of ``get_inputs`` under hidden seeds (:class:`Contents`).
     """
 
     def __init__(self, reference: Reference, name: str, count: int, rng: random.Random) -> None:
@@ -54,8 +53,6 @@ class InputPool:
             ReferenceFailed: the inputs cannot be drawn or shared.
             DriverError: there is too little memory.
         """
-        self._rng = rng
-        self._generator = torch.Generator("cuda").manual_seed(rng.getrandbits(60))
         number_of_draws = min(count, _DRAWS) if count > 1 else 2
         draws = [reference.inputs(f"{name}:{number}") for number in range(number_of_draws)]
         try:
@@ -67,22 +64,31 @@ class InputPool:
             raise ReferenceFailed("get_inputs() gives tensors of other shapes under other seeds")
         self.shared = SharedTensors(count * self.set_bytes, cuda=True)
         self.rows = rows(self.shared, places, count, self.set_bytes)
-        self._drawn = [
+        drawn = [
             [_in_memory_order(tree.leaves[leaf], place) for tree in trees]
             for leaf, place in enumerate(places)
         ]
+        self._contents: Contents | None = Contents(drawn, rng)
         self.parcel = repeated(self.shared, trees[0].shape, places, count, self.set_bytes)
         leaves = tuple(self.shared.view(place) for place in self.parcel.places)
         self.sets: list[list[object]] = put_together(self.parcel.shape, leaves)
-        self._mix(1.0)
+        self.refresh(whole=True)
 
     def refresh(self, *, whole: bool = False) -> None:
         """Give every argument list contents that it never had: new in part, or as a ``whole``."""
-        self._mix(1.0 if whole else _FRESH)
+        assert self._contents is not None
+        self._contents.fill(self.rows, 1.0 if whole else _FRESH)
+        torch.cuda.synchronize()
+
+    def keep_structure(self) -> None:
+        """Give every argument list contents with the structure of a draw, now and from now on."""
+        assert self._contents is not None
+        self._contents.keep_structure()
+        self.refresh(whole=True)
 
     def close(self) -> None:
         """Free the draws; the contents stay as they are from now on."""
-        self._drawn.clear()
+        self._contents = None
 
     def copy_of(self, number: int) -> list[object]:
         """Return private tensors with the contents of one argument list."""
@@ -97,32 +103,6 @@ class InputPool:
         """Say whether an argument list still is what :meth:`copy_of` gave, to the bit."""
         now, then = take_apart(self.sets[number]).leaves, take_apart(copy).leaves
         return all(costs.same_bits(left, right) for left, right in zip(now, then, strict=True))
-
-    def _mix(self, share: float) -> None:
-        """Take a share of each tensor, one stretch of it, from the draws anew."""
-        for held, leaves in zip(self.rows, self._drawn, strict=True):
-            count, size = held.shape
-            if not held.is_floating_point():
-                drawn = torch.randint(len(leaves), (count,), generator=self._generator, device="cuda")
-                for row, number in zip(held, drawn.tolist(), strict=True):
-                    row.copy_(leaves[number])
-                continue
-            length = min(size, max(int(size * share), 256))
-            start = self._rng.randrange(size - length + 1)
-            step = max(1, _CHUNK_BYTES // max(length * held.element_size(), 1))
-            for row in range(0, count, step):
-                part = bits(held)[row : row + step, start : start + length]
-                one, other = self._rng.sample(range(len(leaves)), 2)
-                mask = torch.empty(part.shape, dtype=torch.bool, device="cuda")
-                mask.random_(generator=self._generator)
-                stretch = [bits(leaf)[start : start + length] for leaf in (leaves[one], leaves[other])]
-                part.copy_(torch.where(mask, *stretch))
-        torch.cuda.synchronize()
-
-
-def bits(tensor: torch.Tensor) -> torch.Tensor:
-    """Return float8, which few operations take, as bytes in the same memory; wider tensors stay."""
-    return tensor.view(torch.uint8) if tensor.element_size() == 1 else tensor
 
 
 def rows(shared: SharedTensors, places: tuple[Place, ...], count: int, stride: int) -> list[torch.Tensor]:
@@ -210,9 +190,22 @@ class TimingSetup:
         ]
 
     def warm_up(self) -> tuple[int, float]:
-        """Warm the reference up; return how many calls that took, and the fastest one's wall milliseconds."""
+        """Warm the reference up; return how many calls that took, and the fastest one's wall milliseconds.
+
+        If it fails on mixed contents, which may lack a structure that it needs, they keep that structure.
+        """
+        try:
+            return self._warmed_up()
+        except NotEnoughMemory:
+            raise
+        except ReferenceFailed:
+            with blaming(_FAILS):  # its CUDA context may be lost
+                self.pool.keep_structure()
+        return self._warmed_up()
+
+    def _warmed_up(self) -> tuple[int, float]:
         self.reference.begin(self.name)
-        with blaming("forward() fails while it is timed"):
+        with blaming(_FAILS):
             return self._stopwatch.warm_up(self._call, self.pool.sets, WARMUP_S)
 
     def flushes(self, fastest_ms: float, slowest_ms: float) -> int:
@@ -237,7 +230,7 @@ class TimingSetup:
         """Run the reference on these argument lists; output ``i`` goes to row ``i`` of ``own_rows``."""
         reseed = partial(modules.seed_everything, self.reference.call_seed(self.name))
         self.reference.begin(self.name)
-        with blaming("forward() fails while it is timed"):
+        with blaming(_FAILS):
             run = self._stopwatch.block(
                 self._call,
                 [self.pool.sets[place] for place in sets],

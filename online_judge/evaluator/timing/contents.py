@@ -1,0 +1,79 @@
+"""Contents of timed inputs, made of a few draws of ``get_inputs``: no floating content comes twice."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import torch
+
+_CHUNK_BYTES = 2**29
+
+
+class Contents:
+    """Fills argument lists with contents that they never had.
+
+    Each element of a floating tensor is what stands in its place in one of the draws, chosen at random
+    element by element. All other tensors of an argument list are those of one draw, so that indices fit
+    their offsets. Shapes, domains and structures such as masks stay.
+
+    Once :meth:`keep_structure` is called, all floating tensors of an argument list are blends of the same two
+    draws, equal elements as they are. A blend keeps what any convex combination keeps: symmetry, order,
+    positive definiteness.
+    """
+
+    def __init__(self, drawn: Sequence[Sequence[torch.Tensor]], rng: random.Random) -> None:
+        """``drawn`` has the draws of each tensor, flat in the order of memory, all on one device."""
+        self._drawn = drawn
+        self._rng = rng
+        self._blends = False
+        if drawn:
+            self._generator = torch.Generator(drawn[0][0].device).manual_seed(rng.getrandbits(60))
+
+    def keep_structure(self) -> None:
+        self._blends = True
+
+    def fill(self, rows: Sequence[torch.Tensor], share: float) -> None:
+        """Write new contents into a share of each tensor, one stretch of it; into all of it if they blend.
+
+        ``rows`` has each tensor as ``(argument lists, elements)``.
+        """
+        if not rows:
+            return
+        draws = range(len(self._drawn[0]))
+        pairs = [self._rng.sample(draws, 2) for _ in range(rows[0].shape[0])]
+        weights = [self._rng.random() for _ in pairs]
+        for held, leaves in zip(rows, self._drawn, strict=True):
+            if held.is_floating_point() and not self._blends:
+                self._mix(held, leaves, share)
+                continue
+            for row, (one, other), weight in zip(held, pairs, weights, strict=True):
+                if held.is_floating_point() and held.element_size() > 1:
+                    _blend(row, leaves[one], leaves[other], weight)
+                else:
+                    row.copy_(leaves[one])
+
+    def _mix(self, held: torch.Tensor, leaves: Sequence[torch.Tensor], share: float) -> None:
+        count, size = held.shape
+        length = min(size, max(int(size * share), 256))
+        start = self._rng.randrange(size - length + 1)
+        step = max(1, _CHUNK_BYTES // max(length * held.element_size(), 1))
+        for row in range(0, count, step):
+            part = bits(held)[row : row + step, start : start + length]
+            one, other = self._rng.sample(range(len(leaves)), 2)
+            mask = torch.empty(part.shape, dtype=torch.bool, device=part.device)
+            mask.random_(generator=self._generator)
+            stretch = [bits(leaf)[start : start + length] for leaf in (leaves[one], leaves[other])]
+            part.copy_(torch.where(mask, *stretch))
+
+
+def _blend(row: torch.Tensor, one: torch.Tensor, other: torch.Tensor, weight: float) -> None:
+    step = _CHUNK_BYTES // row.element_size()
+    for start in range(0, row.numel(), step):
+        left, right = one[start : start + step], other[start : start + step]
+        row[start : start + step] = torch.where(left == right, left, torch.lerp(left, right, weight))
+
+
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Return float8, which few operations take, as bytes in the same memory; wider tensors stay."""
+    return tensor.view(torch.uint8) if tensor.element_size() == 1 else tensor
