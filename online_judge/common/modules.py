@@ -117,6 +117,11 @@ def widened(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(torch.float32) if is_float8(tensor) else tensor
 
 
+def bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Return float8, which few operations take, as bytes in the same memory; wider tensors stay."""
+    return tensor.view(torch.uint8) if is_float8(tensor) else tensor
+
+
 def is_half(dtype: torch.dtype) -> bool:
     """Return True for floating numbers of 16 bits or fewer."""
     return dtype.is_floating_point and int(dtype.itemsize) <= 2

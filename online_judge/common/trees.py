@@ -26,10 +26,14 @@ class Slot:
 
 @dataclass(frozen=True)
 class Tree:
-    """A value in which tensors are replaced by slots, and those tensors."""
+    """A value in which tensors are replaced by slots, and those tensors.
+
+    ``unwritten`` has a mask for each leaf: elements that were never written. It is empty if that is unknown.
+    """
 
     shape: object
     leaves: tuple[torch.Tensor, ...]
+    unwritten: tuple[torch.Tensor, ...] = ()
 
     def signature(self) -> object:
         """Return the structure as JSON data; lists and tuples are the same, slots are ``"T"``."""

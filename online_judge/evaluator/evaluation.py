@@ -16,7 +16,7 @@ from online_judge.evaluator.correctness import comparison, repetition, variants
 from online_judge.evaluator.correctness.draws import Draws
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.job import CandidateJob
-from online_judge.evaluator.reference import ReferenceFailed, enough_memory
+from online_judge.evaluator.reference import enough_memory
 from online_judge.evaluator.timing import gpu_state
 from online_judge.evaluator.timing.interleaved import InterleavedTiming, Outcome
 from online_judge.evaluator.timing.measurement import copy_extra_ms, is_slowed, measured
@@ -96,18 +96,30 @@ class Evaluation(CandidateJob):
         return timing
 
     def _checked(self, changed: bool) -> Called:
-        """Return the last call of :meth:`_check`; ask whether wrong outputs are the reference's fault."""
+        """Return the last call of :meth:`_check`.
+
+        If outputs are wrong and the reference leaves elements unwritten, check again without these elements.
+        """
         try:
             return self._check(changed)
         except CandidateFailed as failed:
-            if failed.is_final:
+            if failed.is_final or self._reference.masks_unwritten:
                 raise
             ending = failed.ending
         # out of the block above, whose tensors are gone now
         self._trials.use_reference_time()
-        if self._problem.returns_unwritten:
-            raise ReferenceFailed("forward() returns elements that it never wrote")
-        raise CandidateFailed(ending)
+        if not self._mask_unwritten():
+            raise CandidateFailed(ending)
+        self._trials.put_back()
+        self._passed, self._grades, self._observations = 0, [], []
+        return self._check(self._trials.construct(load=True))
+
+    def _mask_unwritten(self) -> bool:
+        """Leave out of comparisons what the reference never writes; False if it writes all elements."""
+        if not self._problem.returns_unwritten:
+            return False
+        self._problem.mask_unwritten()
+        return True
 
     def _check(self, changed: bool) -> Called:
         """Make every call but the timed ones; raises where the candidate is wrong, else takes notes.
@@ -243,6 +255,8 @@ class Evaluation(CandidateJob):
         rng = random.Random(self._reference.seeds.of("race", name))
         with self._holding(exclusive=False):
             self._dialogue.clock("reference", Stage.TIMING.value)
+            self._mask_unwritten()
+            unwritten = self._problem.unwritten()
             call = self._problem.timed_call(self._request.baseline)
             setup = TimingSetup(self._reference, name, call, stopwatch, expected, rng, shared=True)
             self._kept.callback(setup.free)
@@ -250,7 +264,9 @@ class Evaluation(CandidateJob):
         trials = self._request.num_perf_trials
         cores = self._terms.timing_cores
         best = self._request.best_so_far if self._terms.recorded_ms is None else None
-        timing = InterleavedTiming(self._dialogue, setup, rng, trials, self._tolerance, cores, best or 0.0)
+        timing = InterleavedTiming(
+            self._dialogue, setup, rng, trials, self._tolerance, cores, best or 0.0, unwritten
+        )
         with self._holding(exclusive=True) as hold:
             quiet = stopwatch.wait_for_quiet()
             before = gpu_state.snapshot(device)

@@ -55,6 +55,34 @@ class Problem:
             bool((~one.isnan() & other.isnan()).any()) for one, other in pairs
         )
 
+    def mask_unwritten(self) -> None:
+        """From now on leave out of comparisons what the reference never writes.
+
+        Raises:
+            ReferenceFailed: it writes nothing.
+        """
+        self.reference.mask_unwritten()
+        if self._unwritten_share() == 1:
+            raise ReferenceFailed("forward() returns elements that it never wrote, and no others")
+        self._trivial.clear()
+        self.__dict__.pop("_spreads", None)
+
+    def unwritten(self) -> tuple[torch.Tensor, ...]:
+        """Return masks of the elements that no call writes, one an output; empty unless they are masked.
+
+        Raises:
+            ReferenceFailed: they differ from call to call.
+        """
+        if not self.reference.masks_unwritten:
+            return ()
+        one, other = (
+            self.reference.outputs(self.reference.inputs(trial), trial).unwritten
+            for trial in (_TRIAL, _TRIVIAL)
+        )
+        if not all(torch.equal(*masks) for masks in zip(one, other, strict=True)):
+            raise ReferenceFailed("forward() leaves some elements unwritten, not the same ones in each call")
+        return one
+
     @cached_property
     def constant_inputs(self) -> bool:
         """Whether ``get_inputs`` gives the same contents under different seeds."""
@@ -131,7 +159,12 @@ class Problem:
             constant_inputs=self.constant_inputs,
             tolerance=None if isinstance(tolerance, Tolerance) else tolerance,
             looseness=self.looseness(tolerance) if self.is_loose(tolerance) else None,
+            unwritten=self._unwritten_share() if self.reference.masks_unwritten else None,
         )
+
+    def _unwritten_share(self) -> float:
+        masks = self.reference.outputs(self.reference.inputs(_TRIAL), _TRIAL).unwritten
+        return sum(int(mask.sum()) for mask in masks) / sum(int(mask.numel()) for mask in masks)
 
     def outputs_if_finite(self, inputs: list[object], name: str) -> trees.Tree | None:
         """Return the reference's outputs on copies of inputs that it may refuse; None where it does."""

@@ -61,6 +61,7 @@ class Reference:
         input_sets: of the problem; ``inputs`` draws those of one.
         tolerance: the problem's own, which replaces that of requests and the tiers; None for most.
         described_inputs: of the latest draw; empty before the first.
+        masks_unwritten: whether outputs name the elements that were never written, which are 0.
     """
 
     def __init__(
@@ -90,6 +91,7 @@ class Reference:
         self.fastest_s = math.inf
         self.writes_inputs = False
         self.aliases = False
+        self.masks_unwritten = False
         self.oracle_kind: OracleKind | None = None
         self._watched = False
         self._plain = math.inf  # how many of the outputs are no gradients
@@ -158,8 +160,7 @@ class Reference:
 
     def outputs(self, inputs: list[object], trial: str | int, *, fill: bool = False) -> trees.Tree:
         """Call the reference on ``inputs``, which it may change; ``fill`` new tensors with NaN before."""
-        filled = modules.new_tensors_filled() if fill else contextlib.nullcontext()
-        with blaming("forward() fails"), torch.no_grad(), filled:
+        with blaming("forward() fails"), torch.no_grad(), self._filled(fill=fill):
             self.begin(trial)
             given = costs.leaves_of(inputs)
             versions = costs.versions(given)
@@ -178,7 +179,7 @@ class Reference:
             self._dtypes.update(leaf.dtype for leaf in tree.leaves)
             held = {costs.storage_of(leaf) for leaf in given if leaf.numel()}
             self.aliases |= any(costs.storage_of(leaf) in held for leaf in tree.leaves)
-            return tree
+            return self._masked(tree)
 
     def oracle(self, inputs: list[object], trial: str | int) -> trees.Tree | None:
         """Call the reference on ``inputs``, which stay, in double precision.
@@ -194,10 +195,11 @@ class Reference:
         for kind in kinds:
             modules.restore_buffers(self._model, self._buffers)
             seed = self.call_seed(trial)
-            tree = oracles.run(self._model, inputs, kind, seed, cuda=self.cuda, direction=self.direction)
+            with self._filled():
+                tree = oracles.run(self._model, inputs, kind, seed, cuda=self.cuda, direction=self.direction)
             if tree is not None:
                 self.oracle_kind = kind
-                return tree
+                return self._masked(tree)
         return None
 
     @property
@@ -221,10 +223,16 @@ class Reference:
         None where that is impossible, see :func:`online_judge.evaluator.correctness.oracles.emulated`.
         """
         modules.restore_buffers(self._model, self._buffers)
-        tree = oracles.emulated(self._call, inputs, tier, self.call_seed(trial))
+        with self._filled():
+            tree = oracles.emulated(self._call, inputs, tier, self.call_seed(trial))
         if self.cuda:
             torch.cuda.empty_cache()
-        return tree
+        return None if tree is None else self._masked(tree)
+
+    def mask_unwritten(self) -> None:
+        """From now on set elements that a call never writes to 0, and name them."""
+        self.masks_unwritten = True
+        self.__dict__.pop("stochastic", None)  # what was never written may have looked drawn
 
     def reweigh(self, name: str | int, scale: float = 1.0) -> dict[str, torch.Tensor]:
         """Give the model other weights of the same kind, in place, times ``scale``; running statistics stay.
@@ -332,6 +340,21 @@ class Reference:
             None if form is None else torch.randn(form.shape, dtype=form.dtype, **place)
             for form in self._upstream_forms[key]
         ]
+
+    def _filled(self, *, fill: bool = False) -> contextlib.AbstractContextManager[None]:
+        filled = fill or self.masks_unwritten
+        return modules.new_tensors_filled() if filled else contextlib.nullcontext()
+
+    def _masked(self, tree: trees.Tree) -> trees.Tree:
+        """Return the outputs of a call whose new tensors were filled with NaN, with 0 in place of NaN."""
+        if not self.masks_unwritten:
+            return tree
+        masks = tuple(modules.widened(leaf).isnan() for leaf in tree.leaves)
+        leaves = tuple(
+            modules.bits(leaf).masked_fill(mask, 0).view(leaf.dtype)
+            for leaf, mask in zip(tree.leaves, masks, strict=True)
+        )
+        return trees.Tree(tree.shape, leaves, masks)
 
     def _is_slow(self, inputs: list[object], trial: str | int) -> bool:
         """Say whether double precision would take too long; a first call is given a second chance."""

@@ -23,6 +23,7 @@ class ProblemFacts(Fact):
     constant_inputs: bool = False  # whether ``get_inputs`` gives the same values under every seed
     tolerance: float | None  # of the request; None where the problem has its own
     looseness: float | None = None  # a loose tolerance in standard deviations of the output
+    unwritten: float | None = None  # share of the outputs that the reference never writes, if it is left out
 
 
 class EvaluationResult(Fact):

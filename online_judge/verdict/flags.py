@@ -57,6 +57,7 @@ PROBLEM_FLAGS = {
     "degenerate_problem": "trivial answers pass: a speedup says little",
     "constant_inputs": "get_inputs() gives the same values under every seed",
     "loose_tolerance": "the tolerance exceeds a tenth of the output's spread",
+    "unwritten_outputs": "the reference returns elements that it never wrote; they are not compared",
 }
 """Meaning of a problem's flag by id; such a flag says nothing about the kernel."""
 

@@ -145,6 +145,9 @@ def of_problem(facts: ProblemFacts) -> list[ProblemFlag]:
         times = f"{facts.looseness:.2g} standard deviations of the output"
         which = "problem's TOLERANCE" if facts.tolerance is None else f"tolerance {facts.tolerance:g}"
         found.append(ProblemFlag("loose_tolerance", f"the {which} is {times}"))
+    if facts.unwritten is not None:
+        evidence = f"the reference never writes {facts.unwritten:.2%} of its outputs, which are not compared"
+        found.append(ProblemFlag("unwritten_outputs", evidence))
     return found
 
 

@@ -325,6 +325,34 @@ def test_reference_with_positive_definite_inputs_is_timed(gpu_judge: LiveJudge) 
     assert answer["runtime"] > 0
 
 
+UNWRITTEN = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        found = torch.empty(1024, 128, device=x.device)
+        found[:, :96] = torch.relu(x)
+        return found
+
+def get_inputs():
+    return [torch.randn(1024, 96)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_unwritten_elements_are_free_when_timed(gpu_judge: LiveJudge) -> None:
+    right = as_candidate(UNWRITTEN).replace("torch.empty(1024, 128, ", "torch.full((1024, 128), 5.0, ")
+    answer = gpu_judge.evaluate(right, UNWRITTEN, **TIMED)
+    assert answer["metadata"]["status"] == "passed", answer
+    assert "unwritten_outputs" in answer["metadata"]["problem_flags"]
+    assert answer["runtime"] > 0
+    wrong = gpu_judge.evaluate(right.replace("relu", "abs"), UNWRITTEN, **TIMED)
+    assert wrong["metadata"]["status"] == "wrong_value", wrong
+
+
 def breaking_context(when: str) -> str:
     """Return a reference whose calls on the GPU break the CUDA context where ``when`` is true."""
     body = (

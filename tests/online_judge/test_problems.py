@@ -2,6 +2,9 @@
 
 import pytest
 
+from online_judge.evaluator.problem import Problem
+from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
+
 from .live import LiveJudge
 from .sources import HONEST, REFERENCE, with_forward
 
@@ -347,20 +350,52 @@ def test_module_may_refuse_doubles_with_custom_exception(judge: LiveJudge) -> No
     assert answer["correctness"] is True, answer
 
 
-def test_reference_that_leaves_elements_unwritten_is_named(judge: LiveJudge) -> None:
-    source = """
+UNWRITTEN = """
 import torch
 import torch.nn as nn
 class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(32))
     def forward(self, x):
         found = torch.empty(8, 64)
-        found[:, :32] = x
-        return found
+        found[:, :32] = x * self.scale
+        return found, torch.full((4,), 2)
 def get_inputs():
     return [torch.randn(8, 32)]
 def get_init_inputs():
     return []
 """
-    wrong = source.replace("class Model", "class ModelNew").replace("empty(8, 64)", "zeros(8, 64) + x[0, 0]")
-    answer = judge.evaluate(wrong, source, num_correct_trials=1)
-    assert answer["error"] == "Reference failed: forward() returns elements that it never wrote", answer
+
+
+@pytest.mark.parametrize("change", [("x * self", "x * 1.3 * self"), ("(4,), 2", "(4,), 3")])
+def test_unwritten_elements_of_the_reference_are_free(judge: LiveJudge, change: tuple[str, str]) -> None:
+    right = UNWRITTEN.replace("class Model", "class ModelNew")
+    right = right.replace("empty(8, 64)", "zeros(8, 64) + x[0, 0]")
+    answer = judge.evaluate(right, UNWRITTEN, num_correct_trials=2)
+    assert answer["correctness"] is True, answer
+    found = {each["id"]: each["evidence"] for each in answer["metadata"]["problem_flags_evidence"]}
+    assert found["unwritten_outputs"].startswith("the reference never writes 49.61% of its outputs"), found
+    wrong = judge.evaluate(right.replace(*change), UNWRITTEN, num_correct_trials=2)
+    assert (wrong["correctness"], wrong["metadata"]["status"]) == (False, "wrong_value"), wrong
+
+
+def test_unwritten_elements_that_vary_cannot_be_timed() -> None:
+    varying = UNWRITTEN.replace("found[:, :32] = x * self.scale", "found[:, :32][x > 0] = 1.0")
+    for source, varies in ((UNWRITTEN, False), (varying, True)):
+        of = Problem(Reference(source, Seeds(b"key"), "fp32", cuda=False))
+        assert of.returns_unwritten
+        assert of.unwritten() == ()
+        of.mask_unwritten()
+        if not varies:
+            assert [int(mask.sum()) for mask in of.unwritten()] == [8 * 32, 0]
+            continue
+        with pytest.raises(ReferenceFailed, match="not the same"):
+            of.unwritten()
+
+
+def test_reference_that_writes_nothing_is_refused(judge: LiveJudge) -> None:
+    nothing = UNWRITTEN.replace("found[:, :32] = x * self.scale", "").replace(", torch.full((4,), 2)", "")
+    candidate = nothing.replace("class Model", "class ModelNew").replace("empty(8, 64)", "ones(8, 64)")
+    answer = judge.evaluate(candidate, nothing)
+    assert "forward() returns elements that it never wrote, and no others" in answer["error"], answer

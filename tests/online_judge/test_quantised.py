@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 import torch
 
+from online_judge.common.modules import bits
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison, deviation, oracles, variants
 from online_judge.evaluator.correctness.grading import Grading
 from online_judge.evaluator.examination import examine
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
-from online_judge.evaluator.timing import contents
 from online_judge.protocol.shared_tensors import pack
 from tool_scripts.judge_bench.candidates import as_candidate
 
@@ -124,11 +124,11 @@ def test_variants_change_float8_and_leave_integers(dtype: Any) -> None:
 
 def test_float8_of_a_timing_is_mixed_as_bytes() -> None:
     value = torch.randn(8).to(torch.float8_e4m3fn)
-    bits = contents.bits(value)
-    assert bits.dtype == torch.uint8
-    assert bits.data_ptr() == value.data_ptr()
+    as_bytes = bits(value)
+    assert as_bytes.dtype == torch.uint8
+    assert as_bytes.data_ptr() == value.data_ptr()
     wide = torch.randn(8)
-    assert contents.bits(wide) is wide
+    assert bits(wide) is wide
 
 
 def test_quantised_problem_is_graded_by_value() -> None:

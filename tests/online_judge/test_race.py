@@ -240,6 +240,7 @@ def race(
     kept: bool = True,
     best_so_far: float = 0.0,
     tolerance: float | Tolerance = 0.05,
+    unwritten: Sequence[torch.Tensor] = (),
 ) -> Outcome:
     """Run a race to its end; outputs that are not ``kept`` are compared at once and never later."""
     with simulated_cuda("sm_90"), torch.no_grad(), scripted(candidate) as held:
@@ -251,7 +252,9 @@ def race(
         setup = TimingSetup(problem.reference, "race", call, stopwatch, expected, rng, shared=True)
         bytes_of_a_call = setup.output_bytes
         setup.output_bytes = bytes_of_a_call if kept else 2**40
-        subject = InterleavedTiming(held.dialogue, setup, rng, trials, tolerance, CORES, best_so_far)
+        subject = InterleavedTiming(
+            held.dialogue, setup, rng, trials, tolerance, CORES, best_so_far, unwritten
+        )
         setup.output_bytes = bytes_of_a_call
         outcome = subject.run()
         if kept:
@@ -384,6 +387,23 @@ def test_rounds_end_when_samples_suffice(
     race(candidate, trials=trials)
     assert candidate.rounds["marked"] == rounds
     assert candidate.rounds["plain"] == (1 if call_ms == [1000.0] else 2)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("rows", [4, 2000])  # all elements are compared, or some of each call
+def test_unwritten_elements_of_timed_calls_are_free(clock: Clock, rows: int, *, kept: bool) -> None:
+    def forward(x: torch.Tensor) -> torch.Tensor:
+        found = torch.relu(x)
+        found[:, 5:] = 99.0
+        return found
+
+    source = TEMPLATE.format(body="return torch.relu(x)", size=f"{rows}, 8")
+    unwritten = torch.zeros(rows, 8, dtype=torch.bool)
+    unwritten[:, 5:] = True
+    assert flags(race(Candidate(clock, forward), source, kept=kept, unwritten=[unwritten])) == set()
+    for masks in ([], [~unwritten]):
+        found = flags(race(Candidate(clock, forward), source, kept=kept, unwritten=masks))
+        assert found == {"timed_output_wrong"}
 
 
 def test_claimed_slow_warm_up_does_not_shorten_race(clock: Clock) -> None:

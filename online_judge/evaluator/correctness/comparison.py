@@ -10,7 +10,7 @@ import numpy
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
-from online_judge.common.modules import is_float8
+from online_judge.common.modules import bits, is_float8
 from online_judge.evaluator.correctness import patterns
 from online_judge.protocol.findings import Difference, Mismatch
 
@@ -98,12 +98,8 @@ def without_permitted(
     fixed, right = got.clone().reshape(-1), want.to(got.device).reshape(-1)
     for start, part in _compared(fixed, right, tolerance, unit):
         places = part.bad.nonzero().reshape(-1) + start
-        fixed.view(_bits(got))[places] = right.view(_bits(got))[places]
+        bits(fixed)[places] = bits(right)[places]
     return fixed.view(got.shape)
-
-
-def _bits(tensor: torch.Tensor) -> torch.dtype:
-    return torch.uint8 if is_float8(tensor) else tensor.dtype
 
 
 def times(tolerance: float | Tolerance, factor: float) -> float | Tolerance:

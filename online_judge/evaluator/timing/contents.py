@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 import torch
 
+from online_judge.common.modules import bits
+
 _CHUNK_BYTES = 2**29
 
 
@@ -72,8 +74,3 @@ def _blend(row: torch.Tensor, one: torch.Tensor, other: torch.Tensor, weight: fl
     for start in range(0, row.numel(), step):
         left, right = one[start : start + step], other[start : start + step]
         row[start : start + step] = torch.where(left == right, left, torch.lerp(left, right, weight))
-
-
-def bits(tensor: torch.Tensor) -> torch.Tensor:
-    """Return float8, which few operations take, as bytes in the same memory; wider tensors stay."""
-    return tensor.view(torch.uint8) if tensor.element_size() == 1 else tensor

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
+from online_judge.common.modules import bits
 from online_judge.common.timing import Block
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison
@@ -147,10 +148,12 @@ class InterleavedTiming:
         tolerance: float | Tolerance,
         cores: tuple[int, ...] = (),
         best_so_far: float = 0.0,
+        unwritten: Sequence[torch.Tensor] = (),
     ) -> None:
         """``rng`` makes hidden choices; ``trials`` timed calls are enough, on these ``cores`` of the CPU.
 
-        Timing stops earlier if the speedup is clearly below ``best_so_far``.
+        Timing stops earlier if the speedup is clearly below ``best_so_far``. Elements that are ``unwritten``,
+        a mask for each output, are not compared.
         """
         self._dialogue = dialogue
         self._reference = setup.reference
@@ -160,6 +163,7 @@ class InterleavedTiming:
         self._tolerance = tolerance
         self._cores = cores
         self._best_so_far = best_so_far
+        self._unwritten = [mask.reshape(-1) for mask in unwritten]
         self._audits: list[_Audit] = []
         self._large = 2 * _AUDITS * setup.output_bytes > _KEPT_BYTES
 
@@ -214,6 +218,8 @@ class InterleavedTiming:
 
     def _compare(self, outcome: Outcome, kept: _Audit) -> None:
         sizes = [held.shape[1] for held in self._setup.own_rows]
+        if kept.call is not None:
+            kept = replace(kept, got=self._written(kept.got), want=self._written(kept.want))
         for part in self._parts(kept):
             units = self._reference.units(part.want)
             for got, want, unit, size in zip(part.got, part.want, units, sizes, strict=True):
@@ -306,7 +312,8 @@ class InterleavedTiming:
         wall_ms, claim = self._dialogue.run_block()
         places = self._hidden_places(ours)
         rows = torch.tensor(sets, device="cuda")
-        got = [held[rows[:, None], some] for held, some in zip(setup.received_rows, places, strict=True)]
+        received = [held[rows[:, None], some] for held, some in zip(setup.received_rows, places, strict=True)]
+        got = self._written(received, places)
         whole = self._rng.choice(sets) if number < _AUDITS else None
         got_whole = [] if whole is None else [self._kept(held[whole]) for held in setup.received_rows]
         self._dialogue.clock("reference", Stage.TIMING.value)
@@ -324,7 +331,7 @@ class InterleavedTiming:
         outcome.reference.add(setup.reference_block(sets, order.flushes, marked=marked), order, ours)
         own = torch.arange(ours, device="cuda")[:, None]
         want = [held[own, some] for held, some in zip(setup.own_rows, places, strict=True)]
-        self._audits.append(_Audit(number, None, got, want, sets))
+        self._audits.append(_Audit(number, None, got, self._written(want, places), sets))
         if whole is not None:
             want_whole = [self._kept(held[sets.index(whole)]) for held in setup.own_rows]
             audit = _Audit(number, whole, got_whole, want_whole)
@@ -334,6 +341,20 @@ class InterleavedTiming:
                     outcome.observations.append(noted.TimedOutputLate(round=number, call=whole))
             else:
                 self._audits.append(audit)
+
+    def _written(
+        self, outputs: Sequence[torch.Tensor], places: Sequence[torch.Tensor] | None = None
+    ) -> Sequence[torch.Tensor]:
+        """Return outputs, or their elements at ``places``, with 0 in place of elements that are unwritten."""
+        if not self._unwritten:
+            return outputs
+        masks = self._unwritten
+        if places is not None:
+            masks = [mask[some] for mask, some in zip(masks, places, strict=True)]
+        return [
+            bits(output).masked_fill(mask, 0).view(output.dtype)
+            for output, mask in zip(outputs, masks, strict=True)
+        ]
 
     def _kept(self, output: torch.Tensor) -> torch.Tensor:
         """Return an output as it is now; a large one's memory itself, which the next block writes again."""
