@@ -43,4 +43,5 @@ def _compile(tuner: Autotuner, configs: Sequence[Config], kwargs: dict[str, obje
     with ThreadPoolExecutor(threads) as pool, contextlib.suppress(Exception), mode(pool):
         for config in configs:
             with contextlib.suppress(Exception):
-                tuner.fn.warmup(*tuner.nargs.values(), **kwargs, **config.all_kwargs())
+                launch = kwargs | config.all_kwargs() | {"warmup": True}
+                tuner.fn.run(*tuner.nargs.values(), **launch)

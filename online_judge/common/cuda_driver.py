@@ -52,15 +52,19 @@ def _call(name: str, *arguments: object) -> None:
         raise DriverError(f"{name} failed with CUDA error {code}")
 
 
+def whole(nbytes: int) -> int:
+    """Return the size of an allocation for ``nbytes``; a process that opens it sees all of that."""
+    return -(-nbytes // BLOCK_BYTES) * BLOCK_BYTES
+
+
 def allocate(nbytes: int) -> int:
     """Return the address of a fresh allocation in torch's current context."""
     address = ctypes.c_uint64()
-    size = -(-nbytes // BLOCK_BYTES) * BLOCK_BYTES
     try:
-        _call("cuMemAlloc_v2", ctypes.byref(address), size)
+        _call("cuMemAlloc_v2", ctypes.byref(address), whole(nbytes))
     except DriverError:  # torch may hold memory that it does not use
         torch.cuda.empty_cache()
-        _call("cuMemAlloc_v2", ctypes.byref(address), size)
+        _call("cuMemAlloc_v2", ctypes.byref(address), whole(nbytes))
     return address.value
 
 

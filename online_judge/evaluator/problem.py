@@ -14,7 +14,7 @@ from online_judge.common.modules import widened
 from online_judge.evaluator import costs
 from online_judge.evaluator.correctness import comparison, oracles, variants
 from online_judge.evaluator.costs import Cost
-from online_judge.evaluator.reference import Reference, ReferenceFailed
+from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, blaming
 from online_judge.protocol.result import ProblemFacts
 
 _TRIAL = "facts"
@@ -170,7 +170,12 @@ class Problem:
         """Return the reference's outputs on copies of inputs that it may refuse; None where it does."""
         try:
             return self.reference.outputs(oracles.copied(inputs), name)
+        except NotEnoughMemory:
+            raise  # a candidate may hold the memory
         except ReferenceFailed:
+            if self.reference.cuda:
+                with blaming("forward() fails"):
+                    torch.cuda.synchronize()  # raises if the CUDA context is lost
             return None
 
     def is_steady(
@@ -182,8 +187,8 @@ class Problem:
         nothing about a candidate. Half of the tolerance is left to rounding within the reference.
         """
         rounded = [trees.map_leaves(value, variants.rounded) for value in inputs]
-        found = self.reference.outputs(rounded, name)
-        return all(
+        found = self.outputs_if_finite(rounded, name)
+        return found is not None and all(
             comparison.equals(one, other, comparison.times(tolerance, 0.5), unit=unit)
             for one, other, unit in zip(
                 found.leaves, outputs.leaves, self.reference.units(outputs.leaves), strict=True

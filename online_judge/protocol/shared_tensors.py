@@ -76,6 +76,8 @@ class SharedTensors:
             self._address = cuda_driver.allocate(nbytes)
             self._handle = cuda_driver.export(self._address)
             self._bytes = cuda_driver.as_bytes(self._address, nbytes)
+            # the driver clears nothing: what the reference computed and freed may be there
+            cuda_driver.as_bytes(self._address, cuda_driver.whole(nbytes)).zero_()
         else:
             fd = os.memfd_create("shared", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             try:
@@ -175,7 +177,7 @@ class SharedBlocks:
 
     def take(self, nbytes: int) -> SharedTensors:
         """Return memory of at least ``nbytes``, with any contents."""
-        size = -(-nbytes // cuda_driver.BLOCK_BYTES) * cuda_driver.BLOCK_BYTES
+        size = cuda_driver.whole(nbytes)
         stays = size <= _MOST_KEPT_BYTES
         # the last one first: inputs and outputs of one size change places from call to call
         block = next((block for block in reversed(self._idle) if block.nbytes == size), None)

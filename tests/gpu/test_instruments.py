@@ -17,6 +17,7 @@ import torch
 
 from online_judge.candidate.background import Background
 from online_judge.candidate.launches import LaunchMeter
+from online_judge.candidate.parallel_compile import compiling_ahead
 from online_judge.candidate.patch_audit import Watchdog
 from online_judge.candidate.profile import profile_share
 from online_judge.common.gpu_peaks import peak
@@ -180,6 +181,24 @@ def test_own_kernels_are_seen_and_missed(
     assert share.streams == 2 if name == "two_streams" else share.streams >= 1
     assert torch.equal(call(x), x * 2)
     assert (watchdog.changes(), left) == ([], [])
+
+
+def test_autotuner_compiles_all_configurations_before_timing(
+    load: Callable[[], tuple[LaunchMeter, Watchdog, ModuleType]],
+) -> None:
+    _, _, module = load()
+    compiled = []
+
+    def bench(call: Callable[[], object], quantiles: object) -> list[float]:
+        compiled.append(len(module.double.device_caches[torch.cuda.current_device()][0]))
+        call()
+        return [1.0, 1.0, 1.0]
+
+    module.tuned.do_bench = bench
+    x = inputs()
+    with compiling_ahead():
+        assert torch.equal(module.autotuned(x), x * 2)
+    assert compiled == [2, 2]
 
 
 def test_second_profile_is_quick(load: Callable[[], tuple[LaunchMeter, Watchdog, ModuleType]]) -> None:

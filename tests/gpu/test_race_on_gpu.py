@@ -18,6 +18,7 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, ReferenceFailed, Seeds
 from online_judge.evaluator.timing import measurement, setup
 from online_judge.evaluator.timing.setup import InputPool, TimingSetup
+from online_judge.protocol.shared_tensors import Place, SharedTensors
 from online_judge.verdict.flags import SEVERITIES, Severity
 from tests.online_judge.live import LiveJudge, running_judge
 
@@ -160,6 +161,17 @@ def test_changed_inputs_are_seen_and_put_back(pools: Any) -> None:
     assert not pool.is_unchanged(2, copy)
     pool.put_back({2: copy})
     assert pool.is_unchanged(2, copy)
+
+
+def test_shared_memory_holds_nothing_that_was_freed() -> None:
+    freed = [torch.ones(2**24, device="cuda") for _ in range(16)]
+    torch.cuda.synchronize()
+    del freed
+    torch.cuda.empty_cache()
+    shared, place = SharedTensors(2**26, cuda=True), Place(0, (2**24,), (1,), torch.float32)
+    found = bool(shared.view(place).any())
+    shared.free()
+    assert not found
 
 
 # the stopwatch

@@ -95,6 +95,15 @@ def test_small_blocks_are_reused_and_large_ones_freed() -> None:
     assert not any(block.fds for block in (first, second, wider, shared))
 
 
+def test_fresh_gpu_memory_is_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = torch.ones(2 * cuda_driver.BLOCK_BYTES, dtype=torch.uint8)
+    monkeypatch.setattr(cuda_driver, "allocate", lambda nbytes: 1)
+    monkeypatch.setattr(cuda_driver, "export", lambda address: b"handle")
+    monkeypatch.setattr(cuda_driver, "as_bytes", lambda address, nbytes: memory[:nbytes])
+    SharedTensors(100, cuda=True)
+    assert int(memory.sum()) == cuda_driver.BLOCK_BYTES
+
+
 def test_memory_that_stays_is_mapped_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[object] = []
     bytes_of = {number: torch.full((512,), number, dtype=torch.uint8) for number in range(1, 5)}

@@ -90,6 +90,23 @@ def test_kept_copy_of_the_weights_is_stale() -> None:
     assert stale(Candidate(follows=False), loose=False)
 
 
+def test_float8_outputs_are_compared_at_other_scales() -> None:
+    source = REFERENCE.replace("self.linear(x))", "self.linear(x)).to(torch.float8_e4m3fn)")
+    candidate = Candidate(lambda *given: relu(*given).to(torch.float8_e4m3fn))
+    assert not stale(candidate, source, loose=True)
+    assert candidate.calls == 3
+
+
+@pytest.mark.parametrize("loose", [True, False])
+def test_weights_that_the_reference_refuses_show_nothing(loose: bool) -> None:
+    layer = "nn.Linear(features, features)\n"
+    source = REFERENCE.replace(layer, f"{layer}        self.kept = [self.linear.weight.detach().clone()]\n")
+    refuses = "assert torch.equal(self.kept[0], self.linear.weight)\n        return torch.relu("
+    candidate = Candidate()
+    assert not stale(candidate, source.replace("return torch.relu(", refuses), loose=loose)
+    assert candidate.calls == 0
+
+
 @pytest.mark.parametrize("call", [1, 2, 3])
 def test_failure_leaves_the_reference_as_it_was(call: int) -> None:
     with pytest.raises(CandidateFailed):

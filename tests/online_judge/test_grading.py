@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from online_judge.cpu import simulated_cuda
 from online_judge.evaluator.correctness import oracles, tiers
 from online_judge.evaluator.correctness.grading import Grading
 from online_judge.evaluator.problem import Problem
@@ -98,6 +99,17 @@ def test_constants_of_one_product_reject_honest_chains() -> None:
     assert not known.allows(grade.error)
     assert grade.limits["tf32"].allows(grade.error)
     assert constant.rms >= known.rms
+
+
+def test_reference_may_refuse_tf32() -> None:
+    refuses = "assert not torch.backends.cuda.matmul.allow_tf32\n        return x\n"
+    with simulated_cuda("sm_90"):
+        problem = Problem(Reference(CHAIN.replace("return x\n", refuses), Seeds(b"c"), "fp32", cuda=True))
+        inputs = problem.reference.inputs("trial")
+        expected = problem.reference.outputs([inputs[0].clone()], "trial")
+        got = expected.leaves[0] * (1 + 1e-3 * inputs[0])
+        (grade,) = Grading(problem, inputs, "trial", expected).grade([got])
+    assert grade.tier == "tf32"
 
 
 def test_limits_are_at_least_strict_and_grow() -> None:

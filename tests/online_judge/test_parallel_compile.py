@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 from triton.runtime import _async_compile
 from triton.runtime.autotuner import Autotuner, Config
+from triton.runtime.jit import KernelInterface
 
 from online_judge.candidate import parallel_compile
 
 CONFIGS = [Config({"BLOCK": size}) for size in (16, 32, 64)]
+LAUNCH = {"grid": (4,), "warmup": False}  # what ``kernel[(4,)](x, n)`` passes on
 
 
-class Kernel:
+class Kernel(KernelInterface):  # type: ignore[misc]
     """Compiles as a kernel of Triton's does: in the mode's threads where there is one."""
 
     arg_names = ("x", "n")
@@ -22,7 +24,8 @@ class Kernel:
         self.together = threading.Barrier(len(CONFIGS), timeout=10)
         self.compiled: dict[int, tuple[Any, ...]] = {}
 
-    def warmup(self, *args: Any, grid: Any, **kwargs: Any) -> Any:
+    def run(self, *args: Any, grid: Any, warmup: bool, **kwargs: Any) -> Any:
+        assert warmup
         size = kwargs["BLOCK"]
 
         def compiled() -> str:
@@ -54,7 +57,7 @@ def cores(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_configurations_are_compiled_side_by_side() -> None:
     kernel = Kernel()
     with parallel_compile.compiling_ahead():
-        chosen_from = tuner(kernel).prune_configs({"grid": (4,)})
+        chosen_from = tuner(kernel).prune_configs(LAUNCH)
     assert chosen_from == CONFIGS
     assert kernel.compiled == dict.fromkeys((16, 32, 64), ("x", 7, (4,)))
 
@@ -62,7 +65,7 @@ def test_all_configurations_are_compiled_side_by_side() -> None:
 def test_one_that_does_not_compile_stays_among_them() -> None:
     kernel = Kernel(broken=32)
     with parallel_compile.compiling_ahead():
-        assert tuner(kernel).prune_configs({"grid": (4,)}) == CONFIGS
+        assert tuner(kernel).prune_configs(LAUNCH) == CONFIGS
     assert sorted(kernel.compiled) == [16, 64]
 
 
@@ -72,7 +75,7 @@ def test_nothing_stays_changed() -> None:
     with parallel_compile.compiling_ahead():
         pass
     assert Autotuner.prune_configs is before
-    assert tuner(kernel).prune_configs({"grid": (4,)}) == CONFIGS
+    assert tuner(kernel).prune_configs(LAUNCH) == CONFIGS
     assert not kernel.compiled
 
 
@@ -80,5 +83,5 @@ def test_one_core_compiles_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel_compile.os, "sched_getaffinity", lambda pid: {0})
     kernel = Kernel()
     with parallel_compile.compiling_ahead():
-        assert tuner(kernel).prune_configs({"grid": (4,)}) == CONFIGS
+        assert tuner(kernel).prune_configs(LAUNCH) == CONFIGS
     assert not kernel.compiled

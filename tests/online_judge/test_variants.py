@@ -1,3 +1,4 @@
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -6,7 +7,7 @@ import torch
 from online_judge.evaluator.correctness import variants
 from online_judge.evaluator.correctness.variants import VARIANTS, Variant
 from online_judge.evaluator.problem import Problem
-from online_judge.evaluator.reference import Reference, Seeds
+from online_judge.evaluator.reference import NotEnoughMemory, Reference, ReferenceFailed, Seeds
 
 BY_NAME: dict[str, Variant] = {variant.name: variant for variant in VARIANTS}
 
@@ -141,6 +142,7 @@ def get_init_inputs():
         ("torch.exp(40 * x.clamp(max=2.0))", False),
         ("torch.sin(1e4 * x)", False),
         ("(x > 0).long()", True),
+        ("x * 2 if (x.view(torch.int32) & 0x1FFF).any() else x.refused()", False),
     ],
 )
 def test_steep_references_say_nothing_about_a_wrong_output(result: str, steady: bool) -> None:
@@ -150,3 +152,24 @@ def test_steep_references_say_nothing_about_a_wrong_output(result: str, steady: 
     outputs = problem.reference.outputs(inputs, "0")
     assert problem.is_steady(inputs, "0", outputs, 0.02) is steady
     assert torch.equal(inputs[0], before)
+
+
+def test_lack_of_memory_is_no_refusal() -> None:
+    full = "(_ for _ in ()).throw(torch.OutOfMemoryError('CUDA out of memory'))"
+    for result in ("x.refused()", full):
+        problem = Problem(Reference(STEEP.format(result=result), Seeds(b"key"), "fp32", cuda=False))
+        inputs = problem.reference.inputs("0")
+        with pytest.raises(NotEnoughMemory) if result == full else nullcontext():
+            assert problem.outputs_if_finite(inputs, "0") is None
+
+
+def test_lost_context_is_no_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
+    def synchronize() -> None:
+        raise RuntimeError("CUDA error: device-side assert triggered")
+
+    problem = Problem(Reference(STEEP.format(result="x.refused()"), Seeds(b"key"), "fp32", cuda=False))
+    inputs = problem.reference.inputs("0")
+    problem.reference.cuda = True
+    monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
+    with pytest.raises(ReferenceFailed, match="device-side assert"):
+        problem.outputs_if_finite(inputs, "0")

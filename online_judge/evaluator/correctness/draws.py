@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from online_judge.common import trees
+from online_judge.common.modules import widened
 from online_judge.evaluator.correctness import comparison, deviation, variants
 from online_judge.evaluator.correctness.grading import Grading
 from online_judge.evaluator.dialogue import CandidateFailed
@@ -119,12 +120,13 @@ class Draws:
         return variants.shrunk(self._reference.inputs(draw.name), draw.inputs)
 
     def _call(self, draw: _Draw, rival: trees.Tree | None) -> _Found:
-        """Call once; a draw of another scale that the reference refuses or overflows at shows nothing."""
-        inputs, usual = self._inputs(draw), None
-        if draw.is_scaled:
-            usual = self._problem.outputs_if_finite(inputs, draw.name)
-            if usual is None or not all(bool(torch.isfinite(leaf).all()) for leaf in usual.leaves):
-                return _Found()
+        """Call once; a draw that the reference refuses, or overflows at in another scale, shows nothing."""
+        inputs = self._inputs(draw)
+        usual = self._problem.outputs_if_finite(inputs, draw.name)
+        if usual is None:
+            return _Found()
+        if draw.is_scaled and not all(bool(torch.isfinite(widened(leaf)).all()) for leaf in usual.leaves):
+            return _Found()
         wrong: WrongValues | None = None
         try:
             called = self._trials.call(draw.name, inputs, rival=rival, expected=usual, kept=self._loose)

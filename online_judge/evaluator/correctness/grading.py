@@ -22,6 +22,7 @@ class Grading:
 
     def __init__(self, problem: Problem, inputs: list[object], trial: str, expected: trees.Tree) -> None:
         """Find the error of the reference: of ``expected``, what it makes of ``inputs`` as they are."""
+        self._problem = problem
         self._reference = problem.reference
         self._inputs = inputs
         self._trial = trial
@@ -78,7 +79,8 @@ class Grading:
         if not self._emulable or not self._reference.cuda:
             return None
         with oracles.tf32_allowed():
-            return self._errors(self._reference.outputs(oracles.copied(self._inputs), self._trial).leaves)
+            found = self._problem.outputs_if_finite(self._inputs, self._trial)
+        return None if found is None else self._errors(found.leaves)
 
     def _errors(self, leaves: Sequence[torch.Tensor]) -> list[Error]:
         return [deviation.error(leaf, true) for leaf, true in zip(leaves, self._truth, strict=True)]

@@ -165,7 +165,7 @@ class TimingSetup:
         self.name = name
         self._call = call
         self._stopwatch = stopwatch
-        bytes_in = costs.nbytes(costs.leaves_of(reference.inputs(f"{name}:size")))
+        _, bytes_in = lay_out(costs.leaves_of(reference.inputs(f"{name}:size")))
         places, self.output_bytes = lay_out(expected, contiguous=True)
         free, _ = torch.cuda.mem_get_info()
         space = min(free * _SHARE_OF_MEMORY, _MOST_BYTES)
