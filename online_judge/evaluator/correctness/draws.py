@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 
 from online_judge.common import trees
+from online_judge.common.modules import widened
 from online_judge.evaluator.correctness import comparison, deviation, variants
 from online_judge.evaluator.correctness.grading import Grading
 from online_judge.evaluator.dialogue import CandidateFailed
@@ -123,7 +124,7 @@ class Draws:
         inputs, usual = self._inputs(draw), None
         if draw.is_scaled:
             usual = self._problem.outputs_if_finite(inputs, draw.name)
-            if usual is None or not all(bool(torch.isfinite(leaf).all()) for leaf in usual.leaves):
+            if usual is None or not all(bool(torch.isfinite(widened(leaf)).all()) for leaf in usual.leaves):
                 return _Found()
         wrong: WrongValues | None = None
         try:
