@@ -27,7 +27,7 @@ from typing import NoReturn
 
 import torch
 
-from adaexplore.core.text.identity import source_identity, text_digest
+from adaexplore.core.text.identity import text_digest
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import MAX_WORKLOADS, EvaluationRequest, ProblemRequest, Tf32Policy, Workload
 from online_judge.common import memory_errors, modules, printable, texts
@@ -142,7 +142,7 @@ class Evaluator:
                     visible_devices=self._spec.visible_devices,
                     timing_cores=tuple(self._spec.timing_cores),
                     alone=job.alone,
-                    job_name=job.name + source_identity(request.custom_model_src)[:16],
+                    job_name=job.name + text_digest(request.custom_model_src)[:16],
                 )
                 parts = (Dialogue(candidate, self._clock), problem, terms, self._leases, self._stopwatch)
                 if job.sweep is not None:

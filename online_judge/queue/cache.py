@@ -9,7 +9,6 @@ import sqlite3
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from adaexplore.core.text.identity import source_identity
 from adaexplore.core.text.tunables import TUNABLES
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import EvaluationRequest, JobKind, ProfileReport
@@ -23,9 +22,6 @@ log = logging.getLogger(__name__)
 KEPT = 50_000
 
 Known = Verdict | ProfileReport
-
-_MAX_PARSED = 200_000
-"""Characters of a source up to which it is compared as a program."""
 
 _POLICY = {
     "seed_num",
@@ -50,7 +46,6 @@ class Question:
     """What identifies a verdict, or a profile."""
 
     exact: str  # key of this very text
-    normalised: str  # key that all texts of the same program share
     kind: JobKind = "candidate"
     hardware: frozenset[str] = frozenset()  # on which the verdict may be found
 
@@ -72,20 +67,17 @@ class Question:
         if request.direction != "forward":
             policy["direction"] = request.direction
         rest = [PROTOCOL, request.original_model_src, policy, recorded_ms, [*sorted(hardware), *versions]]
-        source = request.custom_model_src
         if request.hidden_workloads is not None:
             rest.append(["hidden_workloads", request.hidden_workloads])
         if kind != "candidate":
             rest.append(kind)
-        exact = _hash(["exact", source, *rest])
-        if len(source) > _MAX_PARSED:
-            return cls(exact, exact, kind, frozenset(hardware))
-        return cls(exact, _hash(["program", source_identity(source), *rest]), kind, frozenset(hardware))
+        exact = _hash(["exact", request.custom_model_src, *rest])
+        return cls(exact, kind, frozenset(hardware))
 
 
 @dataclass(eq=False)
 class ResultCache:
-    """Passed verdicts by program, failed ones by text, because their feedback names lines of it."""
+    """Verdicts by exact text: a program that reads its comments or line numbers may hide that it does."""
 
     _store: Store
     _metrics: Metrics
@@ -101,9 +93,9 @@ class ResultCache:
         return found
 
     async def _read(self, question: Question) -> Known | None:
-        select = "SELECT number, verdict FROM results WHERE key IN (?, ?) ORDER BY number DESC LIMIT 1"
+        select = "SELECT number, verdict FROM results WHERE key = ? ORDER BY number DESC LIMIT 1"
         known: type[Known] = ProfileReport if question.kind == "profile" else Verdict
-        for number, text in await self._store.execute((select, question.exact, question.normalised)):
+        for number, text in await self._store.execute((select, question.exact)):
             try:
                 return known.model_validate(printable.tree(json.loads(text)))
             except (ValueError, TypeError, RecursionError) as error:
@@ -114,18 +106,16 @@ class ResultCache:
     async def put(self, question: Question, found: Known) -> None:
         """Keep a verdict that does not depend on chance, or a profile; a newer one replaces an older."""
         if isinstance(found, Verdict):
-            whole = found.correct
             keep = found.status not in _CHANCE and not found.runtime_stats.get("stopped_early")
         else:
-            whole = keep = found.profile is not None
+            keep = found.profile is not None
         if not keep:
             return
         text = json.dumps(found.model_dump(mode="json"))
-        key = question.normalised if whole else question.exact
         try:
             await self._store.execute(
-                ("DELETE FROM results WHERE key IN (?, ?)", question.exact, question.normalised),
-                ("INSERT INTO results (key, verdict) VALUES (?, ?)", key, text),
+                ("DELETE FROM results WHERE key = ?", question.exact),
+                ("INSERT INTO results (key, verdict) VALUES (?, ?)", question.exact, text),
                 ("DELETE FROM results WHERE number <= (SELECT max(number) FROM results) - ?", KEPT),
             )
         except sqlite3.Error as error:

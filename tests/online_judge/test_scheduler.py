@@ -56,7 +56,7 @@ def submit(
 ) -> Job:
     """Submit a job of its own, or one that shares the evaluation of an identical one."""
     job = Job("candidate", Asked(work=work), Caller(client, client, max_queued), priority, device=device)
-    job.question = Question(job.id, job.id) if identical is None else identical.question
+    job.question = Question(job.id) if identical is None else identical.question
     scheduler.submit(job, accepted_before=accepted_before)
     return job
 

@@ -120,7 +120,7 @@ def test_row_without_a_readable_id_is_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"status": "best"}', 7, b"\xff"])
 def test_unreadable_verdict_is_a_miss(tmp_path: Path, content: object) -> None:
     state = tmp_path / "state.sqlite"
-    question = Question("exact", "normalised")
+    question = Question("exact")
     verdict = Verdict(status=Status.WRONG_VALUE)
 
     async def ask(*, put: bool) -> object:

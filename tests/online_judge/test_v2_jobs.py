@@ -49,7 +49,8 @@ def metric(judge: LiveJudge, line: str) -> float:
 
 
 def test_candidate_goes_from_ticket_to_verdict(judge: LiveJudge) -> None:
-    ticket = submit(judge, PASSING + "# lifecycle\n", force=True)
+    source = PASSING + "# lifecycle\n"
+    ticket = submit(judge, source, force=True)
     assert ticket.status_code == 202
     assert set(ticket.json()) == {"id", "status", "position"}
     assert ticket.json()["status"] in ("queued", "running")
@@ -58,7 +59,7 @@ def test_candidate_goes_from_ticket_to_verdict(judge: LiveJudge) -> None:
     verdict = answer["verdict"]
     assert verdict["status"] == verdict["metadata"]["status"] == "passed"
     assert set(verdict) == {"status", "compiled", "correctness", "metadata", "runtime", "runtime_stats"}
-    v1 = judge.evaluate(PASSING)
+    v1 = judge.evaluate(source)
     assert {key: v1[key] for key in verdict if key != "status"} == {
         key: value for key, value in verdict.items() if key != "status"
     }
@@ -167,10 +168,9 @@ def test_known_verdict_is_given_again_unless_forced(judge: LiveJudge) -> None:
     source = with_forward("h = self.linear(x)\nreturn h.clamp(min=0)")
     first = judged(judge, source)
     again = judged(judge, source)
-    reformatted = judged(judge, "# a comment\n\n" + source)
     forced = judged(judge, source, force=True)
-    assert [each["cached"] for each in (first, again, reformatted, forced)] == [False, True, True, False]
-    assert first["verdict"] == again["verdict"] == reformatted["verdict"] == forced["verdict"]
+    assert [each["cached"] for each in (first, again, forced)] == [False, True, False]
+    assert first["verdict"] == again["verdict"] == forced["verdict"]
     assert metric(judge, 'cache_lookups_total{result="hit"}') >= 2
     others: list[dict[str, Any]] = [
         {"tolerance": 0.01},
@@ -182,6 +182,16 @@ def test_known_verdict_is_given_again_unless_forced(judge: LiveJudge) -> None:
     ]
     for policy in others:
         assert judged(judge, source, request=policy)["cached"] is False, policy
+
+
+def test_verdict_is_no_answer_to_another_layout(judge: LiveJudge) -> None:
+    """A program that reads its line numbers may hide that it does."""
+    line = "int(('{0.__co' + 'de__.co_first' + 'lineno}').format(type(self).forward))"
+    source = with_forward(f"h = self.linear(x)\nreturn h.clamp(min=0) if {line} < 999 else h")
+    moved = "\n" * 999 + source
+    found = [judged(judge, each) for each in (source, moved, "# a comment\n" + source)]
+    assert [each["cached"] for each in found] == [False, False, False]
+    assert [each["verdict"]["status"] for each in found] == ["passed", "wrong_value", "passed"]
 
 
 def test_cached_failure_applies_only_to_identical_source(judge: LiveJudge) -> None:
