@@ -49,7 +49,10 @@ def apply_precision(policy: Tf32Policy) -> None:
 
     Triton's side of the policy is an environment variable, which the sandbox sets.
     """
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = allows_tf32(policy)
+    cudnn = torch.backends.cudnn
+    for owner in (torch.backends, cudnn, cudnn.conv, cudnn.rnn):
+        owner.fp32_precision = "none"  # the names below cannot be read while these disagree with them
+    torch.backends.cuda.matmul.allow_tf32 = cudnn.allow_tf32 = allows_tf32(policy)
 
 
 def load_file(file: str | Path, name: str) -> types.ModuleType:

@@ -175,27 +175,29 @@ class Evaluation(CandidateJob):
         Wrong values count only if the reference is steady there. An exception ends the evaluation: the
         process has exited.
         """
-        original = usual.expected.leaves
         for variant in variants.VARIANTS:
-            self._dialogue.clock("reference", Stage.FORWARD.value)
-            name = self._name(variant.name)
-            generator = torch.Generator().manual_seed(self._reference.seeds.of("variant", name))
-            inputs = variant.apply(self._reference.inputs(name), generator)
-            expected = self._problem.outputs_if_finite(inputs, name)
-            if expected is None or not variants.usable(expected.leaves, original):
-                continue
-            scale = variants.units(expected.leaves, original)
-            try:
-                self._trials.call(name, inputs, scale=scale, expected=expected)
-            except CandidateFailed as failed:
-                if not failed.is_final:  # else it raised, and its candidate process has ended
-                    self._trials.put_back()
-                if not isinstance(failed, WrongValues) or self._problem.is_steady(
-                    inputs, name, expected, self._tolerance
-                ):
-                    self._observations.append(noted.VariantFailed(variant=variant.name, ending=failed.ending))
-                if failed.is_final:
-                    raise
+            self._try_variant(variant, usual.expected.leaves)
+
+    def _try_variant(self, variant: variants.Variant, original: Sequence[torch.Tensor]) -> None:
+        self._dialogue.clock("reference", Stage.FORWARD.value)
+        name = self._name(variant.name)
+        generator = torch.Generator().manual_seed(self._reference.seeds.of("variant", name))
+        inputs = variant.apply(self._reference.inputs(name), generator)
+        expected = self._problem.outputs_if_finite(inputs, name)
+        if expected is None or not variants.usable(expected.leaves, original):
+            return
+        scale = variants.units(expected.leaves, original)
+        try:
+            self._trials.call(name, inputs, scale=scale, expected=expected)
+        except CandidateFailed as failed:
+            if not failed.is_final:  # else it raised, and its candidate process has ended
+                self._trials.put_back()
+            if not isinstance(failed, WrongValues) or self._problem.is_steady(
+                inputs, name, expected, self._tolerance
+            ):
+                self._observations.append(noted.VariantFailed(variant=variant.name, ending=failed.ending))
+            if failed.is_final:
+                raise
 
     def _try_without_kernels(self) -> None:
         """Call it without its own kernels, which must be wrong; this call may end the candidate."""

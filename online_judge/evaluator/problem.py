@@ -168,8 +168,11 @@ class Problem:
 
     def outputs_if_finite(self, inputs: list[object], name: str) -> trees.Tree | None:
         """Return the reference's outputs on copies of inputs that it may refuse; None where it does."""
+        return self._unless_refused(oracles.copied(inputs), name)
+
+    def _unless_refused(self, inputs: list[object], name: str) -> trees.Tree | None:
         try:
-            return self.reference.outputs(oracles.copied(inputs), name)
+            return self.reference.outputs(inputs, name)
         except NotEnoughMemory:
             raise  # a candidate may hold the memory
         except ReferenceFailed:
@@ -187,7 +190,7 @@ class Problem:
         nothing about a candidate. Half of the tolerance is left to rounding within the reference.
         """
         rounded = [trees.map_leaves(value, variants.rounded) for value in inputs]
-        found = self.outputs_if_finite(rounded, name)
+        found = self._unless_refused(rounded, name)
         return found is not None and all(
             comparison.equals(one, other, comparison.times(tolerance, 0.5), unit=unit)
             for one, other, unit in zip(

@@ -202,6 +202,7 @@ class Evaluator:
                 like=next(alike, None) if self._cuda else None,
             )
             problem = Problem(reference)
+            modules.apply_precision(tf32)  # its module may have set another
         self._problems[known] = problem
         self._workload = (problem.reference, job.workload)
         return problem

@@ -68,6 +68,13 @@ def test_equal_elements_stay_in_a_blend() -> None:
     assert bool((found == mask).all())
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16, torch.bfloat16])
+def test_infinities_in_other_places_blend_without_nan(dtype: torch.dtype) -> None:
+    masks = [torch.where(torch.rand(64, generator=each) < 0.5, -torch.inf, 0.0).to(dtype) for each in draws()]
+    (found,) = filled([masks], structured=True)
+    assert all(any(torch.equal(row, mask) for mask in masks) for row in found)
+
+
 def test_tensors_of_a_list_blend_alike() -> None:
     one = [torch.rand(50, generator=each) for each in draws()]
     (left, right) = filled([one, [2 * leaf for leaf in one]], structured=True)

@@ -169,6 +169,23 @@ def test_annotations_of_a_reference_are_what_it_wrote(judge: LiveJudge) -> None:
     assert judge.evaluate(with_forward(HONEST), reference)["correctness"] is True
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "torch.backends.cuda.matmul.allow_tf32 = True",
+        "torch.backends.cudnn.conv.fp32_precision = 'tf32'",
+        "torch.backends.fp32_precision = 'tf32'",
+    ],
+)
+def test_precision_that_a_reference_sets_is_overruled(judge: LiveJudge, line: str) -> None:
+    asked = "(torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32)"
+    reference = REFERENCE.replace("class Model", f"{line}\n\nclass Model").replace(
+        "        return torch.relu", f"        assert {asked} == (False, False)\n        return torch.relu"
+    )
+    answer = judge.evaluate(with_forward(HONEST), reference)
+    assert answer["correctness"] is True, answer
+
+
 def test_dict_of_outputs_may_be_in_any_order(judge: LiveJudge) -> None:
     reference = REFERENCE.replace(
         "return torch.relu(self.linear(x))", "return {'one': self.linear(x), 'two': x}"

@@ -20,8 +20,8 @@ class Contents:
     their offsets. Shapes, domains and structures such as masks stay.
 
     Once :meth:`keep_structure` is called, all floating tensors of an argument list are blends of the same two
-    draws, equal elements as they are. A blend keeps what any convex combination keeps: symmetry, order,
-    positive definiteness.
+    draws, but equal elements and infinities are those of the first. A blend keeps what any convex combination
+    keeps: symmetry, order, positive definiteness.
     """
 
     def __init__(self, drawn: Sequence[Sequence[torch.Tensor]], rng: random.Random) -> None:
@@ -73,4 +73,5 @@ def _blend(row: torch.Tensor, one: torch.Tensor, other: torch.Tensor, weight: fl
     step = _CHUNK_BYTES // row.element_size()
     for start in range(0, row.numel(), step):
         left, right = one[start : start + step], other[start : start + step]
-        row[start : start + step] = torch.where(left == right, left, torch.lerp(left, right, weight))
+        kept = (left == right) | left.isinf() | right.isinf()
+        row[start : start + step] = torch.where(kept, left, torch.lerp(left, right, weight))
