@@ -146,7 +146,7 @@ class Sweep(CandidateJob):
             call_seed=reference.call_seed(name),
             dtype=reference.dtype,
             tf32=self._request.tf32,
-            build_dir=self._terms.build_dir,
+            build_dir=self._job.build_dir,
             direction=reference.direction,
         )
         return equip, (inputs, weights)

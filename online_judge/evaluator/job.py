@@ -5,9 +5,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass
 from functools import partial
 
+from adaexplore.core.text.identity import source_identity
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
@@ -16,34 +16,11 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.timing.setup import TimingSetup, without_data
 from online_judge.evaluator.trials import Trials
 from online_judge.protocol.findings import Stage
+from online_judge.protocol.messages import Job
 from online_judge.protocol.orders import Load
+from online_judge.sandbox.process_spec import ProcessSpec
 
 _TRIAL = "facts"
-
-
-@dataclass(frozen=True)
-class Terms:
-    """How one candidate is evaluated.
-
-    Attributes:
-        request: with the candidate's source.
-        build_dir: for CUDA extensions; None is the candidate process's own folder.
-        recorded_ms: a recorded reference time to use instead of the measured one, if there is one.
-        hardware: name of the device.
-        visible_devices: the device, as ``CUDA_VISIBLE_DEVICES`` names it.
-        alone: whether the device is held exclusively all the time.
-        job_name: part of the names of this job's hidden inputs.
-        timing_cores: of the CPU that the candidate is timed on; empty for any.
-    """
-
-    request: EvaluationRequest
-    build_dir: str | None = None
-    recorded_ms: float | None = None
-    hardware: str = ""
-    visible_devices: str = ""
-    alone: bool = False
-    job_name: str = ""
-    timing_cores: tuple[int, ...] = ()
 
 
 class CandidateJob:
@@ -53,23 +30,28 @@ class CandidateJob:
         self,
         dialogue: Dialogue,
         problem: Problem,
-        terms: Terms,
+        job: Job,
+        spec: ProcessSpec,
         leases: Leases,
         stopwatch: Callable[[], Stopwatch],
     ) -> None:
-        """Ask nothing of the candidate process yet; ``stopwatch`` gives the evaluator's own, on a GPU."""
+        """Ask nothing of the candidate process yet.
+
+        ``spec`` is that of this process, ``stopwatch`` gives its own stopwatch, on a GPU.
+        """
+        assert isinstance(job.request, EvaluationRequest)
         self._dialogue = dialogue
         self._problem = problem
         self._reference = problem.reference
         self._cuda = problem.reference.cuda
-        self._terms = terms
-        self._request = terms.request
+        self._job, self._request, self._spec = job, job.request, spec
+        self._job_name = job.name + source_identity(job.request.custom_model_src)[:16]
         self._leases = leases
         self._stopwatch = stopwatch
         self._kept = ExitStack()
         """Gives back what has to outlive the candidate process."""
         guard = partial(self._holding, exclusive=False)
-        self._tolerance = problem.reference.tolerance or terms.request.tolerance
+        self._tolerance = problem.reference.tolerance or job.request.tolerance
         self._trials = Trials(dialogue, problem, self._tolerance, guard, self._give_way)
 
     def free(self) -> None:
@@ -79,7 +61,7 @@ class CandidateJob:
 
     def _name(self, trial: str | int) -> str:
         """Name of a call, which decides its hidden inputs and its seed."""
-        return f"{self._terms.job_name}:{trial}"
+        return f"{self._job_name}:{trial}"
 
     def _holding(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
         """Hold the device for the length of the block; waiting for it is nobody's time."""
@@ -118,7 +100,7 @@ class CandidateJob:
         self._dialogue.clock("none", "")
         with self._leases.stoppable():
             source = self._request.custom_model_src.encode("utf-8", "surrogatepass")
-            self._dialogue.ask(Stage.LOAD, Load(source, self._request.tf32, self._terms.build_dir))
+            self._dialogue.ask(Stage.LOAD, Load(source, self._request.tf32, self._job.build_dir))
             changed = self._trials.construct(load=True)
             if self._cuda:
                 self._trials.tune(self._name("tuning"))

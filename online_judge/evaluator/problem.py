@@ -149,12 +149,14 @@ class Problem:
         nothing about a candidate. Half of the tolerance is left to rounding within the reference.
         """
         rounded = [trees.map_leaves(value, variants.rounded) for value in inputs]
-        found = self.reference.outputs(rounded, name)
+        return self.agree(self.reference.outputs(rounded, name), outputs, comparison.times(tolerance, 0.5))
+
+    def agree(self, found: trees.Tree, outputs: trees.Tree, tolerance: float | Tolerance) -> bool:
+        """Say whether two results of the reference are equal within a tolerance."""
+        units = self.reference.units(outputs.leaves)
         return all(
-            comparison.equals(one, other, comparison.times(tolerance, 0.5), unit=unit)
-            for one, other, unit in zip(
-                found.leaves, outputs.leaves, self.reference.units(outputs.leaves), strict=True
-            )
+            comparison.equals(one, other, tolerance, unit=unit)
+            for one, other, unit in zip(found.leaves, outputs.leaves, units, strict=True)
         )
 
     def timed_call(self, kind: BaselineKind) -> Callable[..., object]:

@@ -27,7 +27,7 @@ from typing import NoReturn
 
 import torch
 
-from adaexplore.core.text.identity import source_identity, text_digest
+from adaexplore.core.text.identity import text_digest
 from adaexplore.core.verdict import Status
 from adaexplore.core.wire import MAX_WORKLOADS, EvaluationRequest, ProblemRequest, Tf32Policy, Workload
 from online_judge.common import memory_errors, modules, printable, texts
@@ -38,7 +38,7 @@ from online_judge.evaluator.config_sweep import Sweep
 from online_judge.evaluator.dialogue import CandidateGone, Dialogue
 from online_judge.evaluator.evaluation import Evaluation
 from online_judge.evaluator.examination import examine, tensors_of
-from online_judge.evaluator.job import CandidateJob, Terms
+from online_judge.evaluator.job import CandidateJob
 from online_judge.evaluator.leases import Leases
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.profile import Profiling
@@ -88,7 +88,7 @@ class Evaluator:
             torch.cuda.init()
             torch.cuda.synchronize()
             try:  # PyTorch loads its kernels now; without memory for that the first job waits for them
-                rehearsal.rehearse(cuda=True)
+                rehearsal.rehearse(self._spec)
             except (ReferenceFailed, RuntimeError) as error:
                 log.warning("the rehearsal failed: %s", error)
             torch.cuda.empty_cache()
@@ -115,13 +115,13 @@ class Evaluator:
             if isinstance(error, NotEnoughMemory) and not final:
                 return messages.NotEnoughMemory()
             reason = printable.text(self._named(str(error)))
-            return messages.ReferenceFailed(reason=reason, broken=not self._synchronise())
+            return messages.Failed(kind="reference_failed", reason=reason, broken=not self._synchronise())
         except CandidateGone as gone:
             return messages.CandidateGone(stage=gone.stage, why=gone.why)
         except Exception as error:  # noqa: BLE001 - the border of this process
             traceback.print_exc()
             text = texts.clip(f"{type(error).__name__}: {error}", _ERROR_BYTES)
-            return messages.JudgeFailed(error=text, broken=not self._synchronise())
+            return messages.Failed(kind="judge_failed", reason=text, broken=not self._synchronise())
 
     def _judge(self, job: Job, request: EvaluationRequest, candidate_fd: int) -> Finding | Failure:
         candidate = Channel.from_fd(candidate_fd, _ANSWER_BYTES, max_fds=0)  # it has none to give
@@ -131,20 +131,11 @@ class Evaluator:
                 problem = self._problem(job, request)
                 if job.clean_ms is not None:
                     problem.know_clean(request, job.clean_ms)
-                recorded_ms = job.recorded_ms
                 if len(problem.reference.input_sets) > 1:  # these are times of the problem's one workload
-                    recorded_ms, request = None, request.model_copy(update={"best_so_far": None})
-                terms = Terms(
-                    request=request,
-                    build_dir=job.build_dir,
-                    recorded_ms=recorded_ms,
-                    hardware=job.hardware,
-                    visible_devices=self._spec.visible_devices,
-                    timing_cores=tuple(self._spec.timing_cores),
-                    alone=job.alone,
-                    job_name=job.name + source_identity(request.custom_model_src)[:16],
-                )
-                parts = (Dialogue(candidate, self._clock), problem, terms, self._leases, self._stopwatch)
+                    request = request.model_copy(update={"best_so_far": None})
+                    job = job.model_copy(update={"request": request, "recorded_ms": None})
+                dialogue = Dialogue(candidate, self._clock)
+                parts = (dialogue, problem, job, self._spec, self._leases, self._stopwatch)
                 if job.sweep is not None:
                     self._job = sweep = Sweep(*parts)
                     return sweep.run(job.sweep)

@@ -16,14 +16,15 @@ from online_judge.common import modules, trees
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
 from online_judge.evaluator.evaluation import Evaluation
-from online_judge.evaluator.job import Terms
 from online_judge.evaluator.leases import Leases
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.protocol.findings import Stage
+from online_judge.protocol.messages import Job
 from online_judge.protocol.orders import Forward, Order, Reweigh
 from online_judge.protocol.result import EvaluationResult
 from online_judge.protocol.shared_tensors import SharedTensors
+from online_judge.sandbox.process_spec import ProcessSpec
 
 _REFERENCE = """
 import torch
@@ -95,16 +96,17 @@ class _FreeDevice(Leases):
         pass
 
 
-def rehearse(*, cuda: bool) -> EvaluationResult:
+def rehearse(spec: ProcessSpec) -> EvaluationResult:
     """Judge a candidate that gives the outputs of a small reference, without timing it."""
     request = EvaluationRequest(
         original_model_src=_REFERENCE, custom_model_src=_CANDIDATE, num_correct_trials=1
     )
     with modules.torch_defaults():
         modules.apply_precision(request.tf32)
-        reference = Reference(_REFERENCE, Seeds(b"rehearsal"), "fp32", cuda=cuda)
-        problem, terms = Problem(reference), Terms(request, job_name="rehearsal")
-        evaluation = Evaluation(_RightCandidate(reference), problem, terms, _FreeDevice(), Stopwatch)
+        reference = Reference(_REFERENCE, Seeds(b"rehearsal"), "fp32", cuda=spec.device == "cuda")
+        job = Job(op="evaluate", request=request, seeds="", alone=False, hardware="")
+        dialogue, problem = _RightCandidate(reference), Problem(reference)
+        evaluation = Evaluation(dialogue, problem, job, spec, _FreeDevice(), Stopwatch)
         try:
             return evaluation.run()
         finally:
