@@ -56,13 +56,14 @@ class Sweep(CandidateJob):
     _wanted: SweepTerms
     _found: Swept
 
-    def run(self, wanted: SweepTerms) -> Swept:
+    def run(self) -> Swept:
         """Search the configurations until the budget is spent or the candidate process is gone.
 
         Raises:
             ReferenceFailed: the reference fails; NotEnoughMemory where that is the reason.
         """
-        self._wanted, self._found = wanted, Swept()
+        assert self._job.sweep is not None
+        self._wanted, self._found = self._job.sweep, Swept()
         with enough_memory("a sweep"):
             try:
                 if self._cuda:

@@ -51,6 +51,7 @@ from online_judge.evaluator.reference import (
 )
 from online_judge.protocol import messages
 from online_judge.protocol.channel import Channel, ChannelClosed
+from online_judge.protocol.config_sweep import Swept
 from online_judge.protocol.endings import Ending, Raised
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.messages import Answer, Failure, Finding, Job, Whose
@@ -63,6 +64,11 @@ _ANSWER_BYTES = 2**20
 _ERROR_BYTES = 500
 _PROBLEMS_ON_CPU = 32
 """References that are kept loaded, one a workload; on a GPU those of one problem share their weights."""
+_WORK: dict[messages.Operation, type[Sweep | Profiling | Evaluation]] = {
+    "sweep": Sweep,
+    "profile": Profiling,
+    "evaluate": Evaluation,
+}
 _IDLE_BYTES = 2 * 2**30
 """Most that an evaluator holds between jobs where the GPU's memory is scarce."""
 
@@ -136,22 +142,13 @@ class Evaluator:
                     job = job.model_copy(update={"request": request, "recorded_ms": None})
                 dialogue = Dialogue(candidate, self._clock)
                 parts = (dialogue, problem, job, self._spec, self._leases, self._stopwatch)
-                if job.sweep is not None:
-                    self._job = sweep = Sweep(*parts)
-                    return sweep.run(job.sweep)
-                if job.op == "profile":
-                    self._job = profiling = Profiling(*parts)
-                    profile = profiling.run()
-                    if _ran_out(profile.ending) and not job.alone:
-                        return messages.NotEnoughMemory()
-                    return profile
-                self._job = evaluation = Evaluation(*parts)
-                result = evaluation.run()
+                self._job = work = _WORK[job.op](*parts)
+                result = work.run()
         finally:
             candidate.close()
-        if self._cuda and _lacked_memory(result.ending) and not job.alone:
-            return messages.NotEnoughMemory()
-        return result
+        if isinstance(result, Swept) or job.alone or not self._cuda:
+            return result
+        return messages.NotEnoughMemory() if _lacked_memory(result.ending) else result
 
     def _check_problem(self, job: Job, request: ProblemRequest) -> Finding:
         self._clock("reference", "")
@@ -259,15 +256,11 @@ class Evaluator:
         return True
 
 
-def _ran_out(ending: Ending) -> bool:
-    return isinstance(ending, Raised) and ending.failure.status is Status.OUT_OF_MEMORY
-
-
 def _lacked_memory(ending: Ending) -> bool:
     """Say whether too little memory may be the cause of a failure."""
     if isinstance(ending, Raised) and ending.failure.status in (Status.LAUNCH, Status.CONSTRUCT):
         return memory_errors.explains_text(ending.failure.message)
-    return _ran_out(ending)
+    return isinstance(ending, Raised) and ending.failure.status is Status.OUT_OF_MEMORY
 
 
 def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:

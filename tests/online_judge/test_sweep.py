@@ -161,7 +161,7 @@ def swept(
 
         sweep = Sweep(candidate.dialogue, problem, job, spec, lock, stopwatch)
         try:
-            found = sweep.run(wanted)
+            found = sweep.run()
         finally:
             sweep.free()
         assert set(candidate.clock) <= {("none", ""), *((w, s.value) for w in WHOSE for s in Stage)}
