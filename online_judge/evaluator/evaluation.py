@@ -76,7 +76,7 @@ class Evaluation(CandidateJob):
             share=self._share,
             passed_without_kernels=self._passed_without_kernels,
             timing=timing,
-            clean_ms=self._problem.clean_ms(self._request),
+            clean_ms=self._problem.clean_ms.get(self._request.baseline),
             tolerance=self._reference.tolerance,
         )
 
@@ -276,7 +276,7 @@ class Evaluation(CandidateJob):
 
     def _alone_ms(self, setup: TimingSetup, outcome: Outcome, stopwatch: Stopwatch) -> float | None:
         """Time the baseline without the candidate, where it was slower beside it than before."""
-        clean_ms = self._problem.clean_ms(self._request)
+        clean_ms = self._problem.clean_ms.get(self._request.baseline)
         if clean_ms is None or not is_slowed(outcome.reference.gpu_ms, clean_ms):
             return None
         self._dialogue.clock("reference", Stage.TIMING.value)

@@ -75,7 +75,7 @@ class CandidateJob:
 
     def _measure_clean(self) -> None:
         """Time the baseline once with nobody else around, before any candidate of the problem is loaded."""
-        if self._problem.clean_ms(self._request) is not None:
+        if self._request.baseline in self._problem.clean_ms:
             return
         reference = self._reference
         rng = random.Random(reference.seeds.of("clean"))
@@ -90,7 +90,7 @@ class CandidateJob:
             with self._holding(exclusive=True):
                 self._dialogue.clock("reference", Stage.TIMING.value)
                 ms = setup.alone_ms()
-        self._problem.know_clean(self._request, ms)
+        self._problem.clean_ms[self._request.baseline] = ms
 
     def _load(self) -> bool:
         """Have the candidate loaded, constructed and tuned; True where loading the weights changed its own.
