@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass
 from functools import partial
 
 from adaexplore.core.text.identity import source_identity
@@ -23,36 +24,27 @@ from online_judge.sandbox.process_spec import ProcessSpec
 _TRIAL = "facts"
 
 
+@dataclass(eq=False)
 class CandidateJob:
     """Something done once with one candidate; to be freed when the candidate process is gone."""
 
-    def __init__(
-        self,
-        dialogue: Dialogue,
-        problem: Problem,
-        job: Job,
-        spec: ProcessSpec,
-        leases: Leases,
-        stopwatch: Callable[[], Stopwatch],
-    ) -> None:
-        """Ask nothing of the candidate process yet.
+    _dialogue: Dialogue
+    _problem: Problem
+    _job: Job
+    _spec: ProcessSpec  # of this process
+    _leases: Leases
+    _stopwatch: Callable[[], Stopwatch]  # gives this process's own, on a GPU
 
-        ``spec`` is that of this process, ``stopwatch`` gives its own stopwatch, on a GPU.
-        """
-        assert isinstance(job.request, EvaluationRequest)
-        self._dialogue = dialogue
-        self._problem = problem
-        self._reference = problem.reference
-        self._cuda = problem.reference.cuda
-        self._job, self._request, self._spec = job, job.request, spec
-        self._job_name = job.name + source_identity(job.request.custom_model_src)[:16]
-        self._leases = leases
-        self._stopwatch = stopwatch
-        self._kept = ExitStack()
-        """Gives back what has to outlive the candidate process."""
+    def __post_init__(self) -> None:
+        assert isinstance(self._job.request, EvaluationRequest)
+        self._request = self._job.request
+        self._job_name = self._job.name + source_identity(self._request.custom_model_src)[:16]
+        self._reference = self._problem.reference
+        self._cuda = self._reference.cuda
+        self._tolerance = self._reference.tolerance or self._request.tolerance
+        self._kept = ExitStack()  # gives back what has to outlive the candidate process
         guard = partial(self._holding, exclusive=False)
-        self._tolerance = problem.reference.tolerance or job.request.tolerance
-        self._trials = Trials(dialogue, problem, self._tolerance, guard, self._give_way)
+        self._trials = Trials(self._dialogue, self._problem, self._tolerance, guard, self._give_way)
 
     def free(self) -> None:
         """Give back the memory shared with the candidate process, which must be gone."""

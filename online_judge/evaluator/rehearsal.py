@@ -82,8 +82,6 @@ class _FreeDevice(Leases):
     """A device that this process has to itself."""
 
     def __init__(self) -> None:
-        self._held = None
-        self._has_timing_memory = False
         self._synchronise = lambda: None  # nobody else is to use it next
 
     def _take(self, kind: str) -> float:
