@@ -126,7 +126,7 @@ class Evaluation(CandidateJob):
                     raise repetition.diagnosed(self._trials, self._name(trial), wrong) from wrong
                 self._trials.construct(load=False)
                 loads = False
-                self._observations.append(noted.Seen(kind="loaded_weights_unused"))
+                self._observations.append(noted.WithoutFigures(kind="loaded_weights_unused"))
                 called = self._trial(trial)
             self._passed += 1
             self._grades += called.grades
@@ -153,9 +153,9 @@ class Evaluation(CandidateJob):
             self._observations.append(differing)
         self._launches = seen.launches
         if seen.aliases and not self._reference.aliases:
-            self._observations.append(noted.Seen(kind="output_aliases_input"))
+            self._observations.append(noted.WithoutFigures(kind="output_aliases_input"))
         if seen.reused:
-            self._observations.append(noted.Seen(kind="output_reused"))
+            self._observations.append(noted.WithoutFigures(kind="output_reused"))
 
     def _try_variants(self, usual: Called) -> None:
         """Call it on inputs of other distributions, where failing is suspicious and no more.

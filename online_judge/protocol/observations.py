@@ -40,7 +40,7 @@ class ProcessChanges(Fact):
         )
 
 
-class Seen(Fact):
+class WithoutFigures(Fact):
     """Something without figures.
 
     ``loaded_weights_unused``: weights that are loaded after construction make the outputs wrong;
@@ -146,7 +146,7 @@ class BaselineMoved(Fact):
 
 Observation = Annotated[
     ProcessChanges
-    | Seen
+    | WithoutFigures
     | StaleWeights
     | InputsChanged
     | EqualCallsDiffer

@@ -39,7 +39,7 @@ def _flags_of(observation: seen.Observation, folder: str) -> Iterator[Flag]:
     match observation:
         case seen.ProcessChanges():
             yield from of_process(observation)
-        case seen.Seen(kind=kind):
+        case seen.WithoutFigures(kind=kind):
             yield _WITHOUT_FIGURES[kind]
         case seen.StaleWeights(wrong=None):
             yield Flag("stale_weights", "outputs do not follow weights that are changed in place")

@@ -43,12 +43,12 @@ from online_judge.protocol.observations import (
     LowerPrecision,
     Observation,
     ProcessChanges,
-    Seen,
     StaleWeights,
     TimedOutputLate,
     TimedOutputWrong,
     UnevenCalls,
     VariantFailed,
+    WithoutFigures,
 )
 from online_judge.protocol.precision import Error, Graded, Limit
 from online_judge.protocol.result import EvaluationResult, ProblemFacts, ProfileResult
@@ -217,7 +217,7 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
             },
         ),
         (
-            Seen(kind="loaded_weights_unused"),
+            WithoutFigures(kind="loaded_weights_unused"),
             {
                 "stale_weights": "weights loaded after construction are not used: "
                 "loading them makes the output wrong"
@@ -238,10 +238,13 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
             {"inputs_changed": "a call changed its inputs so that the reference's result differs"},
         ),
         (
-            Seen(kind="output_aliases_input"),
+            WithoutFigures(kind="output_aliases_input"),
             {"output_aliases_input": "an output lies in the memory of an input"},
         ),
-        (Seen(kind="output_reused"), {"output_reused": "two calls gave outputs in the same memory"}),
+        (
+            WithoutFigures(kind="output_reused"),
+            {"output_reused": "two calls gave outputs in the same memory"},
+        ),
         (
             EqualCallsDiffer(rms=0.00123),
             {"nondeterministic": "two equal calls differ by 0.0012 of the output's standard deviation"},
@@ -270,7 +273,7 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
             {"timed_output_wrong": "timed call 9 of round 0 was written after its answer"},
         ),
         (
-            Seen(kind="unjoined_stream"),
+            WithoutFigures(kind="unjoined_stream"),
             {"side_stream": "work on another stream is not waited for: the calls cannot be captured"},
         ),
         (
@@ -498,7 +501,7 @@ def test_death_beside_the_evaluator_is_a_crash() -> None:
 def test_printed_text_goes_with_failures_only() -> None:
     end = replace(END, printed="see /judge/job-1/out at 0x7f00aa11bb22\n")
     assert "stdout" not in assemble.evaluated(REQUEST, CPU, result(), end).metadata
-    for found in (result(WRONG), result(observations=(Seen(kind="unjoined_stream"),))):
+    for found in (result(WRONG), result(observations=(WithoutFigures(kind="unjoined_stream"),))):
         metadata = assemble.evaluated(REQUEST, CPU, found, end).metadata
         assert metadata["stdout"] == "see out at 0x..."
 
