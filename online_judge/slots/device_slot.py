@@ -176,9 +176,8 @@ class DeviceSlot:
         self, request: EvaluationRequest, wanted: SweepTerms, cancelled: threading.Event, workload: int = 0
     ) -> Swept | None:
         """Compare configurations of one candidate; None if the judge's own processes failed at it."""
-        query = self._query("sweep", request, cancelled)
         limit_s = math.ceil(wanted.budget_s) + 1
-        query = replace(query, limit_s=limit_s, sweep=wanted, workload=workload)
+        query = _Query("sweep", request, limit_s, cancelled, sweep=wanted, workload=workload)
         attempts = self._attempts(query, count=1)
         try:
             while attempts.another():
@@ -214,9 +213,7 @@ class DeviceSlot:
 
     def check_problem(self, request: Request, cancelled: threading.Event) -> ProblemReport:
         """Load the reference and run it once, or several times for a thorough look; report if it fails."""
-        thorough = isinstance(request, ProblemRequest) and request.thorough
-        query = self._query("problem", request, cancelled)
-        query = replace(query, request=_problem_of(request, thorough=thorough))
+        query = replace(self._query("problem", request, cancelled), request=_problem_of(request))
         reason, found = "", messages.ProblemRuns()
         workloads: list[Workload] = []
         try:
@@ -408,12 +405,7 @@ def _sources(request: Request) -> str:
     return request.original_model_src if hidden is None else f"{request.original_model_src}\0{hidden}"
 
 
-def _problem_of(request: Request, *, thorough: bool = False) -> ProblemRequest:
-    return ProblemRequest(
-        original_model_src=request.original_model_src,
-        dtype_str=request.dtype_str,
-        seed_num=request.seed_num,
-        thorough=thorough,
-        hidden_workloads=request.hidden_workloads,
-        direction=request.direction,
-    )
+def _problem_of(request: Request) -> ProblemRequest:
+    if isinstance(request, ProblemRequest):
+        return request
+    return ProblemRequest(**request.model_dump(include=ProblemRequest.model_fields.keys() - {"timeout"}))
