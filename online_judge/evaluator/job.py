@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 
-from adaexplore.core.text.identity import source_identity
+from adaexplore.core.text.identity import text_digest
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
@@ -38,7 +38,7 @@ class CandidateJob:
     def __post_init__(self) -> None:
         assert isinstance(self._job.request, EvaluationRequest)
         self._request = self._job.request
-        self._job_name = self._job.name + source_identity(self._request.custom_model_src)[:16]
+        self._job_name = self._job.name + text_digest(self._request.custom_model_src)[:16]
         self._reference = self._problem.reference
         self._cuda = self._reference.cuda
         self._tolerance = self._reference.tolerance or self._request.tolerance
