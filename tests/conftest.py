@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import resource
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -38,6 +40,19 @@ def judge(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveJudge]:
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         yield live
+
+
+@pytest.fixture
+def threads_that_switch_while_a_tree_is_built() -> Iterator[None]:
+    def switch(_phase: str, _info: dict[str, int]) -> None:
+        time.sleep(0)
+
+    before = gc.get_threshold()
+    gc.callbacks.append(switch)
+    gc.set_threshold(100)
+    yield
+    gc.set_threshold(*before)
+    gc.callbacks.remove(switch)
 
 
 @pytest.hookimpl(trylast=True)

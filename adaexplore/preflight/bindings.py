@@ -59,20 +59,6 @@ def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
             yield from statements(case.body)
 
 
-def imports(nodes: Iterator[ast.AST]) -> Iterator[tuple[str, str]]:
-    """Return the names that imports bind, with their dotted paths."""
-    for node in nodes:
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.asname is not None:
-                    yield alias.asname, alias.name
-                else:
-                    yield alias.name.partition(".")[0], alias.name.partition(".")[0]
-        elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
-            for alias in node.names:
-                yield alias.asname or alias.name, f"{node.module}.{alias.name}"
-
-
 def assigned(node: ast.Assign | ast.AnnAssign, name: str) -> ast.expr | None:
     """Return the expression that a plain assignment gives to ``name``."""
     targets = node.targets if isinstance(node, ast.Assign) else [node.target]

@@ -78,15 +78,8 @@ class Judge:
         facts = [device.facts for device in machine.devices if device.facts is not None]
         if machine.elastic:  # one of each model
             facts = list({each.name: each for each in facts}.values())
-        return Environment(
-            versions=software.versions,
-            triton=software.triton,
-            precision=software.precision,
-            checks=software.checks,
-            timing=software.timing if machine.cuda_available else None,
-            hardware=machine.hardware,
-            devices=facts,
-        )
+        known = dict(software) if machine.cuda_available else dict(software) | {"timing": None}
+        return Environment(**known, hardware=machine.hardware, devices=facts)
 
     async def accepted(self, request: EvaluationRequest, where: str) -> EvaluationRequest:
         """Return a request with its sources, which one for another benchmark names; ``where`` is its place.

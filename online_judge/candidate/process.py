@@ -179,10 +179,7 @@ class CandidateProcess:
                     if self._lines is None and self._background.settled:
                         self._lines = self._background.found()
             tree = trees.take_apart(result)
-            leaves = [
-                [list(leaf.shape), str(leaf.dtype), leaf.device.type, list(leaf.stride())]
-                for leaf in tree.leaves
-            ]
+            leaves = tree.forms()
             _copy_fitting(tree.leaves, outputs.leaves)
             if not self._cuda:  # the evaluator is to see what became of the inputs, as it does on a GPU
                 _copy_fitting(given, inputs.leaves)

@@ -39,6 +39,12 @@ class Tree:
         """Return the structure as JSON data; lists and tuples are the same, slots are ``"T"``."""
         return _signature(self.shape)
 
+    def forms(self) -> list[list[Any]]:
+        """Return of each leaf the shape, dtype, kind of device and strides, as JSON data."""
+        return [
+            [list(leaf.shape), str(leaf.dtype), leaf.device.type, list(leaf.stride())] for leaf in self.leaves
+        ]
+
 
 def take_apart(value: object) -> Tree:
     """Separate tensors from structure; raises UnsupportedTree with the name of the unsupported type."""

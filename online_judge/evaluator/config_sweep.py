@@ -56,13 +56,14 @@ class Sweep(CandidateJob):
     _wanted: SweepTerms
     _found: Swept
 
-    def run(self, wanted: SweepTerms) -> Swept:
+    def run(self) -> Swept:
         """Search the configurations until the budget is spent or the candidate process is gone.
 
         Raises:
             ReferenceFailed: the reference fails; NotEnoughMemory where that is the reason.
         """
-        self._wanted, self._found = wanted, Swept()
+        assert self._job.sweep is not None
+        self._wanted, self._found = self._job.sweep, Swept()
         with enough_memory("a sweep"):
             try:
                 if self._cuda:
@@ -146,7 +147,7 @@ class Sweep(CandidateJob):
             call_seed=reference.call_seed(name),
             dtype=reference.dtype,
             tf32=self._request.tf32,
-            build_dir=self._terms.build_dir,
+            build_dir=self._job.build_dir,
             direction=reference.direction,
         )
         return equip, (inputs, weights)

@@ -22,19 +22,12 @@ _REDUCING = ("sum", "mean", "var", "std", "norm", "prod", "pool")
 
 @dataclass(frozen=True)
 class Cost:
-    """Least work of one call.
+    """Least work of one call."""
 
-    Attributes:
-        output_bytes: memory of outputs that is not memory of inputs.
-        read_bytes: memory of inputs and weights; a call may get by with less, as an embedding does.
-        flops: of matrix products, convolutions and attention; 0 where there are none.
-        depth: terms of the longest sum, at least 1.
-    """
-
-    output_bytes: int
-    read_bytes: int
-    flops: float
-    depth: float
+    output_bytes: int  # memory of outputs that is not memory of inputs
+    read_bytes: int  # memory of inputs and weights; a call may get by with less, as an embedding does
+    flops: float  # of matrix products, convolutions and attention; 0 where there are none
+    depth: float  # terms of the longest sum, at least 1
 
 
 def of_call(call: Callable[[], object], inputs: list[object], weights: Iterable[torch.Tensor]) -> Cost:

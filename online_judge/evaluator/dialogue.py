@@ -7,6 +7,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, cast
 
 from online_judge.common import modules
@@ -60,6 +61,7 @@ class _Sender(pickle.Pickler):
         return NotImplemented
 
 
+@dataclass(eq=False)
 class Dialogue:
     """Asks one candidate process; reports whose time is running.
 
@@ -67,10 +69,8 @@ class Dialogue:
     :class:`CandidateGone` where there is no answer, or none that can be read.
     """
 
-    def __init__(self, candidate: Channel, clock: Callable[[Whose, str], None]) -> None:
-        """``clock`` is given whose time runs, and the stage."""
-        self._candidate = candidate
-        self.clock = clock
+    _candidate: Channel
+    clock: Callable[[Whose, str], None]  # is given whose time runs, and the stage
 
     def ask(
         self,

@@ -12,7 +12,7 @@ import torch
 from adaexplore.core.wire import Tier
 from online_judge.common.modules import is_half
 from online_judge.common.timing import Stopwatch
-from online_judge.evaluator.correctness import comparison, repetition, variants
+from online_judge.evaluator.correctness import repetition, variants
 from online_judge.evaluator.correctness.draws import Draws
 from online_judge.evaluator.dialogue import CandidateFailed, CandidateGone
 from online_judge.evaluator.job import CandidateJob
@@ -57,7 +57,7 @@ class Evaluation(CandidateJob):
         timing: Timing | None = None
         ending: Ending = Passed()
         with ExitStack() as held:
-            if self._terms.alone:
+            if self._job.alone:
                 self._dialogue.clock("none", "")
                 self._kept.enter_context(self._leases.timing_memory())
                 held.enter_context(self._leases.hold(exclusive=True))
@@ -76,7 +76,7 @@ class Evaluation(CandidateJob):
             share=self._share,
             passed_without_kernels=self._passed_without_kernels,
             timing=timing,
-            clean_ms=self._problem.clean_ms(self._request),
+            clean_ms=self._problem.clean_ms.get(self._request.baseline),
             tolerance=self._reference.tolerance,
         )
 
@@ -138,7 +138,7 @@ class Evaluation(CandidateJob):
                     raise repetition.diagnosed(self._trials, self._name(trial), wrong) from wrong
                 self._trials.construct(load=False)
                 loads = False
-                self._observations.append(noted.LoadedWeightsUnused())
+                self._observations.append(noted.WithoutFigures(kind="loaded_weights_unused"))
                 called = self._trial(trial)
             self._passed += 1
             self._grades += called.grades
@@ -151,7 +151,7 @@ class Evaluation(CandidateJob):
         self._dialogue.clock("reference", Stage.FORWARD.value)
         self._facts = self._problem.facts(self._tolerance)
         loose = self._problem.is_loose(self._tolerance)
-        draws = Draws(self._trials, self._problem, self._terms.job_name, loose=loose, loads=loads)
+        draws = Draws(self._trials, self._problem, self._job_name, loose=loose, loads=loads)
         self._observations += draws.run()
         self._observe()
         return called
@@ -165,9 +165,9 @@ class Evaluation(CandidateJob):
             self._observations.append(differing)
         self._launches = seen.launches
         if seen.aliases and not self._reference.aliases:
-            self._observations.append(noted.OutputAliasesInput())
+            self._observations.append(noted.WithoutFigures(kind="output_aliases_input"))
         if seen.reused:
-            self._observations.append(noted.OutputReused())
+            self._observations.append(noted.WithoutFigures(kind="output_reused"))
 
     def _try_variants(self, usual: Called) -> None:
         """Call it on inputs of other distributions, where failing is suspicious and no more.
@@ -217,15 +217,7 @@ class Evaluation(CandidateJob):
         """Find out whether the reference gives another result for the changed inputs."""
         assert called.changed is not None
         after = self._problem.outputs_if_finite(called.changed, self._name(trial))
-        same = after is not None and all(
-            comparison.equals(got, want, self._tolerance, unit=unit)
-            for got, want, unit in zip(
-                after.leaves,
-                called.expected.leaves,
-                self._reference.units(called.expected.leaves),
-                strict=True,
-            )
-        )
+        same = after is not None and self._problem.agree(after, called.expected, self._tolerance)
         return noted.InputsChanged(result_changes=not same)
 
     def _require_tier(self, outputs: Sequence[torch.Tensor]) -> None:
@@ -252,7 +244,7 @@ class Evaluation(CandidateJob):
         self._dialogue.clock("none", "")
         self._kept.enter_context(self._leases.timing_memory())
         stopwatch = self._stopwatch()
-        device = self._terms.visible_devices
+        device = self._spec.visible_devices
         name = self._name("race")  # part of the seeds
         rng = random.Random(self._reference.seeds.of("race", name))
         with self._holding(exclusive=False):
@@ -264,8 +256,8 @@ class Evaluation(CandidateJob):
             self._kept.callback(setup.free)
             gpu_state.snapshot(device)  # the first one takes longer
         trials = self._request.num_perf_trials
-        cores = self._terms.timing_cores
-        best = self._request.best_so_far if self._terms.recorded_ms is None else None
+        cores = tuple(self._spec.timing_cores)
+        best = self._request.best_so_far if self._job.recorded_ms is None else None
         timing = InterleavedTiming(
             self._dialogue, setup, rng, trials, self._tolerance, cores, best or 0.0, unwritten
         )
@@ -294,15 +286,15 @@ class Evaluation(CandidateJob):
             hold,
             self._problem,
             self._request,
-            recorded_ms=self._terms.recorded_ms,
+            recorded_ms=self._job.recorded_ms,
             extra_ms=extra,
             states=(before, after),
-            hardware=self._terms.hardware,
+            hardware=self._job.hardware,
         )
 
     def _alone_ms(self, setup: TimingSetup, outcome: Outcome, stopwatch: Stopwatch) -> float | None:
         """Time the baseline without the candidate, where it was slower beside it than before."""
-        clean_ms = self._problem.clean_ms(self._request)
+        clean_ms = self._problem.clean_ms.get(self._request.baseline)
         if clean_ms is None or not is_slowed(outcome.reference.gpu_ms, clean_ms):
             return None
         self._dialogue.clock("reference", Stage.TIMING.value)

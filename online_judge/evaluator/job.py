@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from functools import partial
 
+from adaexplore.core.text.identity import text_digest
 from adaexplore.core.wire import EvaluationRequest
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
@@ -16,61 +17,34 @@ from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.timing.setup import TimingSetup, without_data
 from online_judge.evaluator.trials import Trials
 from online_judge.protocol.findings import Stage
+from online_judge.protocol.messages import Job
 from online_judge.protocol.orders import Load
+from online_judge.sandbox.process_spec import ProcessSpec
 
 _TRIAL = "facts"
 
 
-@dataclass(frozen=True)
-class Terms:
-    """How one candidate is evaluated.
-
-    Attributes:
-        request: with the candidate's source.
-        build_dir: for CUDA extensions; None is the candidate process's own folder.
-        recorded_ms: a recorded reference time to use instead of the measured one, if there is one.
-        hardware: name of the device.
-        visible_devices: the device, as ``CUDA_VISIBLE_DEVICES`` names it.
-        alone: whether the device is held exclusively all the time.
-        job_name: part of the names of this job's hidden inputs.
-        timing_cores: of the CPU that the candidate is timed on; empty for any.
-    """
-
-    request: EvaluationRequest
-    build_dir: str | None = None
-    recorded_ms: float | None = None
-    hardware: str = ""
-    visible_devices: str = ""
-    alone: bool = False
-    job_name: str = ""
-    timing_cores: tuple[int, ...] = ()
-
-
+@dataclass(eq=False)
 class CandidateJob:
     """Something done once with one candidate; to be freed when the candidate process is gone."""
 
-    def __init__(
-        self,
-        dialogue: Dialogue,
-        problem: Problem,
-        terms: Terms,
-        leases: Leases,
-        stopwatch: Callable[[], Stopwatch],
-    ) -> None:
-        """Ask nothing of the candidate process yet; ``stopwatch`` gives the evaluator's own, on a GPU."""
-        self._dialogue = dialogue
-        self._problem = problem
-        self._reference = problem.reference
-        self._cuda = problem.reference.cuda
-        self._terms = terms
-        self._request = terms.request
-        self._leases = leases
-        self._stopwatch = stopwatch
-        self._kept = ExitStack()
-        """Gives back what has to outlive the candidate process."""
+    _dialogue: Dialogue
+    _problem: Problem
+    _job: Job
+    _spec: ProcessSpec  # of this process
+    _leases: Leases
+    _stopwatch: Callable[[], Stopwatch]  # gives this process's own, on a GPU
+
+    def __post_init__(self) -> None:
+        assert isinstance(self._job.request, EvaluationRequest)
+        self._request = self._job.request
+        self._job_name = self._job.name + text_digest(self._request.custom_model_src)[:16]
+        self._reference = self._problem.reference
+        self._cuda = self._reference.cuda
+        self._tolerance = self._reference.tolerance or self._request.tolerance
+        self._kept = ExitStack()  # gives back what has to outlive the candidate process
         guard = partial(self._holding, exclusive=False)
-        self._tolerance = problem.reference.tolerance or terms.request.tolerance
-        self._trials = Trials(dialogue, problem, self._tolerance, guard, self._give_way)
+        self._trials = Trials(self._dialogue, self._problem, self._tolerance, guard, self._give_way)
 
     def free(self) -> None:
         """Give back the memory shared with the candidate process, which must be gone."""
@@ -79,7 +53,7 @@ class CandidateJob:
 
     def _name(self, trial: str | int) -> str:
         """Name of a call, which decides its hidden inputs and its seed."""
-        return f"{self._terms.job_name}:{trial}"
+        return f"{self._job_name}:{trial}"
 
     def _holding(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
         """Hold the device for the length of the block; waiting for it is nobody's time."""
@@ -93,7 +67,7 @@ class CandidateJob:
 
     def _measure_clean(self) -> None:
         """Time the baseline once with nobody else around, before any candidate of the problem is loaded."""
-        if self._problem.clean_ms(self._request) is not None:
+        if self._request.baseline in self._problem.clean_ms:
             return
         reference = self._reference
         rng = random.Random(reference.seeds.of("clean"))
@@ -108,7 +82,7 @@ class CandidateJob:
             with self._holding(exclusive=True):
                 self._dialogue.clock("reference", Stage.TIMING.value)
                 ms = setup.alone_ms()
-        self._problem.know_clean(self._request, ms)
+        self._problem.clean_ms[self._request.baseline] = ms
 
     def _load(self) -> bool:
         """Have the candidate loaded, constructed and tuned; True where loading the weights changed its own.
@@ -118,7 +92,7 @@ class CandidateJob:
         self._dialogue.clock("none", "")
         with self._leases.stoppable():
             source = self._request.custom_model_src.encode("utf-8", "surrogatepass")
-            self._dialogue.ask(Stage.LOAD, Load(source, self._request.tf32, self._terms.build_dir))
+            self._dialogue.ask(Stage.LOAD, Load(source, self._request.tf32, self._job.build_dir))
             changed = self._trials.construct(load=True)
             if self._cuda:
                 self._trials.tune(self._name("tuning"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from online_judge.common.cores import Cores, run_on, time_on
 from online_judge.protocol.channel import Channel
@@ -21,6 +21,7 @@ class Hold:
     held_s: float = 0.0
 
 
+@dataclass(eq=False)
 class Leases:
     """Takes and returns leases over the evaluator's channel.
 
@@ -29,16 +30,11 @@ class Leases:
     no second lease either. All methods raise ChannelClosed if the gateway is gone.
     """
 
-    def __init__(self, control: Channel, cores: Cores, synchronise: Callable[[], object]) -> None:
-        """Take nothing yet; under exclusive use this process runs on the timing part of ``cores``.
-
-        ``synchronise`` waits for this process's work on the device: it must not disturb the next user.
-        """
-        self._control = control
-        self._cores = cores
-        self._synchronise = synchronise
-        self._held: Hold | None = None
-        self._has_timing_memory = False
+    _control: Channel
+    _cores: Cores  # under exclusive use this process runs on their timing part
+    _synchronise: Callable[[], object]  # waits for its work on the device: it must not disturb the next user
+    _held: Hold | None = field(default=None, init=False)
+    _has_timing_memory: bool = field(default=False, init=False)
 
     @contextmanager
     def hold(self, *, exclusive: bool) -> Iterator[Hold]:

@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 
 from adaexplore.core.dialects.schema import Tolerance
-from adaexplore.core.wire import BaselineKind, EvaluationRequest
+from adaexplore.core.wire import BaselineKind
 from online_judge.common import cuda_driver, trees
 from online_judge.common.modules import widened
 from online_judge.evaluator import costs
@@ -32,7 +32,7 @@ class Problem:
 
     def __init__(self, reference: Reference) -> None:
         self.reference = reference
-        self._clean_ms: dict[tuple[str, str], float] = {}
+        self.clean_ms: dict[BaselineKind, float] = {}  # of a baseline with nobody else around, where measured
         self._trivial: dict[float | Tolerance, tuple[str, ...]] = {}
 
     @cached_property
@@ -191,24 +191,19 @@ class Problem:
         """
         rounded = [trees.map_leaves(value, variants.rounded) for value in inputs]
         found = self._unless_refused(rounded, name)
-        return found is not None and all(
-            comparison.equals(one, other, comparison.times(tolerance, 0.5), unit=unit)
-            for one, other, unit in zip(
-                found.leaves, outputs.leaves, self.reference.units(outputs.leaves), strict=True
-            )
+        return found is not None and self.agree(found, outputs, comparison.times(tolerance, 0.5))
+
+    def agree(self, found: trees.Tree, outputs: trees.Tree, tolerance: float | Tolerance) -> bool:
+        """Say whether two results of the reference are equal within a tolerance."""
+        units = self.reference.units(outputs.leaves)
+        return all(
+            comparison.equals(one, other, tolerance, unit=unit)
+            for one, other, unit in zip(found.leaves, outputs.leaves, units, strict=True)
         )
 
     def timed_call(self, kind: BaselineKind) -> Callable[..., object]:
         """Return what runs as the baseline."""
         return self.reference.call(kind, self.reference.inputs(_TRIAL))
-
-    def clean_ms(self, request: EvaluationRequest) -> float | None:
-        """Return the baseline's time with nobody else around, where it was measured."""
-        return self._clean_ms.get((request.tf32, request.baseline))
-
-    def know_clean(self, request: EvaluationRequest, ms: float) -> None:
-        """Take over what was measured, perhaps by another evaluator of the device."""
-        self._clean_ms[request.tf32, request.baseline] = ms
 
 
 def _passes(answer: torch.Tensor, want: torch.Tensor, tolerance: float | Tolerance, unit: float) -> bool:

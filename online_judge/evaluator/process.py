@@ -38,7 +38,7 @@ from online_judge.evaluator.config_sweep import Sweep
 from online_judge.evaluator.dialogue import CandidateGone, Dialogue
 from online_judge.evaluator.evaluation import Evaluation
 from online_judge.evaluator.examination import examine, tensors_of
-from online_judge.evaluator.job import CandidateJob, Terms
+from online_judge.evaluator.job import CandidateJob
 from online_judge.evaluator.leases import Leases
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.profile import Profiling
@@ -51,6 +51,7 @@ from online_judge.evaluator.reference import (
 )
 from online_judge.protocol import messages
 from online_judge.protocol.channel import Channel, ChannelClosed
+from online_judge.protocol.config_sweep import Swept
 from online_judge.protocol.endings import Ending, Raised
 from online_judge.protocol.findings import Stage
 from online_judge.protocol.messages import Answer, Failure, Finding, Job, Whose
@@ -63,6 +64,11 @@ _ANSWER_BYTES = 2**20
 _ERROR_BYTES = 500
 _PROBLEMS_ON_CPU = 32
 """References that are kept loaded, one a workload; on a GPU those of one problem share their weights."""
+_WORK: dict[messages.Operation, type[Sweep | Profiling | Evaluation]] = {
+    "sweep": Sweep,
+    "profile": Profiling,
+    "evaluate": Evaluation,
+}
 _IDLE_BYTES = 2 * 2**30
 """Most that an evaluator holds between jobs where the GPU's memory is scarce."""
 
@@ -88,7 +94,7 @@ class Evaluator:
             torch.cuda.init()
             torch.cuda.synchronize()
             try:  # PyTorch loads its kernels now; without memory for that the first job waits for them
-                rehearsal.rehearse(cuda=True)
+                rehearsal.rehearse(self._spec)
             except (ReferenceFailed, RuntimeError) as error:
                 log.warning("the rehearsal failed: %s", error)
             torch.cuda.empty_cache()
@@ -115,13 +121,13 @@ class Evaluator:
             if isinstance(error, NotEnoughMemory) and not final:
                 return messages.NotEnoughMemory()
             reason = printable.text(self._named(str(error)))
-            return messages.ReferenceFailed(reason=reason, broken=not self._synchronise())
+            return messages.Failed(kind="reference_failed", reason=reason, broken=not self._synchronise())
         except CandidateGone as gone:
             return messages.CandidateGone(stage=gone.stage, why=gone.why)
         except Exception as error:  # noqa: BLE001 - the border of this process
             traceback.print_exc()
             text = texts.clip(f"{type(error).__name__}: {error}", _ERROR_BYTES)
-            return messages.JudgeFailed(error=text, broken=not self._synchronise())
+            return messages.Failed(kind="judge_failed", reason=text, broken=not self._synchronise())
 
     def _judge(self, job: Job, request: EvaluationRequest, candidate_fd: int) -> Finding | Failure:
         candidate = Channel.from_fd(candidate_fd, _ANSWER_BYTES, max_fds=0)  # it has none to give
@@ -130,37 +136,19 @@ class Evaluator:
             with modules.torch_defaults():
                 problem = self._problem(job, request)
                 if job.clean_ms is not None:
-                    problem.know_clean(request, job.clean_ms)
-                recorded_ms = job.recorded_ms
+                    problem.clean_ms[request.baseline] = job.clean_ms
                 if len(problem.reference.input_sets) > 1:  # these are times of the problem's one workload
-                    recorded_ms, request = None, request.model_copy(update={"best_so_far": None})
-                terms = Terms(
-                    request=request,
-                    build_dir=job.build_dir,
-                    recorded_ms=recorded_ms,
-                    hardware=job.hardware,
-                    visible_devices=self._spec.visible_devices,
-                    timing_cores=tuple(self._spec.timing_cores),
-                    alone=job.alone,
-                    job_name=job.name + text_digest(request.custom_model_src)[:16],
-                )
-                parts = (Dialogue(candidate, self._clock), problem, terms, self._leases, self._stopwatch)
-                if job.sweep is not None:
-                    self._job = sweep = Sweep(*parts)
-                    return sweep.run(job.sweep)
-                if job.op == "profile":
-                    self._job = profiling = Profiling(*parts)
-                    profile = profiling.run()
-                    if _ran_out(profile.ending) and not job.alone:
-                        return messages.NotEnoughMemory()
-                    return profile
-                self._job = evaluation = Evaluation(*parts)
-                result = evaluation.run()
+                    request = request.model_copy(update={"best_so_far": None})
+                    job = job.model_copy(update={"request": request, "recorded_ms": None})
+                dialogue = Dialogue(candidate, self._clock)
+                parts = (dialogue, problem, job, self._spec, self._leases, self._stopwatch)
+                self._job = work = _WORK[job.op](*parts)
+                result = work.run()
         finally:
             candidate.close()
-        if self._cuda and _lacked_memory(result.ending) and not job.alone:
-            return messages.NotEnoughMemory()
-        return result
+        if isinstance(result, Swept) or job.alone or not self._cuda:
+            return result
+        return messages.NotEnoughMemory() if _lacked_memory(result.ending) else result
 
     def _check_problem(self, job: Job, request: ProblemRequest) -> Finding:
         self._clock("reference", "")
@@ -269,15 +257,11 @@ class Evaluator:
         return True
 
 
-def _ran_out(ending: Ending) -> bool:
-    return isinstance(ending, Raised) and ending.failure.status is Status.OUT_OF_MEMORY
-
-
 def _lacked_memory(ending: Ending) -> bool:
     """Say whether too little memory may be the cause of a failure."""
     if isinstance(ending, Raised) and ending.failure.status in (Status.LAUNCH, Status.CONSTRUCT):
         return memory_errors.explains_text(ending.failure.message)
-    return _ran_out(ending)
+    return isinstance(ending, Raised) and ending.failure.status is Status.OUT_OF_MEMORY
 
 
 def main(sock: socket.socket, spec: ProcessSpec) -> NoReturn:

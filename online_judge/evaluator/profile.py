@@ -62,7 +62,7 @@ class Profiling(CandidateJob):
                 claim = self._dialogue.ask(Stage.TIMING, order, [shared])
         self._dialogue.clock("reference", Stage.TIMING.value)
         device = torch.cuda.get_device_properties(torch.cuda.current_device())
-        return profile_of(claim, cost, self._terms.hardware, device, request)
+        return profile_of(claim, cost, self._job.hardware, device, request)
 
 
 def profile_of(

@@ -16,14 +16,15 @@ from online_judge.common import modules, trees
 from online_judge.common.timing import Stopwatch
 from online_judge.evaluator.dialogue import Dialogue
 from online_judge.evaluator.evaluation import Evaluation
-from online_judge.evaluator.job import Terms
 from online_judge.evaluator.leases import Leases
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.protocol.findings import Stage
+from online_judge.protocol.messages import Job
 from online_judge.protocol.orders import Forward, Order, Reweigh
 from online_judge.protocol.result import EvaluationResult
 from online_judge.protocol.shared_tensors import SharedTensors
+from online_judge.sandbox.process_spec import ProcessSpec
 
 _REFERENCE = """
 import torch
@@ -74,18 +75,13 @@ class _RightCandidate(Dialogue):
             tree = trees.take_apart(call(*trees.put_together(order.inputs.shape, given)))
         for leaf, place in zip(tree.leaves, order.outputs.places, strict=False):
             received.view(place).copy_(leaf * (1 + _ERROR))
-        leaves = [
-            [list(leaf.shape), str(leaf.dtype), leaf.device.type, list(leaf.stride())] for leaf in tree.leaves
-        ]
-        return {"structure": tree.signature(), "leaves": leaves}
+        return {"structure": tree.signature(), "leaves": tree.forms()}
 
 
 class _FreeDevice(Leases):
     """A device that this process has to itself."""
 
     def __init__(self) -> None:
-        self._held = None
-        self._has_timing_memory = False
         self._synchronise = lambda: None  # nobody else is to use it next
 
     def _take(self, kind: str) -> float:
@@ -95,16 +91,17 @@ class _FreeDevice(Leases):
         pass
 
 
-def rehearse(*, cuda: bool) -> EvaluationResult:
+def rehearse(spec: ProcessSpec) -> EvaluationResult:
     """Judge a candidate that gives the outputs of a small reference, without timing it."""
     request = EvaluationRequest(
         original_model_src=_REFERENCE, custom_model_src=_CANDIDATE, num_correct_trials=1
     )
     with modules.torch_defaults():
         modules.apply_precision(request.tf32)
-        reference = Reference(_REFERENCE, Seeds(b"rehearsal"), "fp32", cuda=cuda)
-        problem, terms = Problem(reference), Terms(request, job_name="rehearsal")
-        evaluation = Evaluation(_RightCandidate(reference), problem, terms, _FreeDevice(), Stopwatch)
+        reference = Reference(_REFERENCE, Seeds(b"rehearsal"), "fp32", cuda=spec.device == "cuda")
+        job = Job(op="evaluate", request=request, seeds="", alone=False, hardware="")
+        dialogue, problem = _RightCandidate(reference), Problem(reference)
+        evaluation = Evaluation(dialogue, problem, job, spec, _FreeDevice(), Stopwatch)
         try:
             return evaluation.run()
         finally:

@@ -65,6 +65,7 @@ class WrongValues(CandidateFailed):
         self.expected = expected
 
 
+@dataclass(eq=False)
 class Trials:
     """Calls one candidate; large memory that both share is freed call by call, the rest by :meth:`free`.
 
@@ -72,25 +73,15 @@ class Trials:
     reference's time runs.
     """
 
-    def __init__(
-        self,
-        dialogue: Dialogue,
-        problem: Problem,
-        tolerance: float | Tolerance,
-        guard: Callable[[], AbstractContextManager[object]],
-        give_way: Callable[[], None],
-    ) -> None:
-        """``guard`` holds the device, shared, for what is done on it here and now.
+    _dialogue: Dialogue
+    _problem: Problem
+    _tolerance: float | Tolerance
+    _guard: Callable[[], AbstractContextManager[object]]  # holds the device, shared, for use here and now
+    _give_way: Callable[[], None]  # lets others hold it exclusively in between
 
-        ``give_way`` lets others hold it exclusively in between.
-        """
-        self._guard = guard
-        self._give_way = give_way
-        self._dialogue = dialogue
-        self._problem = problem
-        self._reference = problem.reference
-        self._tolerance = tolerance
-        self._cuda = problem.reference.cuda
+    def __post_init__(self) -> None:
+        self._reference = self._problem.reference
+        self._cuda = self._reference.cuda
         self._blocks = SharedBlocks(cuda=self._cuda)
 
     def use_reference_time(self) -> None:

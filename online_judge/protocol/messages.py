@@ -80,18 +80,12 @@ class NotEnoughMemory(Fact):
     kind: Literal["not_enough_memory"] = "not_enough_memory"
 
 
-class ReferenceFailed(Fact):
-    kind: Literal["reference_failed"] = "reference_failed"
+class Failed(Fact):
+    """The reference failed, or the judge's own code raised."""
+
+    kind: Literal["reference_failed", "judge_failed"]
     reason: str
     broken: bool  # whether the evaluator's CUDA context is lost
-
-
-class JudgeFailed(Fact):
-    """The judge's own code raised."""
-
-    kind: Literal["judge_failed"] = "judge_failed"
-    error: str
-    broken: bool  # as in :class:`ReferenceFailed`
 
 
 class Released(Fact):
@@ -99,7 +93,7 @@ class Released(Fact):
 
 
 Finding = EvaluationResult | Swept | ProfileResult | ProblemRuns | CandidateGone | Released
-Failure = NotEnoughMemory | ReferenceFailed | JudgeFailed
+Failure = NotEnoughMemory | Failed
 
 
 class Answer(Fact):

@@ -40,10 +40,16 @@ class ProcessChanges(Fact):
         )
 
 
-class LoadedWeightsUnused(Fact):
-    """Weights that are loaded after construction make the outputs wrong."""
+class WithoutFigures(Fact):
+    """Something without figures.
 
-    kind: Literal["loaded_weights_unused"] = "loaded_weights_unused"
+    ``loaded_weights_unused``: weights that are loaded after construction make the outputs wrong;
+    ``output_aliases_input``: an output shares memory with an input, the reference's outputs do not;
+    ``output_reused``: two calls gave outputs in the same memory; ``unjoined_stream``: the calls cannot be
+    captured in a CUDA graph, because work on another stream is not waited for.
+    """
+
+    kind: Literal["loaded_weights_unused", "output_aliases_input", "output_reused", "unjoined_stream"]
 
 
 class StaleWeights(Fact):
@@ -57,18 +63,6 @@ class InputsChanged(Fact):
     kind: Literal["inputs_changed"] = "inputs_changed"
     result_changes: bool = False  # whether the reference gives another result for the changed inputs
     timed_call: int | None = None  # index of the timed call; None for a call of the correctness trials
-
-
-class OutputAliasesInput(Fact):
-    """An output shares memory with an input; the reference's outputs do not."""
-
-    kind: Literal["output_aliases_input"] = "output_aliases_input"
-
-
-class OutputReused(Fact):
-    """Two calls gave outputs in the same memory."""
-
-    kind: Literal["output_reused"] = "output_reused"
 
 
 class EqualCallsDiffer(Fact):
@@ -109,12 +103,6 @@ class TimedOutputLate(Fact):
     kind: Literal["timed_output_late"] = "timed_output_late"
     round: int
     call: int
-
-
-class UnjoinedStream(Fact):
-    """The calls cannot be captured in a CUDA graph: work on another stream is not waited for."""
-
-    kind: Literal["unjoined_stream"] = "unjoined_stream"
 
 
 class DeviceWorksOn(Fact):
@@ -158,17 +146,14 @@ class BaselineMoved(Fact):
 
 Observation = Annotated[
     ProcessChanges
-    | LoadedWeightsUnused
+    | WithoutFigures
     | StaleWeights
     | InputsChanged
-    | OutputAliasesInput
-    | OutputReused
     | EqualCallsDiffer
     | VariantFailed
     | LowerPrecision
     | TimedOutputWrong
     | TimedOutputLate
-    | UnjoinedStream
     | DeviceWorksOn
     | UnevenCalls
     | ClocksDisagree

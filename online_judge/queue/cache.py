@@ -35,6 +35,9 @@ _POLICY = {
     "tf32",
     "tier",
     "baseline",
+    "samples",
+    "direction",
+    "hidden_workloads",
 }
 """Fields of a request, besides its sources, on which a verdict depends."""
 _CHANCE = {Status.TIMEOUT, Status.CRASH, Status.OUT_OF_MEMORY, Status.NONDETERMINISTIC}
@@ -59,20 +62,11 @@ class Question:
         hardware: Collection[str] = (),
     ) -> Question:
         """Return the question that a job of a ``kind`` asks of these versions on this hardware."""
-        policy = request.model_dump(include=_POLICY)
-        if request.tune_s and TUNABLES in request.custom_model_src:
-            policy["tune_s"] = request.tune_s
-        if request.samples:
-            policy["samples"] = True
-        if request.direction != "forward":
-            policy["direction"] = request.direction
-        rest = [PROTOCOL, request.original_model_src, policy, recorded_ms, [*sorted(hardware), *versions]]
-        if request.hidden_workloads is not None:
-            rest.append(["hidden_workloads", request.hidden_workloads])
-        if kind != "candidate":
-            rest.append(kind)
-        exact = _hash(["exact", request.custom_model_src, *rest])
-        return cls(exact, kind, frozenset(hardware))
+        source = request.custom_model_src
+        policy = [request.model_dump(include=_POLICY), request.tune_s if TUNABLES in source else 0.0]
+        rest = [PROTOCOL, kind, request.original_model_src, policy, recorded_ms]
+        rest.append([*sorted(hardware), *versions])
+        return cls(_hash(["exact", source, *rest]), kind, frozenset(hardware))
 
 
 @dataclass(eq=False)

@@ -18,7 +18,7 @@ from online_judge.slots import baselines, jobs
 from online_judge.slots.device_slot import Request
 from online_judge.slots.devices import Machine
 from online_judge.slots.jobs import EvaluationJob, Finding, Slot, WorkerLost
-from online_judge.verdict import large_source
+from online_judge.verdict import reports
 
 
 class NoSuchDevice(Exception):
@@ -89,7 +89,7 @@ class Evaluations:
         """
         limit = self.settings.max_source_bytes
         problem = request.original_model_src + (request.hidden_workloads or "")
-        why = large_source.reason("reference", problem, limit)
+        why = reports.excess("reference", problem, limit)
         if why is not None:
             self.metrics.evaluated(kind, "reference_failed")
             if kind != "problem":
@@ -98,15 +98,11 @@ class Evaluations:
             return ProblemReport(ok=False, reason=why, device=self.machine.kind, hardware=hardware)
         if kind == "problem" or isinstance(request, ProblemRequest):
             return None
-        why = large_source.reason("candidate", request.custom_model_src, limit)
+        why = reports.excess("candidate", request.custom_model_src, limit)
         if why is None:
             return None
         self.metrics.evaluated(kind, Status.LOAD.value)
-        if kind == "compile":
-            return large_source.compile_report(why)
-        if kind == "profile":
-            return large_source.profile_report(why)
-        return large_source.verdict(why, hardware=self.machine.hardware, device=self.machine.kind)
+        return reports.too_large(kind, why, hardware=self.machine.hardware, device=self.machine.kind)
 
     def run(self, slot: Slot, job: EvaluationJob, cancelled: threading.Event) -> Finding:
         """Do a job as :func:`online_judge.slots.jobs.run` does, and count it."""
@@ -122,7 +118,7 @@ class Evaluations:
             else:
                 status = str(found.status)
             if isinstance(found, Verdict):
-                self._count(slot.device.id, found)
+                self.metrics.judged(slot.device.id, found)
             return found
         except Cancelled:
             status = "cancelled"
@@ -136,14 +132,3 @@ class Evaluations:
         finally:
             self.metrics.evaluated(job.kind, status)
             self.metrics.spent(slot.stage_seconds | {"slot": time.monotonic() - begin})
-
-    def _count(self, device: int, verdict: Verdict) -> None:
-        flags = verdict.metadata.get("integrity", [])
-        self.metrics.flagged([*flags, *verdict.metadata.get("problem_flags", [])])
-        if "baseline_drift" in flags:
-            self.metrics.drifted(device)
-        swept_s = verdict.metadata.get("tuned", {}).get("seconds")
-        if swept_s is not None:
-            self.metrics.spent({"sweep": swept_s})
-        if slot := verdict.runtime_stats.get("slot"):
-            self.metrics.timed(device, slot["held_s"], slot["gpu_s"])

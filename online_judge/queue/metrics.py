@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from adaexplore.core.verdict import Verdict
 from adaexplore.core.wire import QueueStatus, WorkerState
 
 _NAMESPACE = "adaexplore_judge"
@@ -76,17 +77,18 @@ class Metrics:
         """Count a lookup in the cache: ``hit``, ``miss`` or ``joined``."""
         self._cache.labels(result).inc()
 
-    def timed(self, device: int, held_s: float, gpu_s: float) -> None:
-        """Add one exclusive use of a device, and its share of work for a candidate or its baseline."""
-        self._slot_held.labels(str(device)).inc(held_s)
-        self._slot_gpu.labels(str(device)).inc(gpu_s)
-
-    def flagged(self, ids: Iterable[str]) -> None:
-        for flag in set(ids):
+    def judged(self, device: int, verdict: Verdict) -> None:
+        """Count what a verdict from a device tells: flags, the sweep, the exclusive use of the device."""
+        flags = verdict.metadata.get("integrity", [])
+        for flag in {*flags, *verdict.metadata.get("problem_flags", [])}:
             self._flags.labels(flag).inc()
-
-    def drifted(self, device: int) -> None:
-        self._drift.labels(str(device)).inc()
+        if "baseline_drift" in flags:
+            self._drift.labels(str(device)).inc()
+        if (swept_s := verdict.metadata.get("tuned", {}).get("seconds")) is not None:
+            self.spent({"sweep": swept_s})
+        if slot := verdict.runtime_stats.get("slot"):
+            self._slot_held.labels(str(device)).inc(slot["held_s"])
+            self._slot_gpu.labels(str(device)).inc(slot["gpu_s"])
 
     def show_load(
         self, queue: QueueStatus, oldest_s: float, jobs: Mapping[str, int], ready: Mapping[int, int]

@@ -28,7 +28,7 @@ from online_judge.slots.conversation import (
     converse,
 )
 from online_judge.slots.devices import Device
-from online_judge.verdict import compile_report
+from online_judge.verdict import reports
 
 log = logging.getLogger(__name__)
 
@@ -99,18 +99,18 @@ class CompileSlot:
         finally:
             ended = process.end(seems_dead=lost)
         if timed_out:
-            return compile_report.timed_out(limit_s, limits.stage)
+            return reports.compilation_timed_out(limit_s, limits.stage)
         if end is None:
             if ended.died and not last:
                 return None
             if limits.whose == "reference":
                 raise ProblemError(f"the process that ran the reference ended {ended.how}")
-            return compile_report.process_gone(ended.how, limits.stage, out_of_memory=ended.out_of_memory)
+            return reports.compiler_gone(ended.how, limits.stage, out_of_memory=ended.out_of_memory)
         if "reference_failed" in end and limits.whose == "reference":
             raise ProblemError(str(end["reference_failed"]))
         failed = Failure.from_claim(limits.stage, end["failed"]) if "failed" in end else None
-        asm = compile_report.asm_of(end.get("asm")) if request.asm else None
-        return compile_report.compiled(failed, request.custom_model_src, str(process.folder), asm)
+        asm = reports.asm_of(end.get("asm")) if request.asm else None
+        return reports.compiled(failed, request.custom_model_src, str(process.folder), asm)
 
 
 class _Compiler:

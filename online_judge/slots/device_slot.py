@@ -49,7 +49,7 @@ from online_judge.slots.conversation import (
 )
 from online_judge.slots.devices import Device
 from online_judge.slots.evaluator_handle import EvaluatorFailed, EvaluatorHandle, Evaluators
-from online_judge.verdict import assemble, merging, profile_report
+from online_judge.verdict import assemble, merging, reports
 from online_judge.verdict.assemble import Target
 from online_judge.verdict.merging import Judged
 
@@ -176,9 +176,8 @@ class DeviceSlot:
         self, request: EvaluationRequest, wanted: SweepTerms, cancelled: threading.Event, workload: int = 0
     ) -> Swept | None:
         """Compare configurations of one candidate; None if the judge's own processes failed at it."""
-        query = self._query("sweep", request, cancelled)
         limit_s = math.ceil(wanted.budget_s) + 1
-        query = replace(query, limit_s=limit_s, sweep=wanted, workload=workload)
+        query = _Query("sweep", request, limit_s, cancelled, sweep=wanted, workload=workload)
         attempts = self._attempts(query, count=1)
         try:
             while attempts.another():
@@ -197,26 +196,24 @@ class DeviceSlot:
 
     def profile(self, request: EvaluationRequest, cancelled: threading.Event) -> ProfileReport:
         if not self.executes:
-            return profile_report.without_gpu()
+            return reports.without_gpu()
         query = self._query("profile", request, cancelled)
         attempts = self._attempts(query)
         while attempts.another():
             with attempts.attempt() as alone:
                 run = self._run_candidate(query, alone=alone)
                 if run.timed_out is not None:
-                    return profile_report.timed_out(query.limit_s, run.timed_out)
+                    return reports.profile_timed_out(query.limit_s, run.timed_out)
                 if isinstance(run.found, messages.CandidateGone):
-                    return profile_report.process_gone(run.end.how)
+                    return reports.profiled_process_gone(run.end.how)
                 assert isinstance(run.found, ProfileResult)
-                return profile_report.profiled(run.found, run.end.folder)
+                return reports.profiled(run.found, run.end.folder)
         self._require_harmless_reference(query, attempts.lost)
         raise JudgeError("the judge's own processes failed twice at this profile; try again")
 
     def check_problem(self, request: Request, cancelled: threading.Event) -> ProblemReport:
         """Load the reference and run it once, or several times for a thorough look; report if it fails."""
-        thorough = isinstance(request, ProblemRequest) and request.thorough
-        query = self._query("problem", request, cancelled)
-        query = replace(query, request=_problem_of(request, thorough=thorough))
+        query = replace(self._query("problem", request, cancelled), request=_problem_of(request))
         reason, found = "", messages.ProblemRuns()
         workloads: list[Workload] = []
         try:
@@ -316,7 +313,7 @@ class DeviceSlot:
             evaluator.rest()
         if timed_out is not None and late is None:  # the evaluator hangs
             raise ProcessLost("candidate", timed_out)
-        if late is not None and isinstance(late.result, messages.JudgeFailed):
+        if late is not None and late.result.kind == "judge_failed":
             evaluator.end()
         if late is not None and isinstance(late.result, EvaluationResult) and late.result.timing is not None:
             answer, timed_out = late, None  # all that was left is the call without kernels, which may fail
@@ -379,21 +376,18 @@ class DeviceSlot:
 
     def _finding(self, answer: Answer, evaluator: EvaluatorHandle) -> messages.Finding:
         """Return what was found; raise for a failure."""
-        final: JudgeError
-        match result := answer.result:
-            case messages.NotEnoughMemory():
-                raise NotEnoughMemory
-            case messages.JudgeFailed():
-                evaluator.end()  # the exception may have left it in any state
-                final = EvaluatorFailed(f"the judge failed: {result.error}")
-            case messages.ReferenceFailed():
-                final = ProblemError(result.reason)
-            case _:
-                return result
-        if result.broken:
+        result = answer.result
+        if isinstance(result, messages.NotEnoughMemory):
+            raise NotEnoughMemory
+        if not isinstance(result, messages.Failed):
+            return result
+        of_judge = result.kind == "judge_failed"
+        final = (
+            EvaluatorFailed(f"the judge failed: {result.reason}") if of_judge else ProblemError(result.reason)
+        )
+        if of_judge or result.broken:  # an exception of the judge's own may have left it in any state
             evaluator.end()
-            raise ContextLost(final)
-        raise final
+        raise ContextLost(final) if result.broken else final
 
 
 @contextmanager
@@ -411,12 +405,7 @@ def _sources(request: Request) -> str:
     return request.original_model_src if hidden is None else f"{request.original_model_src}\0{hidden}"
 
 
-def _problem_of(request: Request, *, thorough: bool = False) -> ProblemRequest:
-    return ProblemRequest(
-        original_model_src=request.original_model_src,
-        dtype_str=request.dtype_str,
-        seed_num=request.seed_num,
-        thorough=thorough,
-        hidden_workloads=request.hidden_workloads,
-        direction=request.direction,
-    )
+def _problem_of(request: Request) -> ProblemRequest:
+    if isinstance(request, ProblemRequest):
+        return request
+    return ProblemRequest(**request.model_dump(include=ProblemRequest.model_fields.keys() - {"timeout"}))

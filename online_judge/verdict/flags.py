@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from adaexplore.core.flags import ProblemFlag
+
 _MAX_EVIDENCE = 300
 
 
@@ -74,18 +76,6 @@ class Flag:
         return SEVERITIES[self.id]
 
 
-@dataclass(frozen=True)
-class ProblemFlag:
-    """One finding about a problem; ``evidence`` is one line with figures."""
-
-    id: str
-    evidence: str
-
-    def __post_init__(self) -> None:
-        if self.id not in PROBLEM_FLAGS:
-            raise ValueError(f"{self.id!r} is no flag of a problem; add it to PROBLEM_FLAGS")
-
-
 def merged(flags: Iterable[Flag]) -> list[Flag]:
     """Return one flag an id, the first one's evidence, the gravest first."""
     order = list(Severity)
@@ -107,6 +97,8 @@ def metadata(flags: Iterable[Flag]) -> dict[str, object]:
 def problem_metadata(flags: Iterable[ProblemFlag]) -> dict[str, object]:
     """Return ``problem_flags``, the ids, and ``problem_flags_evidence``; empty without flags."""
     evidence = [{"id": flag.id, "evidence": flag.evidence[:_MAX_EVIDENCE]} for flag in flags]
+    if unknown := [each["id"] for each in evidence if each["id"] not in PROBLEM_FLAGS]:
+        raise ValueError(f"{unknown[0]!r} is no flag of a problem; add it to PROBLEM_FLAGS")
     return _with_ids("problem_flags", evidence)
 
 

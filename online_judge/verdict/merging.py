@@ -6,12 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from adaexplore.core.flags import ProblemFlag
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import Workload
 from adaexplore.core.workloads import HIDDEN, WorkloadVerdict
 from online_judge.protocol import precision
 from online_judge.verdict import feedback, flags
-from online_judge.verdict.flags import Flag, ProblemFlag
+from online_judge.verdict.flags import Flag
 
 SLOW = 0.95
 _MOST_FAILED = 3

@@ -5,18 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
+from adaexplore.core.flags import ProblemFlag
 from online_judge.protocol import observations as seen
 from online_judge.protocol.endings import Ending
 from online_judge.protocol.kernels import KernelShare, Launches
 from online_judge.protocol.measurement import GpuState
 from online_judge.protocol.result import ProblemFacts
 from online_judge.verdict import endings, feedback
-from online_judge.verdict.flags import Flag, ProblemFlag
+from online_judge.verdict.flags import Flag
 
 _LIBRARY_SHARE = 0.5
 _DROP = 0.9
 _IDLE = 0x01
 """Bit of NVML's clocks event reasons."""
+_WITHOUT_FIGURES = {
+    "loaded_weights_unused": Flag(
+        "stale_weights", "weights loaded after construction are not used: loading them makes the output wrong"
+    ),
+    "output_aliases_input": Flag("output_aliases_input", "an output lies in the memory of an input"),
+    "output_reused": Flag("output_reused", "two calls gave outputs in the same memory"),
+    "unjoined_stream": Flag(
+        "side_stream", "work on another stream is not waited for: the calls cannot be captured"
+    ),
+}
 
 
 def flags_of_all(observations: Iterable[seen.Observation], folder: str) -> list[Flag]:
@@ -28,9 +39,8 @@ def _flags_of(observation: seen.Observation, folder: str) -> Iterator[Flag]:
     match observation:
         case seen.ProcessChanges():
             yield from of_process(observation)
-        case seen.LoadedWeightsUnused():
-            evidence = "weights loaded after construction are not used: loading them makes the output wrong"
-            yield Flag("stale_weights", evidence)
+        case seen.WithoutFigures(kind=kind):
+            yield _WITHOUT_FIGURES[kind]
         case seen.StaleWeights(wrong=None):
             yield Flag("stale_weights", "outputs do not follow weights that are changed in place")
         case seen.StaleWeights(wrong=wrong):
@@ -42,10 +52,6 @@ def _flags_of(observation: seen.Observation, folder: str) -> Iterator[Flag]:
             yield Flag("inputs_written", "a call changed its inputs; the reference's result stays the same")
         case seen.InputsChanged(timed_call=call):
             yield Flag("inputs_written", f"timed call {call} changed its inputs")
-        case seen.OutputAliasesInput():
-            yield Flag("output_aliases_input", "an output lies in the memory of an input")
-        case seen.OutputReused():
-            yield Flag("output_reused", "two calls gave outputs in the same memory")
         case seen.EqualCallsDiffer(rms=rms):
             evidence = f"two equal calls differ by {rms:.2g} of the output's standard deviation"
             yield Flag("nondeterministic", evidence)
@@ -58,9 +64,6 @@ def _flags_of(observation: seen.Observation, folder: str) -> Iterator[Flag]:
             yield Flag("timed_output_wrong", f"{evidence}, largest error {largest:.4g}")
         case seen.TimedOutputLate():
             yield Flag("timed_output_wrong", f"{_timed(observation)} was written after its answer")
-        case seen.UnjoinedStream():
-            evidence = "work on another stream is not waited for: the calls cannot be captured"
-            yield Flag("side_stream", evidence)
         case seen.DeviceWorksOn(tail_ms=tail_ms, claimed_ms=claimed_ms):
             evidence = f"the GPU works on for {tail_ms:.4g} ms after timed calls of {claimed_ms:.4g} ms"
             yield Flag("side_stream", evidence)

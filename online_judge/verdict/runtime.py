@@ -17,6 +17,7 @@ _UNDER_THEIR_NAMES = {
     *("rounds", "ci_low", "ci_high", "gpu_ms", "score_ms", "e2e_ms"),
     *("baseline_gpu_ms", "baseline_e2e_ms", "baseline_clean_ms", "baseline_trials"),
 }
+_WORK = {"output_bytes", "read_bytes", "flops", "dtype"}
 
 
 def milliseconds(timing: Timing) -> float:
@@ -74,15 +75,8 @@ def flags_of(timing: Timing, request: EvaluationRequest, folder: str) -> list[Fl
     """Flag what is odd about the times, the timed outputs and the GPU's state meanwhile."""
     found = observations.flags_of_all(timing.observations, folder)
     if timing.peak is not None:
-        found += check_bounds(
-            timing.gpu_ms,
-            peak=timing.peak,
-            output_bytes=timing.output_bytes,
-            read_bytes=timing.read_bytes,
-            flops=timing.flops,
-            dtype=timing.dtype,
-            tier=request.tier,
-        )
+        work = timing.model_dump(include=_WORK)
+        found += check_bounds(timing.gpu_ms, peak=timing.peak, tier=request.tier, **work)
     return found + observations.of_gpu_states(timing.before, timing.after)
 
 

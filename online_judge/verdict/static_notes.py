@@ -8,6 +8,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Iterator
 
+from adaexplore.core.text import syntax
 from online_judge.verdict.flags import Flag
 
 _SHOWN = 4
@@ -57,10 +58,10 @@ def notes(source: str) -> list[Flag]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes and the like are the candidate's
-            tree = ast.parse(source)
+            tree = syntax.parse(source)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return []
-    names = _imported_names(tree)
+    names = dict(syntax.imports(ast.walk(tree)))  # such as ``F`` for ``torch.nn.functional``
     found: dict[str, dict[str, int]] = defaultdict(dict)
     for id_, what, line in _uses(tree, names):
         found[id_].setdefault(what, line)
@@ -107,20 +108,6 @@ def _bound_names(tree: ast.Module) -> set[str]:
             case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                 bound.add(name)
     return bound
-
-
-def _imported_names(tree: ast.Module) -> dict[str, str]:
-    """Return what the imported names stand for: ``F`` for ``torch.nn.functional``."""
-    names: dict[str, str] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                root = alias.name.partition(".")[0]
-                names[alias.asname or root] = alias.name if alias.asname else root
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for alias in node.names:
-                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-    return names
 
 
 def _dotted(node: ast.expr, names: dict[str, str]) -> tuple[str, str]:

@@ -38,13 +38,9 @@ def with_sweep(
     """Return the verdict on configuration ``number``; milliseconds are the sweep's."""
     reasons = Counter(swept.failed.values()).most_common(_REASONS)
     tuned = {
-        "values": combination(tunables, number),
+        **_result(tunables, number, swept),
         "declared": declared_values(tunables),
-        "tried": len(swept.ready.keys() | swept.failed.keys()),
-        "failed": len(swept.failed),
         "reasons": {clip(reason, _REASON_BYTES): count for reason, count in reasons},
-        "declared_ms": swept.ms.get(DECLARED),
-        "best_ms": swept.ms.get(number),
         "seconds": round(seconds, 3),
         "spent_s": {part: round(spent_s, 3) for part, spent_s in swept.parts_s.items()},
     }
@@ -66,16 +62,8 @@ def with_sweeps(
         for part, spent_s in swept.parts_s.items():
             total.spend(part, spent_s)
     by_shape = [
-        {
-            "workload": workload,
-            "shape": list(swept.shape),
-            "values": combination(tunables, swept.ranking[0]),
-            "declared_ms": swept.ms.get(DECLARED),
-            "best_ms": swept.ms.get(swept.ranking[0]),
-            "tried": len(swept.ready.keys() | swept.failed.keys()),
-            "failed": len(swept.failed),
-        }
-        for workload, swept in sweeps.items()
+        {"workload": name, "shape": list(swept.shape), **_result(tunables, swept.ranking[0], swept)}
+        for name, swept in sweeps.items()
     ]
     tuned = {
         "values": by_shape[0]["values"],
@@ -85,6 +73,17 @@ def with_sweeps(
         "spent_s": {part: round(spent_s, 3) for part, spent_s in total.parts_s.items()},
     }
     return _with(verdict, {"tuned": tuned})
+
+
+def _result(tunables: tuple[Tunable, ...], number: int, swept: Swept) -> dict[str, object]:
+    """Report on the choice of configuration ``number``."""
+    return {
+        "values": combination(tunables, number),
+        "tried": len(swept.ready.keys() | swept.failed.keys()),
+        "failed": len(swept.failed),
+        "declared_ms": swept.ms.get(DECLARED),
+        "best_ms": swept.ms.get(number),
+    }
 
 
 def _with(verdict: Verdict, more: dict[str, object]) -> Verdict:

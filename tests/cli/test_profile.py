@@ -9,7 +9,7 @@ import pytest
 
 from adaexplore.cli.main import main
 from adaexplore.core.profile import KernelProfile, Profile
-from online_judge.verdict.compile_report import asm_of
+from online_judge.verdict.reports import asm_of
 from tests.judge_server import Answer, JudgeServer
 
 PROBLEM = Path(__file__).parents[2] / "datasets/quickstart/level1/2_row_sum.py"

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -12,19 +9,6 @@ import pytest
 from adaexplore.core.text.syntax import literal, parse, parse_expression
 
 SOURCE = ("x = " + "[" * 40 + "1" + "]" * 40 + "\n") * 8
-
-
-@pytest.fixture
-def threads_that_switch_while_a_tree_is_built() -> Iterator[None]:
-    def switch(_phase: str, _info: dict[str, int]) -> None:
-        time.sleep(0)
-
-    before = gc.get_threshold()
-    gc.callbacks.append(switch)
-    gc.set_threshold(100)
-    yield
-    gc.set_threshold(*before)
-    gc.callbacks.remove(switch)
 
 
 @pytest.mark.usefixtures("threads_that_switch_while_a_tree_is_built")

@@ -14,7 +14,7 @@ from adaexplore.core.dialects.schema import Tolerance
 from adaexplore.core.profile import Profile
 from adaexplore.core.text.tunables import read_tunables
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.wire import EvaluationRequest, Tier
+from adaexplore.core.wire import CompileReport, EvaluationRequest, ProfileReport, Tier
 from online_judge.common.gpu_peaks import Peak, peak
 from online_judge.common.texts import clip
 from online_judge.protocol.config_sweep import Swept
@@ -40,22 +40,19 @@ from online_judge.protocol.observations import (
     DeviceWorksOn,
     EqualCallsDiffer,
     InputsChanged,
-    LoadedWeightsUnused,
     LowerPrecision,
     Observation,
-    OutputAliasesInput,
-    OutputReused,
     ProcessChanges,
     StaleWeights,
     TimedOutputLate,
     TimedOutputWrong,
     UnevenCalls,
-    UnjoinedStream,
     VariantFailed,
+    WithoutFigures,
 )
 from online_judge.protocol.precision import Error, Graded, Limit
 from online_judge.protocol.result import EvaluationResult, ProblemFacts, ProfileResult
-from online_judge.verdict import assemble, large_source, profile_report, tuning
+from online_judge.verdict import assemble, reports, tuning
 from online_judge.verdict.assemble import Target
 from online_judge.verdict.flags import PROBLEM_FLAGS, SEVERITIES
 
@@ -220,7 +217,7 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
             },
         ),
         (
-            LoadedWeightsUnused(),
+            WithoutFigures(kind="loaded_weights_unused"),
             {
                 "stale_weights": "weights loaded after construction are not used: "
                 "loading them makes the output wrong"
@@ -240,8 +237,14 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
             InputsChanged(result_changes=True),
             {"inputs_changed": "a call changed its inputs so that the reference's result differs"},
         ),
-        (OutputAliasesInput(), {"output_aliases_input": "an output lies in the memory of an input"}),
-        (OutputReused(), {"output_reused": "two calls gave outputs in the same memory"}),
+        (
+            WithoutFigures(kind="output_aliases_input"),
+            {"output_aliases_input": "an output lies in the memory of an input"},
+        ),
+        (
+            WithoutFigures(kind="output_reused"),
+            {"output_reused": "two calls gave outputs in the same memory"},
+        ),
         (
             EqualCallsDiffer(rms=0.00123),
             {"nondeterministic": "two equal calls differ by 0.0012 of the output's standard deviation"},
@@ -270,7 +273,7 @@ def test_every_ending_has_its_status_and_feedback(ending: Ending, status: Status
             {"timed_output_wrong": "timed call 9 of round 0 was written after its answer"},
         ),
         (
-            UnjoinedStream(),
+            WithoutFigures(kind="unjoined_stream"),
             {"side_stream": "work on another stream is not waited for: the calls cannot be captured"},
         ),
         (
@@ -498,7 +501,7 @@ def test_death_beside_the_evaluator_is_a_crash() -> None:
 def test_printed_text_goes_with_failures_only() -> None:
     end = replace(END, printed="see /judge/job-1/out at 0x7f00aa11bb22\n")
     assert "stdout" not in assemble.evaluated(REQUEST, CPU, result(), end).metadata
-    for found in (result(WRONG), result(observations=(UnjoinedStream(),))):
+    for found in (result(WRONG), result(observations=(WithoutFigures(kind="unjoined_stream"),))):
         metadata = assemble.evaluated(REQUEST, CPU, found, end).metadata
         assert metadata["stdout"] == "see out at 0x..."
 
@@ -534,22 +537,22 @@ def test_profile_is_reported_with_why_there_is_none() -> None:
     profile = Profile((), 1.0, 2.0, 3, 4.0, None, None, "NVIDIA H200")
     made = ProfileResult(ending=Passed(), profile=profile)
     received = ProfileResult.from_json(json.loads(json.dumps(made.to_json())))
-    report = profile_report.profiled(received, "/judge/job-1")
+    report = reports.profiled(received, "/judge/job-1")
     assert (report.status, report.profile, report.message) == ("passed", profile, "")
-    silent = profile_report.profiled(ProfileResult(ending=Passed()), "/judge/job-1")
+    silent = reports.profiled(ProfileResult(ending=Passed()), "/judge/job-1")
     assert silent.message == "the profiler does not work here, or saw nothing"
-    failed = profile_report.profiled(ProfileResult(ending=Raised(failure=LAUNCH)), "/judge/job-1")
+    failed = reports.profiled(ProfileResult(ending=Raised(failure=LAUNCH)), "/judge/job-1")
     assert (failed.status, failed.profile) == ("launch", None)
     assert failed.message.startswith("launch during forward in line 7: ValueError\n")
 
 
 def test_profile_without_an_end_says_why() -> None:
-    reports = [
-        profile_report.without_gpu(),
-        profile_report.timed_out(9, Stage.TIMING),
-        profile_report.process_gone("from signal 9"),
+    found = [
+        reports.without_gpu(),
+        reports.profile_timed_out(9, Stage.TIMING),
+        reports.profiled_process_gone("from signal 9"),
     ]
-    assert [(report.status, report.message) for report in reports] == [
+    assert [(report.status, report.message) for report in found] == [
         ("not_checked", "profiles need a judge with a GPU"),
         ("timeout", "not done after 9 s during timing"),
         ("crash", "the process ended from signal 9"),
@@ -557,15 +560,19 @@ def test_profile_without_an_end_says_why() -> None:
 
 
 def test_source_of_the_limit_is_not_too_large() -> None:
-    assert large_source.reason("candidate", "é", 2) is None
-    assert large_source.reason("candidate", "\ud800", 3) is None
-    assert large_source.reason("reference", "éx", 2) == (
+    assert reports.excess("candidate", "é", 2) is None
+    assert reports.excess("candidate", "\ud800", 3) is None
+    assert reports.excess("reference", "éx", 2) == (
         "the reference has 3 bytes; this judge takes at most 2 (MAX_SOURCE_BYTES)"
     )
 
 
 def test_large_source_is_a_load_failure() -> None:
-    verdict = large_source.verdict("it is large", hardware="H", device="cpu")
+    verdict, report, profile = (
+        reports.too_large(kind, "it is large", hardware="H", device="cpu")
+        for kind in ("candidate", "compile", "profile")
+    )
+    assert isinstance(verdict, Verdict)
     assert verdict.status is Status.LOAD
     assert verdict.metadata == {
         "hardware": "H",
@@ -575,10 +582,10 @@ def test_large_source_is_a_load_failure() -> None:
         "feedback": "load: it is large\nNext: Make the source shorter; compute tables of numbers instead of "
         "writing them out.",
     }
-    report = large_source.compile_report("it is large")
+    assert isinstance(report, CompileReport)
     assert (report.ok, report.status, report.message) == (False, "load", "it is large")
     assert report.error_name == "SourceTooLarge"
-    profile = large_source.profile_report("it is large")
+    assert isinstance(profile, ProfileReport)
     assert (profile.status, profile.profile, profile.message) == ("load", None, "it is large")
 
 
@@ -652,7 +659,7 @@ def test_no_failure_passes() -> None:
 def test_verdicts_are_assembled_without_torch() -> None:
     program = (
         "import sys\nsys.modules['torch'] = sys.modules['triton'] = None\n"
-        "import online_judge.verdict.assemble, online_judge.verdict.compile_report\n"
+        "import online_judge.verdict.assemble, online_judge.verdict.reports\n"
         "loaded = [name for name in sys.modules if name.startswith(('online_judge.evaluator',"
         " 'online_judge.candidate'))]\n"
         "assert not loaded, loaded\n"

@@ -4,7 +4,7 @@ import textwrap
 
 from adaexplore.core.verdict import Status
 from online_judge.protocol.findings import Failure, Frame, Stage
-from online_judge.verdict.compile_report import compiled, process_gone, timed_out
+from online_judge.verdict.reports import compilation_timed_out, compiled, compiler_gone
 
 SOURCE = textwrap.dedent(
     """\
@@ -49,8 +49,8 @@ def test_only_compile_errors_have_such_places() -> None:
 
 
 def test_compilation_without_an_end_says_why() -> None:
-    late = timed_out(9, Stage.FORWARD)
+    late = compilation_timed_out(9, Stage.FORWARD)
     assert (late.ok, late.status, late.message) == (False, "timeout", "not done after 9 s during forward")
     for out_of_memory, status in ((False, "crash"), (True, "out_of_memory")):
-        gone = process_gone("from signal 9", Stage.LOAD, out_of_memory=out_of_memory)
+        gone = compiler_gone("from signal 9", Stage.LOAD, out_of_memory=out_of_memory)
         assert (gone.status, gone.message) == (status, "the process ended from signal 9 during load")

@@ -35,7 +35,7 @@ def serve(control: Channel) -> None:
 @pytest.fixture
 def gateway(monkeypatch: pytest.MonkeyPatch) -> Iterator[Channel]:
     monkeypatch.setattr(torch.cuda, "init", lambda: None)
-    monkeypatch.setattr(rehearsal, "rehearse", lambda *, cuda: None)  # it shares memory of a GPU
+    monkeypatch.setattr(rehearsal, "rehearse", lambda spec: None)  # it shares memory of a GPU
     ours, theirs = (Channel(end) for end in channel.pair())
     thread = threading.Thread(target=serve, args=[theirs])
     thread.start()

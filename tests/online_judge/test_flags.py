@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from adaexplore.core.flags import ProblemFlag
 from online_judge.verdict.flags import (
     PROBLEM_FLAGS,
     SEVERITIES,
     Flag,
-    ProblemFlag,
     Severity,
     merged,
     metadata,
@@ -55,7 +55,7 @@ def test_problem_flags_have_their_own_keys() -> None:
 def test_no_flag_is_of_kernel_and_problem() -> None:
     assert not PROBLEM_FLAGS.keys() & SEVERITIES.keys()
     with pytest.raises(ValueError, match="decoy_kernel"):
-        ProblemFlag("decoy_kernel", "")
+        problem_metadata([ProblemFlag("decoy_kernel", "")])
 
 
 def test_every_flag_has_its_row_in_the_docs() -> None:

@@ -70,8 +70,8 @@ def test_job_that_cannot_be_is_not_made(op: Any, fields: dict[str, Any]) -> None
         ("release", messages.Released()),
         ("sweep", messages.CandidateGone(stage=Stage.TIMING, why="")),
         ("problem", messages.NotEnoughMemory()),
-        ("profile", messages.ReferenceFailed(reason="it raises", broken=True)),
-        ("evaluate", messages.JudgeFailed(error="KeyError: 3", broken=False)),
+        ("profile", messages.Failed(kind="reference_failed", reason="it raises", broken=True)),
+        ("evaluate", messages.Failed(kind="judge_failed", reason="KeyError: 3", broken=False)),
     ],
 )
 def test_answer_arrives_as_it_was_sent(op: str, result: Any) -> None:

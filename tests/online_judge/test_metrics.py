@@ -1,5 +1,8 @@
 """What the counters say."""
 
+from typing import Any
+
+from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import DeviceQueue, QueueStatus
 from online_judge.queue.metrics import Metrics
 
@@ -8,25 +11,29 @@ def lines(metrics: Metrics) -> list[str]:
     return metrics.render().decode().splitlines()
 
 
+def passed(**metadata: Any) -> Verdict:
+    return Verdict(status=Status.PASSED, metadata=metadata)
+
+
 def test_share_of_the_exclusive_slot_can_be_computed() -> None:
     metrics = Metrics()
-    metrics.timed(0, held_s=2.0, gpu_s=1.5)
-    metrics.timed(0, held_s=1.0, gpu_s=0.5)
+    for use in ({"held_s": 2.0, "gpu_s": 1.5}, {"held_s": 1.0, "gpu_s": 0.5}):
+        metrics.judged(0, Verdict(status=Status.PASSED, runtime_stats={"slot": use}))
     assert 'adaexplore_judge_slot_held_seconds_total{device="0"} 3.0' in lines(metrics)
     assert 'adaexplore_judge_slot_gpu_seconds_total{device="0"} 2.0' in lines(metrics)
 
 
 def test_each_flag_of_a_verdict_counts_once() -> None:
     metrics = Metrics()
-    metrics.flagged(["replay", "clock_mismatch", "replay"])
-    metrics.flagged(["replay"])
+    metrics.judged(0, passed(integrity=["replay", "clock_mismatch"], problem_flags=["replay"]))
+    metrics.judged(0, passed(integrity=["replay"]))
     assert 'adaexplore_judge_integrity_flags_total{flag="replay"} 2.0' in lines(metrics)
     assert 'adaexplore_judge_integrity_flags_total{flag="clock_mismatch"} 1.0' in lines(metrics)
 
 
 def test_drift_of_a_baseline_is_counted_per_device() -> None:
     metrics = Metrics()
-    metrics.drifted(1)
+    metrics.judged(1, passed(integrity=["baseline_drift"]))
     assert 'adaexplore_judge_baseline_drifts_total{device="1"} 1.0' in lines(metrics)
 
 

@@ -8,24 +8,27 @@ from online_judge.evaluator import rehearsal
 from online_judge.evaluator.reference import Reference
 from online_judge.protocol.endings import Passed
 from online_judge.protocol.precision import least_precise
+from online_judge.sandbox.process_spec import ProcessSpec
 from online_judge.verdict.observations import flags_of_all
+
+SPEC = ProcessSpec("", "cpu", "", "sm_90", role="evaluator")
 
 
 def test_rehearsal_goes_to_the_end_and_grades_precision() -> None:
-    result = rehearsal.rehearse(cuda=False)
+    result = rehearsal.rehearse(SPEC)
     assert isinstance(result.ending, Passed)
     assert least_precise(result.grades).limits.keys() == {"strict", "tf32"}
     assert flags_of_all(result.observations, "/job") == []
 
 
 def test_reference_runs_once_on_each_variant(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: Counter[str | int] = Counter()
+    calls: Counter[str] = Counter()
     outputs = Reference.outputs
 
     def counted(self: Reference, inputs: list[Any], trial: str | int) -> trees.Tree:
-        calls[trial] += 1
+        calls[str(trial).rpartition(":")[2]] += 1
         return outputs(self, inputs, trial)
 
     monkeypatch.setattr(Reference, "outputs", counted)
-    rehearsal.rehearse(cuda=False)
-    assert [calls[f"rehearsal:{name}"] for name in ("scaled", "shifted", "tied")] == [1, 1, 1]
+    rehearsal.rehearse(SPEC)
+    assert [calls[name] for name in ("scaled", "shifted", "tied")] == [1, 1, 1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from online_judge.verdict.flags import Severity
@@ -123,3 +125,10 @@ def test_source_that_does_not_parse_gets_none(source: str) -> None:
 
 def test_invalid_escape_of_the_candidate_is_no_warning() -> None:
     assert notes("x = '\\d'") == []
+
+
+@pytest.mark.usefixtures("threads_that_switch_while_a_tree_is_built")
+def test_candidates_are_read_side_by_side() -> None:
+    source = ("x = " + "[" * 40 + "1" + "]" * 40 + "\n") * 8
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(notes, [source] * 100)) == [[]] * 100

@@ -17,15 +17,15 @@ from online_judge.candidate import config_sweep
 from online_judge.candidate.config_sweep import ConfigSweep, ContextLost
 from online_judge.common import trees
 from online_judge.evaluator.config_sweep import Sweep
-from online_judge.evaluator.job import Terms
 from online_judge.evaluator.leases import Hold
 from online_judge.evaluator.problem import Problem
 from online_judge.evaluator.reference import Reference, Seeds
 from online_judge.protocol.config_sweep import DECLARED, SweepTerms, Swept
 from online_judge.protocol.findings import Failure, Stage
-from online_judge.protocol.messages import Answer, told
+from online_judge.protocol.messages import Answer, Job, told
 from online_judge.protocol.orders import Choose, Enter, Equip, Forward, Rate
 from online_judge.protocol.shared_tensors import MappedTensors
+from online_judge.sandbox.process_spec import ProcessSpec
 
 from .scripted import scripted
 from .sources import REFERENCE
@@ -150,24 +150,18 @@ def swept(
             answer = {"failed": lost.failure.to_json()}
         return [json.dumps(answer).encode()]
 
-    terms = Terms(
-        request=EvaluationRequest(custom_model_src=source),
-        build_dir=None,
-        recorded_ms=None,
-        hardware="",
-        visible_devices="",
-        alone=False,
-        job_name="j",
-    )
     with scripted(reply) as candidate:
         wanted = SweepTerms(budget_s, (), careful, screened)
+        request = EvaluationRequest(custom_model_src=source)
+        job = Job(op="sweep", request=request, seeds="", alone=False, hardware="", sweep=wanted)
+        spec = ProcessSpec("", "cpu", "", "sm_90", role="evaluator")
 
         def stopwatch() -> Any:
             pytest.fail("no clock is needed without a GPU")
 
-        sweep = Sweep(candidate.dialogue, problem, terms, lock, stopwatch)
+        sweep = Sweep(candidate.dialogue, problem, job, spec, lock, stopwatch)
         try:
-            found = sweep.run(wanted)
+            found = sweep.run()
         finally:
             sweep.free()
         assert set(candidate.clock) <= {("none", ""), *((w, s.value) for w in WHOSE for s in Stage)}

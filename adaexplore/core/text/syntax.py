@@ -54,3 +54,17 @@ def top_level_names(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
                 yield from top_level_names([*tried, *caught, *otherwise, *final])
             case ast.With(body=inner_body):
                 yield from top_level_names(inner_body)
+
+
+def imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
+    """Return the names that imports bind, with their dotted paths."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.asname is not None:
+                    yield alias.asname, alias.name
+                else:
+                    yield alias.name.partition(".")[0], alias.name.partition(".")[0]
+        elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
+            for alias in node.names:
+                yield alias.asname or alias.name, f"{node.module}.{alias.name}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 import torch
 
@@ -46,6 +46,7 @@ class _Found:
     far_off: float | None = None
 
 
+@dataclass(eq=False)
 class Draws:
     """Calls one candidate with weights that are changed in place.
 
@@ -54,25 +55,23 @@ class Draws:
     when both sides are constructed under another seed is wrong.
     """
 
-    def __init__(self, trials: Trials, problem: Problem, job_name: str, *, loose: bool, loads: bool) -> None:
-        """Prepare draws named after ``job_name``.
+    _trials: Trials
+    _problem: Problem
+    _job_name: str  # after which draws are named
+    _: KW_ONLY
+    loose: bool
+    loads: bool  # whether the candidate uses weights that are loaded after its construction
 
-        ``loads`` says whether the candidate uses weights that are loaded after its construction.
-        """
-        self._trials = trials
-        self._problem = problem
-        self._reference = problem.reference
-        self._job_name = job_name
-        self._loose = loose
-        self._loads = loads and bool(problem.reference.weights)
+    def __post_init__(self) -> None:
+        self._reference = self._problem.reference
 
     def run(self) -> list[StaleWeights]:
         """Make all draws; raises where outputs are wrong under weights that the candidate made itself."""
         found: list[StaleWeights] = []
-        for weights, inputs in _SCALES if self._loose else _SCALES[:1]:
+        for weights, inputs in _SCALES if self.loose else _SCALES[:1]:
             name = f"{self._job_name}:weights" if weights == 1.0 else f"{self._job_name}:weights:{weights:g}"
             draw = _Draw(name, weights, inputs)
-            if not self._loads:
+            if not (self.loads and self._reference.weights):
                 self._require_right(draw)
                 continue
             try:
@@ -107,7 +106,7 @@ class Draws:
 
     def _require_right(self, draw: _Draw) -> None:
         """Raise where the tolerance is loose and the candidate is wrong, with weights that count for it."""
-        if not self._loose:
+        if not self.loose:
             return
         found = self._call(draw, None)
         if found.far_off is not None:
@@ -129,11 +128,11 @@ class Draws:
             return _Found()
         wrong: WrongValues | None = None
         try:
-            called = self._trials.call(draw.name, inputs, rival=rival, expected=usual, kept=self._loose)
+            called = self._trials.call(draw.name, inputs, rival=rival, expected=usual, kept=self.loose)
             outputs, expected = self._without_permitted(called), called.expected
         except WrongValues as failed:
             outputs, expected, wrong = failed.outputs, failed.expected, failed
-        far_off = self._far_off(draw, outputs, expected) if self._loose else None
+        far_off = self._far_off(draw, outputs, expected) if self.loose else None
         return _Found(None if draw.is_scaled else wrong, far_off)
 
     def _without_permitted(self, called: Called) -> tuple[torch.Tensor, ...]:

@@ -290,7 +290,7 @@ class InterleavedTiming:
         except BlockRefused as refused:
             self._dialogue.clock("reference", Stage.TIMING.value)
             if "unjoined" in str(refused).lower():
-                outcome.observations.append(noted.UnjoinedStream())
+                outcome.observations.append(noted.WithoutFigures(kind="unjoined_stream"))
 
     def _round(self, outcome: Outcome, number: int, order: BlockOrder, ours: int) -> None:
         """Run the candidate on fresh argument lists, then the reference on ``ours`` of them."""
