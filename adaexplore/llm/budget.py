@@ -115,7 +115,7 @@ class Budget:
             self._in_flight -= 1
 
     def _exceeded(self) -> str | None:
-        limits, spent = self._limits, self._before + self._client.total().usage
+        limits, spent = self._limits, self._before + self._client.usage
         if limits.usd is not None:
             known = spent.usd
             if known is None:
