@@ -85,7 +85,7 @@ class Synthesiser:
         """Read the existing folder.
 
         Raises:
-            UsageError, StorageError: the folder cannot be read.
+            StorageError: the folder cannot be read.
         """
         self._folder = folder
         self._catalogue = catalogue

@@ -291,7 +291,7 @@ def test_non_utf8_manifest_line_is_named_and_kept(tmp_path: Path, caplog: pytest
     path.write_bytes(path.read_bytes() + b'{"id": 3, "style": "\xff"}\n')
     assert fill(tmp_path, 3).written == 3
     assert f"{path}:3: left out:" in caplog.text
-    assert len(path.read_text().splitlines()) == 4
+    assert len(path.read_bytes().splitlines()) == 4
 
 
 def test_line_cut_by_full_disk_spoils_no_other(tmp_path: Path) -> None:
