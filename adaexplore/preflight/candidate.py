@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from adaexplore.core.text.arithmetic import compare, operate
-from adaexplore.core.text.syntax import parse
-from adaexplore.preflight.bindings import argument, assigned, bound_names, imports, statements
+from adaexplore.core.text.syntax import bound_names, parse, statements
+from adaexplore.preflight.bindings import argument, assigned, imports
 
 JIT = ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit")
 AUTOTUNE = ("triton.autotune", "triton.runtime.autotune", "triton.runtime.autotuner.autotune")
