@@ -20,6 +20,7 @@ from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Turn
 from adaexplore.llm.rejection import Rejection, public_url, read_rejection
 from adaexplore.llm.retry import Retry, ServiceTrouble
 from adaexplore.llm.sampling import SamplingParameters
+from adaexplore.settings.config import is_address
 
 PLACEHOLDER_KEY = "no-key-needed"
 CONNECT_TIMEOUT_S = 10.0
@@ -229,7 +230,7 @@ def open_sdk(name: str, kind: str, *, address: str | None, timeout_s: float, **a
         ModelRequestError: the SDK is not installed.
     """
     sdk = import_sdk(name)
-    if address is not None and not _is_url(address):
+    if address is not None and not is_address(address):
         raise ConfigError(
             f"base_url '{public_url(address)}' is not a URL; it looks like http://localhost:8000/v1"
         )
@@ -246,14 +247,6 @@ def open_sdk(name: str, kind: str, *, address: str | None, timeout_s: float, **a
     )
     weakref.finalize(client, http.close)
     return client
-
-
-def _is_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def _on_this_machine(url: str) -> bool:
