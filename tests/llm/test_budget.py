@@ -10,8 +10,9 @@ import pytest
 
 from adaexplore.core.errors import BudgetReached, ConfigError
 from adaexplore.core.usage import Usage
-from adaexplore.llm.budget import Budget, Limits
+from adaexplore.llm.budget import Budget
 from adaexplore.llm.meter import MeteredClient
+from adaexplore.settings.config import RunConfig
 from tests.stub_model import StubModel
 
 DOLLAR = Usage(input_tokens=900, output_tokens=100, usd=1.0)
@@ -19,7 +20,7 @@ DOLLAR = Usage(input_tokens=900, output_tokens=100, usd=1.0)
 
 def test_steps_in_flight_count_before_they_are_paid() -> None:
     meter = MeteredClient(StubModel())
-    budget = Budget(Limits(usd=4.5), meter)
+    budget = Budget(RunConfig(max_cost_usd=4.5), meter)
     budget.admit()
     meter.usage += DOLLAR
     budget.settle(1.0)
@@ -30,7 +31,7 @@ def test_steps_in_flight_count_before_they_are_paid() -> None:
 
 
 def test_estimate_holds_until_a_step_has_ended() -> None:
-    budget = Budget(Limits(tokens=2800), MeteredClient(StubModel()), expected=DOLLAR)
+    budget = Budget(RunConfig(max_total_tokens=2800), MeteredClient(StubModel()), expected=DOLLAR)
     budget.admit()
     budget.admit()
     with pytest.raises(BudgetReached, match="max_total_tokens: 2800"):
@@ -38,21 +39,21 @@ def test_estimate_holds_until_a_step_has_ended() -> None:
 
 
 def test_first_step_goes_however_little_is_left() -> None:
-    budget = Budget(Limits(usd=0.1), MeteredClient(StubModel()), expected=DOLLAR)
+    budget = Budget(RunConfig(max_cost_usd=0.1), MeteredClient(StubModel()), expected=DOLLAR)
     budget.admit()
     with pytest.raises(BudgetReached):
         budget.admit()
 
 
-@pytest.mark.parametrize("limits", [Limits(tokens=1000), Limits(usd=1.0)])
-def test_nothing_goes_where_all_is_spent(limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [RunConfig(max_total_tokens=1000), RunConfig(max_cost_usd=1.0)])
+def test_nothing_goes_where_all_is_spent(limits: RunConfig) -> None:
     with pytest.raises(BudgetReached):
         Budget(limits, MeteredClient(StubModel()), before=DOLLAR, steps=0).admit()
 
 
 def test_refused_step_may_fit_after_those_in_flight() -> None:
     meter = MeteredClient(StubModel())
-    budget = Budget(Limits(usd=1.5), meter, expected=DOLLAR)
+    budget = Budget(RunConfig(max_cost_usd=1.5), meter, expected=DOLLAR)
     budget.admit()
     with pytest.raises(BudgetReached):
         budget.admit()
@@ -64,7 +65,7 @@ def test_refused_step_may_fit_after_those_in_flight() -> None:
 
 def test_cheap_estimate_covers_as_many_steps_as_ended() -> None:
     meter = MeteredClient(StubModel())
-    budget = Budget(Limits(usd=4.0), meter, expected=DOLLAR)
+    budget = Budget(RunConfig(max_cost_usd=4.0), meter, expected=DOLLAR)
     in_flight = []
     for _ in range(4):
         budget.admit()
@@ -88,7 +89,7 @@ def _space(budget: Budget) -> int:
 
 def test_budget_reached_with_nothing_in_flight_stays_reached() -> None:
     meter = MeteredClient(StubModel())
-    budget = Budget(Limits(usd=1.5), meter, expected=DOLLAR)
+    budget = Budget(RunConfig(max_cost_usd=1.5), meter, expected=DOLLAR)
     budget.admit()
     meter.usage += DOLLAR
     budget.settle(1.0)
@@ -100,7 +101,7 @@ def test_budget_reached_with_nothing_in_flight_stays_reached() -> None:
 
 
 def test_waiting_ends_when_a_step_ends() -> None:
-    budget = Budget(Limits(usd=1.5), MeteredClient(StubModel()), expected=DOLLAR)
+    budget = Budget(RunConfig(max_cost_usd=1.5), MeteredClient(StubModel()), expected=DOLLAR)
     budget.wait()  # nothing is in flight
     budget.admit()
     ended = threading.Timer(0.05, budget.drop)
@@ -112,7 +113,7 @@ def test_waiting_ends_when_a_step_ends() -> None:
 
 
 def test_earlier_sessions_count() -> None:
-    budget = Budget(Limits(usd=3.0), MeteredClient(StubModel()), before=DOLLAR + DOLLAR, steps=2)
+    budget = Budget(RunConfig(max_cost_usd=3.0), MeteredClient(StubModel()), before=DOLLAR + DOLLAR, steps=2)
     budget.admit()
     with pytest.raises(BudgetReached):
         budget.admit()
@@ -121,7 +122,7 @@ def test_earlier_sessions_count() -> None:
 def test_time_limit_includes_the_expected_next_step() -> None:
     now = 0.0  # steps of earlier sessions tell nothing of how long one takes
     budget = Budget(
-        Limits(wall_s=10.0), MeteredClient(StubModel()), before=DOLLAR, steps=8, clock=lambda: now
+        RunConfig(max_wall_s=10.0), MeteredClient(StubModel()), before=DOLLAR, steps=8, clock=lambda: now
     )
     budget.admit()
     now = 6.0
@@ -131,7 +132,7 @@ def test_time_limit_includes_the_expected_next_step() -> None:
 
 
 def test_dropped_steps_are_not_in_flight() -> None:
-    budget = Budget(Limits(usd=1.5), MeteredClient(StubModel()), expected=DOLLAR)
+    budget = Budget(RunConfig(max_cost_usd=1.5), MeteredClient(StubModel()), expected=DOLLAR)
     budget.admit()
     budget.drop()
     budget.admit()
@@ -139,12 +140,12 @@ def test_dropped_steps_are_not_in_flight() -> None:
 
 def test_dollars_need_a_price() -> None:
     with pytest.raises(ConfigError, match="max_total_tokens instead"):
-        Budget(Limits(usd=1.0), MeteredClient(StubModel()), expected=Usage(usd=None))
+        Budget(RunConfig(max_cost_usd=1.0), MeteredClient(StubModel()), expected=Usage(usd=None))
 
 
 def test_dollars_that_nobody_can_count_end_the_run() -> None:
     meter = MeteredClient(StubModel())
-    budget = Budget(Limits(usd=5), meter, expected=DOLLAR)
+    budget = Budget(RunConfig(max_cost_usd=5), meter, expected=DOLLAR)
     budget.admit()
     meter.usage += Usage(usd=None)
     budget.settle(1.0)
