@@ -130,7 +130,7 @@ def _check(args: argparse.Namespace, config: RunConfig, catalogue: Catalogue) ->
         "set": str(args.check),
         "device": identity.device,
         "hardware": identity.hardware,
-        "versions": dict(identity.versions),
+        "versions": identity.versions,
         "dtype": config.dtype_str,
         "distinct_operators": len(report.operators),
         **asdict(report),
