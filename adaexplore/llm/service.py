@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from ipaddress import ip_address
+from itertools import pairwise
 from types import ModuleType
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -185,6 +186,18 @@ def messages(
         turns.append({"role": "assistant", "content": turn.reply})
     turns.append({"role": "user", "content": content(request, marked and not request.earlier)})
     return turns
+
+
+def marked_blocks(
+    text: str, cuts: Sequence[int], kind: str, mark: Mapping[str, object]
+) -> list[dict[str, object]]:
+    """Split ``text`` at its cuts; blocks that end at the first two and the last two cuts carry ``mark``."""
+    ends = {*cuts[:2], *cuts[-2:]}
+    return [
+        {"type": kind, "text": text[start:end], **(mark if end in ends else {})}
+        for start, end in pairwise((0, *cuts, len(text)))
+        if start < end
+    ]
 
 
 def import_sdk(name: str) -> ModuleType:
