@@ -34,14 +34,9 @@ class Collected:
 
     tasks: tuple[TaskFailures, ...] = ()
     infrastructure: int = 0
-    wrong_values: int = 0
 
     def __add__(self, other: Collected) -> Collected:
-        return Collected(
-            self.tasks + other.tasks,
-            self.infrastructure + other.infrastructure,
-            self.wrong_values + other.wrong_values,
-        )
+        return Collected(self.tasks + other.tasks, self.infrastructure + other.infrastructure)
 
     @property
     def failures(self) -> int:
@@ -163,7 +158,7 @@ def _verdict(step: dict[str, Any]) -> Verdict:
 
 
 def _sorted_out(task: str, judged: Iterable[Failure]) -> Collected:
-    failures, infrastructure, wrong = [], 0, 0
+    failures, infrastructure = [], 0
     for each in judged:
         if each.verdict.correct or each.verdict.status is Status.NOT_CHECKED:
             continue
@@ -171,6 +166,4 @@ def _sorted_out(task: str, judged: Iterable[Failure]) -> Collected:
             infrastructure += 1
         elif is_failure(each.verdict):
             failures.append(each)
-        else:
-            wrong += 1
-    return Collected((TaskFailures(task, tuple(failures)),), infrastructure, wrong)
+    return Collected((TaskFailures(task, tuple(failures)),), infrastructure)
