@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,14 +131,18 @@ def _tree_failures(tree: dict[str, Any]) -> Iterator[Failure]:
             yield Failure(
                 int(step["step"]),
                 str(step["code"]),
-                _verdict(step),
+                trace_verdict(step),
                 lineage=heads[int(step["node_id"])],
                 reference=str(tree.get("reference_src") or ""),
             )
 
 
-def _verdict(step: dict[str, Any]) -> Verdict:
-    """Return the verdict for the last error line of a tree."""
+def trace_verdict(step: Mapping[str, Any]) -> Verdict:
+    """Return the verdict on a step of a recorded tree, which has only the last line of the error.
+
+    Raises:
+        KeyError, TypeError: the step is not of that shape.
+    """
     score, error = step["score"], str(step.get("error") or "").rstrip()
     if score["correct"]:
         return Verdict(status=Status.PASSED)

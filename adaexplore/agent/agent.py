@@ -61,6 +61,13 @@ class AgentOptions:
     repair_attempts: int = 1
     repaired: frozenset[RepairReason] = frozenset({RepairReason.EDIT})
 
+    def prompts(
+        self, task: Task, facts: JudgeFacts, rules: tuple[str, ...], reference: ReferenceFacts | None = None
+    ) -> StepPrompts:
+        """Return the prompts of a task."""
+        shown = (self.worked_example, self.layout, self.max_prompt_tokens)
+        return StepPrompts(task, facts, rules, *shown, reference)
+
 
 @dataclass(frozen=True)
 class Agent:
@@ -110,15 +117,7 @@ class Conversation:
             plan.direction,
             tunes=agent.facts.tunes and options.layout == "shared",
         )
-        prompts = StepPrompts(
-            agent.task,
-            agent.facts,
-            agent.rules,
-            options.worked_example,
-            options.layout,
-            options.max_prompt_tokens,
-            agent.reference,
-        )
+        prompts = options.prompts(agent.task, agent.facts, agent.rules, agent.reference)
         if plan.kind is StepKind.LARGE:
             return self._read(self._ask(Purpose.LARGE, prompts.large(recent, elite, plan.direction)))
         self._parent = recent[-1].source
