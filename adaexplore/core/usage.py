@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pydantic import ConfigDict
-
 
 @dataclass(frozen=True)
 class Usage:
@@ -20,8 +18,6 @@ class Usage:
         cache_write_tokens: input tokens that the service wrote to its cache, if it counts them
             (Anthropic charges 125 % for them).
     """
-
-    __pydantic_config__ = ConfigDict(extra="forbid")
 
     input_tokens: int = 0
     cached_input_tokens: int = 0

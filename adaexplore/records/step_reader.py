@@ -19,7 +19,6 @@ from adaexplore.core.verdict import Verdict
 from adaexplore.records import content, layout, metrics, step_log
 
 _EXCHANGES = TypeAdapter(tuple[Exchange, ...])
-_USAGE = TypeAdapter(Usage)
 UNKNOWN_USAGE = Usage(usd=None)
 """The cost of a step without a recorded one (a run of the release)."""
 
@@ -162,7 +161,7 @@ class StepReader:
             outcome=outcome,
             verdict=None if root else metrics.read_verdict(_metrics_path(files)),
             evaluated=bool(log.get("evaluated", not root)),
-            usage=content.read_as(files.usage, _USAGE),
+            usage=_read_usage(files.usage),
             repairs=Counter(log.get("repairs", {})),
             retimed=bool(log.get("retimed", False)),
         )
@@ -205,6 +204,13 @@ def _metrics_path(files: layout.StepFiles) -> Path:
 
 def _read_log(path: Path) -> dict[str, Any]:
     return content.read_object(path, missing={})
+
+
+def _read_usage(path: Path) -> Usage | None:
+    try:
+        return Usage() + Usage(**content.read_object(path)) if path.is_file() else None
+    except TypeError as error:  # an unknown key, or something that is no number
+        raise content.damaged(path, content.reason(error)) from error
 
 
 def _read_source(path: Path, kind: StepKind) -> str:
