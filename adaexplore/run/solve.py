@@ -18,10 +18,11 @@ from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.streams import stream
 from adaexplore.core.usage import Usage
+from adaexplore.core.verdict import score_of
 from adaexplore.records.steering import Steered
 from adaexplore.run.history import History
 from adaexplore.run.in_flight import InFlight
-from adaexplore.run.step import AS_BEFORE, JudgedDraft, Solver, score_of, take_step
+from adaexplore.run.step import AS_BEFORE, JudgedDraft, Solver, take_step
 from adaexplore.search.directions import directed
 
 logger = logging.getLogger(__name__)

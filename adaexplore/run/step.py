@@ -17,7 +17,7 @@ from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.text.dispatch import with_dispatch, without_dispatch
 from adaexplore.core.text.tunables import TunablesError, with_values
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import NO_SCORE, Score, Verdict
+from adaexplore.core.verdict import Score, Verdict, score_of
 from adaexplore.llm.budget import Budget
 from adaexplore.preflight.lints import lint
 from adaexplore.records.steering import Steered, Steering
@@ -80,11 +80,6 @@ class JudgedDraft:
     def score(self) -> Score:
         """The score by which the search orders candidates."""
         return score_of(self.verdict)
-
-
-def score_of(verdict: Verdict | None) -> Score:
-    """Return the score for the search; a step without a verdict has the lowest."""
-    return NO_SCORE if verdict is None else verdict.score
 
 
 def take_step(
