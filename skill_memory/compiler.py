@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import secrets
-import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from adaexplore.core.environment import TritonFacts
-from adaexplore.core.errors import JudgeError
-from adaexplore.core.wire import CompileReport, EvaluationRequest, JobRequest
-from adaexplore.judge_client.connection import Connection, open_client
-from adaexplore.judge_client.embedded import embedded_judge
-from adaexplore.judge_client.http import environment_of
-from adaexplore.judge_client.jobs import run_job
+from adaexplore.core.errors import JudgeError, ProblemError
+from adaexplore.core.task import Task
+from adaexplore.core.verdict import Status
+from adaexplore.core.wire import CompileReport
+from adaexplore.judge_client.access import open_judge
+from adaexplore.judge_client.protocol import Judge
+from adaexplore.settings.config import RunConfig
 
-_ANSWER_S = 30.0
 _LIMIT_S = 120
 
 
@@ -26,64 +23,43 @@ _LIMIT_S = 120
 class Compiler:
     """A compiler of candidates on a judge; JudgeError if the judge failed or has no compile stage."""
 
-    connection: Connection
+    judge: Judge
     triton: str
     target: str
 
     def __call__(self, reference: str, source: str) -> CompileReport | None:
         """Return the report on ``source``; None if the reference itself fails."""
-        request = EvaluationRequest(
-            original_model_src=reference, custom_model_src=source, timeout=_LIMIT_S, tf32="off"
-        )
-        answer = run_job(self.connection, JobRequest(kind="compile", request=request))
-        if answer is None:
-            raise JudgeError(
-                f"the judge at {self.connection.url} has no compile stage; use a judge of this version"
-            )
-        return answer.report if isinstance(answer.report, CompileReport) else None
+        task = Task(0, "rule", "rule", reference, "fp32", Path("the reference"))
+        try:
+            report = self.judge.compile(task, source)
+        except ProblemError:
+            return None
+        if report.status == Status.NOT_CHECKED:
+            raise JudgeError(f"{report.message}; use a judge of this version")
+        return report
 
     def facts(self) -> TritonFacts | None:
         """Return the facts about its Triton; None if the judge does not state them."""
-        environment = environment_of(self.connection)
+        environment = self.judge.environment()
         return None if environment is None else environment.triton
 
 
 @contextmanager
-def open_compiler(target: str, *, url: str | None = None, token: str | None = None) -> Iterator[Compiler]:
-    """Open the compile stage of the judge at ``url``, or of one started here on the CPU.
-
-    Args:
-        target: the architecture, such as ``sm_90``.
-        url: a running judge, which must compile for ``target``.
-        token: the token that requests to it need.
+def open_compiler(config: RunConfig) -> Iterator[Compiler]:
+    """Open the compile stage of the judge that ``config`` names, or of one started here on the CPU.
 
     Raises:
         JudgeError: it cannot be reached or started, or it compiles for another target.
     """
-    if url is not None:
-        with open_client() as client:
-            yield _compiler(Connection(url, token=token, client=client), target)
-        return
-    token = secrets.token_urlsafe(32)
-    with tempfile.TemporaryDirectory(prefix="adaexplore-compiler-") as folder:
-        log = Path(folder) / "judge.log"
-        with (
-            embedded_judge(
-                device="cpu", compile_target=target, gpu_ids=(), workers=1, seed=0, log_path=log, token=token
-            ) as own,
-            open_client() as client,
-        ):
-            connection = Connection(
-                own, token=token, own_log=log, client=client, sleep=threading.Event().wait
-            )
-            yield _compiler(connection, target)
-
-
-def _compiler(connection: Connection, target: str) -> Compiler:
-    health = connection.object_in(connection.get("/health", _ANSWER_S))
-    versions = health.get("versions")
-    triton = versions.get("triton") if isinstance(versions, dict) else None
-    found = str(health.get("compile_target") or target)
-    if found != target:
-        raise JudgeError(f"the judge at {connection.url} compiles for {found}, not for {target}")
-    return Compiler(connection, str(triton or "unknown"), target)
+    alone = {
+        "judge_device": "cpu",
+        "num_processes": 1,
+        "parallel_steps": 1,
+        "gpu_ids": None,
+        "gpu_models": None,
+    }
+    with open_judge(config.model_copy(update={**alone, "timeout": _LIMIT_S, "tf32": "off"})) as access:
+        found, target = access.identity.compile_target or config.compile_target, config.compile_target
+        if found != target:
+            raise JudgeError(f"the judge compiles for {found}, not for {target}")
+        yield Compiler(access.first, access.identity.triton or "unknown", target)

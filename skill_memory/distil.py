@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, ModelClient, ModelRequest, Purpose, RuleData
 from adaexplore.prompts.render import render
 from skill_memory.rule import Evidence
@@ -21,18 +19,10 @@ _POSITION = re.compile(r"\b(?:lines?|column|col) \d+|\bat \d+:\d+|\b\w+\.py\b|(?
 _NO_RULE = re.compile(r"no (?:rule|guidance)\W*", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Distilled:
-    """The model's answer for a kind of failure; ``rule`` is None for no rule."""
-
-    rule: str | None
-    usage: Usage
-
-
 def distil(
     signatures: Sequence[str], evidence: Sequence[Evidence], client: ModelClient, key: str
-) -> Distilled:
-    """Ask the model for the rule behind failures of one kind, in one call.
+) -> str | None:
+    """Ask the model for the rule behind failures of one kind, in one call; None for no rule.
 
     Raises:
         ModelError: the model could not be asked.
@@ -48,7 +38,7 @@ def distil(
         failures="\n\n".join(data.failures),
     )
     reply = client.complete(ModelRequest(prompt, Purpose.RULE, key, data=data))
-    return Distilled(rule_in(reply.text) if reply.finish is Finish.COMPLETE else None, reply.usage)
+    return rule_in(reply.text) if reply.finish is Finish.COMPLETE else None
 
 
 def rule_in(reply: str) -> str | None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from adaexplore.core.usage import Usage
 from adaexplore.llm.protocol import Finish, MergeData, ModelClient, ModelRequest, Purpose
 from adaexplore.prompts.render import render
 
@@ -26,15 +24,7 @@ _FILLER = frozenset(
 )
 
 
-@dataclass(frozen=True)
-class Merged:
-    """The rule that replaces a new one, and the cost of the request; ``usage`` is None without a request."""
-
-    text: str
-    usage: Usage | None
-
-
-def merge(rule: str, known: Iterable[str], client: ModelClient, key: str) -> Merged:
+def merge(rule: str, known: Iterable[str], client: ModelClient, key: str) -> str:
     """Return the equivalent of ``rule`` in ``known``, else ``rule``; at most one model request.
 
     Raises:
@@ -42,14 +32,14 @@ def merge(rule: str, known: Iterable[str], client: ModelClient, key: str) -> Mer
     """
     near = nearest(rule, known)
     if near is None or near == rule:
-        return Merged(rule, None)
+        return rule
     if overlap(rule, near) >= SAME_RULE:
-        return Merged(near, None)
+        return near
     prompt = render("merge", one=rule, other=near)
     reply = client.complete(ModelRequest(prompt, Purpose.MERGE, key, data=MergeData(rule, near)))
     lines = [line.strip("*`. ") for line in reply.text.splitlines() if line.strip()]
     same = reply.finish is Finish.COMPLETE and bool(lines) and _YES.fullmatch(lines[-1]) is not None
-    return Merged(near if same else rule, reply.usage)
+    return near if same else rule
 
 
 def nearest(rule: str, known: Iterable[str], least: float = NEAR_RULE) -> str | None:

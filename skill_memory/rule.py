@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StrictBool, ValidationError
+from pydantic import ConfigDict, Field, StrictBool, TypeAdapter, ValidationError
 
 from adaexplore.core.files.inputs import first_fault
 
@@ -68,7 +68,7 @@ class Rule:
     """
 
     text: str
-    count: float
+    count: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)]
     tasks: tuple[str, ...] = ()
     signatures: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
@@ -106,21 +106,8 @@ def rule_to_json(rule: Rule) -> dict[str, Any]:
     }
 
 
-class _Line(BaseModel):
-    model_config = ConfigDict(extra="allow")
-
-    rule: str
-    count: Annotated[float, Field(strict=True, ge=0, allow_inf_nan=False)] = 1.0
-    tasks: tuple[str, ...] | None = None
-    signature: str | None = None
-    signatures: tuple[str, ...] | None = None
-    evidence: tuple[Evidence, ...] | None = None
-    reproducer: str | None = None
-    counterpart: str | None = None
-    others: tuple[Proof, ...] | None = None
-    problem: str | None = None
-    verified: tuple[Verified, ...] | None = None
-    lint: str | None = None
+_RULE = TypeAdapter(Rule)
+_KEYS = frozenset(part.name for part in fields(Rule)) - {"text", "extra"}
 
 
 def rule_from_json(data: object) -> Rule:
@@ -134,24 +121,19 @@ def rule_from_json(data: object) -> Rule:
     version = data.get("version", VERSION)
     if not isinstance(version, int) or version > VERSION:
         raise ValueError(f"version {version!r}, this program reads up to {VERSION}")
+    text = data.get("rule")
+    if not isinstance(text, str) or not text.strip():
+        raise ValueError("no text under 'rule'")
+    given = {key: data[key] for key in data if key == "count" or data[key] not in (None, "")}
+    kinds = given.get("signatures", [])
+    if "signature" in given and isinstance(kinds, list):
+        kinds = [given["signature"], *kinds]
+    known = {key: given[key] for key in _KEYS & given.keys()}
+    extra = {key: data[key] for key in data if key not in _KEYS | {"rule", "signature", "version"}}
     try:
-        line = _Line.model_validate(data)
+        rule = _RULE.validate_python(
+            {"count": 1.0, **known, "text": " ".join(text.split()), "signatures": kinds, "extra": extra}
+        )
     except ValidationError as error:
         raise ValueError(first_fault(error)) from error
-    if not line.rule.strip():
-        raise ValueError("no text under 'rule'")
-    signatures = [*([line.signature] if line.signature else []), *(line.signatures or ())]
-    return Rule(
-        text=" ".join(line.rule.split()),
-        count=line.count,
-        tasks=line.tasks or (),
-        signatures=tuple(dict.fromkeys(signatures)),
-        evidence=line.evidence or (),
-        reproducer=line.reproducer or None,
-        counterpart=line.counterpart or None,
-        others=line.others or (),
-        problem=line.problem or None,
-        verified=line.verified or (),
-        lint=line.lint or None,
-        extra={key: value for key, value in (line.model_extra or {}).items() if key != "version"},
-    )
+    return replace(rule, signatures=tuple(dict.fromkeys(rule.signatures)))

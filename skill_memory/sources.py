@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,14 +34,9 @@ class Collected:
 
     tasks: tuple[TaskFailures, ...] = ()
     infrastructure: int = 0
-    wrong_values: int = 0
 
     def __add__(self, other: Collected) -> Collected:
-        return Collected(
-            self.tasks + other.tasks,
-            self.infrastructure + other.infrastructure,
-            self.wrong_values + other.wrong_values,
-        )
+        return Collected(self.tasks + other.tasks, self.infrastructure + other.infrastructure)
 
     @property
     def failures(self) -> int:
@@ -136,14 +131,18 @@ def _tree_failures(tree: dict[str, Any]) -> Iterator[Failure]:
             yield Failure(
                 int(step["step"]),
                 str(step["code"]),
-                _verdict(step),
+                trace_verdict(step),
                 lineage=heads[int(step["node_id"])],
                 reference=str(tree.get("reference_src") or ""),
             )
 
 
-def _verdict(step: dict[str, Any]) -> Verdict:
-    """Return the verdict for the last error line of a tree."""
+def trace_verdict(step: Mapping[str, Any]) -> Verdict:
+    """Return the verdict on a step of a recorded tree, which has only the last line of the error.
+
+    Raises:
+        KeyError, TypeError: the step is not of that shape.
+    """
     score, error = step["score"], str(step.get("error") or "").rstrip()
     if score["correct"]:
         return Verdict(status=Status.PASSED)
@@ -163,7 +162,7 @@ def _verdict(step: dict[str, Any]) -> Verdict:
 
 
 def _sorted_out(task: str, judged: Iterable[Failure]) -> Collected:
-    failures, infrastructure, wrong = [], 0, 0
+    failures, infrastructure = [], 0
     for each in judged:
         if each.verdict.correct or each.verdict.status is Status.NOT_CHECKED:
             continue
@@ -171,6 +170,4 @@ def _sorted_out(task: str, judged: Iterable[Failure]) -> Collected:
             infrastructure += 1
         elif is_failure(each.verdict):
             failures.append(each)
-        else:
-            wrong += 1
-    return Collected((TaskFailures(task, tuple(failures)),), infrastructure, wrong)
+    return Collected((TaskFailures(task, tuple(failures)),), infrastructure)

@@ -9,7 +9,7 @@ import json
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -25,14 +25,6 @@ _TEXT_FORM = "'You cannot ...||<count>'"
 _JSON_FORM = 'an object such as {"rule": "You cannot ...", "count": 3}'
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class Memory:
-    """The memory of a run; ``path`` is its file, None without one."""
-
-    path: Path | None
-    rules: tuple[Rule, ...]
 
 
 def read_rules(path: Path) -> list[Rule]:
@@ -114,8 +106,8 @@ def injected(rules: Iterable[Rule], threshold: float, triton: str | None = None)
     return tuple(rule.text for rule in rules if rule.count >= threshold and not rule.retired(triton))
 
 
-def memory_for_run(path: Path | None, update: bool, bundled: Path) -> Memory:
-    """Open the memory of ``general_memory_path`` and ``memory_update``.
+def rules_for_run(path: Path | None, update: bool, bundled: Path) -> tuple[Rule, ...]:
+    """Read the rules of ``general_memory_path``; with ``memory_update``, make a missing file.
 
     Args:
         path: the configured file; None is a run without memory.
@@ -124,13 +116,11 @@ def memory_for_run(path: Path | None, update: bool, bundled: Path) -> Memory:
             has none, and its prompts hold no rules.
 
     Raises:
-        ConfigError: ``update`` without a path, or a file that does not exist or cannot be read.
+        ConfigError: the file does not exist or cannot be read.
         StorageError: the new memory cannot be written.
     """
     if path is None:
-        if update:
-            raise ConfigError("memory_update needs a file: set general_memory_path")
-        return Memory(None, ())
+        return ()
     if not path.exists():
         if update:
             make_memory(path)
@@ -141,8 +131,8 @@ def memory_for_run(path: Path | None, update: bool, bundled: Path) -> Memory:
             )
         else:
             log.warning("general_memory_path %s does not exist; prompts hold no rules", path)
-            return Memory(None, ())
-    return Memory(path, tuple(_with_proofs(path, read_rules(path))))
+            return ()
+    return tuple(_with_proofs(path, read_rules(path)))
 
 
 def known_rules(rules: Iterable[Rule]) -> dict[str, str]:

@@ -14,9 +14,10 @@ from functools import partial
 from operator import attrgetter
 from pathlib import Path
 
-from adaexplore.core.errors import ModelError, ModelUnavailableError
+from adaexplore.core.errors import ModelUnavailableError
 from adaexplore.core.files.atomic import write_text
 from adaexplore.core.usage import Usage
+from adaexplore.llm.meter import MeteredClient
 from adaexplore.llm.protocol import ModelClient
 from skill_memory.construct import offending_line
 from skill_memory.distil import distil
@@ -83,20 +84,18 @@ class MemoryUpdater:
             return MemoryUpdate()
         before = self._counts()
         self._change(partial(_recorded, tasks=tasks))
-        calls, usage, refusal = self._settle()
+        meter = MeteredClient(self.client)
+        self._settle(meter)
         after = self._counts()
-        if refusal is not None:
-            raise refusal
         return MemoryUpdate(
-            calls,
-            usage,
+            meter.requests,
+            meter.usage,
             tuple(text for text in after if text not in before),
             tuple(text for text in before if after.get(text, 0) > before[text]),
         )
 
-    def _settle(self) -> tuple[int, Usage, ModelError | None]:
+    def _settle(self, client: ModelClient) -> None:
         """Ask the model about every open group; groups whose request fails stay open."""
-        calls, usage = 0, Usage()
         state, rules = read_sidecar(self.path), self._rules()
         for key in [group.key for group in open_groups(state, known_rules(rules))]:
             state, rules = read_sidecar(self.path), self._rules()
@@ -106,20 +105,13 @@ class MemoryUpdater:
                 continue  # another worker stored an answer meanwhile
             name = f"rule/{digest(group.key.encode())[:16]}"
             try:
-                found = distil(group.members, _evidence(state, group.members), self.client, name)
-                calls, usage, text = calls + 1, usage + found.usage, found.rule
+                text = distil(group.members, _evidence(state, group.members), client, name)
                 if text is not None:
-                    merged = merge(text, [rule.text for rule in rules], self.client, f"{name}/merge")
-                    text = merged.text
-                    if merged.usage is not None:
-                        calls, usage = calls + 1, usage + merged.usage
+                    text = merge(text, [rule.text for rule in rules], client, f"{name}/merge")
             except ModelUnavailableError as error:
                 log.warning("memory %s: no rule distilled for now: %s", self.path, error)
                 break
-            except ModelError as error:
-                return calls, usage, error
             self._change(partial(_answered, group=group, text=text))
-        return calls, usage, None
 
     def _change(self, change: Callable[[Sidecar, Sequence[Rule]], Sidecar]) -> None:
         """Apply ``change`` to the state and update the memory file, under the lock."""

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
-import json
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from adaexplore.core.errors import UsageError
+from adaexplore.core.files.inputs import first_fault, input_bytes
 from adaexplore.core.text.syntax import parse
 from adaexplore.tasks.operators import Operator
 
@@ -35,9 +34,10 @@ _SYMBOLS = {
 }
 
 
-@dataclass(frozen=True)
-class Catalogue:
+class Catalogue(BaseModel):
     """The operators of one version of torch."""
+
+    model_config = ConfigDict(frozen=True)
 
     torch: str
     operators: tuple[Operator, ...]
@@ -84,20 +84,14 @@ def read_catalogue(path: Path | None = None) -> Catalogue:
     if path is None:
         return _own()
     try:
-        return _parsed(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, KeyError, TypeError, ValidationError) as error:
-        reason = str(error).splitlines()[0]
-        raise UsageError(f"cannot read the catalogue of operators {path}: {reason}") from error
+        return Catalogue.model_validate_json(input_bytes(path, "catalogue of operators"))
+    except ValidationError as error:
+        raise UsageError(f"cannot read the catalogue of operators {path}: {first_fault(error)}") from error
 
 
 @cache
 def _own() -> Catalogue:
-    return _parsed(files("synthesis").joinpath("operators.json").read_text(encoding="utf-8"))
-
-
-def _parsed(text: str) -> Catalogue:
-    data = json.loads(text)
-    return Catalogue(data["torch"], tuple(map(Operator.model_validate, data["operators"])))
+    return Catalogue.model_validate_json(files("synthesis").joinpath("operators.json").read_bytes())
 
 
 def _called(source: str) -> Iterator[str]:

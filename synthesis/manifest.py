@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from adaexplore.core.errors import UsageError
-from adaexplore.core.files.atomic import write_text
-from adaexplore.core.files.inputs import first_fault
-
-logger = logging.getLogger(__name__)
+from adaexplore.core.files.json_lines import JsonLines
 
 FILE_NAME = "manifest.jsonl"
 
@@ -48,45 +43,23 @@ class Manifest:
         """Read the manifest.
 
         Raises:
-            UsageError: the file exists but cannot be read.
+            StorageError: the file exists but cannot be read.
         """
-        self.path = folder / FILE_NAME
-        self._lines = _lines(self.path)
-        self.entries = list(self._valid())
+        self.entries: list[Entry] = []
+        self._lines = JsonLines(folder / FILE_NAME)
+        self._lines.read(self._take)
 
     def add(self, entry: Entry) -> None:
-        """Add a line, atomically.
+        """Add a line.
 
         Raises:
             StorageError: the file cannot be written.
         """
-        lines = [*self._lines, entry.model_dump_json()]
-        write_text(self.path, "\n".join(lines) + "\n")
-        self._lines = lines
+        self._lines.append(entry.model_dump())
         self.entries.append(entry)
 
-    def _valid(self) -> Iterator[Entry]:
-        ids: set[int] = set()
-        for number, line in enumerate(self._lines, start=1):
-            if not line.strip():
-                continue
-            try:
-                entry = Entry.model_validate_json(line)
-            except ValidationError as error:
-                logger.warning("%s:%d: left out: %s", self.path, number, first_fault(error))
-                continue
-            if entry.id in ids:
-                logger.warning("%s:%d: left out: problem %d is listed before", self.path, number, entry.id)
-                continue
-            ids.add(entry.id)
-            yield entry
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        text = path.read_bytes().decode("utf-8", "backslashreplace")  # which is not JSON, and can be kept
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error}; correct it or choose another folder") from error
-    return text.removesuffix("\n").split("\n") if text else []
+    def _take(self, data: Any) -> None:
+        entry = Entry.model_validate(data)
+        if any(known.id == entry.id for known in self.entries):
+            raise ValueError(f"problem {entry.id} is listed before")
+        self.entries.append(entry)

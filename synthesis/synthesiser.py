@@ -23,7 +23,7 @@ from synthesis.catalogue import Catalogue
 from synthesis.journal import Journal, Reply
 from synthesis.manifest import Entry, Manifest
 from synthesis.prompts import Sizes, Style, draw_task, task_prompt
-from synthesis.validation import Finding, Limits, examine
+from synthesis.validation import Finding, examine
 
 FAILURES_PER_PROBLEM = 2
 """Failed attempts per wanted problem before giving up."""
@@ -44,7 +44,6 @@ class Order:
     count: int
     styles: tuple[Style, ...] = tuple(Style)
     sizes: Sizes = field(default_factory=lambda: Sizes(2**15, 2**18))
-    limits: Limits = field(default_factory=Limits)
     dtype: DtypeName = "fp32"
     seed: int = 0
     workers: int = 1
@@ -85,7 +84,7 @@ class Synthesiser:
         """Read the existing folder.
 
         Raises:
-            UsageError, StorageError: the folder cannot be read.
+            StorageError: the folder cannot be read.
         """
         self._folder = folder
         self._catalogue = catalogue
@@ -153,7 +152,7 @@ class Synthesiser:
         source = extract_code(reply.text) or ""
         if source and not source.endswith("\n"):
             source += "\n"
-        finding = examine(self._judge, source, order.dtype, order.limits)
+        finding = examine(self._judge, source, order.dtype)
         return _Attempt(number, style, reply.model, source, finding)
 
     def _conclude(self, attempt: _Attempt) -> None:

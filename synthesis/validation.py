@@ -23,19 +23,10 @@ _FLAGS = {
 }
 
 
-@dataclass(frozen=True)
-class Limits:
-    """Limits on a problem.
-
-    Attributes:
-        elements: maximum elements of inputs, weights and outputs together.
-        call_ms: maximum time of one call of the reference.
-        margin: whether trivial answers must fail clearly, so that they fail with another judge's inputs too.
-    """
-
-    elements: int = 50_000_000
-    call_ms: float = 2000.0
-    margin: bool = True
+MAX_ELEMENTS = 50_000_000
+"""Maximum elements of inputs, weights and outputs together."""
+MAX_CALL_MS = 2000.0
+"""Maximum time of one call of the reference."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +48,10 @@ class Finding:
     call_ms: float = 0.0
 
 
-def examine(judge: Judge, source: str, dtype: DtypeName, limits: Limits) -> Finding:
+def examine(judge: Judge, source: str, dtype: DtypeName, *, margin: bool = True) -> Finding:
     """Validate ``source`` here and on the judge.
+
+    With ``margin`` trivial answers must fail clearly, so that they fail with another judge's inputs too.
 
     Raises:
         JudgeError: the judge failed.
@@ -68,21 +61,21 @@ def examine(judge: Judge, source: str, dtype: DtypeName, limits: Limits) -> Find
     problem = module_problem(source)
     if problem is not None:
         return Finding("no problem module", problem)
-    return judged(judge.examine_problem(source, dtype), limits)
+    return judged(judge.examine_problem(source, dtype), margin=margin)
 
 
-def judged(report: ProblemReport, limits: Limits) -> Finding:
-    """Return the result of a judge's report on the problem."""
+def judged(report: ProblemReport, *, margin: bool = True) -> Finding:
+    """Return the result of a judge's report on the problem; see :func:`examine`."""
     if not report.ok or report.traits is None:
         large = report.reason.startswith(_TOO_LARGE)
         return Finding("too large" if large else "fails", report.reason)
     traits = report.traits
     reason = detail = ""
-    flags = [flag for flag in traits.flags if flag != _HARMLESS and (limits.margin or flag != _NEAR)]
+    flags = [flag for flag in traits.flags if flag != _HARMLESS and (margin or flag != _NEAR)]
     if flags:
         reason, detail = _FLAGS.get(flags[0], flags[0]), ", ".join(flags)
-    elif traits.elements > limits.elements:
-        reason, detail = "too large", f"{traits.elements} elements, at most {limits.elements}"
-    elif traits.call_ms > limits.call_ms:
-        reason, detail = "too slow", f"{traits.call_ms:.0f} ms a call, at most {limits.call_ms:.0f}"
+    elif traits.elements > MAX_ELEMENTS:
+        reason, detail = "too large", f"{traits.elements} elements, at most {MAX_ELEMENTS}"
+    elif traits.call_ms > MAX_CALL_MS:
+        reason, detail = "too slow", f"{traits.call_ms:.0f} ms a call, at most {MAX_CALL_MS:.0f}"
     return Finding(reason, detail, traits.graph, traits.elements, traits.call_ms)

@@ -27,7 +27,7 @@ JUDGE = ("judge check", "flag")
 
 def copy_with(folder: Path, *parts: str) -> Path:
     """Copy the code, write the examples' new files and apply their changes."""
-    for package in ("adaexplore", "online_judge"):
+    for package in ("adaexplore", "online_judge", "skill_memory", "synthesis"):
         shutil.copytree(ROOT / package, folder / package, ignore=shutil.ignore_patterns("__pycache__"))
     for part in parts:
         for name, text in re.findall(r"`(\S+\.py)`:\s+```python\n(.+?)^```", SECTIONS[part], re.M | re.S):

@@ -190,13 +190,12 @@ def replay(search: Search, layout: Layout, dialect: Dialect, seed: int, causes: 
             server.script(*map(Answer, step.replies(layout)))
             write_draft(agent, verdicts, step.plan, step.view(layout, search.arranged))
             timed.now_s += EVALUATION_S
-        counted = meter.total()
     expected = sum(len(step.replies(layout)) for step in search.steps)
-    if counted.requests != expected:
-        raise RuntimeError(f"{search.name}: {counted.requests} requests, {expected} were recorded")
-    usage = counted.usage
+    if meter.requests != expected:
+        raise RuntimeError(f"{search.name}: {meter.requests} requests, {expected} were recorded")
+    usage = meter.usage
     sent, read, written = usage.input_tokens, usage.cached_input_tokens, usage.cache_write_tokens
-    return Bill(len(search.steps), counted.requests, sent, read, written)
+    return Bill(len(search.steps), meter.requests, sent, read, written)
 
 
 if __name__ == "__main__":

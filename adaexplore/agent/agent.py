@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from adaexplore.agent.attempt import Attempt, best_attempt, read_edits, read_kernel
 from adaexplore.core.draft import (
@@ -34,8 +34,7 @@ from adaexplore.prompts.steps import (
     Layout,
     StepPrompts,
     noted,
-    repair_edits_prompt,
-    repair_kernel_prompt,
+    repair_prompt,
     review_first,
 )
 
@@ -61,6 +60,13 @@ class AgentOptions:
     max_prompt_tokens: int = 0
     repair_attempts: int = 1
     repaired: frozenset[RepairReason] = frozenset({RepairReason.EDIT})
+
+    def prompts(
+        self, task: Task, facts: JudgeFacts, rules: tuple[str, ...], reference: ReferenceFacts | None = None
+    ) -> StepPrompts:
+        """Return the prompts of a task."""
+        shown = (self.worked_example, self.layout, self.max_prompt_tokens)
+        return StepPrompts(task, facts, rules, *shown, reference)
 
 
 @dataclass(frozen=True)
@@ -111,15 +117,7 @@ class Conversation:
             plan.direction,
             tunes=agent.facts.tunes and options.layout == "shared",
         )
-        prompts = StepPrompts(
-            agent.task,
-            agent.facts,
-            agent.rules,
-            options.worked_example,
-            options.layout,
-            options.max_prompt_tokens,
-            agent.reference,
-        )
+        prompts = options.prompts(agent.task, agent.facts, agent.rules, agent.reference)
         if plan.kind is StepKind.LARGE:
             return self._read(self._ask(Purpose.LARGE, prompts.large(recent, elite, plan.direction)))
         self._parent = recent[-1].source
@@ -140,8 +138,8 @@ class Conversation:
         Raises:
             ModelError: as :meth:`write`.
         """
-        last, edits = attempts[-1], self._parent is not None
-        prompt = repair_edits_prompt(last.objection) if edits else repair_kernel_prompt(last.objection)
+        last = attempts[-1]
+        prompt = repair_prompt(last.objection, edits=self._parent is not None)
         reason = "" if last.reason is None else last.reason.value
         reply = self._send(Purpose.REPAIR, prompt, (), reason)
         return self._read(reply, next((each.source for each in reversed(attempts) if each.source), ""))
@@ -178,16 +176,10 @@ class Conversation:
         name = request_name(purpose.value, [exchange.purpose for exchange in self._exchanges])
         key = f"{self._agent.task.key}/{self._plan.step}/{name}"
         reply = self._agent.client.complete(ModelRequest(prompt, purpose, key, cuts, self._turns, self._data))
-        reply = replace(reply, text=_encodable(reply.text))
         self._exchanges.append(Exchange(purpose.value, prompt, reply.text, reply.finish.value, reason))
         self._turns = (*self._turns, Turn(prompt, purpose, reply.text, cuts))
         self._usage += reply.usage
         return reply
-
-
-def _encodable(text: str) -> str:
-    """Replace lone surrogates by question marks: no file or request can hold them."""
-    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _trouble(reply: ModelReply) -> DraftOutcome | None:

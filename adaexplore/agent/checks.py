@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from adaexplore.agent.attempt import Attempt
 from adaexplore.core.draft import DraftOutcome, RepairReason
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.judge_client.protocol import CompileFinding
+from adaexplore.core.wire import CompileReport
 from adaexplore.preflight.findings import Finding
 from adaexplore.prompts.blocks import finding
 
@@ -43,7 +43,7 @@ def linted(source: str, findings: Sequence[Finding]) -> Attempt | None:
     return Attempt(DraftOutcome.LINT_STOPPED, source, RepairReason.LINT, told, verdict)
 
 
-def compiled(source: str, found: CompileFinding) -> Attempt | None:
+def compiled(source: str, found: CompileReport) -> Attempt | None:
     """Object to a certain compile error; None if the source passed or could not be checked."""
     if found.ok or found.status in _LIMITS:
         return None
@@ -52,7 +52,7 @@ def compiled(source: str, found: CompileFinding) -> Attempt | None:
         text = _told(Finding("compile", found.line, text), source)
     if found.kernel is not None:
         text = f"in {found.kernel}, {text}"
-    verdict = Verdict(status=found.status, metadata={"feedback": text})
+    verdict = Verdict(status=Status(found.status), metadata={"feedback": text})
     told = f"This program does not work:\n{text}"
     return Attempt(DraftOutcome.GATE_STOPPED, source, RepairReason.GATE, told, verdict)
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import os
 import threading
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,10 +16,9 @@ from adaexplore.core.errors import JudgeError, UsageError
 from adaexplore.report.text import count_of, wrapped
 from adaexplore.run.build import open_model
 from adaexplore.settings.config import RunConfig
-from adaexplore.settings.environment import read_environment
 from adaexplore.settings.load import load_config
 from skill_memory.build import Built, build
-from skill_memory.compiler import Compiler, open_compiler
+from skill_memory.compiler import open_compiler
 from skill_memory.compiling import located, needs_locating
 from skill_memory.proofs import Proofs, prove
 from skill_memory.sources import Collected, from_run, from_trees
@@ -75,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         collected += from_trees(args.traces)
     proofs = None
     if args.prove is not None:
-        with _compiler(config) as compiler:
+        with open_compiler(config) as compiler:
             collected = located(collected, compiler)
             built = build(collected, args.out, open_model(config, None, threading.Event()))
             proofs = prove(args.out, collected, compiler, args.prove)
@@ -92,25 +89,18 @@ def _located(collected: Collected, config: RunConfig, *, judge: bool) -> Collect
     if not judge or not needs_locating(collected):
         return collected
     try:
-        with _compiler(config) as compiler:
+        with open_compiler(config) as compiler:
             return located(collected, compiler)
     except JudgeError as error:
         logger.warning("truncated errors stay truncated: %s", error)
         return collected
 
 
-def _compiler(config: RunConfig) -> AbstractContextManager[Compiler]:
-    if not config.use_remote_eval:
-        return open_compiler(config.compile_target)
-    token = read_environment(os.environ).judge_token
-    return open_compiler(config.compile_target, url=config.remote_eval_url, token=token)
-
-
 def _verify(args: argparse.Namespace, config: RunConfig) -> int:
     if not is_jsonl(args.verify):
         raise UsageError(f"{args.verify} holds no proofs: --verify takes a memory that ends in .jsonl")
     read_rules(args.verify)  # report unreadable files before starting a judge
-    with _compiler(config) as compiler:
+    with open_compiler(config) as compiler:
         found = verify_file(args.verify, compiler)
     _print(asdict(found), _page(found), as_json=args.json)
     return 0

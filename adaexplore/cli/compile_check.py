@@ -24,7 +24,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_timeout(parser)
     add_set(parser)
     add_judge(parser)
-    parser.add_argument("--url", dest="judge", help=argparse.SUPPRESS)  # its name in earlier versions
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -37,19 +36,12 @@ def run(args: argparse.Namespace) -> int:
     with open_judge(config) as access:
         found = access.first.compile(task, source)
     if args.json:
-        told = {
-            "file": str(args.kernel),
-            "ok": found.ok,
-            "status": found.status.value,
-            "kernel": found.kernel,
-            "line": found.line,
-            "message": found.message,
-        }
+        told = {"file": str(args.kernel), **found.model_dump(exclude={"error_name"})}
         print(json.dumps(told, indent=2))  # noqa: T201
     else:
         place = f"{args.kernel}:{found.line}" if found.line is not None else str(args.kernel)
         kernel = f" in {found.kernel}" if found.kernel is not None else ""
-        print(f"{place}: {found.status.value}{kernel}")  # noqa: T201
+        print(f"{place}: {found.status}{kernel}")  # noqa: T201
         if found.message:
             print(found.message)  # noqa: T201
     return 0 if found.ok else STOPPED

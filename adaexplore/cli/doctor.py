@@ -12,12 +12,12 @@ import subprocess
 from adaexplore import __version__
 from adaexplore.cli.output import show
 from adaexplore.core.errors import JudgeError
-from adaexplore.core.wire import LEGACY_TOLERANCE, WorkerStatus
+from adaexplore.core.wire import EvaluationRequest, WorkerStatus
 from adaexplore.judge_client.connection import Connection, open_client
-from adaexplore.judge_client.http import Evaluation, HttpJudge
+from adaexplore.judge_client.http import HttpJudge
 from adaexplore.records.provenance import installed_version
 from adaexplore.settings.config import RunConfig
-from adaexplore.settings.environment import Environment, read_environment
+from adaexplore.settings.environment import AZURE_ENDPOINT, KEY_VARIABLES, Environment, read_environment
 from adaexplore.settings.paths import locate
 from adaexplore.tasks.problem_folders import KB_ROOT
 
@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the findings; always return 0."""
     environment = read_environment(os.environ)
-    keys, gpus = environment.keys_present(), _gpus()
+    keys, gpus = environment.present, _gpus()
     judge_ready = all(importlib.util.find_spec(name) for name in _JUDGE_PACKAGES)
     lines = [
         f"adaexplore {__version__}, Python {platform.python_version()}, {platform.platform(terse=True)}",
@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         "judge packages: " + _versions(_JUDGE_PACKAGES),
         "GPUs: " + ("; ".join(gpus) if gpus else "none found by nvidia-smi"),
         f"nvcc: {shutil.which('nvcc') or 'none (only candidates with CUDA extensions need it)'}",
-        "keys: " + ", ".join(f"{name} {'set' if there else 'not set'}" for name, there in keys.items()),
+        "keys: " + ", ".join(f"{name} {'set' if name in keys else 'not set'}" for name in KEY_VARIABLES),
         f"KernelBench: {_kernelbench(environment)}",
         *_judge(args.judge, environment.judge_token),
         "",
@@ -67,12 +67,12 @@ def _would_run(gpu: bool, judge_ready: bool, environment: Environment) -> list[s
             "- judge_device auto takes the CPU: kernels are compiled, interpreted and checked, not timed"
         )
     lines.append("- server_type offline, command, mailbox and replay need no key")
-    if environment.openai_api_key:
+    if "OPENAI_API_KEY" in environment.present:
         lines.append(f"- server_type openai with model_name {RunConfig().model_name}")
-    if environment.azure_api_key:
-        missing = "" if environment.azure_endpoint else ", once AZURE_OPENAI_ENDPOINT is set"
+    if "AZURE_API_KEY" in environment.present:
+        missing = "" if AZURE_ENDPOINT in environment.present else f", once {AZURE_ENDPOINT} is set"
         lines.append(f"- server_type azure{missing}")
-    if environment.anthropic_api_key:
+    if "ANTHROPIC_API_KEY" in environment.present:
         lines.append("- server_type claude")
     return lines
 
@@ -82,7 +82,7 @@ def _judge(url: str, token: str | None) -> list[str]:
     try:
         with open_client() as client:
             connection = Connection(url, token=token, client=client)
-            judge = HttpJudge(connection, Evaluation(LEGACY_TOLERANCE, "paper"))
+            judge = HttpJudge(connection, EvaluationRequest())
             devices += map(_device, judge.workers())
             identity = judge.identity()
     except JudgeError as error:

@@ -16,8 +16,8 @@ from adaexplore.core.files.atomic import write_text
 from adaexplore.core.files.inputs import input_text
 from adaexplore.core.profile import KernelProfile, Profile
 from adaexplore.core.task import Task
+from adaexplore.core.verdict import Status
 from adaexplore.judge_client.access import open_judge
-from adaexplore.judge_client.http import HttpJudge
 from adaexplore.judge_client.protocol import Judge
 from adaexplore.prompts.profile import call_text
 from adaexplore.report.text import NONE, text_table, wrapped
@@ -72,8 +72,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _write_code(judge: Judge, task: Task, source: str, args: argparse.Namespace) -> int:
     """Write a file for each kernel that a call launches; print the paths."""
-    report = judge.compile_report(task, source, asm=True) if isinstance(judge, HttpJudge) else None
-    if report is None:
+    report = judge.compile(task, source, asm=True)
+    if report.status == Status.NOT_CHECKED:
         raise UsageError("this judge cannot compile; name another judge with --judge, or set dummy=false")
     if not report.asm:
         show(f"{report.status}: {report.message or 'no code: the judge is older, or no kernel was launched'}")

@@ -114,7 +114,7 @@ def _judge(
         JudgeError: the judge failed in spite of retries.
     """
     lines = JsonLines(out / VERDICTS)
-    judge = {"hardware": access.identity.hardware, "versions": dict(access.identity.versions)}
+    judge = {"hardware": access.identity.hardware, "versions": access.identity.versions}
     policy = config.model_dump(include=set(_POLICY)) | judge
     known = dict(lines.read(lambda line: (line["id"], Verdict.from_metrics(line["metrics"]))))
     by_key, waiting = {kernel.key: kernel for kernel in kernels}, []

@@ -27,7 +27,6 @@ from synthesis.checking import check_set
 from synthesis.journal import FOLDER
 from synthesis.prompts import Sizes, Style, seed_problems
 from synthesis.synthesiser import Order, Synthesiser
-from synthesis.validation import Limits
 
 SEEDS = Path("datasets/KernelBench_syn/seeds")
 
@@ -121,7 +120,6 @@ def _check(args: argparse.Namespace, config: RunConfig, catalogue: Catalogue) ->
             catalogue,
             access.first,
             dtype=config.dtype_str,
-            limits=Limits(margin=False),
             workers=config.num_processes,
             progress=lambda _: names.update(),
         )
@@ -130,7 +128,7 @@ def _check(args: argparse.Namespace, config: RunConfig, catalogue: Catalogue) ->
         "set": str(args.check),
         "device": identity.device,
         "hardware": identity.hardware,
-        "versions": dict(identity.versions),
+        "versions": identity.versions,
         "dtype": config.dtype_str,
         "distinct_operators": len(report.operators),
         **asdict(report),

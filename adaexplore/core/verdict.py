@@ -236,6 +236,11 @@ class Verdict(BaseModel):
         )
 
 
+def score_of(verdict: Verdict | None) -> Score:
+    """Return the score for the search; a step without a verdict has the lowest."""
+    return NO_SCORE if verdict is None else verdict.score
+
+
 def _values(found: object) -> Values | None:
     if not isinstance(found, Mapping):
         return None

@@ -9,14 +9,14 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 
+from adaexplore.core.wire import EvaluationRequest
 from adaexplore.judge_client.connection import Connection, open_client
 from adaexplore.judge_client.dummy import DummyJudge
 from adaexplore.judge_client.embedded import embedded_judge
 from adaexplore.judge_client.hardware import contradiction
-from adaexplore.judge_client.http import Evaluation, HttpJudge
+from adaexplore.judge_client.http import HttpJudge
 from adaexplore.judge_client.protocol import Judge
 from adaexplore.settings.config import RunConfig
 from adaexplore.settings.environment import read_environment
@@ -93,41 +93,33 @@ def open_judge(
                 log_path = Path(folder, "judge.log")
             own_log = log_path
             token = secrets.token_urlsafe(32)
-            url = stack.enter_context(
-                embedded_judge(
-                    device=config.judge_device,
-                    compile_target=config.compile_target,
-                    gpu_ids=gpu_ids,
-                    workers=config.num_processes * config.parallel_steps,
-                    seed=config.seed,
-                    log_path=own_log,
-                    token=token,
-                )
-            )
+            url = stack.enter_context(embedded_judge(config, own_log, token))
             gpu_ids = ()
         client = stack.enter_context(open_client())
-        evaluation = Evaluation(
+        first, *others = config.gpu_models or (None,)
+        settings = EvaluationRequest(
             tolerance=config.tolerance,
             tf32=config.tf32,
             tier=config.tier,
             baseline=config.baseline,
-            timeout_s=config.timeout,
-            try_reference=config.preset != "paper",
-            force=force,
+            timeout=config.timeout,
             samples=samples,
             tune_s=config.tune_s,
             gpu_name=_recorded_gpu(config),
+            gpu=first,
         )
         sleep = (stop or threading.Event()).wait
         connection = Connection(url, token=token, own_log=own_log, client=client, sleep=sleep)
-        first, *others = config.gpu_models or (None,)
-        here = replace(evaluation, gpu=first)
-        judges = [HttpJudge(connection, replace(here, device=gpu)) for gpu in gpu_ids or (None,)]
-        elsewhere = replace(evaluation, gpu_name=None, tune_s=0.0)  # with the tunables of the first GPU
-        others_by_model = {
-            model: HttpJudge(connection, replace(elsewhere, gpu=model)) for model in others if model
-        }
-        access = JudgeAccess(judges, others_by_model)
+
+        def judge(**differing: object) -> HttpJudge:
+            own = settings.model_copy(update=differing)
+            return HttpJudge(connection, own, force=force, try_reference=config.preset != "paper")
+
+        elsewhere = {"gpu_name": None, "tune_s": 0.0}  # with the tunables of the first GPU
+        access = JudgeAccess(
+            [judge(device=gpu) for gpu in gpu_ids or (None,)],
+            {model: judge(gpu=model, **elsewhere) for model in others if model},
+        )
         warning = contradiction(config.gpu_name, access.identity)
         if warning is not None:
             logger.warning("%s", warning)

@@ -47,7 +47,7 @@ def conditions(task: Task, config: RunConfig, identity: JudgeIdentity) -> Entry:
         "dtype": task.dtype,
         "tf32": config.tf32,
         "reference": text_digest(task.reference + (task.hidden_workloads or "")),
-        "versions": dict(identity.versions),
+        "versions": identity.versions,
     }
 
 

@@ -9,8 +9,8 @@ from adaexplore.core.profile import Profile
 from adaexplore.core.streams import stream
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.wire import DtypeName, ProblemReport, ProblemTraits
-from adaexplore.judge_client.protocol import CompileFinding, JudgeIdentity
+from adaexplore.core.wire import CompileReport, DtypeName, ProblemReport, ProblemTraits
+from adaexplore.judge_client.protocol import JudgeIdentity, unchecked
 
 
 class DummyJudge:
@@ -49,8 +49,8 @@ class DummyJudge:
             runtime_stats={"mean": 1.0 / speedup, "fast_p": speedup, "baseline_time": 1.0},
         )
 
-    def compile(self, task: Task, source: str) -> CompileFinding:
-        return CompileFinding(Status.NOT_CHECKED)
+    def compile(self, task: Task, source: str, *, asm: bool = False) -> CompileReport:
+        return unchecked()
 
     def profile(self, task: Task, source: str) -> Profile | None:
         return None

@@ -10,7 +10,7 @@ import select
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import IO, TextIO
 
 from adaexplore.core.errors import JudgeUnavailableError, StorageError
 from adaexplore.core.streams import derive_seed
+from adaexplore.settings.config import RunConfig
 
 _NEEDED = ("fastapi", "numpy", "prometheus_client", "torch", "triton", "uvicorn")
 _START_LIMIT_S = 180.0
@@ -28,34 +29,24 @@ _SECRETS = ("_API_KEY", "_TOKEN", "_SECRET")
 
 
 @contextmanager
-def embedded_judge(
-    *,
-    device: str,
-    compile_target: str,
-    gpu_ids: Sequence[int],
-    workers: int,
-    seed: int,
-    log_path: Path,
-    token: str,
-) -> Iterator[str]:
+def embedded_judge(config: RunConfig, log_path: Path, token: str) -> Iterator[str]:
     """Start a judge, yield its base URL, stop it.
 
-    The judge ends with this process, even if that is killed. Call it in the main thread.
+    The judge ends with this process, even if that is killed. Call it in the main thread. It evaluates as
+    many candidates in parallel as the run has steps in flight; at most one per core on the CPU, and
+    three for every four cores on GPUs. On the CPU path, where nothing is timed, the seed of hidden inputs is
+    the run's, so that equal runs are equal to the byte; otherwise the judge draws a random secret.
 
     Args:
-        device: ``auto``, ``cuda`` or ``cpu``.
-        compile_target: architecture for which the CPU path compiles, such as ``sm_90``.
-        gpu_ids: GPUs it may use; empty for all.
-        workers: maximum number of evaluations in parallel; at most the number of cores on the CPU, and
-            three for every four cores on GPUs.
-        seed: seed of the hidden inputs on the CPU path, so that equal runs are equal to the byte; if
-            times are measured, the judge draws a random secret instead.
+        config: names the device, the target and the GPUs.
         log_path: the file for the judge's output.
         token: the token that requests to it need.
 
     Raises:
         JudgeUnavailableError: it cannot be started; the message says why.
     """
+    device, gpu_ids = config.judge_device, config.gpu_ids or ()
+    workers = config.num_processes * config.parallel_steps
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise JudgeUnavailableError(
@@ -67,7 +58,7 @@ def embedded_judge(
     environment = {key: value for key, value in os.environ.items() if not key.endswith(_SECRETS)}
     environment |= {
         "JUDGE_DEVICE": device,
-        "COMPILE_TARGET": compile_target,
+        "COMPILE_TARGET": config.compile_target,
         "MAX_CONCURRENT_EVALS": str(math.ceil(slots / max(len(gpu_ids), 1))),
         "GPU_ALLOCATION_MODE": "auto",
         "ADAEXPLORE_JUDGE_TOKEN": token,
@@ -77,7 +68,7 @@ def embedded_judge(
     if gpu_ids:
         environment["AVAILABLE_GPUS"] = ",".join(map(str, gpu_ids))
     if on_cpu:
-        environment["ADAEXPLORE_JUDGE_SECRET"] = str(derive_seed(seed, "judge"))
+        environment["ADAEXPLORE_JUDGE_SECRET"] = str(derive_seed(config.seed, "judge"))
     try:
         log = log_path.open("ab")
     except OSError as error:

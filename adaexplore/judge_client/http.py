@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
@@ -21,7 +20,6 @@ from adaexplore.core.profile import Profile
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.core.wire import (
-    BaselineKind,
     CompileReport,
     DtypeName,
     EvaluationRequest,
@@ -30,7 +28,6 @@ from adaexplore.core.wire import (
     ProblemReport,
     ProblemRequest,
     ProfileReport,
-    Tf32Policy,
     Tier,
     Workers,
     WorkerStatus,
@@ -38,7 +35,7 @@ from adaexplore.core.wire import (
 )
 from adaexplore.judge_client.connection import Connection
 from adaexplore.judge_client.jobs import run_job
-from adaexplore.judge_client.protocol import CompileFinding, JudgeIdentity, sandbox_of
+from adaexplore.judge_client.protocol import JudgeIdentity, sandbox_of, unchecked
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -47,56 +44,36 @@ REFERENCE_FAILED = "Reference failed"
 """Prefix of an answer's ``error`` if the problem, not the candidate, is at fault."""
 RUNTIME_LIMIT = "Kernel execution timeout"
 """Prefix of ``error`` if a candidate ran too long, from a judge that sends no status."""
+TRIALS = 5
+"""Number of fresh input sets on which outputs are compared."""
+TIMED_RUNS = 100
 _LIMITS = TypeAdapter(dict[Tier, TierLimits])
+_LONGEST_S = 3600
 _FAILED_EVALUATIONS = 3
 """Judge failures on one candidate after which the run stops."""
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Settings of an evaluation.
-
-    Attributes:
-        tolerance: absolute and relative, per element.
-        tf32: float32 matrix precision policy for both sides.
-        trials: number of fresh input sets.
-        gpu_name: name of the GPU of a recorded baseline, if the judge has one.
-        device: index of the GPU to use, for judges in manual allocation mode.
-        timeout_s: limit on one evaluation, for queueing and for running each.
-        tier: precision that outputs must reach.
-        baseline: how the reference runs when it is timed.
-        force: measure again even if the judge knows the verdict.
-        samples: ask for each timed call of the baseline.
-        tune_s: maximum seconds for a sweep of a candidate's tunables; 0: no sweep.
-        try_reference: judge the reference as its own candidate when a problem is checked.
-        gpu: model of the GPU to use, such as ``H100``.
-    """
-
-    tolerance: float
-    tf32: Tf32Policy
-    trials: int = 5
-    timed_runs: int = 100
-    gpu_name: str | None = None
-    device: int | None = None
-    timeout_s: int = 1800
-    tier: Tier = "legacy"
-    baseline: BaselineKind = "eager"
-    force: bool = False
-    samples: bool = False
-    tune_s: float = 0.0
-    try_reference: bool = False
-    gpu: str | None = None
 
 
 class HttpJudge:
     """The judge behind ``connection``; its failures are retried, verdicts never.
 
-    ``evaluation`` holds for every candidate.
+    Args:
+        settings: the fields of every candidate's request besides problem and source.
+        force: measure again even if the judge knows the verdict.
+        try_reference: judge the reference as its own candidate when a problem is checked.
     """
 
-    def __init__(self, connection: Connection, evaluation: Evaluation) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        settings: EvaluationRequest,
+        *,
+        force: bool = False,
+        try_reference: bool = False,
+    ) -> None:
         self._connection = connection
-        self._evaluation = evaluation
+        self._settings = settings
+        self._force = force
+        self._try_reference = try_reference
         self._takes_jobs = True
 
     def identity(self) -> JudgeIdentity:
@@ -113,24 +90,27 @@ class HttpJudge:
         names = [str(each["name"]) for each in devices if isinstance(each, dict) and "name" in each]
         names = [str(health.get("hardware") or ""), *names]
         hardware = next(filter(None, names), "unknown")
-        if (gpu := self._evaluation.gpu) is not None:
-            fitting = [name for name in names if fits([gpu], name)]
+        if gpus := self._settings.gpus:
+            fitting = [name for name in names if fits(gpus, name)]
             if not fitting:
                 there = ", ".join(sorted({*filter(None, names)})) or "none"
                 raise JudgeUnavailableError(
-                    f"the judge at {connection.url} has no GPU {gpu!r} now; choose gpu_models among: {there}"
+                    f"the judge at {connection.url} has no GPU {self._settings.gpu!r} now; "
+                    f"choose gpu_models among: {there}"
                 )
             hardware = fitting[0]
         versions = health.get("versions")
         return JudgeIdentity(
             device="cuda" if cuda else str(health["judge_device"]),
             hardware=hardware,
-            versions=tuple(sorted(versions.items())) if isinstance(versions, dict) else (),
+            versions=dict(sorted(versions.items())) if isinstance(versions, dict) else {},
             sandbox=sandbox_of(health),
+            compile_target=str(health.get("compile_target") or ""),
         )
 
     def environment(self) -> Environment | None:
-        return environment_of(self._connection)
+        answer = self._connection.ask("GET", "/v2/environment", timeout_s=30.0)
+        return None if answer.status_code in (404, 405) else self._connection.read(answer, Environment)
 
     def workers(self) -> list[WorkerStatus]:
         """Return the judge's devices; none where it does not list them. One try, as :meth:`identity`."""
@@ -148,7 +128,7 @@ class HttpJudge:
         report = self._ask_about(request)
         if report is not None and not report.ok:
             raise ProblemError(f"{task.path}: {report.reason}")
-        if not self._evaluation.try_reference:
+        if not self._try_reference:
             return None
         verdict = self.evaluate(task, task.as_candidate)
         if not verdict.correct:
@@ -175,9 +155,8 @@ class HttpJudge:
         return None if answer.status_code in (404, 405) else self._connection.read(answer, ProblemReport)
 
     def evaluate(self, task: Task, source: str, best_so_far: float | None = None) -> Verdict:
-        wanted = self._evaluation
-        tune_s = 0.0 if wanted.force else wanted.tune_s  # a repeated measurement keeps the tunables
-        request = self._request(task, source, tune_s, best_so_far)
+        tune_s = 0.0 if self._force else self._settings.tune_s  # a repeated measurement keeps the tunables
+        request = self._request(task, source, tune_s=tune_s, best_so_far=best_so_far)
 
         def ask() -> Verdict | str:
             found = self._by_job(request) if self._takes_jobs else None
@@ -202,40 +181,23 @@ class HttpJudge:
             logger.warning("the judge could not %s: %s", what, found)
         raise JudgeError(f"the judge at {self._connection.url} could not {what}: {found}; see its log")
 
-    def compile(self, task: Task, source: str) -> CompileFinding:
+    def compile(self, task: Task, source: str, *, asm: bool = False) -> CompileReport:
         """See :class:`Judge`; a judge without compile jobs (the release's) checks nothing."""
-        try:
-            report = self.compile_report(task, source)
-        except RequestTooLargeError as refused:
-            return CompileFinding(Status.LOAD, message=_too_large(task, source, refused))
-        if report is None:
-            return CompileFinding(Status.NOT_CHECKED, message="this judge cannot compile")
-        return self._compiled(report)
+        request = JobRequest(kind="compile", request=self._request(task, source, asm=asm))
 
-    def compile_report(self, task: Task, source: str, *, asm: bool = False) -> CompileReport | None:
-        """Compile a candidate, with its PTX if ``asm``; None from a judge without compile jobs.
-
-        Raises:
-            ProblemError: the reference fails.
-            JudgeError: the judge failed in spite of retries.
-        """
-        asked = self._request(task, source).model_copy(update={"asm": asm})
-        request = JobRequest(kind="compile", request=asked)
-
-        def ask() -> CompileReport | str | None:
+        def ask() -> CompileReport | str:
             answer = run_job(self._connection, request) if self._takes_jobs else None
             if answer is None:
-                return None
+                return unchecked()
             return answer.report if isinstance(answer.report, CompileReport) else _reason(answer)
 
-        return self._repeated(task, "compile", ask)
-
-    def _compiled(self, report: CompileReport) -> CompileFinding:
         try:
-            status = Status(report.status)
-        except ValueError as cause:
-            raise JudgeError(f"{self._connection.url} answered an unknown status: {cause}") from cause
-        return CompileFinding(status, report.kernel, report.line, report.message, report.error_name)
+            report = self._repeated(task, "compile", ask)
+        except RequestTooLargeError as refused:
+            return CompileReport(ok=False, status=Status.LOAD, message=_too_large(task, source, refused))
+        if report.status not in list(Status):
+            raise JudgeError(f"{self._connection.url} answered an unknown status: {report.status[:100]!r}")
+        return unchecked(report.message) if report.status == Status.NOT_CHECKED else report
 
     def profile(self, task: Task, source: str) -> Profile | None:
         request = JobRequest(kind="profile", request=self._request(task, source))
@@ -253,38 +215,26 @@ class HttpJudge:
             logger.info("no profile: %s", report.message.partition("\n")[0])
         return report.profile
 
-    def _request(
-        self, task: Task, source: str, tune_s: float = 0.0, best_so_far: float | None = None
-    ) -> EvaluationRequest:
-        wanted = self._evaluation
-        return EvaluationRequest(
-            original_model_src=task.reference,
-            custom_model_src=source,
-            num_correct_trials=wanted.trials,
-            num_perf_trials=wanted.timed_runs,
-            measure_performance=True,
-            backend="triton",
-            dtype_str=task.dtype,
-            direction=task.direction,
-            device=wanted.device,
-            gpu_name=wanted.gpu_name,
-            level=str(task.level),
-            problem_id=task.problem_id,
-            timeout=wanted.timeout_s,
-            tolerance=wanted.tolerance,
-            tf32=wanted.tf32,
-            tier=wanted.tier,
-            baseline=wanted.baseline,
-            samples=wanted.samples,
-            tune_s=tune_s,
-            best_so_far=best_so_far,
-            hidden_workloads=task.hidden_workloads,
-            gpu=wanted.gpu,
-        )
+    def _request(self, task: Task, source: str, **more: object) -> EvaluationRequest:
+        fields = {
+            "original_model_src": task.reference,
+            "custom_model_src": source,
+            "num_correct_trials": TRIALS,
+            "num_perf_trials": TIMED_RUNS,
+            "measure_performance": True,
+            "backend": "triton",
+            "dtype_str": task.dtype,
+            "direction": task.direction,
+            "level": str(task.level),
+            "problem_id": task.problem_id,
+            "hidden_workloads": task.hidden_workloads,
+            "tune_s": 0.0,
+        }
+        return self._settings.model_copy(update=fields | more)
 
     def _by_job(self, request: EvaluationRequest) -> Verdict | str | None:
         """Return the verdict or the judge's error from a job; None if the judge has no jobs."""
-        answer = run_job(self._connection, JobRequest(request=request, force=self._evaluation.force))
+        answer = run_job(self._connection, JobRequest(request=request, force=self._force))
         if answer is None:
             return None
         if answer.verdict is None:
@@ -298,7 +248,7 @@ class HttpJudge:
                 "POST",
                 "/evaluate",
                 body=request.model_dump(exclude={"kernel_code", "task_id", "test_source"}),
-                timeout_s=_held_s(self._evaluation.timeout_s),
+                timeout_s=_held_s(request.timeout),
             )
         )
         if not _failed(answer):
@@ -314,16 +264,6 @@ class HttpJudge:
         except (KeyError, TypeError, ValueError) as cause:
             url = self._connection.url
             raise JudgeError(f"the answer of {url} is not a verdict: {cause}") from cause
-
-
-def environment_of(connection: Connection) -> Environment | None:
-    """Return a judge's environment facts; None if it does not know the request.
-
-    Raises:
-        JudgeError: the judge failed.
-    """
-    answer = connection.ask("GET", "/v2/environment", timeout_s=30.0)
-    return None if answer.status_code in (404, 405) else connection.read(answer, Environment)
 
 
 def _reason(answer: JobAnswer) -> str:
@@ -346,9 +286,9 @@ def _limits(verdict: Verdict) -> dict[Tier, TierLimits]:
         return {}
 
 
-def _held_s(timeout_s: float) -> float:
+def _held_s(timeout_s: int | None) -> float:
     """Return how long a request may take: ``timeout_s`` in the queue and ``timeout_s`` running."""
-    return 2 * timeout_s + 60
+    return 2 * (timeout_s or _LONGEST_S) + 60
 
 
 def _failed(answer: dict[str, Any]) -> bool:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from adaexplore.core.environment import Environment, ReferenceFacts
 from adaexplore.core.profile import Profile
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.core.wire import DtypeName, ProblemReport
+from adaexplore.core.wire import CompileReport, DtypeName, ProblemReport
 
 _QUALIFIERS = ("memory_of", "level", "evaluator")
 """Keys of ``sandbox`` that explain another key."""
@@ -39,36 +39,23 @@ class JudgeIdentity:
         hardware: GPU name, or a description of the CPU path.
         versions: the judge's versions of torch, triton and python, if reported.
         sandbox: the limits on candidates, if reported.
+        compile_target: the architecture for which it compiles, if reported.
     """
 
-    device: str
-    hardware: str
-    versions: tuple[tuple[str, str], ...] = ()
+    device: str = "unknown"
+    hardware: str = "unknown"
+    versions: Mapping[str, str | None] = field(default_factory=dict)
     sandbox: Sandbox | None = None
+    compile_target: str = ""
 
     @property
     def triton(self) -> str | None:
-        return dict(self.versions).get("triton")
+        return self.versions.get("triton")
 
     def to_record(self) -> dict[str, Any]:
         """Return the object for ``environment.json``."""
-        told = {"device": self.device, "hardware": self.hardware, "versions": dict(self.versions)}
+        told = {"device": self.device, "hardware": self.hardware, "versions": self.versions}
         return told if self.sandbox is None else told | {"sandbox": asdict(self.sandbox)}
-
-    @classmethod
-    def from_record(cls, told: Mapping[str, Any]) -> JudgeIdentity:
-        """Read the object of :meth:`to_record`.
-
-        Raises:
-            AttributeError, KeyError, TypeError: the object is damaged.
-        """
-        limits = told.get("sandbox")
-        return cls(
-            device=str(told.get("device", "unknown")),
-            hardware=str(told.get("hardware", "unknown")),
-            versions=tuple(sorted(told.get("versions", {}).items())),
-            sandbox=None if limits is None else Sandbox(tuple(limits["in_force"]), tuple(limits["missing"])),
-        )
 
 
 def sandbox_of(health: Mapping[str, Any]) -> Sandbox | None:
@@ -85,29 +72,9 @@ def sandbox_of(health: Mapping[str, Any]) -> Sandbox | None:
     )
 
 
-@dataclass(frozen=True)
-class CompileFinding:
-    """The result of compiling a candidate's launches without running them.
-
-    Attributes:
-        status: ``passed``, or the stage at which the candidate failed; ``not_checked`` if the judge cannot
-            check it.
-        kernel: the kernel that failed, if one did.
-        line: the line of the candidate's source, if known.
-        message: the first failure.
-        error_name: ``module.Class`` of the exception, if there was one.
-    """
-
-    status: Status
-    kernel: str | None = None
-    line: int | None = None
-    message: str = ""
-    error_name: str = ""
-
-    @property
-    def ok(self) -> bool:
-        """Whether no fault was found; a candidate that could not be checked is ok."""
-        return self.status in (Status.PASSED, Status.NOT_CHECKED)
+def unchecked(why: str = "this judge cannot compile") -> CompileReport:
+    """Return the report on a candidate that could not be compiled, which counts as no fault."""
+    return CompileReport(ok=True, status=Status.NOT_CHECKED, message=why)
 
 
 class Judge(Protocol):
@@ -151,8 +118,11 @@ class Judge(Protocol):
         """
         ...
 
-    def compile(self, task: Task, source: str) -> CompileFinding:
+    def compile(self, task: Task, source: str, *, asm: bool = False) -> CompileReport:
         """Compile one candidate's launches for the judge's target; needs no device, executes no kernel.
+
+        With ``asm`` the report has their PTX. A judge that cannot compile answers ``not_checked``, which is
+        no fault.
 
         Raises:
             ProblemError: the reference fails.

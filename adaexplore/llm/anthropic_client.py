@@ -6,7 +6,6 @@ import importlib
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from adaexplore.core.usage import Usage
@@ -17,6 +16,7 @@ from adaexplore.llm.service import (
     Answer,
     count,
     mapping,
+    marked_blocks,
     messages,
     refuse_page,
     sdk_errors,
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     import anthropic
 
 CACHE_CONTROL = "cache_control"
-MOST_MARKS = 4
-"""Maximum cache marks in a request."""
 
 _FINISHES = {
     "max_tokens": Finish.CUT,
@@ -142,20 +140,13 @@ def _transport_errors() -> tuple[type[Exception], ...]:
 
 
 def _content(message: ModelRequest | Turn, marked: bool) -> str | list[dict[str, object]]:
-    """Split the text at its cuts into blocks; the first two and the last two are marked for the cache.
+    """Split the text at all cuts: the service looks for marks in a marked block and the 19 before it.
 
-    The service looks for earlier marks in each marked block and in the 19 blocks before it.
+    A request may have four marks.
     """
-    cuts = message.cuts if marked else ()
-    if not cuts:
+    if not marked or not message.cuts:
         return message.prompt
-    ends = {*cuts[: MOST_MARKS // 2], *cuts[-MOST_MARKS // 2 :]}
-    blocks: list[dict[str, object]] = []
-    for start, end in pairwise((0, *cuts, len(message.prompt))):
-        if start < end:
-            mark = {"cache_control": {"type": "ephemeral"}} if end in ends else {}
-            blocks.append({"type": "text", "text": message.prompt[start:end], **mark})
-    return blocks
+    return marked_blocks(message.prompt, message.cuts, "text", {"cache_control": {"type": "ephemeral"}})
 
 
 def _block_text(block: object, kind: str = "text") -> str:

@@ -5,28 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from adaexplore.core.errors import BudgetReached, ConfigError
 from adaexplore.core.usage import Usage
 from adaexplore.llm.meter import MeteredClient
+from adaexplore.settings.config import RunConfig
 
 _LOOK_S = 0.5
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits on the cost of a run directory; None for no limit.
-
-    Attributes:
-        usd: dollars at list prices, over all sessions of the run.
-        tokens: tokens read and written, over all sessions of the run.
-        wall_s: seconds that one session may take.
-    """
-
-    usd: float | None = None
-    tokens: int | None = None
-    wall_s: float | None = None
 
 
 class Budget:
@@ -38,6 +23,7 @@ class Budget:
     fit beside steps in flight may fit after they end. Thread-safe.
 
     Args:
+        config: its limits are ``max_cost_usd``, ``max_total_tokens`` and ``max_wall_s``.
         client: counts the cost of this session.
         before: the cost of earlier sessions of the run.
         steps: the number of their steps.
@@ -50,7 +36,7 @@ class Budget:
 
     def __init__(
         self,
-        limits: Limits,
+        config: RunConfig,
         client: MeteredClient,
         *,
         before: Usage | None = None,
@@ -58,7 +44,7 @@ class Budget:
         expected: Usage | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._limits = limits
+        self._config = config
         self._client = client
         self._before = before or Usage()
         self._steps = steps
@@ -70,7 +56,7 @@ class Budget:
         self._timed_steps = 0
         self._step_s = 0.0
         self._reached: str | None = None
-        if limits.usd is not None and (self._before.usd is None or self._expected.usd is None):
+        if config.max_cost_usd is not None and (self._before.usd is None or self._expected.usd is None):
             raise ConfigError(
                 "max_cost_usd: no list price is known for this model; limit max_total_tokens instead"
             )
@@ -115,23 +101,23 @@ class Budget:
             self._in_flight -= 1
 
     def _exceeded(self) -> str | None:
-        limits, spent = self._limits, self._before + self._client.total().usage
-        if limits.usd is not None:
+        config, spent = self._config, self._before + self._client.usage
+        if (most := config.max_cost_usd) is not None:
             known = spent.usd
             if known is None:
                 return "max_cost_usd: a reply came without a known price; limit max_total_tokens instead"
-            if known + self._ahead(known, self._expected.usd or 0.0) > limits.usd or known >= limits.usd:
-                return f"max_cost_usd: ${limits.usd:g} would be exceeded, ${known:.4f} are spent"
-        if limits.tokens is not None:
+            if known + self._ahead(known, self._expected.usd or 0.0) > most or known >= most:
+                return f"max_cost_usd: ${most:g} would be exceeded, ${known:.4f} are spent"
+        if (tokens := config.max_total_tokens) is not None:
             used = spent.input_tokens + spent.output_tokens
             expected = self._expected.input_tokens + self._expected.output_tokens
-            if used + self._ahead(used, expected) > limits.tokens or used >= limits.tokens:
-                return f"max_total_tokens: {limits.tokens} would be exceeded, {used} are spent"
-        if limits.wall_s is not None:
+            if used + self._ahead(used, expected) > tokens or used >= tokens:
+                return f"max_total_tokens: {tokens} would be exceeded, {used} are spent"
+        if (wall_s := config.max_wall_s) is not None:
             taken = self._clock() - self._begun
             each = self._step_s / self._timed_steps if self._timed_steps else 0.0
-            if taken + each > limits.wall_s:
-                return f"max_wall_s: {limits.wall_s:g} s would be exceeded, {taken:.0f} s have passed"
+            if taken + each > wall_s:
+                return f"max_wall_s: {wall_s:g} s would be exceeded, {taken:.0f} s have passed"
         return None
 
     def _ahead(self, spent: float, most: float) -> float:

@@ -12,27 +12,15 @@ from dataclasses import dataclass
 from adaexplore.core.errors import Interrupted
 from adaexplore.core.text.tokens import estimate_tokens
 from adaexplore.llm.protocol import ModelClient, ModelReply, ModelRequest
+from adaexplore.settings.config import RunConfig
 
 WINDOW_S = 60.0
 _LOOK_S = 0.5
 
 
-@dataclass(frozen=True)
-class RateLimits:
-    """Limits of a service; None for no limit.
-
-    Attributes:
-        concurrent_requests: requests in flight.
-        requests_per_minute: requests started within any 60 seconds.
-        tokens_per_minute: tokens read and written within any 60 seconds.
-    """
-
-    concurrent_requests: int | None = None
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-
-    def __bool__(self) -> bool:
-        return any((self.concurrent_requests, self.requests_per_minute, self.tokens_per_minute))
+def is_limited(config: RunConfig) -> bool:
+    limits = (config.max_concurrent_requests, config.requests_per_minute, config.tokens_per_minute)
+    return any(limit is not None for limit in limits)
 
 
 @dataclass
@@ -44,7 +32,7 @@ class _Tokens:
 
 
 class LimitedClient:
-    """A client that delays requests, in order of arrival, until the limits allow them.
+    """A client that delays requests, in order of arrival, until the limits of ``config`` allow them.
 
     The tokens of a request count from its start, as an estimate until the answer states them; tokens of the
     answer count from then on. A request above the limit of a minute starts when no request counts any more.
@@ -54,12 +42,12 @@ class LimitedClient:
     def __init__(
         self,
         client: ModelClient,
-        limits: RateLimits,
+        config: RunConfig,
         stop: threading.Event,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
-        self._limits = limits
+        self._config = config
         self._stop = stop
         self._clock = clock
         self._changed = threading.Condition()
@@ -109,17 +97,17 @@ class LimitedClient:
 
     def _wait_s(self, tokens: int) -> float:
         """Return the minimum wait of the next request; 0 if it may start."""
-        limits, now = self._limits, self._clock()
+        config, now = self._config, self._clock()
         while self._begun and self._begun[0] <= now - WINDOW_S:
             self._begun.popleft()
         while self._tokens and self._tokens[0].since <= now - WINDOW_S:
             self._tokens.popleft()
-        if limits.concurrent_requests is not None and self._in_flight >= limits.concurrent_requests:
+        if config.max_concurrent_requests is not None and self._in_flight >= config.max_concurrent_requests:
             return _LOOK_S
         oldest = []
-        if limits.requests_per_minute is not None and len(self._begun) >= limits.requests_per_minute:
+        if config.requests_per_minute is not None and len(self._begun) >= config.requests_per_minute:
             oldest.append(self._begun[0])
         spent = sum(each.count for each in self._tokens)
-        if limits.tokens_per_minute is not None and spent > 0 and spent + tokens > limits.tokens_per_minute:
+        if config.tokens_per_minute is not None and spent > 0 and spent + tokens > config.tokens_per_minute:
             oldest.append(self._tokens[0].since)
         return max((max(since + WINDOW_S - now, 1e-3) for since in oldest), default=0.0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from adaexplore.core.errors import ModelRequestError
@@ -17,6 +16,7 @@ from adaexplore.llm.service import (
     Answer,
     count,
     mapping,
+    marked_blocks,
     messages,
     open_sdk,
     read_key,
@@ -163,12 +163,8 @@ def _parts(message: ModelRequest | Turn, marked: bool) -> list[dict[str, object]
     """
     cuts = message.cuts if marked else ()
     ends = sorted({*cuts[:2], *cuts[-2:]})
-    parts: list[dict[str, object]] = []
-    for start, end in pairwise((0, *ends, len(message.prompt))):
-        if start < end:
-            mark = {"prompt_cache_breakpoint": {"mode": "explicit"}} if end in ends else {}
-            parts.append({"type": "input_text", "text": message.prompt[start:end], **mark})
-    return parts
+    mark = {"prompt_cache_breakpoint": {"mode": "explicit"}}
+    return marked_blocks(message.prompt, ends, "input_text", mark)
 
 
 def _text(content: object) -> str:

@@ -6,13 +6,12 @@ import re
 from functools import cache
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from adaexplore.core.errors import ConfigError
-from adaexplore.core.files.inputs import first_fault, input_text
 from adaexplore.core.usage import Usage
 from adaexplore.settings.paths import locate
-from adaexplore.settings.yaml_text import YamlProblem, parse_mapping
+from adaexplore.settings.yaml_text import read_model
 
 MODELS = "config/models.yaml"
 
@@ -53,14 +52,7 @@ def model_table() -> ModelTable:
         ConfigError: the file cannot be read.
     """
     path = locate(MODELS)
-    if not path.is_file():
-        return ModelTable()
-    try:
-        return ModelTable.model_validate(parse_mapping(input_text(path, "model table", ConfigError))[0])
-    except YamlProblem as problem:
-        raise ConfigError(f"{path}: {problem}; correct the file or restore it") from None
-    except ValidationError as error:
-        raise ConfigError(f"{path}: {first_fault(error)}; correct the file or restore it") from None
+    return read_model(path, "model table", ModelTable, ConfigError) if path.is_file() else ModelTable()
 
 
 def price_of(model: str) -> Model | None:

@@ -120,7 +120,10 @@ class ModelRequest:
 
 @dataclass(frozen=True)
 class ModelReply:
-    """The answer to one request; ``text`` may be empty, ``model`` is the name that answered."""
+    """The answer to one request; ``model`` is the name that answered.
+
+    ``text`` may be empty; it has no lone surrogates, which no file or request can hold.
+    """
 
     text: str
     finish: Finish

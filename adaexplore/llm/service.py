@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
 from ipaddress import ip_address
+from itertools import pairwise
 from types import ModuleType
 from typing import Any, Protocol
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Turn
 from adaexplore.llm.rejection import Rejection, public_url, read_rejection
 from adaexplore.llm.retry import Retry, ServiceTrouble
 from adaexplore.llm.sampling import SamplingParameters
+from adaexplore.settings.config import is_address
 
 PLACEHOLDER_KEY = "no-key-needed"
 CONNECT_TIMEOUT_S = 10.0
@@ -186,6 +188,18 @@ def messages(
     return turns
 
 
+def marked_blocks(
+    text: str, cuts: Sequence[int], kind: str, mark: Mapping[str, object]
+) -> list[dict[str, object]]:
+    """Split ``text`` at its cuts; blocks that end at the first two and the last two cuts carry ``mark``."""
+    ends = {*cuts[:2], *cuts[-2:]}
+    return [
+        {"type": kind, "text": text[start:end], **(mark if end in ends else {})}
+        for start, end in pairwise((0, *cuts, len(text)))
+        if start < end
+    ]
+
+
 def import_sdk(name: str) -> ModuleType:
     """Import an official SDK: ``openai`` or ``anthropic``.
 
@@ -229,7 +243,7 @@ def open_sdk(name: str, kind: str, *, address: str | None, timeout_s: float, **a
         ModelRequestError: the SDK is not installed.
     """
     sdk = import_sdk(name)
-    if address is not None and not _is_url(address):
+    if address is not None and not is_address(address):
         raise ConfigError(
             f"base_url '{public_url(address)}' is not a URL; it looks like http://localhost:8000/v1"
         )
@@ -246,14 +260,6 @@ def open_sdk(name: str, kind: str, *, address: str | None, timeout_s: float, **a
     )
     weakref.finalize(client, http.close)
     return client
-
-
-def _is_url(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def _on_this_machine(url: str) -> bool:

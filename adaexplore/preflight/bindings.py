@@ -1,9 +1,9 @@
-"""Names that statements bind and their values; arguments of calls."""
+"""Values of names and arguments of calls."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 
 def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
@@ -12,51 +12,6 @@ def argument(call: ast.Call, position: int, name: str) -> ast.expr | None:
         if word.arg == name:
             return word.value
     return call.args[position] if len(call.args) > position else None
-
-
-def bound_names(node: ast.AST) -> Iterator[str]:
-    """Return the names that a statement binds in its own scope, without the parts of compound statements."""
-    match node:
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
-        case ast.Import(names=names):
-            yield from (alias.asname or alias.name.partition(".")[0] for alias in names)
-        case ast.ImportFrom(names=names):
-            yield from (alias.asname or alias.name for alias in names)
-        case ast.Assign(targets=targets):
-            for target in targets:
-                yield from stored_names(target)
-        case ast.AnnAssign(target=target, value=ast.expr()) | ast.AugAssign(target=target):
-            yield from stored_names(target)
-        case ast.For(target=target) | ast.AsyncFor(target=target):
-            yield from stored_names(target)
-        case ast.With(items=items) | ast.AsyncWith(items=items):
-            for item in items:
-                if item.optional_vars is not None:
-                    yield from stored_names(item.optional_vars)
-    for inner in ast.walk(node) if isinstance(node, ast.Expr | ast.Assign | ast.If | ast.While) else ():
-        if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name):
-            yield inner.target.id
-
-
-def stored_names(target: ast.expr) -> Iterator[str]:
-    for node in ast.walk(target):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-
-
-def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the statements of one scope, including those inside compound statements."""
-    for node in body:
-        yield node
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
-        for part in ("body", "orelse", "finalbody"):
-            yield from statements(getattr(node, part, []) or [])
-        for handler in getattr(node, "handlers", []):
-            yield from statements(handler.body)
-        for case in getattr(node, "cases", []):
-            yield from statements(case.body)
 
 
 def assigned(node: ast.Assign | ast.AnnAssign, name: str) -> ast.expr | None:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from adaexplore.core.text.arithmetic import compare, operate
-from adaexplore.core.text.syntax import imports, parse
-from adaexplore.preflight.bindings import argument, assigned, bound_names, statements
+from adaexplore.core.text.syntax import bound_names, imports, parse, statements
+from adaexplore.preflight.bindings import argument, assigned
 
 JIT = ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit")
 AUTOTUNE = ("triton.autotune", "triton.runtime.autotune", "triton.runtime.autotuner.autotune")

@@ -6,6 +6,7 @@ import ast
 import builtins
 from collections.abc import Iterator
 
+from adaexplore.core.text.syntax import bound_names, statements
 from adaexplore.preflight.bindings import is_open, methods, unfit
 from adaexplore.preflight.candidate import Candidate, Function
 from adaexplore.preflight.findings import Finding, finding, lint_table
@@ -101,17 +102,8 @@ def _attributes(candidate: Candidate, owner: ast.ClassDef) -> frozenset[str] | N
         return None
     if any(word in ast.unparse(owner) for word in _OPEN_ENDED):
         return None
-    known = frozenset(lint_table().module_attributes.split()) | set(_stored(owner)) | set(methods(owner))
-    return known | {name for node in owner.body for name in _class_names(node)}
-
-
-def _class_names(node: ast.stmt) -> Iterator[str]:
-    if isinstance(node, ast.Assign):
-        yield from (target.id for target in node.targets if isinstance(target, ast.Name))
-    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-        yield node.target.id
-    elif isinstance(node, ast.ClassDef):
-        yield node.name
+    known = frozenset(lint_table().module_attributes.split()) | set(_stored(owner))
+    return known | {name for node in statements(owner.body) for name in bound_names(node)}
 
 
 def _stored(owner: ast.ClassDef) -> Iterator[str]:

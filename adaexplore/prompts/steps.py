@@ -92,11 +92,8 @@ def review_first() -> str:
     return render("guidance_review")
 
 
-def repair_edits_prompt(objection: str) -> str:
-    """Ask again for all edits after a reply with edits."""
-    return render("repair", reason=objection.strip(), form=render("repair_edits"))
-
-
-def repair_kernel_prompt(objection: str) -> str:
-    """Ask for a corrected file after a reply with a whole file."""
-    return render("repair", reason=objection.strip(), form=render("repair_kernel"))
+def repair_prompt(objection: str, *, edits: bool) -> str:
+    """Ask again for all edits after a reply with ``edits``, else for a corrected file."""
+    return render(
+        "repair", reason=objection.strip(), form=render("repair_edits" if edits else "repair_kernel")
+    )

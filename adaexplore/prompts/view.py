@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from adaexplore.core.draft import ShownKernel
-from adaexplore.core.verdict import NO_SCORE, Score
+from adaexplore.core.verdict import score_of
 
 
 @dataclass(frozen=True)
@@ -57,11 +57,7 @@ def smaller(view: View) -> Iterator[View]:
 
 
 def _worst(kernels: tuple[ShownKernel, ...]) -> int:
-    return min(range(len(kernels)), key=lambda index: _score(kernels[index]))
-
-
-def _score(kernel: ShownKernel) -> Score:
-    return NO_SCORE if kernel.verdict is None else kernel.verdict.score
+    return min(range(len(kernels)), key=lambda index: score_of(kernels[index].verdict))
 
 
 def _without(view: View, index: int) -> View:

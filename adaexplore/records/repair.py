@@ -53,6 +53,7 @@ def _readers(run: RunRecords) -> Iterator[tuple[Path, Callable[[], object]]]:
         yield records.folder / layout.REFERENCE_FACTS, records.reference_facts
         yield records.folder / layout.RULES, records.rules
         yield records.folder / layout.PLANS, records.plans
+        yield records.folder / layout.FINDINGS, records.findings
 
 
 def _set_aside(path: Path) -> Path:

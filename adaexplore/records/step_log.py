@@ -8,7 +8,7 @@ from typing import Any
 
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import NodeState, StepRecord
-from adaexplore.core.verdict import NO_SCORE, Score, Verdict
+from adaexplore.core.verdict import NO_SCORE, Score, Verdict, score_of
 
 _SHORT = ("compiled", "correctness", "runtime")
 
@@ -119,7 +119,7 @@ def _linear_node(
 ) -> NodeState:
     """Return a node of the release's linear agents, whose logs have no tree: its statistics are zero."""
     context = log.get("context") or {}
-    score = NO_SCORE if verdict is None else verdict.score
+    score = score_of(verdict)
     parent_id, depth, total_nodes, best_id, best = 0, 1, 1, 0, NO_SCORE
     if before is not None:
         total_nodes = before.total_nodes

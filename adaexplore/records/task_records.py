@@ -15,7 +15,8 @@ from adaexplore.core.files.atomic import write_json, write_text
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.profile import Profile
 from adaexplore.core.step import StepRecord
-from adaexplore.core.verdict import Verdict
+from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.wire import CompileReport
 from adaexplore.records import content, layout, metrics
 from adaexplore.records.step_reader import StepReader, StepSummary
 from adaexplore.records.step_writer import retire_log, write_step
@@ -24,6 +25,7 @@ PROFILE: TypeAdapter[Profile | None] = TypeAdapter(Profile | None)
 _PLANS: TypeAdapter[tuple[Plan, ...]] = TypeAdapter(tuple[Plan, ...])
 _RULES: TypeAdapter[tuple[str, ...]] = TypeAdapter(tuple[str, ...])
 _FACTS = TypeAdapter(ReferenceFacts)
+_FINE = (Status.PASSED, Status.NOT_CHECKED)
 _OF_THE_TASK = (
     layout.HIDDEN_WORKLOADS, layout.REFERENCE, layout.REFERENCE_FACTS, layout.RULES, layout.FINDINGS,
 )  # fmt: skip
@@ -169,12 +171,21 @@ class TaskRecords(StepReader):
                 found[step] = content.read_as(path, PROFILE)
         return found
 
-    def write_findings(self, findings: Mapping[str, Mapping[str, Any]]) -> None:
-        """Write the findings of the judge's compiler, by identity of the source."""
-        write_json(self.folder / layout.FINDINGS, findings)
+    def write_findings(self, findings: Mapping[str, CompileReport]) -> None:
+        """Write the reports of the judge's compiler, by identity of the source."""
+        told = {name: report.model_dump(exclude={"ok", "asm"}) for name, report in findings.items()}
+        write_json(self.folder / layout.FINDINGS, told)
 
-    def findings(self) -> dict[str, Any]:
-        return content.read_object(self.folder / layout.FINDINGS, missing={})
+    def findings(self) -> dict[str, CompileReport]:
+        path = self.folder / layout.FINDINGS
+        found = content.read_object(path, missing={})
+        try:
+            return {
+                name: CompileReport(ok=Status(told["status"]) in _FINE, **told)
+                for name, told in found.items()
+            }
+        except (KeyError, TypeError, ValueError) as error:
+            raise content.damaged(path, content.reason(error)) from error
 
     def write_rules(self, rules: Sequence[str]) -> None:
         """Write the rules of the skill memory that the task's prompts show."""

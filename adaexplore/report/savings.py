@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import PlainSerializer
 
 from adaexplore.core.draft import DraftOutcome, RepairReason
 from adaexplore.records.step_reader import StepSummary
@@ -17,6 +20,14 @@ _SAVING_REPAIRS = {
     RepairReason.LINT: "lint",
     RepairReason.GATE: "gate",
 }
+
+
+def ranked(numbers: Mapping[str, int]) -> dict[str, int]:
+    """Sort counts: the most frequent first, ties by name."""
+    return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))
+
+
+Counts = Annotated[Counter[str], PlainSerializer(ranked)]
 
 
 @dataclass(frozen=True)
@@ -32,10 +43,10 @@ class Savings:
         repairs: number of replies sent back within a step, by reason.
     """
 
-    outcomes: Counter[str] = field(default_factory=Counter)
+    outcomes: Counts = field(default_factory=Counter)
     evaluations: int = 0
-    saved: Counter[str] = field(default_factory=Counter)
-    repairs: Counter[str] = field(default_factory=Counter)
+    saved: Counts = field(default_factory=Counter)
+    repairs: Counts = field(default_factory=Counter)
 
     def __add__(self, other: Savings) -> Savings:
         return Savings(
@@ -78,8 +89,3 @@ def savings_line(savings: Savings) -> str:
 def counts(numbers: Mapping[str, int]) -> str:
     """Format counts in the order of :func:`ranked`; ``-`` without any."""
     return ", ".join(f"{number} {name}" for name, number in ranked(numbers).items()) or "-"
-
-
-def ranked(numbers: Mapping[str, int]) -> dict[str, int]:
-    """Sort counts: the most frequent first, ties by name."""
-    return dict(sorted(numbers.items(), key=lambda item: (-item[1], item[0])))

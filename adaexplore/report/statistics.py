@@ -66,15 +66,6 @@ class Tokens(_Figures):
     output: int | None
 
 
-class SavingsFigures(_Figures):
-    """See :class:`~adaexplore.report.savings.Savings`; the most frequent first."""
-
-    outcomes: dict[str, int]
-    evaluations: int
-    saved: dict[str, int]
-    repairs: dict[str, int]
-
-
 class Paid(_Figures):
     """The cost of all replies in a run's own sessions, whether or not a step recorded them."""
 
@@ -123,7 +114,7 @@ class RunStatistics(SpeedupFigures, _OfARun):
     problem_flagged: int
     problem_flags: dict[str, int]
     clean: SpeedupFigures
-    savings: SavingsFigures
+    savings: Savings
     paid: Paid | None
     benchmark: str
     score_sheet: tuple[Metric, ...]
@@ -180,19 +171,10 @@ def statistics_of(
         problem_flagged=sum(bool(best.problem_flags) for best in bests),
         problem_flags=ranked(Counter(flag for best in bests for flag in best.problem_flags)),
         clean=speedup_figures(clean),
-        savings=_savings(sum((result.savings for result in results), Savings())),
+        savings=sum((result.savings for result in results), Savings()),
         paid=_paid(noted) if noted else None,
         benchmark=benchmark,
         score_sheet=score_sheet(benchmark, bests, clean, called, clean_called),
-    )
-
-
-def _savings(savings: Savings) -> SavingsFigures:
-    return SavingsFigures(
-        outcomes=ranked(savings.outcomes),
-        evaluations=savings.evaluations,
-        saved=ranked(savings.saved),
-        repairs=ranked(savings.repairs),
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from adaexplore.report.categories import CategoryFigures, category_table
 from adaexplore.report.figures import Metric
+from adaexplore.report.savings import ranked
 from adaexplore.report.statistics import RunStatistics
 from adaexplore.report.task_result import TaskResult
 from adaexplore.report.text import NONE, text_table, wrapped
@@ -116,8 +117,8 @@ def _run_figures(run: RunStatistics) -> tuple[list[str], list[list[str]]]:
     flagged = {"flagged": run.flagged, "problem_flagged": run.problem_flagged}
     figures = _summary(run) | {name: count for name, count in flagged.items() if count}
     parts = {
-        "saved": run.savings.saved,
-        "repairs": run.savings.repairs,
+        "saved": ranked(run.savings.saved),
+        "repairs": ranked(run.savings.repairs),
         "flagged": run.flags,
         "problem_flagged": run.problem_flags,
     }
@@ -156,7 +157,7 @@ def _summary(run: RunStatistics) -> dict[str, Any]:
     flags = {"flagged", "flags", "problem_flagged", "problem_flags", "clean", "benchmark", "score_sheet"}
     row = run.model_dump(exclude=flags | {"per_task", "tokens", "usd", "savings", "paid"})
     tokens = {f"tokens_{name}": value for name, value in run.tokens.model_dump().items()}
-    saved = {"evaluations": run.savings.evaluations, "saved": sum(run.savings.saved.values())}
+    saved = {"evaluations": run.savings.evaluations, "saved": run.savings.saved.total()}
     paid: dict[str, Any] = dict.fromkeys(("requests", "tokens_input", "tokens_output", "usd"))
     if run.paid is not None:
         told = run.paid.tokens
@@ -166,7 +167,7 @@ def _summary(run: RunStatistics) -> dict[str, Any]:
         | tokens
         | {"usd": run.usd}
         | saved
-        | {"repairs": sum(run.savings.repairs.values())}
+        | {"repairs": run.savings.repairs.total()}
         | {f"paid_{name}": value for name, value in paid.items()}
     )
 

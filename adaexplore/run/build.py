@@ -12,10 +12,10 @@ from adaexplore.core.draft import RepairReason
 from adaexplore.core.environment import Environment
 from adaexplore.core.files.json_lines import JsonLines
 from adaexplore.judge_client.hardware import prompt_hardware
-from adaexplore.judge_client.http import Evaluation
+from adaexplore.judge_client.http import TIMED_RUNS, TRIALS
 from adaexplore.judge_client.protocol import JudgeIdentity
 from adaexplore.llm.build import build_client
-from adaexplore.llm.limits import LimitedClient, RateLimits
+from adaexplore.llm.limits import LimitedClient, is_limited
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.llm.pricing import price_of
 from adaexplore.llm.protocol import ModelClient
@@ -35,7 +35,6 @@ def judge_facts(
     name, architecture = prompt_hardware(
         config.gpu_name, config.gpu_architecture, identity, config.compile_target
     )
-    evaluation = Evaluation(config.tolerance, config.tf32)
     return JudgeFacts(
         gpu_name=name,
         gpu_architecture=architecture,
@@ -43,8 +42,8 @@ def judge_facts(
         direction=config.direction,
         tf32=config.tf32,
         tolerance=config.tolerance,
-        trials=evaluation.trials,
-        timed_runs=evaluation.timed_runs,
+        trials=TRIALS,
+        timed_runs=TIMED_RUNS,
         warmup_runs=WARMUP_RUNS,
         tier=config.tier,
         shows_flags=config.preset != "paper",
@@ -116,5 +115,4 @@ def open_model(
         client = OfflineWriter(config.seed)
     else:
         client = build_client(config, mailbox=mailbox, replies=replies, stop=stop)
-    limits = RateLimits(config.max_concurrent_requests, config.requests_per_minute, config.tokens_per_minute)
-    return MeteredClient(LimitedClient(client, limits, stop) if limits else client, notes)
+    return MeteredClient(LimitedClient(client, config, stop) if is_limited(config) else client, notes)

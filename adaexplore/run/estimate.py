@@ -18,7 +18,7 @@ from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Score
 from adaexplore.llm.pricing import usd
 from adaexplore.prompts.blocks import JudgeFacts
-from adaexplore.prompts.steps import StepPrompts, review_first
+from adaexplore.prompts.steps import review_first
 from adaexplore.run.build import agent_options, search_knobs
 from adaexplore.search.build import build_policy
 from adaexplore.settings.config import RunConfig
@@ -101,9 +101,7 @@ def _requests(
 ) -> Iterator[tuple[int, int]]:
     """Yield input and output tokens of each request of a task's search, after ``free`` steps."""
     options = agent_options(config)
-    prompts = StepPrompts(
-        task, facts, rules, options.worked_example, options.layout, options.max_prompt_tokens
-    )
+    prompts = options.prompts(task, facts, rules)
     policy = build_policy(config.agent_type, search_knobs(config))
     for step in range(1, config.total_steps + 1):
         rng = stream(config.seed, task.key, "estimate", step)

@@ -7,7 +7,7 @@ from itertools import count, islice
 
 from adaexplore.core.draft import MOST_SHOWN_CHARS, ShownKernel
 from adaexplore.core.step import StepRecord
-from adaexplore.run.step import score_of
+from adaexplore.core.verdict import score_of
 
 _NOTHING = ShownKernel("", None)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from adaexplore.judge_client.protocol import JudgeIdentity
 from adaexplore.llm.protocol import ModelClient
@@ -13,7 +14,7 @@ from adaexplore.settings.config import BUNDLED_MEMORY, RunConfig
 from adaexplore.settings.paths import locate
 from skill_memory.rule import Rule
 from skill_memory.sources import from_task
-from skill_memory.store import Memory, injected, memory_for_run, read_rules
+from skill_memory.store import injected, read_rules, rules_for_run
 from skill_memory.update import MemoryUpdater
 
 logger = logging.getLogger(__name__)
@@ -24,19 +25,22 @@ class RunMemory:
     """Rules for prompts and, with ``memory_update``, their update after each task.
 
     Attributes:
+        path: the configured file, if any.
+        at_start: its rules when the run starts.
         threshold: minimum count of a rule that prompts show.
         updater: adds rules after a task.
         triton: the judge's Triton version, if known; rules retired for it are not shown.
     """
 
-    memory: Memory
+    path: Path | None
+    at_start: tuple[Rule, ...]
     threshold: int
     updater: MemoryUpdater | None
     triton: str | None = None
 
     def rules(self) -> tuple[str, ...]:
         """Return the rules in the prompts of a task that starts now."""
-        rules: Sequence[Rule] = self.memory.rules
+        rules: Sequence[Rule] = self.at_start
         if self.updater is not None:
             rules = read_rules(self.updater.path)
         return injected(rules, self.threshold, self.triton)
@@ -68,12 +72,12 @@ class RunMemory:
     def under(self, judge: JudgeIdentity) -> RunMemory:
         """Return a copy for ``judge``; warn once if rules were verified with other Triton versions only."""
         triton = judge.triton
-        versions = sorted({seen.triton for rule in self.memory.rules for seen in rule.verified})
+        versions = sorted({seen.triton for rule in self.at_start for seen in rule.verified})
         if triton is not None and versions and triton not in versions:
             logger.warning(
                 "the memory %s was verified with Triton %s, the judge has %s; "
                 "`adaexplore build-memory --verify` shows which rules hold there",
-                self.memory.path,
+                self.path,
                 ", ".join(versions),
                 triton,
             )
@@ -89,6 +93,6 @@ def open_memory(config: RunConfig, client: ModelClient) -> RunMemory:
     """
     given = config.general_memory_path
     path = None if given is None else locate(given)
-    memory = memory_for_run(path, config.memory_update, locate(BUNDLED_MEMORY))
+    rules = rules_for_run(path, config.memory_update, locate(BUNDLED_MEMORY))
     updater = MemoryUpdater(path, client) if config.memory_update and path is not None else None
-    return RunMemory(memory, config.knowledge_1_threshold, updater)
+    return RunMemory(path, rules, config.knowledge_1_threshold, updater)

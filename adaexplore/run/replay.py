@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
+from pydantic import TypeAdapter, ValidationError
+
 from adaexplore.core.draft import request_name
 from adaexplore.core.environment import Environment, ReferenceFacts
 from adaexplore.core.errors import ConfigError, ProblemError, RecordError
@@ -13,14 +15,14 @@ from adaexplore.core.task import Task
 from adaexplore.core.text.identity import source_identity
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Verdict
-from adaexplore.core.wire import DtypeName, ProblemReport
-from adaexplore.judge_client.protocol import CompileFinding, JudgeIdentity
+from adaexplore.core.wire import CompileReport, DtypeName, ProblemReport
+from adaexplore.judge_client.protocol import JudgeIdentity
 from adaexplore.llm.protocol import Finish, Purpose
 from adaexplore.llm.replay_client import RecordedReply
 from adaexplore.records.run_records import RunRecords
-from adaexplore.run.verdicts import recorded_findings
 
 T = TypeVar("T")
+_IDENTITY = TypeAdapter(JudgeIdentity)
 
 
 def recorded_replies(run: RunRecords, *, paid: bool = False) -> dict[str, RecordedReply]:
@@ -62,11 +64,11 @@ class RecordedJudge:
         self._run = run
         self._verdicts: dict[tuple[str, str], Verdict] = {}
         self._profiles: dict[tuple[str, str], Profile | None] = {}
-        self._findings: dict[tuple[str, str], CompileFinding] = {}
+        self._findings: dict[tuple[str, str], CompileReport] = {}
         for key in run.tasks():
             records = run.task(key)
             profiles = records.profiles()
-            self._findings |= {(key, name): found for name, found in recorded_findings(records).items()}
+            self._findings |= {(key, name): found for name, found in records.findings().items()}
             for record in records.steps():
                 source, step = record.draft.source, record.node.plan.step
                 if record.verdict is not None and record.evaluated:
@@ -77,8 +79,8 @@ class RecordedJudge:
     def identity(self) -> JudgeIdentity:
         """Return what the recorded judge said about itself."""
         try:
-            return JudgeIdentity.from_record(self._run.environment().get("judge", {}))
-        except (AttributeError, KeyError, TypeError) as error:
+            return _IDENTITY.validate_python(self._run.environment().get("judge", {}))
+        except ValidationError as error:
             raise RecordError(f"{self._run.folder} is damaged: environment.json names no judge") from error
 
     def environment(self) -> Environment | None:
@@ -100,7 +102,7 @@ class RecordedJudge:
         """Return the recorded verdict."""
         return self._found(self._verdicts, task, source, "verdict on")
 
-    def compile(self, task: Task, source: str) -> CompileFinding:
+    def compile(self, task: Task, source: str, *, asm: bool = False) -> CompileReport:
         """Return the compiler's recorded finding."""
         return self._found(self._findings, task, source, "compiler's finding about")
 

@@ -20,7 +20,7 @@ from adaexplore.core.step import StepRecord
 from adaexplore.core.task import Task
 from adaexplore.core.usage import Usage
 from adaexplore.judge_client.access import JudgeAccess, open_judge
-from adaexplore.llm.budget import Budget, Limits
+from adaexplore.llm.budget import Budget
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.prompts.blocks import JudgeFacts
 from adaexplore.prompts.directions import offered_directions
@@ -70,8 +70,8 @@ class Session:
     seeds: Mapping[str, tuple[str, ...]]
     rules_of: RunRecords | None
     stop: threading.Event
-    budget: Budget | None = None
-    steering: Steering | None = None
+    budget: Budget
+    steering: Steering
     replayed: RunRecords | None = None
 
     def progress(self) -> Iterator[Progress[StepRecord]]:
@@ -221,7 +221,6 @@ def _opened(
         if environment is not None:
             records.write_judge_environment(environment)
         records.write_environment(provenance(config.seed, access.identity.to_record()) | told)
-        steering = Steering(records.folder)
         yield Session(
             config=config,
             tasks=tasks,
@@ -234,7 +233,7 @@ def _opened(
             rules_of=rules_of,
             stop=stop,
             budget=budget,
-            steering=steering,
+            steering=Steering(records.folder),
             replayed=replayed,
         )
 
@@ -246,16 +245,15 @@ def _budget(
     client: MeteredClient,
     facts: JudgeFacts,
     rules: tuple[str, ...],
-) -> Budget | None:
-    """Return the remaining budget, with earlier sessions counted; None if nothing is limited."""
-    limits = Limits(config.max_cost_usd, config.max_total_tokens, config.max_wall_s)
-    if limits == Limits():
-        return None
+) -> Budget:
+    """Return the remaining budget, with earlier sessions counted."""
+    if {config.max_cost_usd, config.max_total_tokens, config.max_wall_s} == {None}:
+        return Budget(config, client)
     before, steps = spent(records)
     expected = Usage()
     if config.server_type not in FREE:
         expected = estimate(config, tasks, facts, rules).dearest_step(config.model_name, config.service_tier)
-    return Budget(limits, client, before=before, steps=steps, expected=expected)
+    return Budget(config, client, before=before, steps=steps, expected=expected)
 
 
 def _judge(
@@ -269,11 +267,9 @@ def _judge(
 def _environment(records: RunRecords, access: JudgeAccess) -> Environment | None:
     """Return the judge's recorded environment; ask the judge for a new run or if the judge changed."""
     known, identity = records.judge_environment(), access.identity
-    told = dict(identity.versions).items()
+    told = identity.versions.items()
     if known is not None and known.hardware == identity.hardware and told <= known.versions.items():
-        complete = known.triton is None or known.triton.parameters  # earlier versions did not record these
-        if complete:
-            return known
+        return known
     return access.first.environment()
 
 

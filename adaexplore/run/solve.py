@@ -18,12 +18,11 @@ from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import StepRecord
 from adaexplore.core.streams import stream
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import Score
+from adaexplore.core.verdict import score_of
 from adaexplore.records.steering import Steered
 from adaexplore.run.history import History
 from adaexplore.run.in_flight import InFlight
-from adaexplore.run.step import AS_BEFORE, JudgedDraft, Solver, score_of, take_step
-from adaexplore.run.verdicts import recorded_findings
+from adaexplore.run.step import AS_BEFORE, JudgedDraft, Solver, take_step
 from adaexplore.search.directions import directed
 
 logger = logging.getLogger(__name__)
@@ -57,10 +56,10 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
     pending: AnswersPending | None = None
     while True:
         while failure is None and not stop.is_set() and search.may_start():
-            if solver.steering is not None and solver.steering.stopped():
+            if solver.steering.stopped():
                 failure = Interrupted("stopped by adaexplore steer; the same command continues from here")
                 break
-            if solver.steering is not None and solver.steering.paused():
+            if solver.steering.paused():
                 if search.in_flight:
                     break  # keep results that arrive while waiting
                 stop.wait(_LOOK_AGAIN_S)
@@ -70,7 +69,7 @@ def solve(solver: Solver, stop: threading.Event) -> Iterator[StepRecord]:
             except BudgetReached as reached:
                 if search.in_flight:
                     break  # their cost decides
-                if solver.budget is None or solver.budget.reached is not None:
+                if solver.budget.reached is not None:
                     failure = reached
                 else:
                     solver.budget.wait()  # the cost of other tasks' steps decides
@@ -118,17 +117,15 @@ class _Search:
         self._begun: dict[int, Plan] = {}
         self._pinned: set[int] = set()
         self._pins_seen = 0
-        self._observed: list[tuple[Plan, str, Score]] = []
 
     def resume(self) -> Iterator[StepRecord]:
         """Observe and yield the recorded steps."""
         profiles = self._solver.records.profiles()
-        self._verdicts.learn_findings(recorded_findings(self._solver.records))
+        self._verdicts.learn_findings(self._solver.records.findings())
         self._kept_findings = len(self._verdicts.findings())
         made = [record for record in self._recorded if record.node.plan.step > 0]
         for record in made[: self._solver.total_steps]:
             self._solver.policy.observe(record.node.plan, record.draft.source, score_of(record.verdict))
-            self._observed.append((record.node.plan, record.draft.source, score_of(record.verdict)))
             self._remember(record)
             if record.node.plan.step in profiles:
                 self._verdicts.learn_profile(record.draft.source, profiles[record.node.plan.step])
@@ -179,7 +176,7 @@ class _Search:
             BudgetReached: the step would exceed the budget.
         """
         solver, step = self._solver, self.waiting[0]
-        if solver.budget is not None and not self._is_seed(step):
+        if not self._is_seed(step):
             solver.budget.admit()
             self._since[step] = time.monotonic()
         self.waiting.popleft()
@@ -199,10 +196,9 @@ class _Search:
         """Let the policy observe the result of ``plan``, and write the step."""
         draft = judged.draft
         since = self._since.pop(plan.step, None)
-        if self._solver.budget is not None and since is not None:
+        if since is not None:
             self._solver.budget.settle(time.monotonic() - since)
         node = self._solver.policy.observe(plan, draft.source, judged.score)
-        self._observed.append((plan, draft.source, judged.score))
         record = StepRecord(
             node,
             draft,
@@ -213,7 +209,7 @@ class _Search:
         )
         findings = self._verdicts.findings()
         if len(findings) > self._kept_findings:
-            self._solver.records.write_findings({name: asdict(found) for name, found in findings.items()})
+            self._solver.records.write_findings(findings)
             self._kept_findings = len(findings)
         self._solver.records.write_step(record)
         self._begun.pop(plan.step, None)
@@ -227,7 +223,7 @@ class _Search:
 
     def drop(self, plan: Plan) -> None:
         """Forget ``plan``, which has no result."""
-        if self._solver.budget is not None and self._since.pop(plan.step, None) is not None:
+        if self._since.pop(plan.step, None) is not None:
             self._solver.budget.drop()
 
     def finish(self) -> None:
@@ -253,8 +249,6 @@ class _Search:
     def _asked(self, step: int) -> Steered:
         """Return the user's steering of a step: from the repeated run's records, else the current one."""
         found, steering = self._solver.steered.get(step, Steered()), self._solver.steering
-        if steering is None:
-            return found
         key = self._task.key
         return replace(
             found, note=found.note or steering.note(key), banned=found.banned or steering.bans(key)
@@ -263,8 +257,7 @@ class _Search:
     def _pinned_plan(self, step: int, node: int | None) -> Plan | None:
         """Return the plan that the user asked for; None without one or if its kernel is missing."""
         if node is None:
-            steering = self._solver.steering
-            pins = [] if steering is None else steering.pins(self._task.key)
+            pins = self._solver.steering.pins(self._task.key)
             if self._pins_seen >= len(pins):
                 return None
             node = pins[self._pins_seen]
@@ -280,13 +273,13 @@ class _Search:
         policy, gone = self._solver.policy, set(bans)
         if not gone:
             return policy.plan(step, rng, beside)
-        policy = type(policy)(policy.knobs)
-        for plan, source, score in self._observed:
-            if plan.step in gone or plan.parent_id in gone:
-                gone.add(plan.step)
-            else:
-                policy.observe(plan, source, score)
-        return policy.plan(step, rng, [plan for plan in beside if plan.parent_id not in gone])
+        without = type(policy)(policy.knobs)
+        for node in policy.tree:
+            if node.id in gone or node.plan.parent_id in gone:
+                gone.add(node.id)
+            elif node.parent is not None:
+                without.observe(node.plan, node.source, node.score)
+        return without.plan(step, rng, [plan for plan in beside if plan.parent_id not in gone])
 
     def _is_seed(self, step: int) -> bool:
         return step <= len(self._solver.seeds)

@@ -17,7 +17,7 @@ from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.text.dispatch import with_dispatch, without_dispatch
 from adaexplore.core.text.tunables import TunablesError, with_values
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import NO_SCORE, Score, Verdict
+from adaexplore.core.verdict import Score, Verdict, score_of
 from adaexplore.llm.budget import Budget
 from adaexplore.preflight.lints import lint
 from adaexplore.records.steering import Steered, Steering
@@ -40,14 +40,14 @@ class Solver:
         agent: writes drafts.
         policy: decides what to try next.
         verdicts: the judge, with a memory of known verdicts.
+        budget: admits steps of all tasks of the run.
+        steering: the user's requests while the run goes on.
         total_steps: total number of steps, including those of ``seeds``.
         parallel_steps: maximum number of steps in flight.
         seeds: starting kernels; each is a step without a model.
         directions: what prompts may ask sibling steps to try.
         profiles: whether a kernel is profiled before a step builds on it.
         hardware: what the judge runs on.
-        budget: admits steps of all tasks of the run; None if nothing is limited.
-        steering: the user's requests while the run goes on; None if steering is not possible.
         steered: the user's requests in the recorded run that is repeated, by step.
     """
 
@@ -55,6 +55,8 @@ class Solver:
     policy: Policy
     verdicts: Verdicts
     records: TaskRecords
+    budget: Budget
+    steering: Steering
     seed: int
     total_steps: int
     parallel_steps: int = 1
@@ -62,8 +64,6 @@ class Solver:
     directions: Directions = field(default_factory=Directions)
     profiles: bool = False
     hardware: str = ""
-    budget: Budget | None = None
-    steering: Steering | None = None
     steered: Mapping[int, Steered] = field(default_factory=dict)
 
 
@@ -80,11 +80,6 @@ class JudgedDraft:
     def score(self) -> Score:
         """The score by which the search orders candidates."""
         return score_of(self.verdict)
-
-
-def score_of(verdict: Verdict | None) -> Score:
-    """Return the score for the search; a step without a verdict has the lowest."""
-    return NO_SCORE if verdict is None else verdict.score
 
 
 def take_step(

@@ -9,20 +9,16 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import TypeVar
 
-from pydantic import TypeAdapter
-
 from adaexplore.core.environment import ReferenceFacts
-from adaexplore.core.errors import RecordError
 from adaexplore.core.profile import Profile
 from adaexplore.core.task import Task
 from adaexplore.core.text.identity import source_identity
 from adaexplore.core.verdict import Verdict
+from adaexplore.core.wire import CompileReport
 from adaexplore.judge_client.access import JudgeAccess
-from adaexplore.judge_client.protocol import CompileFinding, Judge
-from adaexplore.records.task_records import TaskRecords
+from adaexplore.judge_client.protocol import Judge
 
 T = TypeVar("T")
-_FINDING = TypeAdapter(CompileFinding)
 
 
 class Verdicts:
@@ -42,7 +38,7 @@ class Verdicts:
         self._lock = threading.Lock()
         self._verdicts: dict[str, Future[Verdict]] = {}
         self._profiles: dict[str, Future[Profile | None]] = {}
-        self._findings: dict[str, Future[CompileFinding]] = {}
+        self._findings: dict[str, Future[CompileReport]] = {}
         self._best_so_far: float | None = None
 
     def learn(self, source: str, verdict: Verdict) -> None:
@@ -54,7 +50,7 @@ class Verdicts:
         """Store a recorded profile of ``source``."""
         self._keep(self._profiles, source_identity(source), profile)
 
-    def learn_findings(self, findings: Mapping[str, CompileFinding]) -> None:
+    def learn_findings(self, findings: Mapping[str, CompileReport]) -> None:
         """Store recorded findings of the judge's compiler, by identity of the source."""
         for name, finding in findings.items():
             self._keep(self._findings, name, finding)
@@ -89,11 +85,11 @@ class Verdicts:
         """Return the profile of ``source``, None if the judge has none, and whether it was asked now."""
         return self._once(self._profiles, source, lambda judge: judge.profile(self._task, source))
 
-    def compile(self, source: str) -> CompileFinding:
+    def compile(self, source: str) -> CompileReport:
         """Return the finding of the judge's compiler about ``source``."""
         return self._once(self._findings, source, lambda judge: judge.compile(self._task, source))[0]
 
-    def findings(self) -> dict[str, CompileFinding]:
+    def findings(self) -> dict[str, CompileReport]:
         """All compiler findings so far, by identity of the source, in the order of requests."""
         with self._lock:
             asked = list(self._findings.items())
@@ -133,15 +129,3 @@ class Verdicts:
             mine.set_exception(error)
             raise
         return mine.result(), True
-
-
-def recorded_findings(records: TaskRecords) -> dict[str, CompileFinding]:
-    """Return the recorded compiler findings of a task, by identity of the source.
-
-    Raises:
-        RecordError: the record is damaged.
-    """
-    try:
-        return {name: _FINDING.validate_python(found) for name, found in records.findings().items()}
-    except ValueError as error:
-        raise RecordError(f"{records.folder}: the compiler's findings are damaged: {error}") from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from adaexplore.core.errors import ConfigError
 from adaexplore.search.knobs import SearchKnobs
 from adaexplore.search.lineages import LineageSearch
 from adaexplore.search.linear import (
@@ -26,13 +25,7 @@ POLICIES: dict[str, type[Policy]] = {
 
 
 def build_policy(agent_type: str, knobs: SearchKnobs) -> Policy:
-    """Build the policy that ``agent_type`` names.
-
-    Raises:
-        ConfigError: no policy has that name.
-    """
-    if agent_type not in POLICIES:
-        raise ConfigError(f"agent_type is {agent_type!r}: choose one of {', '.join(POLICIES)}")
+    """Build the policy that ``agent_type`` names, a key of :data:`POLICIES`."""
     if agent_type == "MCTS" and knobs.selection == "lineages":
         return LineageSearch(knobs)
     return POLICIES[agent_type](knobs)

@@ -62,20 +62,10 @@ Text = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=1)]
 CountOrZero = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
-GpuIds = Annotated[
-    tuple[CountOrZero, ...],
-    BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
-    Field(min_length=1),
-]
-GpuModels = Annotated[
-    tuple[GpuModel, ...],
-    BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
-    Field(min_length=1),
-]
-FactNames = Annotated[
-    tuple[FactName, ...],
-    BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value),
-]
+_FROM_LIST = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+GpuIds = Annotated[tuple[CountOrZero, ...], _FROM_LIST, Field(min_length=1)]
+GpuModels = Annotated[tuple[GpuModel, ...], _FROM_LIST, Field(min_length=1)]
+FactNames = Annotated[tuple[FactName, ...], _FROM_LIST]
 
 
 def required_tier(dtype: DtypeName, tf32: Tf32Policy) -> Tier:
@@ -411,13 +401,14 @@ def _contradictions(config: RunConfig) -> list[str]:
         problems.append("memory_update: a recording has no replies for rules, set it to false")
     if config.memory_update and config.general_memory_path is None:
         problems.append("general_memory_path: missing, memory_update needs a file to write to")
-    if config.use_remote_eval and not _is_address(config.remote_eval_url):
+    if config.use_remote_eval and not is_address(config.remote_eval_url):
         given = repr(config.remote_eval_url[:_LONGEST_SHOWN])
         problems.append(f"remote_eval_url: expected an address that starts with http://, got {given}")
     return problems
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str) -> bool:
+    """Return whether a text is the address of an HTTP service."""
     try:
         parts = urlsplit(text)
         host = (parts.hostname or "").encode("idna")  # raises for an invalid name

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import yaml
+from pydantic import BaseModel, ValidationError
+
+from adaexplore.core.errors import UsageError
+from adaexplore.core.files.inputs import first_fault, input_text
+
+Model = TypeVar("Model", bound=BaseModel)
 
 _RESOLVERS = (
     ("tag:yaml.org,2002:bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
@@ -107,6 +114,19 @@ def parse_mapping(text: str) -> tuple[dict[str, Any], dict[str, int]]:
 def read_bundled(package: str, name: str) -> dict[str, Any]:
     """Return the mapping in a YAML file of one of this project's packages."""
     return parse_mapping(files(package).joinpath(name).read_text(encoding="utf-8"))[0]
+
+
+def read_model(path: Path, what: str, model: type[Model], error: type[UsageError] = UsageError) -> Model:
+    """Read a YAML file that a user may change, as ``model``; messages call it ``what``.
+
+    Raises:
+        UsageError: it cannot be read; of the type ``error``.
+    """
+    try:
+        return model.model_validate(parse_mapping(input_text(path, what, error))[0])
+    except (YamlProblem, ValidationError) as fault:
+        told = first_fault(fault) if isinstance(fault, ValidationError) else fault
+        raise error(f"{path}: {told}; correct the file or restore it") from fault
 
 
 def _parsed(text: str) -> tuple[Any, yaml.Node | None]:

@@ -20,11 +20,6 @@ QUANTIZATION = "Quantization"
 OTHER = "Other"
 """Category of a source that does not parse or has no known operator."""
 
-CATEGORIES = (
-    "Activation", "Convolution", FUSION, "Index", "LinearAlgebra", "Loss", "Math", "MatrixMultiply",
-    "Normalization", "Optimizer", "Pooling", QUANTIZATION, "Random", "Reduce", "SpatialOps",
-)  # fmt: skip
-
 _INPUTS = ("get_inputs", "get_init_inputs", "get_workloads")
 _GENERATED = ("_fi_", "_tb_", "_TB_")
 """Names in the code that :mod:`adaexplore.core.dialects` adds to a task."""

@@ -9,12 +9,11 @@ from datetime import date
 from pathlib import Path
 from typing import Literal
 
-import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from adaexplore.core.errors import StorageError, UsageError
-from adaexplore.core.files.inputs import input_text
 from adaexplore.settings.paths import locate
+from adaexplore.settings.yaml_text import read_model
 
 DATASETS = "config/datasets.yaml"
 
@@ -93,12 +92,7 @@ def read_catalogue(path: Path | None = None) -> Catalogue:
     Raises:
         UsageError: it cannot be read.
     """
-    path = locate(path or DATASETS)
-    text = input_text(path, "list of data sets")
-    try:
-        return Catalogue.model_validate(yaml.safe_load(text))
-    except (yaml.YAMLError, ValidationError) as error:
-        raise UsageError(f"{path}: {' '.join(str(error).split())}; correct it") from error
+    return read_model(locate(path or DATASETS), "list of data sets", Catalogue)
 
 
 def check(dataset: Dataset, folder: Path) -> Iterator[tuple[str, PartState]]:

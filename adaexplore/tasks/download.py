@@ -65,14 +65,13 @@ def _bring(
     tree = work / ("tree" if checkout is None else "copied")
     if checkout is not None:
         wanted = _copied(dataset, wanted, checkout, tree)
-    elif dataset.archive is not None:
-        archive = work / "archive.tar"
-        with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True) as client:
-            _fetch(client, dataset.archive, archive)
-        _unpack(dataset, wanted, archive, tree)
     else:
         with httpx.Client(timeout=_TIMEOUT_S, follow_redirects=True) as client:
-            _fetch_from_hub(client, dataset, wanted, tree)
+            if dataset.archive is None:
+                _fetch_from_hub(client, dataset, wanted, tree)
+            else:
+                _fetch(client, dataset.archive, work / "archive.tar")
+                _unpack(dataset, wanted, work / "archive.tar", tree)
     for part in wanted:
         pinned = dataset.parts[part]
         if not (tree / part).exists():

@@ -7,7 +7,7 @@ import difflib
 import warnings
 from collections.abc import Iterator
 
-from adaexplore.core.text.syntax import parse, top_level_names
+from adaexplore.core.text.syntax import bound_names, parse, statements
 
 REQUIRED_NAMES = ("Model", "get_inputs", "get_init_inputs")
 WORKLOADS = "get_workloads"
@@ -64,7 +64,7 @@ def _defined(source: str) -> dict[str, ast.stmt] | str:
     except (ValueError, RecursionError, MemoryError) as error:
         what = error or "nested too deeply"
         return f"line {_null_line(source)}: not valid Python: {what}; correct this line"
-    return dict(top_level_names(tree.body))
+    return {name: node for node in statements(tree.body) for name in bound_names(node)}
 
 
 def _null_line(source: str) -> int:

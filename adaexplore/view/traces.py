@@ -14,6 +14,7 @@ from adaexplore.core.verdict import Verdict
 from adaexplore.records import content
 from adaexplore.report.task_result import Best
 from adaexplore.view.model import UNREADABLE, Details, Node, RunView, TaskView
+from skill_memory.sources import trace_verdict
 
 
 class PackedTraces:
@@ -94,25 +95,13 @@ class PackedTraces:
 
 
 def _verdict(data: Mapping[str, Any]) -> Verdict:
-    """Return the verdict of a trace's step, which has only the last line of the error."""
-    score, error = data["score"], str(data.get("error") or "")
-    metadata: dict[str, Any] = {"feedback": error} if error else {}
-    if error == "incorrect output":
-        metadata["max_difference"] = []
-    metadata["runtime_error_name"] = error.partition(":")[0]
-    correct = bool(score["correct"])
-    stats = (
-        {"fast_p": float(score["fast_p"]), "baseline_time": data.get("baseline_time_us")} if correct else {}
-    )
-    return Verdict.from_metrics(
-        {
-            "compiled": score["compiled"],
-            "correctness": correct,
-            "metadata": metadata,
-            "runtime": data.get("runtime_us") or -1.0,
-            "runtime_stats": stats,
-        }
-    )
+    """Return the verdict on a trace's step, with its times, or with the error as feedback."""
+    found, runtime = trace_verdict(data), data.get("runtime_us") or 0.0
+    if not found.correct:
+        feedback = {"feedback": str(data.get("error") or "")}
+        return found.model_copy(update={"metadata": feedback | found.metadata})
+    stats = {"fast_p": float(data["score"]["fast_p"]), "baseline_time": data.get("baseline_time_us")}
+    return Verdict(status=found.status, runtime_ms=runtime if runtime > 0 else None, runtime_stats=stats)
 
 
 def _number(value: object) -> int:

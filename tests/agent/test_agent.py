@@ -13,8 +13,8 @@ from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.task import Task
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.wire import CompileReport
 from adaexplore.judge_client.access import JudgeAccess
-from adaexplore.judge_client.protocol import CompileFinding
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose, StepData
 from adaexplore.preflight.findings import Finding
 from adaexplore.prompts.blocks import JudgeFacts, ShownKernel
@@ -53,15 +53,18 @@ class Scripted:
         return [request.purpose for request in self.requests]
 
 
+REFUSED = CompileReport(ok=False, status="compile", kernel="k", message="no such thing")
+
+
 class Compiling(StubJudge):
     """A judge whose compiler returns findings of a list, in turn."""
 
-    def __init__(self, findings: list[CompileFinding]) -> None:
+    def __init__(self, findings: list[CompileReport]) -> None:
         super().__init__()
         self.findings = findings
 
-    def compile(self, task: Task, source: str) -> CompileFinding:
-        return self.findings.pop(0) if self.findings else CompileFinding(Status.PASSED)
+    def compile(self, task: Task, source: str, *, asm: bool = False) -> CompileReport:
+        return self.findings.pop(0) if self.findings else CompileReport(ok=True, status="passed")
 
 
 @pytest.fixture(autouse=True)
@@ -75,7 +78,7 @@ def draft(
     plan: Plan,
     shown: Sequence[ShownKernel] = (),
     *,
-    compiled: Sequence[CompileFinding] = (),
+    compiled: Sequence[CompileReport] = (),
     known: Mapping[str, Verdict] | None = None,
     **options: Any,
 ) -> tuple[Draft, Scripted]:
@@ -199,12 +202,6 @@ def test_failed_repair_reply_is_recorded_with_the_others() -> None:
     assert made.outcome is DraftOutcome.EDIT_FAILED
 
 
-def test_lone_surrogates_reach_no_files_or_requests() -> None:
-    made, _ = draft(["```python\nclass ModelNew:\n    name = '\ud83d'\n```"], LARGE)
-    assert made.source.encode("utf-8")
-    assert made.exchanges[0].reply.encode("utf-8")
-
-
 EVERYTHING = {"repaired": frozenset(RepairReason), "repair_attempts": 2}
 
 
@@ -301,7 +298,7 @@ def test_a_reply_without_code_is_sent_back() -> None:
 
 
 def test_compile_errors_are_sent_back_and_remembered() -> None:
-    refused = CompileFinding(Status.COMPILE, "k", 5, "size is not constexpr", "triton.CompilationError")
+    refused = REFUSED.model_copy(update={"line": 5, "message": "size is not constexpr"})
     replies: list[str | Finish] = [code(KERNEL), code(KERNEL + "x = 1\n")]
     made, client = draft(replies, LARGE, compiled=[refused], **EVERYTHING)
     assert made.outcome is DraftOutcome.WRITTEN
@@ -310,23 +307,26 @@ def test_compile_errors_are_sent_back_and_remembered() -> None:
 
 
 def test_final_compile_error_is_verdict_without_judge() -> None:
-    refused = CompileFinding(Status.COMPILE, "k", None, "no such thing")
-    made, _ = draft([code(KERNEL)], LARGE, compiled=[refused], **EVERYTHING | {"repair_attempts": 0})
+    made, _ = draft([code(KERNEL)], LARGE, compiled=[REFUSED], **EVERYTHING | {"repair_attempts": 0})
     assert made.outcome is DraftOutcome.GATE_STOPPED
     assert made.verdict == Verdict(status=Status.COMPILE, metadata={"feedback": "in k, no such thing"})
 
 
 @pytest.mark.parametrize("status", [Status.NOT_CHECKED, Status.TIMEOUT, Status.OUT_OF_MEMORY])
 def test_uncertain_compile_errors_pass(status: Status) -> None:
-    made, client = draft([code(KERNEL)], LARGE, compiled=[CompileFinding(status)], **EVERYTHING)
+    made, client = draft(
+        [code(KERNEL)],
+        LARGE,
+        compiled=[CompileReport(ok=status is Status.NOT_CHECKED, status=status)],
+        **EVERYTHING,
+    )
     assert (made.outcome, made.verdict, len(client.requests)) == (DraftOutcome.WRITTEN, None, 1)
 
 
 def test_a_known_program_costs_no_check() -> None:
     known = {KERNEL: Verdict(status=Status.PASSED)}
-    refused = CompileFinding(Status.COMPILE, "k", None, "no such thing")
     options = EVERYTHING | {"repair_attempts": 0}
-    made, _ = draft([code(KERNEL)], LARGE, known=known, compiled=[refused], **options)
+    made, _ = draft([code(KERNEL)], LARGE, known=known, compiled=[REFUSED], **options)
     assert (made.outcome, made.source) == (DraftOutcome.WRITTEN, KERNEL)
 
 

@@ -88,7 +88,7 @@ def test_the_time_limit_goes_to_the_judge(tmp_path: Path) -> None:
     kernel = tmp_path / "kernel.py"
     kernel.write_text("class ModelNew: ...\n")
     with JudgeServer(jobs=jobs) as server:
-        given = ["compile-check", str(kernel), "--task", str(PROBLEM), "--url", server.url]
+        given = ["compile-check", str(kernel), "--task", str(PROBLEM), "--judge", server.url]
         assert main(given) == 0
         assert main([*given, "--timeout", "7"]) == 0
         assert main([*given, "--timeout", "soon"]) == 2

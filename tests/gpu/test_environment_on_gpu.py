@@ -12,8 +12,9 @@ import pytest
 
 from adaexplore.core.environment import Environment
 from adaexplore.core.task import Task
+from adaexplore.core.wire import EvaluationRequest
 from adaexplore.judge_client.connection import Connection, open_client
-from adaexplore.judge_client.http import Evaluation, HttpJudge
+from adaexplore.judge_client.http import HttpJudge
 from online_judge.common.gpu_peaks import peak
 from tests.gpu.test_judge_on_gpu import REFERENCE
 from tests.online_judge.live import LiveJudge
@@ -64,9 +65,11 @@ def test_environment_states_what_torch_and_nvidia_smi_say(gpu_judge: LiveJudge) 
 
 def test_facts_of_a_reference_agree_with_each_other(gpu_judge: LiveJudge) -> None:
     task = Task(1, "1", "1_gate", REFERENCE, "fp32", Path("1_gate.py"))
-    evaluation = Evaluation(0.05, "off", tier="strict", try_reference=True)
+    evaluation = EvaluationRequest(tf32="off", tier="strict")
     with open_client() as client:
-        found = HttpJudge(Connection(gpu_judge.url, client=client), evaluation).check_problem(task)
+        found = HttpJudge(
+            Connection(gpu_judge.url, client=client), evaluation, try_reference=True
+        ).check_problem(task)
     assert found is not None
     assert [(each.role, each.shape) for each in found.tensors] == [
         ("input", (4096, 8192)),

@@ -42,7 +42,7 @@ def test_temporary_log_is_deleted_at_the_end(monkeypatch: pytest.MonkeyPatch) ->
     logs = []
 
     @contextmanager
-    def started(*, log_path: Path, **_: object) -> Iterator[str]:
+    def started(_config: RunConfig, log_path: Path, _token: str) -> Iterator[str]:
         log_path.write_text("ready\n")
         logs.append(log_path)
         with JudgeServer() as server:

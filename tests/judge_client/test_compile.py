@@ -10,17 +10,17 @@ import pytest
 from adaexplore.core.errors import JudgeError, ProblemError
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status
+from adaexplore.core.wire import CompileReport, EvaluationRequest
 from adaexplore.judge_client.connection import Connection
 from adaexplore.judge_client.dummy import DummyJudge
-from adaexplore.judge_client.http import Evaluation, HttpJudge
-from adaexplore.judge_client.protocol import CompileFinding
+from adaexplore.judge_client.http import HttpJudge
 from tests.judge_server import Answer, JudgeServer
 
 TASK = Task(2, "7", "7_x", "class Model: ...\n", "fp16", Path("7_x.py"))
 REPORT = {"ok": False, "status": "compile", "kernel": "k", "line": 3, "message": "no", "error_name": "a.B"}
 
 
-def found(end: dict[str, Any], code: int = 202, bodies: list[dict[str, Any]] | None = None) -> CompileFinding:
+def found(end: dict[str, Any], code: int = 202, bodies: list[dict[str, Any]] | None = None) -> CompileReport:
     def jobs(method: str, _path: str, body: dict[str, Any], _key: str | None) -> Answer:
         if method == "POST":
             if bodies is not None:
@@ -29,15 +29,14 @@ def found(end: dict[str, Any], code: int = 202, bodies: list[dict[str, Any]] | N
         return 200, {"id": "1", "kind": "compile", **end}, {}
 
     with JudgeServer(jobs=jobs) as server:
-        judge = HttpJudge(Connection(server.url, sleep=lambda _: False), Evaluation(0.05, "off"))
+        judge = HttpJudge(Connection(server.url, sleep=lambda _: False), EvaluationRequest(tf32="off"))
         return judge.compile(TASK, "class ModelNew: ...")
 
 
-def test_a_report_becomes_a_finding() -> None:
+def test_report_of_the_compiler_is_returned() -> None:
     bodies: list[dict[str, Any]] = []
     finding = found({"state": "done", "report": REPORT}, bodies=bodies)
-    assert finding == CompileFinding(Status.COMPILE, "k", 3, "no", "a.B")
-    assert not finding.ok
+    assert finding == CompileReport.model_validate(REPORT)
     (body,) = bodies
     assert (body["kind"], body["request"]["dtype_str"], body["request"]["tf32"]) == ("compile", "fp16", "off")
     assert body["request"]["custom_model_src"] == "class ModelNew: ..."
@@ -49,8 +48,8 @@ def test_passed_or_unchecked_candidate_is_accepted() -> None:
 
 
 def test_a_judge_without_such_jobs_checks_nothing() -> None:
-    assert found({}, code=404).status is Status.NOT_CHECKED
-    assert DummyJudge(0).compile(TASK, "x").status is Status.NOT_CHECKED
+    assert found({}, code=404).status == Status.NOT_CHECKED
+    assert DummyJudge(0).compile(TASK, "x").status == Status.NOT_CHECKED
 
 
 def test_a_failing_reference_is_the_problems_fault() -> None:

@@ -8,26 +8,20 @@ import httpx
 import pytest
 
 from adaexplore.core.errors import JudgeRequestError
+from adaexplore.core.wire import EvaluationRequest
 from adaexplore.judge_client.connection import Connection
 from adaexplore.judge_client.embedded import embedded_judge
-from adaexplore.judge_client.http import Evaluation, HttpJudge
+from adaexplore.judge_client.http import HttpJudge
+from adaexplore.settings.config import RunConfig
 
 
 def test_only_who_has_its_token_may_ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JUDGE_STATE", str(tmp_path / "other.sqlite"))
     monkeypatch.setenv("ADAEXPLORE_JUDGE_TOKEN", "of-another-judge")
     log_path = tmp_path / "judge.log"
-    evaluation = Evaluation(0.05, "paper")
+    evaluation = EvaluationRequest()
     with (
-        embedded_judge(
-            device="cpu",
-            compile_target="sm_90",
-            gpu_ids=(),
-            workers=1,
-            seed=1,
-            log_path=log_path,
-            token="of-this-run",
-        ) as url,
+        embedded_judge(RunConfig(judge_device="cpu", num_processes=1), log_path, "of-this-run") as url,
         httpx.Client(trust_env=False) as client,
     ):
         assert (

@@ -16,8 +16,9 @@ from adaexplore.core.errors import (
 )
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status
+from adaexplore.core.wire import EvaluationRequest
 from adaexplore.judge_client.connection import Connection
-from adaexplore.judge_client.http import Evaluation, HttpJudge
+from adaexplore.judge_client.http import HttpJudge
 from tests import judge_server
 from tests.judge_server import PASSED, Answer, JudgeServer, failed
 
@@ -34,7 +35,7 @@ def judge(url: str, slept: list[float] | None = None, patience_s: float = 600.0)
         return False
 
     return HttpJudge(
-        Connection(url, sleep=sleep, clock=lambda: now[0], patience_s=patience_s), Evaluation(0.05, "paper")
+        Connection(url, sleep=sleep, clock=lambda: now[0], patience_s=patience_s), EvaluationRequest()
     )
 
 
@@ -158,7 +159,7 @@ def test_dead_embedded_judge_is_not_waited_for(tmp_path: Path) -> None:
     with JudgeServer() as server:
         url = server.url
     own = HttpJudge(
-        Connection(url, own_log=tmp_path / "judge.log", sleep=slept.append), Evaluation(0.05, "off")
+        Connection(url, own_log=tmp_path / "judge.log", sleep=slept.append), EvaluationRequest(tf32="off")
     )
     with pytest.raises(JudgeUnavailableError, match=r"judge\.log"):
         own.evaluate(TASK, "x")
@@ -181,7 +182,7 @@ def test_malformed_problem_report_is_one_error() -> None:
 
 def test_stop_while_waiting_interrupts() -> None:
     with JudgeServer(sequence((503, "full", {}))) as server:
-        stopped = HttpJudge(Connection(server.url, sleep=lambda _: True), Evaluation(0.05, "off"))
+        stopped = HttpJudge(Connection(server.url, sleep=lambda _: True), EvaluationRequest(tf32="off"))
         with pytest.raises(Interrupted):
             stopped.evaluate(TASK, "x")
 
@@ -228,7 +229,7 @@ def test_identity_reads_health() -> None:
     assert (identity.device, identity.hardware, identity.versions) == (
         "cpu",
         "CPU (test)",
-        (("triton", "0"),),
+        {"triton": "0"},
     )
 
 
@@ -244,7 +245,7 @@ def test_identity_tells_which_limits_are_in_force(monkeypatch: pytest.MonkeyPatc
 def test_token_is_in_every_request_but_no_log(caplog: pytest.LogCaptureFixture) -> None:
     with JudgeServer(sequence((503, "full", {}), (200, PASSED, {}))) as server:
         client = HttpJudge(
-            Connection(server.url, token="secret-7", sleep=lambda _: False), Evaluation(0.05, "paper")
+            Connection(server.url, token="secret-7", sleep=lambda _: False), EvaluationRequest()
         )
         client.identity()
         client.evaluate(TASK, "x")
@@ -258,7 +259,7 @@ def test_token_is_in_every_request_but_no_log(caplog: pytest.LogCaptureFixture) 
 @pytest.mark.parametrize("code", [401, 403])
 def test_refused_access_names_variable_but_not_token(code: int) -> None:
     with JudgeServer(sequence((code, "no", {}))) as server:
-        client = HttpJudge(Connection(server.url, token="secret-7"), Evaluation(0.05, "paper"))
+        client = HttpJudge(Connection(server.url, token="secret-7"), EvaluationRequest())
         with pytest.raises(JudgeRequestError, match="ADAEXPLORE_JUDGE_TOKEN") as caught:
             client.evaluate(TASK, "x")
         assert len(server.requests) == 1
@@ -272,8 +273,8 @@ def test_reference_failing_as_candidate_is_a_problem_error() -> None:
         assert body["custom_model_src"] == TASK.reference + "\n\nModelNew = Model\n"
         return 200, failed("launch", feedback="expected float\nbut got bfloat16"), {}
 
-    evaluation = Evaluation(0.05, "off", try_reference=True)
+    settings = EvaluationRequest(tf32="off")
     with JudgeServer(answer) as server:
         judge(server.url).check_problem(TASK)
         with pytest.raises(ProblemError, match=r"own candidate: expected float but got bfloat16"):
-            HttpJudge(Connection(server.url), evaluation).check_problem(TASK)
+            HttpJudge(Connection(server.url), settings, try_reference=True).check_problem(TASK)

@@ -13,8 +13,9 @@ import pytest
 from adaexplore.core.errors import Interrupted, JudgeError, JudgeRequestError, ProblemError
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status
+from adaexplore.core.wire import EvaluationRequest
 from adaexplore.judge_client.connection import Connection
-from adaexplore.judge_client.http import Evaluation, HttpJudge
+from adaexplore.judge_client.http import HttpJudge
 from tests.judge_server import PASSED, Answer, JudgeServer, failed
 
 TASK = Task(2, "7", "7_x", "class Model: ...\n", "fp32", Path("7_x.py"))
@@ -55,7 +56,7 @@ class Jobs:
 
 def judge(url: str, sleep: Callable[[float], object] = lambda _: False, **more: Any) -> HttpJudge:
     return HttpJudge(
-        Connection(url, sleep=sleep, **more), Evaluation(0.05, "off", tier="strict", baseline="compile")
+        Connection(url, sleep=sleep, **more), EvaluationRequest(tf32="off", tier="strict", baseline="compile")
     )
 
 
@@ -84,7 +85,7 @@ def test_a_bad_kernel_is_a_verdict() -> None:
 def test_a_measurement_is_forced_where_asked() -> None:
     jobs = Jobs([ticket()], [done()])
     with JudgeServer(jobs=jobs) as server:
-        HttpJudge(Connection(server.url), Evaluation(0.05, "off", force=True)).evaluate(TASK, "x")
+        HttpJudge(Connection(server.url), EvaluationRequest(tf32="off"), force=True).evaluate(TASK, "x")
     assert jobs.bodies[0]["force"] is True
 
 

@@ -8,9 +8,10 @@ import pytest
 
 from adaexplore.core.errors import JudgeRequestError
 from adaexplore.core.profile import KernelProfile, Profile
+from adaexplore.core.wire import EvaluationRequest
 from adaexplore.judge_client.connection import Connection
 from adaexplore.judge_client.dummy import DummyJudge
-from adaexplore.judge_client.http import Evaluation, HttpJudge
+from adaexplore.judge_client.http import HttpJudge
 from tests.judge_server import Answer, JudgeServer
 
 from .test_jobs import TASK, Jobs, done, judge, stands, ticket
@@ -63,7 +64,7 @@ def test_refused_evaluation_stays_an_error() -> None:
 def test_measuring_again_leaves_the_numbers_alone(force: bool, sent: float) -> None:
     jobs = Jobs([ticket()], [done()])
     with JudgeServer(jobs=jobs) as server:
-        HttpJudge(Connection(server.url), Evaluation(0.05, "off", tune_s=20.0, force=force)).evaluate(
+        HttpJudge(Connection(server.url), EvaluationRequest(tf32="off", tune_s=20.0), force=force).evaluate(
             TASK, "x"
         )
     assert [body["request"]["tune_s"] for body in jobs.bodies] == [sent]

@@ -11,8 +11,9 @@ import pytest
 
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Verdict
+from adaexplore.core.wire import EvaluationRequest
 from adaexplore.judge_client.connection import Connection, open_client
-from adaexplore.judge_client.http import Evaluation, HttpJudge
+from adaexplore.judge_client.http import HttpJudge
 from tests.online_judge.live import LiveJudge, running_judge, wait_until
 from tests.online_judge.sources import HONEST, NOTED, REFERENCE, with_forward
 
@@ -38,7 +39,7 @@ def test_judge_killed_mid_job_still_gives_verdict(tmp_path: Path) -> None:
             Connection(
                 f"http://127.0.0.1:{port}", client=client, sleep=lambda seconds: time.sleep(min(seconds, 0.2))
             ),
-            Evaluation(0.05, "off", trials=1, timed_runs=1),
+            EvaluationRequest(tf32="off"),
         )
         thread = threading.Thread(target=lambda: found.append(judge.evaluate(TASK, slow)))
         with running_judge(tmp_path, port=port, JUDGE_STATE=state) as live:

@@ -10,29 +10,19 @@ import pytest
 
 from adaexplore.core.errors import BudgetReached, ConfigError
 from adaexplore.core.usage import Usage
-from adaexplore.llm.budget import Budget, Limits
-from adaexplore.llm.meter import MeteredClient, Tally
+from adaexplore.llm.budget import Budget
+from adaexplore.llm.meter import MeteredClient
+from adaexplore.settings.config import RunConfig
 from tests.stub_model import StubModel
 
 DOLLAR = Usage(input_tokens=900, output_tokens=100, usd=1.0)
 
 
-class Meter(MeteredClient):
-    """Tells what was spent."""
-
-    def __init__(self) -> None:
-        super().__init__(StubModel())
-        self.spent = Usage()
-
-    def total(self) -> Tally:
-        return Tally(0, self.spent)
-
-
 def test_steps_in_flight_count_before_they_are_paid() -> None:
-    meter = Meter()
-    budget = Budget(Limits(usd=4.5), meter)
+    meter = MeteredClient(StubModel())
+    budget = Budget(RunConfig(max_cost_usd=4.5), meter)
     budget.admit()
-    meter.spent += DOLLAR
+    meter.usage += DOLLAR
     budget.settle(1.0)
     for _ in range(3):
         budget.admit()  # 1 spent, 3 in flight: 4 in all
@@ -41,7 +31,7 @@ def test_steps_in_flight_count_before_they_are_paid() -> None:
 
 
 def test_estimate_holds_until_a_step_has_ended() -> None:
-    budget = Budget(Limits(tokens=2800), Meter(), expected=DOLLAR)
+    budget = Budget(RunConfig(max_total_tokens=2800), MeteredClient(StubModel()), expected=DOLLAR)
     budget.admit()
     budget.admit()
     with pytest.raises(BudgetReached, match="max_total_tokens: 2800"):
@@ -49,37 +39,37 @@ def test_estimate_holds_until_a_step_has_ended() -> None:
 
 
 def test_first_step_goes_however_little_is_left() -> None:
-    budget = Budget(Limits(usd=0.1), Meter(), expected=DOLLAR)
+    budget = Budget(RunConfig(max_cost_usd=0.1), MeteredClient(StubModel()), expected=DOLLAR)
     budget.admit()
     with pytest.raises(BudgetReached):
         budget.admit()
 
 
-@pytest.mark.parametrize("limits", [Limits(tokens=1000), Limits(usd=1.0)])
-def test_nothing_goes_where_all_is_spent(limits: Limits) -> None:
+@pytest.mark.parametrize("limits", [RunConfig(max_total_tokens=1000), RunConfig(max_cost_usd=1.0)])
+def test_nothing_goes_where_all_is_spent(limits: RunConfig) -> None:
     with pytest.raises(BudgetReached):
-        Budget(limits, Meter(), before=DOLLAR, steps=0).admit()
+        Budget(limits, MeteredClient(StubModel()), before=DOLLAR, steps=0).admit()
 
 
 def test_refused_step_may_fit_after_those_in_flight() -> None:
-    meter = Meter()
-    budget = Budget(Limits(usd=1.5), meter, expected=DOLLAR)
+    meter = MeteredClient(StubModel())
+    budget = Budget(RunConfig(max_cost_usd=1.5), meter, expected=DOLLAR)
     budget.admit()
     with pytest.raises(BudgetReached):
         budget.admit()
     assert budget.reached is None
-    meter.spent += Usage(usd=0.25)
+    meter.usage += Usage(usd=0.25)
     budget.settle(1.0)
     budget.admit()
 
 
 def test_cheap_estimate_covers_as_many_steps_as_ended() -> None:
-    meter = Meter()
-    budget = Budget(Limits(usd=4.0), meter, expected=DOLLAR)
+    meter = MeteredClient(StubModel())
+    budget = Budget(RunConfig(max_cost_usd=4.0), meter, expected=DOLLAR)
     in_flight = []
     for _ in range(4):
         budget.admit()
-        meter.spent += Usage(usd=0.1)
+        meter.usage += Usage(usd=0.1)
         budget.settle(1.0)
         in_flight.append(_space(budget))
     assert in_flight == [4, 5, 6, 7]  # 3.9 are left: as many at 0.1 as have ended, and three at 1
@@ -98,20 +88,20 @@ def _space(budget: Budget) -> int:
 
 
 def test_budget_reached_with_nothing_in_flight_stays_reached() -> None:
-    meter = Meter()
-    budget = Budget(Limits(usd=1.5), meter, expected=DOLLAR)
+    meter = MeteredClient(StubModel())
+    budget = Budget(RunConfig(max_cost_usd=1.5), meter, expected=DOLLAR)
     budget.admit()
-    meter.spent += DOLLAR
+    meter.usage += DOLLAR
     budget.settle(1.0)
     for _ in range(2):
         with pytest.raises(BudgetReached, match=r"\$1.5 would be exceeded"):
             budget.admit()
         assert budget.reached is not None
-        meter.spent = Usage()
+        meter.usage = Usage()
 
 
 def test_waiting_ends_when_a_step_ends() -> None:
-    budget = Budget(Limits(usd=1.5), Meter(), expected=DOLLAR)
+    budget = Budget(RunConfig(max_cost_usd=1.5), MeteredClient(StubModel()), expected=DOLLAR)
     budget.wait()  # nothing is in flight
     budget.admit()
     ended = threading.Timer(0.05, budget.drop)
@@ -123,7 +113,7 @@ def test_waiting_ends_when_a_step_ends() -> None:
 
 
 def test_earlier_sessions_count() -> None:
-    budget = Budget(Limits(usd=3.0), Meter(), before=DOLLAR + DOLLAR, steps=2)
+    budget = Budget(RunConfig(max_cost_usd=3.0), MeteredClient(StubModel()), before=DOLLAR + DOLLAR, steps=2)
     budget.admit()
     with pytest.raises(BudgetReached):
         budget.admit()
@@ -131,7 +121,9 @@ def test_earlier_sessions_count() -> None:
 
 def test_time_limit_includes_the_expected_next_step() -> None:
     now = 0.0  # steps of earlier sessions tell nothing of how long one takes
-    budget = Budget(Limits(wall_s=10.0), Meter(), before=DOLLAR, steps=8, clock=lambda: now)
+    budget = Budget(
+        RunConfig(max_wall_s=10.0), MeteredClient(StubModel()), before=DOLLAR, steps=8, clock=lambda: now
+    )
     budget.admit()
     now = 6.0
     budget.settle(6.0)
@@ -140,7 +132,7 @@ def test_time_limit_includes_the_expected_next_step() -> None:
 
 
 def test_dropped_steps_are_not_in_flight() -> None:
-    budget = Budget(Limits(usd=1.5), Meter(), expected=DOLLAR)
+    budget = Budget(RunConfig(max_cost_usd=1.5), MeteredClient(StubModel()), expected=DOLLAR)
     budget.admit()
     budget.drop()
     budget.admit()
@@ -148,14 +140,14 @@ def test_dropped_steps_are_not_in_flight() -> None:
 
 def test_dollars_need_a_price() -> None:
     with pytest.raises(ConfigError, match="max_total_tokens instead"):
-        Budget(Limits(usd=1.0), Meter(), expected=Usage(usd=None))
+        Budget(RunConfig(max_cost_usd=1.0), MeteredClient(StubModel()), expected=Usage(usd=None))
 
 
 def test_dollars_that_nobody_can_count_end_the_run() -> None:
-    meter = Meter()
-    budget = Budget(Limits(usd=5), meter, expected=DOLLAR)
+    meter = MeteredClient(StubModel())
+    budget = Budget(RunConfig(max_cost_usd=5), meter, expected=DOLLAR)
     budget.admit()
-    meter.spent += Usage(usd=None)
+    meter.usage += Usage(usd=None)
     budget.settle(1.0)
     with pytest.raises(BudgetReached, match="without a known price; limit max_total_tokens"):
         budget.admit()

@@ -10,8 +10,9 @@ import pytest
 from adaexplore.core.errors import Interrupted
 from adaexplore.core.usage import Usage
 from adaexplore.llm import limits
-from adaexplore.llm.limits import LimitedClient, RateLimits
+from adaexplore.llm.limits import LimitedClient
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose, Turn
+from adaexplore.settings.config import RunConfig
 
 
 class Service:
@@ -52,7 +53,7 @@ def finish(threads: list[threading.Thread]) -> None:
 
 def test_no_more_requests_are_in_flight_than_allowed() -> None:
     service = Service(0.05)
-    client = LimitedClient(service, RateLimits(concurrent_requests=2), threading.Event())
+    client = LimitedClient(service, RunConfig(max_concurrent_requests=2), threading.Event())
     finish(ask(client, 6))
     assert service.most == 2
     assert len(service.times) == 6
@@ -61,7 +62,7 @@ def test_no_more_requests_are_in_flight_than_allowed() -> None:
 def test_a_minute_holds_no_more_requests_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "WINDOW_S", 0.3)
     service = Service()
-    client = LimitedClient(service, RateLimits(requests_per_minute=2), threading.Event())
+    client = LimitedClient(service, RunConfig(requests_per_minute=2), threading.Event())
     finish(ask(client, 5))
     times = sorted(service.times)
     assert all(later - earlier >= 0.29 for earlier, later in zip(times, times[2:], strict=False))
@@ -70,7 +71,7 @@ def test_a_minute_holds_no_more_requests_than_allowed(monkeypatch: pytest.Monkey
 def test_tokens_told_by_the_answer_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "WINDOW_S", 0.3)
     service = Service(usage=Usage(input_tokens=80, output_tokens=20))
-    client = LimitedClient(service, RateLimits(tokens_per_minute=150), threading.Event())
+    client = LimitedClient(service, RunConfig(tokens_per_minute=150), threading.Event())
     for _ in range(3):
         client.complete(ModelRequest("abcd", Purpose.LARGE, "k"))
     times = service.times
@@ -86,7 +87,7 @@ def test_small_request_does_not_overtake_waiting_large_one() -> None:
             answered.append(request.key)
             return super().complete(request)
 
-    client = LimitedClient(Naming(), RateLimits(tokens_per_minute=100), threading.Event(), clock=lambda: now)
+    client = LimitedClient(Naming(), RunConfig(tokens_per_minute=100), threading.Event(), clock=lambda: now)
     client.complete(ModelRequest("a" * 240, Purpose.LARGE, "60 tokens"))
     turn = Turn("b" * 200, Purpose.SMALL, "no")
     large = ModelRequest("c", Purpose.REPAIR, "over 50 with what was said before", earlier=(turn,))
@@ -103,9 +104,9 @@ def test_small_request_does_not_overtake_waiting_large_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "allowed", [RateLimits(tokens_per_minute=130), RateLimits(requests_per_minute=2)], ids=repr
+    "allowed", [RunConfig(tokens_per_minute=130), RunConfig(requests_per_minute=2)], ids=repr
 )
-def test_what_is_a_minute_old_expires_alone(allowed: RateLimits) -> None:
+def test_what_is_a_minute_old_expires_alone(allowed: RunConfig) -> None:
     now, stop = 0.0, threading.Event()
     client = LimitedClient(Service(), allowed, stop, clock=lambda: now)
     stop.set()  # a request that would wait is interrupted
@@ -136,7 +137,7 @@ def test_tokens_of_slow_answer_count_from_its_end() -> None:
             return super().complete(request)
 
     service = Slow(usage=Usage(input_tokens=10, output_tokens=200))
-    client = LimitedClient(service, RateLimits(tokens_per_minute=150), stop, clock=lambda: now)
+    client = LimitedClient(service, RunConfig(tokens_per_minute=150), stop, clock=lambda: now)
     client.complete(ModelRequest("p", Purpose.LARGE, "first"))
     stop.set()  # who would wait is told so
     with pytest.raises(Interrupted):
@@ -146,13 +147,13 @@ def test_tokens_of_slow_answer_count_from_its_end() -> None:
 
 
 def test_oversized_request_goes_when_minute_is_empty() -> None:
-    client = LimitedClient(Service(), RateLimits(tokens_per_minute=1), threading.Event())
+    client = LimitedClient(Service(), RunConfig(tokens_per_minute=1), threading.Event())
     client.complete(ModelRequest("a long prompt", Purpose.LARGE, "k"))
 
 
 def test_stop_ends_the_waiting() -> None:
     stop = threading.Event()
-    client = LimitedClient(Service(), RateLimits(requests_per_minute=1), stop)
+    client = LimitedClient(Service(), RunConfig(requests_per_minute=1), stop)
     client.complete(ModelRequest("p", Purpose.LARGE, "first"))
     threading.Timer(0.05, stop.set).start()
     with pytest.raises(Interrupted):

@@ -6,7 +6,7 @@ import pytest
 
 from adaexplore.core.errors import ModelUnavailableError
 from adaexplore.core.usage import Usage
-from adaexplore.llm.meter import MeteredClient, Tally
+from adaexplore.llm.meter import MeteredClient
 from adaexplore.llm.protocol import Finish, ModelReply, ModelRequest, Purpose
 
 
@@ -20,34 +20,30 @@ class Fixed:
         return ModelReply("text", Finish.COMPLETE, usage, "m")
 
 
-def test_cost_is_kept_by_purpose_and_in_all() -> None:
+def test_requests_and_their_cost_are_counted() -> None:
     client = MeteredClient(Fixed())
-    assert client.total() == Tally()
+    assert (client.requests, client.usage) == (0, Usage())
     for purpose, prompt in ((Purpose.LARGE, "abc"), (Purpose.SMALL, "ab"), (Purpose.LARGE, "a")):
         client.complete(ModelRequest(prompt, purpose, "k"))
-    assert client.by_purpose() == {
-        Purpose.LARGE: Tally(2, Usage(4, 2, 4, 1.0, 0.5)),
-        Purpose.SMALL: Tally(1, Usage(2, 1, 2, 0.5, 0.25)),
-    }
-    assert client.total() == Tally(3, Usage(6, 3, 6, 1.5, 0.75))
+    assert (client.requests, client.usage) == (3, Usage(6, 3, 6, 1.5, 0.75))
 
 
 def test_one_unknown_price_makes_the_sum_unknown() -> None:
     client = MeteredClient(Fixed())
     client.complete(ModelRequest("abc", Purpose.RULE, "k"))
     client.complete(ModelRequest("free", Purpose.RULE, "k"))
-    assert client.total().usage.usd is None
+    assert client.usage.usd is None
 
 
 def test_failed_requests_are_not_counted() -> None:
     client = MeteredClient(Fixed())
     with pytest.raises(ModelUnavailableError):
         client.complete(ModelRequest("", Purpose.TASK, "k"))
-    assert client.total() == Tally()
+    assert (client.requests, client.usage) == (0, Usage())
 
 
 def test_threads_lose_no_count() -> None:
     client = MeteredClient(Fixed())
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(client.complete, [ModelRequest("ab", Purpose.LARGE, "k")] * 500))
-    assert client.total().usage.input_tokens == 1000
+    assert client.usage.input_tokens == 1000

@@ -13,6 +13,7 @@ import pytest
 
 from adaexplore.core.errors import JudgeUnavailableError
 from adaexplore.judge_client.embedded import embedded_judge
+from adaexplore.settings.config import RunConfig
 
 from .live import judge_environment
 
@@ -88,13 +89,7 @@ def test_a_gpu_that_is_not_there_is_named(tmp_path: Path) -> None:
     with (
         pytest.raises(JudgeUnavailableError, match=r"\(gpu_ids of a run\) names device 7"),
         embedded_judge(
-            device="cpu",
-            compile_target="sm_90",
-            gpu_ids=(7,),
-            workers=1,
-            seed=1,
-            log_path=tmp_path / "judge.log",
-            token="token",
+            RunConfig(judge_device="cpu", gpu_ids=(7,), num_processes=1), tmp_path / "judge.log", "token"
         ),
     ):
         pass

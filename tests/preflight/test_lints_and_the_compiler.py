@@ -10,8 +10,9 @@ import pytest
 pytest.importorskip("triton")
 
 from adaexplore.core.task import Task
+from adaexplore.core.wire import EvaluationRequest
 from adaexplore.judge_client.connection import Connection, open_client
-from adaexplore.judge_client.http import Evaluation, HttpJudge
+from adaexplore.judge_client.http import HttpJudge
 from tests.online_judge.live import LiveJudge
 
 from .cases import CASES, MORE, REFERENCE, Case
@@ -22,7 +23,7 @@ TASK = Task(0, "x", "x", REFERENCE, "fp32", Path("x.py"))
 @pytest.fixture
 def compiler(judge: LiveJudge) -> Iterator[HttpJudge]:
     with open_client() as client:
-        yield HttpJudge(Connection(judge.url, client=client), Evaluation(0.05, "off"))
+        yield HttpJudge(Connection(judge.url, client=client), EvaluationRequest(tf32="off"))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.rule)

@@ -13,6 +13,7 @@ from adaexplore.core.errors import RecordError
 from adaexplore.core.profile import KernelProfile, Profile
 from adaexplore.core.usage import Usage
 from adaexplore.core.verdict import Status, Verdict
+from adaexplore.core.wire import CompileReport
 from adaexplore.records.task_records import TaskRecords
 
 
@@ -67,7 +68,7 @@ def test_the_first_steps_are_copied_in_their_order(tmp_path, root, at_place, wit
     theirs, ours = TaskRecords(tmp_path / "a", "MCTS"), TaskRecords(tmp_path / "b", "MCTS")
     theirs.write_reference("problem")
     theirs.write_rules(["You cannot."])
-    theirs.write_findings({"abc": {"status": "passed"}})
+    theirs.write_findings({"abc": CompileReport(ok=True, status="passed")})
     theirs.write_tree({}, "tree")
     for record in (root, at_place(2, 1), at_place(4, 2), at_place(1, 3)):
         theirs.write_step(record)

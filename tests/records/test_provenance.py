@@ -10,7 +10,7 @@ from adaexplore.judge_client.protocol import JudgeIdentity, Sandbox
 from adaexplore.records import provenance as module
 from adaexplore.records.provenance import provenance
 
-CPU = JudgeIdentity("cpu", "CPU", (("triton", "3"),))
+CPU = JudgeIdentity("cpu", "CPU", {"triton": "3"})
 
 
 def test_seed_versions_revision_and_judge_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,7 +26,7 @@ def test_seed_versions_revision_and_judge_are_kept(tmp_path: Path, monkeypatch: 
 
 
 def test_reported_sandbox_is_recorded() -> None:
-    judge = JudgeIdentity("cpu", "CPU", (), Sandbox(("memory",), ("network",)))
+    judge = JudgeIdentity("cpu", "CPU", {}, Sandbox(("memory",), ("network",)))
     assert provenance(7, judge.to_record())["judge"]["sandbox"] == {
         "in_force": ("memory",),
         "missing": ("network",),

@@ -14,13 +14,17 @@ from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
 from adaexplore.judge_client.access import JudgeAccess
 from adaexplore.judge_client.protocol import JudgeIdentity
+from adaexplore.llm.budget import Budget
+from adaexplore.llm.meter import MeteredClient
 from adaexplore.prompts.blocks import JudgeFacts
+from adaexplore.records.steering import Steering
 from adaexplore.records.task_records import TaskRecords
 from adaexplore.run.solve import solve
 from adaexplore.run.step import Solver
 from adaexplore.run.verdicts import Verdicts
 from adaexplore.search.build import build_policy
 from adaexplore.search.knobs import SearchKnobs
+from adaexplore.settings.config import RunConfig
 from tests.stub_model import StubModel
 
 TASK = Task(1, "1", "1_x", "class Model: ...\n", "fp32", Path("1_x.py"))
@@ -66,6 +70,8 @@ def solver(folder: Path, agent_type: str = "MCTS", *, total_steps: int = STEPS, 
         policy=parts.get("policy") or build_policy(agent_type, SearchKnobs()),
         verdicts=Verdicts(access, TASK),
         records=TaskRecords(folder, agent_type),
+        budget=Budget(RunConfig(), MeteredClient(StubModel())),
+        steering=Steering(folder),
         seed=3,
         total_steps=total_steps,
         parallel_steps=parts.get("parallel_steps", 1),

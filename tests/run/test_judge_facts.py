@@ -105,18 +105,6 @@ def test_facts_are_requested_again_when_conditions_change(
     assert tried(7) == []
 
 
-def test_environment_without_parameters_is_asked_for_again(tmp_path: Path) -> None:
-    names = {"names": {"triton.language": ["constexpr"]}}
-    with JudgeServer(answer, environment={**STATED, "triton": names}) as server:
-        run(tmp_path, server.url, 1)
-    parameters = {"load": "pointer, mask=None"}
-    stated = {**STATED, "triton": {**names, "parameters": parameters}}
-    with JudgeServer(answer, environment=stated) as server:
-        run(tmp_path, server.url, 2)
-        run(tmp_path, server.url, 3)
-        assert server.asked_for_environment == 1
-
-
 def test_failed_problem_check_spoils_no_recorded_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,8 +17,8 @@ from adaexplore.core.errors import Interrupted, JudgeUnavailableError
 from adaexplore.core.plan import Plan
 from adaexplore.core.task import Task
 from adaexplore.core.verdict import Status, Verdict
-from adaexplore.judge_client.protocol import CompileFinding
-from adaexplore.llm.budget import Budget, Limits
+from adaexplore.core.wire import CompileReport
+from adaexplore.llm.budget import Budget
 from adaexplore.llm.meter import MeteredClient
 from adaexplore.llm.protocol import ModelRequest
 from adaexplore.preflight.findings import Finding
@@ -27,6 +27,7 @@ from adaexplore.run.solve import solve
 from adaexplore.run.step import Solver
 from adaexplore.search.knobs import SearchKnobs
 from adaexplore.search.mcts import Mcts
+from adaexplore.settings.config import RunConfig
 from tests.run.parts import FACTS, STEPS, TASK, StubJudge, run_all, solver
 from tests.stub_model import StubModel
 
@@ -35,7 +36,7 @@ class Told(Budget):
     """A budget that records its calls."""
 
     def __init__(self) -> None:
-        super().__init__(Limits(), MeteredClient(StubModel()))
+        super().__init__(RunConfig(), MeteredClient(StubModel()))
         self.words: list[str] = []
 
     def admit(self) -> None:
@@ -158,9 +159,9 @@ def test_resumed_run_repeats_no_compile_request(tmp_path: Path) -> None:
             super().__init__()
             self.compiled: list[str] = []
 
-        def compile(self, task: Task, source: str) -> CompileFinding:
+        def compile(self, task: Task, source: str, *, asm: bool = False) -> CompileReport:
             self.compiled.append(source)
-            return CompileFinding(Status.COMPILE, "k", 1, "no")
+            return CompileReport(ok=False, status="compile", kernel="k", line=1, message="no")
 
     def answer(request: ModelRequest) -> str:
         return f"```python\n{numbered(7)}```"

@@ -147,7 +147,7 @@ def test_run_warns_of_foreign_memory_and_drops_retired(
     memory = open_memory(config(path, memory_update=False), StubModel())
 
     def judge(triton: str) -> JudgeIdentity:
-        return JudgeIdentity("cpu", "CPU", (("triton", triton),))
+        return JudgeIdentity("cpu", "CPU", {"triton": triton})
 
     assert memory.under(judge("3.7.1")).rules() == (RULE,)
     assert not caplog.records

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from adaexplore.core.errors import ConfigError
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.streams import stream
 from adaexplore.core.verdict import NO_SCORE, Score
@@ -176,26 +175,3 @@ def test_state_is_that_at_observation_time():
     policy.observe(Plan(2, StepKind.SMALL, 1, (1,)), "better", Score(True, True, 10.0))
     assert first == copy
     assert (first.visits, first.depth, first.total_nodes, first.global_best_node_id) == (1, 1, 2, 1)
-
-
-def test_unknown_agent_is_refused_with_known_names():
-    with pytest.raises(ConfigError, match="'MTCS': choose one of MCTS, IRS, IRL, IRB, IRLE, PS"):
-        build_policy("MTCS", SearchKnobs())
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("p_large", 1.5),
-        ("reward_alpha", -0.1),
-        ("geometric_p", 2.0),
-        ("pool_size", -1),
-        ("softmax_temperature", 0.0),
-        ("max_memory_round", 0),
-        ("lineage_patience", -1),
-        ("lineage_reach", 0.0),
-    ],
-)
-def test_setting_out_of_range_is_refused_by_name(name, value):
-    with pytest.raises(ConfigError, match=f"{name} is {value}: give"):
-        SearchKnobs(**{name: value})

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("triton")
 
 from adaexplore.prompts.blocks import rules_block
+from adaexplore.settings.config import RunConfig
 from skill_memory.compiler import Compiler, open_compiler
 from skill_memory.merge import SAME_RULE, overlap
 from skill_memory.rule import Rule
@@ -23,7 +24,8 @@ RUN_TIME_ERRORS = re.compile(r"timeout|disk|network|worker|judge|subprocess", re
 
 @pytest.fixture
 def compiler(judge: LiveJudge) -> Iterator[Compiler]:
-    with open_compiler("sm_90", url=judge.url) as compiler:
+    config = RunConfig(use_remote_eval=True, remote_eval_url=judge.url)
+    with open_compiler(config) as compiler:
         yield compiler
 
 

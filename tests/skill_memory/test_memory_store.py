@@ -11,7 +11,7 @@ from adaexplore.core.errors import ConfigError
 from skill_memory import store
 from skill_memory.rule import Rule, Verified
 from skill_memory.sidecar import locked
-from skill_memory.store import injected, memory_for_run, read_rules, write_rules
+from skill_memory.store import injected, read_rules, rules_for_run, write_rules
 
 
 def test_rules_survive_a_round_trip(tmp_path: Path) -> None:
@@ -77,28 +77,22 @@ def bundled(tmp_path: Path) -> Path:
 
 
 def test_no_path_is_no_memory(bundled: Path) -> None:
-    assert memory_for_run(None, False, bundled).rules == ()
-
-
-def test_an_update_without_a_path_is_refused(bundled: Path) -> None:
-    with pytest.raises(ConfigError, match="general_memory_path"):
-        memory_for_run(None, True, bundled)
+    assert rules_for_run(None, False, bundled) == ()
 
 
 def test_an_existing_memory_is_used(tmp_path: Path, bundled: Path) -> None:
     write_rules(tmp_path / "own.txt", [Rule("You cannot own", 1.0)])
-    memory = memory_for_run(tmp_path / "own.txt", False, bundled)
-    assert (memory.path, memory.rules) == (tmp_path / "own.txt", (Rule("You cannot own", 1.0),))
+    assert rules_for_run(tmp_path / "own.txt", False, bundled) == (Rule("You cannot own", 1.0),)
 
 
 def test_a_missing_memory_is_an_error(tmp_path: Path, bundled: Path) -> None:
     with pytest.raises(ConfigError, match=r"absent\.txt does not exist"):
-        memory_for_run(tmp_path / "absent.txt", False, bundled)
+        rules_for_run(tmp_path / "absent.txt", False, bundled)
     assert not (tmp_path / "absent.txt").exists()
 
 
 def test_run_without_bundled_memory_has_no_rules(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert memory_for_run(tmp_path / "none.txt", False, tmp_path / "none.txt").rules == ()
+    assert rules_for_run(tmp_path / "none.txt", False, tmp_path / "none.txt") == ()
     assert "prompts hold no rules" in caplog.text
 
 
@@ -106,7 +100,7 @@ def test_a_missing_memory_is_created_for_an_update(
     tmp_path: Path, bundled: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "new" / "memory.txt"
-    assert memory_for_run(path, True, bundled).rules == ()
+    assert rules_for_run(path, True, bundled) == ()
     assert path.read_text() == ""
     assert not caplog.records
 
@@ -161,7 +155,7 @@ def test_text_memory_leaves_out_rules_retired_in_jsonl(tmp_path: Path) -> None:
     retired = Rule("You cannot a", 5, verified=(Verified("3.7.1", "sm_90", False),))
     write_rules(tmp_path / "general_v1.jsonl", [retired, Rule("You cannot b", 1)])
     write_rules(tmp_path / "general_v1_200.txt", [Rule("You cannot a", 5), Rule("You cannot b", 5)])
-    rules = memory_for_run(tmp_path / "general_v1_200.txt", False, tmp_path / "none").rules
+    rules = rules_for_run(tmp_path / "general_v1_200.txt", False, tmp_path / "none")
     assert injected(rules, 3, "3.7.1") == ("You cannot b",)
     assert injected(rules, 3, "3.6.0") == ("You cannot a", "You cannot b")
 
@@ -198,7 +192,7 @@ def test_memory_created_by_another_run_is_kept(
             yield
 
     monkeypatch.setattr(store, "locked", slow)
-    assert [rule.text for rule in memory_for_run(path, True, bundled).rules] == ["You cannot a"]
+    assert [rule.text for rule in rules_for_run(path, True, bundled)] == ["You cannot a"]
 
 
 def test_faults_are_named_once_until_they_change(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

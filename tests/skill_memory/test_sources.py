@@ -12,9 +12,8 @@ from adaexplore.core.errors import RecordError
 from adaexplore.core.plan import Plan, StepKind
 from adaexplore.core.step import NodeState, StepRecord
 from adaexplore.core.usage import Usage
-from adaexplore.core.verdict import NO_SCORE, Status, Verdict
+from adaexplore.core.verdict import NO_SCORE, Verdict
 from adaexplore.core.wire import CompileReport
-from adaexplore.judge_client.protocol import CompileFinding
 from adaexplore.preflight.findings import finding
 from adaexplore.records.run_records import RunRecords
 from skill_memory.build import build, explained
@@ -44,7 +43,7 @@ DTYPE = "triton.compiler.errors.CompilationError: TypeError(\"'dtype' object is 
 CAST = "at 2:4:\ndef kernel(n):\n    v = tl.float32(n)\n        ^\n" + DTYPE.partition(" ")[2]
 CHECKS = {
     "lint": linted(CODE, [finding("called-dtype", 6, name="tl.float32")]),
-    "gate": compiled(CODE, CompileFinding(Status.COMPILE, "kernel", 6, CAST)),
+    "gate": compiled(CODE, CompileReport(ok=False, status="compile", kernel="kernel", line=6, message=CAST)),
 }
 KEYS = {
     "lint": "compile |  | lint called-dtype tl.fp# | ",
@@ -73,7 +72,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_trees_give_failures_grouped_by_lineage(folder: Path) -> None:
     found = from_trees(folder)
-    assert (found.failures, found.infrastructure, found.wrong_values) == (5, 2, 1)
+    assert (found.failures, found.infrastructure) == (5, 2)
     (task,) = found.tasks
     assert [(failure.step, task.occurrence(failure)) for failure in task.failures] == [
         (1, "tree#1"),

@@ -19,7 +19,7 @@ from synthesis.catalogue import read_catalogue
 from synthesis.journal import Journal, Reply
 from synthesis.prompts import Style
 from synthesis.synthesiser import Account, Order, Synthesiser
-from synthesis.validation import Limits
+from synthesis.validation import MAX_ELEMENTS
 from tests.stub_model import StubModel
 
 SEEDS = ["import torch\n\n\nclass Model: ...\n"] * 4
@@ -280,9 +280,9 @@ def test_one_process_at_a_time(tmp_path: Path) -> None:
         fill(tmp_path, 1)
 
 
-def test_limits_are_the_orders(tmp_path: Path) -> None:
-    judge = Judge(lambda _: {"elements": 500})
-    assert fill(tmp_path, 1, judge=judge, limits=Limits(elements=499)).written == 0
+def test_problem_with_too_many_elements_is_rejected(tmp_path: Path) -> None:
+    judge = Judge(lambda _: {"elements": MAX_ELEMENTS + 1})
+    assert fill(tmp_path, 1, judge=judge).written == 0
 
 
 def test_non_utf8_manifest_line_is_named_and_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -291,7 +291,7 @@ def test_non_utf8_manifest_line_is_named_and_kept(tmp_path: Path, caplog: pytest
     path.write_bytes(path.read_bytes() + b'{"id": 3, "style": "\xff"}\n')
     assert fill(tmp_path, 3).written == 3
     assert f"{path}:3: left out:" in caplog.text
-    assert len(path.read_text().splitlines()) == 4
+    assert len(path.read_bytes().splitlines()) == 4
 
 
 def test_line_cut_by_full_disk_spoils_no_other(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from adaexplore.core.errors import TaskError
-from adaexplore.core.text.syntax import parse, top_level_names
+from adaexplore.core.text.syntax import bound_names, parse, statements
 
 _MARK = "#" * 146
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -72,8 +72,8 @@ def _template(name: str) -> str:
 
 def _bound(tree: ast.Module) -> set[str]:
     """Return the names that the module defines or assigns outside functions, without imports."""
-    bound = top_level_names(tree.body)
-    return {name for name, node in bound if not isinstance(node, ast.Import | ast.ImportFrom)}
+    own = (node for node in statements(tree.body) if not isinstance(node, ast.Import | ast.ImportFrom))
+    return {name for node in own for name in bound_names(node)}
 
 
 def _called(tree: ast.Module) -> set[str]:

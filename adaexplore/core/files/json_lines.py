@@ -10,7 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import ValidationError
+
 from adaexplore.core.errors import StorageError
+from adaexplore.core.files.inputs import first_fault
 
 logger = logging.getLogger(__name__)
 
@@ -63,5 +66,6 @@ class JsonLines:
                     found.append(parse(json.loads(line)))
                 except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
                     reason = str(error) or type(error).__name__
+                    reason = first_fault(error) if isinstance(error, ValidationError) else reason
                     logger.warning("%s:%d: left out: %s", self.path, number, reason)
         return found

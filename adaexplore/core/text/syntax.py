@@ -1,4 +1,4 @@
-"""Parse Python from several threads.
+"""Parse Python from several threads, and find the names that statements bind.
 
 CPython 3.11 has one depth counter of trees for all threads: two parallel parses can raise ``SystemError:
 AST constructor recursion depth mismatch`` for valid source. So a lock allows one parse at a time.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 _ONE_AT_A_TIME = threading.Lock()
@@ -35,27 +35,6 @@ def literal(source: str) -> Any:
     return ast.literal_eval(parse_expression(source.lstrip(" \t")))
 
 
-def top_level_names(body: Iterable[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
-    """Return the names that the statements bind in their own scope, in common forms."""
-    for statement in body:
-        match statement:
-            case ast.ClassDef(name=name) | ast.FunctionDef(name=name):
-                yield name, statement
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                yield from ((alias.asname or alias.name, statement) for alias in names)
-            case ast.Assign(targets=targets):
-                yield from ((target.id, statement) for target in targets if isinstance(target, ast.Name))
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr()):
-                yield name, statement
-            case ast.If(body=then, orelse=otherwise):
-                yield from top_level_names([*then, *otherwise])
-            case ast.Try(body=tried, handlers=handlers, orelse=otherwise, finalbody=final):
-                caught = [inner for handler in handlers for inner in handler.body]
-                yield from top_level_names([*tried, *caught, *otherwise, *final])
-            case ast.With(body=inner_body):
-                yield from top_level_names(inner_body)
-
-
 def imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
     """Return the names that imports bind, with their dotted paths."""
     for node in nodes:
@@ -68,3 +47,47 @@ def imports(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
         elif isinstance(node, ast.ImportFrom) and node.module is not None and not node.level:
             for alias in node.names:
                 yield alias.asname or alias.name, f"{node.module}.{alias.name}"
+
+
+def bound_names(node: ast.AST) -> Iterator[str]:
+    """Return the names that a statement binds in its own scope, without the parts of compound statements."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.Import(names=names):
+            yield from (alias.asname or alias.name.partition(".")[0] for alias in names)
+        case ast.ImportFrom(names=names):
+            yield from (alias.asname or alias.name for alias in names)
+        case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+            for target in targets:
+                yield from _stored(target)
+        case ast.AnnAssign(target=target, value=ast.expr()) | ast.AugAssign(target=target):
+            yield from _stored(target)
+        case ast.For(target=target) | ast.AsyncFor(target=target):
+            yield from _stored(target)
+        case ast.With(items=items) | ast.AsyncWith(items=items):
+            for item in items:
+                if item.optional_vars is not None:
+                    yield from _stored(item.optional_vars)
+    for inner in ast.walk(node) if isinstance(node, ast.Expr | ast.Assign | ast.If | ast.While) else ():
+        if isinstance(inner, ast.NamedExpr) and isinstance(inner.target, ast.Name):
+            yield inner.target.id
+
+
+def statements(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of one scope, including those inside compound statements."""
+    waiting = [*reversed(body)]  # without recursion: a chain of ``elif`` nests deeply
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = [each for part in ("body", "orelse", "finalbody") for each in getattr(node, part, [])]
+            branches = (*getattr(node, "handlers", []), *getattr(node, "cases", []))
+            inner += [each for branch in branches for each in branch.body]
+            waiting += reversed(inner)
+
+
+def _stored(target: ast.expr) -> Iterator[str]:
+    for node in ast.walk(target):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id

@@ -16,7 +16,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from adaexplore.core.text.syntax import parse
+from adaexplore.core.text.syntax import bound_names, parse, statements
 
 TUNABLES = "TUNABLES"
 MAX_NAMES = 6
@@ -164,26 +164,13 @@ def _choices(table: ast.stmt) -> list[tuple[str, tuple[Value, ...]]]:
 def _bindings(module: ast.Module) -> dict[str, list[ast.stmt]]:
     """Return for each name the statements that bind it at the top level, or through ``global``."""
     found: dict[str, list[ast.stmt]] = {}
-    waiting: list[tuple[ast.AST, ast.stmt]] = [(node, node) for node in reversed(module.body)]
-    while waiting:
-        node, statement = waiting.pop()
-        names: list[str] = []
-        inner = ast.iter_child_nodes(node)
-        match node:
-            case ast.Name(id=name, ctx=ast.Store() | ast.Del()):
-                names = [name]
-            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-                shared = [part.names for part in ast.walk(node) if isinstance(part, ast.Global)]
-                names = [name, *(each for some in shared for each in some)]
-                inner = iter(())
-            case ast.Lambda() | ast.ListComp() | ast.SetComp() | ast.DictComp() | ast.GeneratorExp():
-                inner = iter(())
-            case ast.alias(name=name, asname=other):
-                names = [other or name.partition(".")[0]]
+    for statement in statements(module.body):
+        names = [*bound_names(statement)]
+        if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            shared = (part.names for part in ast.walk(statement) if isinstance(part, ast.Global))
+            names += [name for each in shared for name in each]
         for name in names:
             found.setdefault(name, []).append(statement)
-        children = [(child, child if isinstance(child, ast.stmt) else statement) for child in inner]
-        waiting += reversed(children)
     return found
 
 
