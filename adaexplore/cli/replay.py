@@ -43,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
         "memory_update": False,
         **dict.fromkeys(_LIMITS),
     }
+    if "directions" not in recorded.settings():  # recorded before directions existed
+        settings["directions"] = False
     config = load_config(
         args.run_dir / CONFIG, [f"{key}={json.dumps(value)}" for key, value in settings.items()]
     )

@@ -1,4 +1,4 @@
-"""Flags of a verdict, read from its metadata."""
+"""Flags of a verdict, read from its metadata, old or new."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ REJECT = "reject"
 SUSPECT = "suspect"
 DEGENERATE = "degenerate_problem"
 """The flag of a problem that trivial answers pass."""
+_PROBLEM_FLAGS_OF_BEFORE = (DEGENERATE, "constant_inputs")
 
 
 class Flag(NamedTuple):
@@ -34,15 +35,21 @@ class Flags(NamedTuple):
 
 
 def read_flags(metadata: Mapping[str, Any]) -> Flags:
-    """Return the flags in a verdict's metadata; a kernel's flag without evidence counts as suspect."""
-    told = _evidence(metadata, "integrity_evidence")
-    kernel = (
+    """Return the flags in a verdict's metadata.
+
+    Older judges list flags of the problem in ``integrity``, newer ones in ``problem_flags``. A kernel's
+    flag without evidence counts as suspect.
+    """
+    ids, told = _ids(metadata, "integrity"), _evidence(metadata, "integrity_evidence")
+    kernel = tuple(
         Flag(name, str(told.get(name, {}).get("severity", SUSPECT)), _text(told, name))
-        for name in _ids(metadata, "integrity")
+        for name in ids
+        if name not in _PROBLEM_FLAGS_OF_BEFORE
     )
-    said = _evidence(metadata, "problem_flags_evidence")
-    problem = (ProblemFlag(name, _text(said, name)) for name in _ids(metadata, "problem_flags"))
-    return Flags(tuple(kernel), tuple(problem))
+    problem = {name: _text(told, name) for name in ids if name in _PROBLEM_FLAGS_OF_BEFORE}
+    told = _evidence(metadata, "problem_flags_evidence")
+    problem |= {name: _text(told, name) for name in _ids(metadata, "problem_flags")}
+    return Flags(kernel, tuple(ProblemFlag(*flag) for flag in problem.items()))
 
 
 def _ids(metadata: Mapping[str, Any], key: str) -> list[str]:

@@ -59,7 +59,11 @@ def test_a_flag_without_evidence_is_suspect() -> None:
 
 
 PROBLEM = {"id": "degenerate_problem", "evidence": "trivial answers pass: zeros"}
-FLAGGED_PROBLEM = {
+OF_BEFORE = {
+    "integrity": ["degenerate_problem", "launch_bound"],
+    "integrity_evidence": [{**PROBLEM, "severity": "suspect"}, EVIDENCE[1]],
+}
+OF_NOW = {
     "integrity": ["launch_bound"],
     "integrity_evidence": [EVIDENCE[1]],
     "problem_flags": ["degenerate_problem"],
@@ -67,8 +71,9 @@ FLAGGED_PROBLEM = {
 }
 
 
-def test_a_flagged_problem_leaves_the_kernel_clean() -> None:
-    verdict = Verdict(status=Status.PASSED, metadata=FLAGGED_PROBLEM)
+@pytest.mark.parametrize("metadata", [OF_BEFORE, OF_NOW])
+def test_a_flagged_problem_leaves_the_kernel_clean(metadata: dict[str, Any]) -> None:
+    verdict = Verdict(status=Status.PASSED, metadata=metadata)
     assert verdict.problem_flags == (ProblemFlag("degenerate_problem", "trivial answers pass: zeros"),)
     assert [flag.id for flag in verdict.flags] == ["launch_bound"]
     assert verdict.suspect_flags == ()

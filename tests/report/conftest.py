@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -104,4 +105,24 @@ def flagged_run(tmp_path: Path) -> Path:
     _write_task(folder, "2_3", [Found(5.0, {"no_own_kernel": "suspect", "decoy_kernel": "suspect"})])
     _write_task(folder, "2_4", [Found(900.0, problem_flags=trivial)])
     _write_task(folder, "2_5", [Found(1.5, problem_flags=("constant_inputs",))])
+    return folder
+
+
+@pytest.fixture
+def flagged_run_of_before(flagged_run: Path) -> Path:
+    """``flagged_run`` as older judges described it: flags of the problem among those of the kernel."""
+    folder = flagged_run.with_name("before")
+    shutil.copytree(flagged_run, folder)
+    severities = {"degenerate_problem": "suspect", "constant_inputs": "note"}
+    for path in folder.rglob("step_*_metrics.json"):
+        metrics = json.loads(path.read_text())
+        metadata = metrics["metadata"]
+        names = metadata.pop("problem_flags", [])
+        told = metadata.pop("problem_flags_evidence", [])
+        metadata["integrity"] = [*names, *metadata.get("integrity", [])]
+        metadata["integrity_evidence"] = [
+            *({**entry, "severity": severities[entry["id"]]} for entry in told),
+            *metadata.get("integrity_evidence", []),
+        ]
+        path.write_text(json.dumps(metrics))
     return folder

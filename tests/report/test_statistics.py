@@ -217,6 +217,11 @@ def test_flags_of_problems_are_counted_apart(flagged_run):
     assert (row.clean_speedup, row.clean_step) == (900.0, 1)
 
 
+def test_records_of_before_give_the_same_figures(flagged_run, flagged_run_of_before):
+    now, before = run_statistics(flagged_run), run_statistics(flagged_run_of_before)
+    assert before.model_copy(update={"run": now.run}) == now
+
+
 def test_rows_name_flags_interval_and_clean_best(flagged_run):
     first, second, third, *_ = run_statistics(flagged_run).per_task
     assert (first.speedup, first.ci_low, first.ci_high, first.flags) == (8.0, 7.8, 8.3, ("decoy_kernel",))
