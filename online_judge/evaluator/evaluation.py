@@ -1,4 +1,4 @@
-"""One candidate against one reference: correctness trials, integrity checks, timing."""
+"""Evaluate one candidate against one reference: correctness trials, integrity checks, timing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _CHECKS_AGAIN = 8
 
 
 class Evaluation(CandidateJob):
-    """Evaluates one candidate; what it finds is complete at the end of :meth:`run`."""
+    """Evaluates one candidate; its findings are complete when :meth:`run` returns."""
 
     _passed = 0
     _facts: ProblemFacts | None = None
@@ -49,7 +49,7 @@ class Evaluation(CandidateJob):
         """Evaluate it.
 
         Raises:
-            ReferenceFailed: the reference fails, or NotEnoughMemory; says nothing about the candidate.
+            ReferenceFailed, NotEnoughMemory: the reference fails; this says nothing about the candidate.
             CandidateGone: the candidate process died.
         """
         self._grades: list[Graded] = []
@@ -96,21 +96,21 @@ class Evaluation(CandidateJob):
         return timing
 
     def _checked(self, changed: bool) -> Called:
-        """Return the last call of :meth:`_check`; ask whether wrong outputs are the reference's fault."""
+        """Return the last call of :meth:`_check`; raise ReferenceFailed if wrong outputs are its fault."""
         try:
             return self._check(changed)
         except CandidateFailed as failed:
             if failed.is_final:
                 raise
             ending = failed.ending
-        # out of the block above, whose tensors are gone now
+        # here the tensors of the block above are freed
         self._trials.use_reference_time()
         if self._problem.returns_unwritten:
             raise ReferenceFailed("forward() returns elements that it never wrote")
         raise CandidateFailed(ending)
 
     def _check(self, changed: bool) -> Called:
-        """Make every call but the timed ones; raises where the candidate is wrong, else takes notes.
+        """Make all calls but the timed ones; raise if the candidate is wrong, else record observations.
 
         ``changed`` says whether loading the weights changed those that the candidate constructed.
         """
@@ -120,8 +120,8 @@ class Evaluation(CandidateJob):
             try:
                 called = self._trial(trial)
             except WrongValues as wrong:
-                # A module may work its weights into another form while it is constructed, under
-                # their old names: then the ones that it constructed itself are the right ones.
+                # A constructor may transform weights and keep their names; then only the weights that the
+                # candidate constructed itself are right.
                 if not changed or trial > 0:
                     raise repetition.diagnosed(self._trials, self._name(trial), wrong) from wrong
                 self._trials.construct(load=False)
@@ -158,10 +158,10 @@ class Evaluation(CandidateJob):
             self._observations.append(noted.OutputReused())
 
     def _try_variants(self, usual: Called) -> None:
-        """Call it on inputs of other distributions, where failing is suspicious and no more.
+        """Call it on inputs of other distributions, where a failure is suspicious and nothing more.
 
-        Wrong values count only if the reference is steady there. An exception ends the evaluation: the
-        process has exited.
+        Wrong values count only if the reference is steady there. After an exception the process has exited,
+        so the evaluation ends.
         """
         original = usual.expected.leaves
         for variant in variants.VARIANTS:
@@ -176,7 +176,7 @@ class Evaluation(CandidateJob):
             try:
                 self._trials.call(name, inputs, scale=scale, expected=expected)
             except CandidateFailed as failed:
-                if not failed.is_final:  # else it raised, and its candidate process has ended
+                if not failed.is_final:  # it raised, so its candidate process has exited
                     self._trials.put_back()
                 if not isinstance(failed, WrongValues) or self._problem.is_steady(
                     inputs, name, expected, self._tolerance
@@ -186,13 +186,13 @@ class Evaluation(CandidateJob):
                     raise
 
     def _try_without_kernels(self) -> None:
-        """Call it without its own kernels, which must be wrong; this call may end the candidate."""
+        """Call it without its own kernels: outputs must be wrong. This may end the candidate process."""
         if not self._launches.total or self._launches.unseen:
             return
         self._passed_without_kernels = True
         try:
             self._trials.call(self._name("ghost"), mode="skipping")  # the name is part of the seed
-        except (CandidateFailed, CandidateGone):  # honest code may fail on what its kernels have not written
+        except (CandidateFailed, CandidateGone):  # honest code may fail on unwritten memory
             self._passed_without_kernels = False
 
     def _observe(self) -> None:
@@ -200,7 +200,7 @@ class Evaluation(CandidateJob):
         self._observations.append(noted.ProcessChanges.from_claim(seen))
 
     def _change(self, called: Called, trial: int) -> noted.InputsChanged:
-        """Find out whether the reference gives another result for the changed inputs."""
+        """Run the reference on the changed inputs and report whether its result differs."""
         assert called.changed is not None
         after = self._problem.outputs_if_finite(called.changed, self._name(trial))
         same = after is not None and all(
@@ -231,7 +231,7 @@ class Evaluation(CandidateJob):
             raise CandidateFailed(BelowTier(grade=grade, needed=needed, tf32=self._request.tf32))
 
     def _measure(self, expected: list[torch.Tensor], strides: Strides) -> Timing:
-        """Time it interleaved with the reference, with the device held exclusively.
+        """Time it interleaved with the reference while the device is held exclusively.
 
         ``expected`` are outputs without data, ``strides`` those of the candidate's outputs.
         """
@@ -269,7 +269,7 @@ class Evaluation(CandidateJob):
             ):
                 self._check_again()
             self._observe()
-            # afterwards: CUPTI stays loaded and makes each launch slower
+            # after the timing: CUPTI stays loaded and slows each launch
             self._share = self._trials.call(self._name("profile"), mode="profiled").share
         return measured(
             outcome,
@@ -283,7 +283,7 @@ class Evaluation(CandidateJob):
         )
 
     def _alone_ms(self, setup: TimingSetup, outcome: Outcome, stopwatch: Stopwatch) -> float | None:
-        """Time the baseline without the candidate, where it was slower beside it than before."""
+        """Time the baseline without the candidate if it was slower beside the candidate than before."""
         clean_ms = self._problem.clean_ms(self._request)
         if clean_ms is None or not is_slowed(outcome.reference.gpu_ms, clean_ms):
             return None
@@ -292,7 +292,7 @@ class Evaluation(CandidateJob):
             return setup.alone_ms() if stopwatch.wait_for_quiet() else None
 
     def _check_again(self) -> None:
-        """Raise where checked calls are wrong as well: then the kernel is wrong, and does not cheat."""
+        """Raise if checked calls are wrong too: then the kernel is wrong and does not cheat."""
         for number in range(_CHECKS_AGAIN):
             name = self._name(f"again:{number}")
             try:

@@ -1,4 +1,4 @@
-"""What evaluation, sweep and profile of one candidate have in common."""
+"""Common parts of evaluation, sweep and profile of one candidate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TRIAL = "facts"
 
 @dataclass(frozen=True)
 class Terms:
-    """How one candidate is evaluated.
+    """Terms of one candidate's evaluation.
 
     Attributes:
         request: with the candidate's source.
@@ -31,7 +31,7 @@ class Terms:
         recorded_ms: a recorded reference time to use instead of the measured one, if there is one.
         hardware: name of the device.
         visible_devices: the device, as ``CUDA_VISIBLE_DEVICES`` names it.
-        alone: whether the device is held exclusively all the time.
+        alone: whether the device runs no other job.
         job_name: part of the names of this job's hidden inputs.
         timing_cores: of the CPU that the candidate is timed on; empty for any.
     """
@@ -47,7 +47,7 @@ class Terms:
 
 
 class CandidateJob:
-    """Something done once with one candidate; to be freed when the candidate process is gone."""
+    """One job on one candidate; free it when the candidate process is gone."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class CandidateJob:
         leases: Leases,
         stopwatch: Callable[[], Stopwatch],
     ) -> None:
-        """Ask nothing of the candidate process yet; ``stopwatch`` gives the evaluator's own, on a GPU."""
+        """Send no order yet; on a GPU ``stopwatch`` returns the evaluator's own stopwatch."""
         self._dialogue = dialogue
         self._problem = problem
         self._reference = problem.reference
@@ -67,7 +67,7 @@ class CandidateJob:
         self._leases = leases
         self._stopwatch = stopwatch
         self._kept = ExitStack()
-        """Gives back what has to outlive the candidate process."""
+        """Frees what must outlive the candidate process."""
         guard = partial(self._holding, exclusive=False)
         self._tolerance = problem.reference.tolerance or terms.request.tolerance
         self._trials = Trials(dialogue, problem, self._tolerance, guard, self._give_way)
@@ -78,21 +78,21 @@ class CandidateJob:
         self._kept.close()
 
     def _name(self, trial: str | int) -> str:
-        """Name of a call, which decides its hidden inputs and its seed."""
+        """Return the name of a call, which decides its hidden inputs and its seed."""
         return f"{self._terms.job_name}:{trial}"
 
     def _holding(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
-        """Hold the device for the length of the block; waiting for it is nobody's time."""
+        """Hold the device within the block; waiting for it is nobody's time."""
         self._dialogue.clock("none", "")
         return self._leases.hold(exclusive=exclusive)
 
     def _give_way(self) -> None:
-        """Let those go first that wait for exclusive use of the device; waiting for them is nobody's time."""
+        """Let jobs that wait for exclusive use go first; waiting for them is nobody's time."""
         self._dialogue.clock("none", "")
         self._leases.give_way()
 
     def _measure_clean(self) -> None:
-        """Time the baseline once with nobody else around, before any candidate of the problem is loaded."""
+        """Time the baseline once, alone on the device, before any candidate of the problem is loaded."""
         if self._problem.clean_ms(self._request) is not None:
             return
         reference = self._reference
@@ -111,9 +111,9 @@ class CandidateJob:
         self._problem.know_clean(self._request, ms)
 
     def _load(self) -> bool:
-        """Have the candidate loaded, constructed and tuned; True where loading the weights changed its own.
+        """Have the candidate loaded, constructed and tuned; True if loading the weights changed its own.
 
-        It is stopped meanwhile whenever others hold the device exclusively.
+        It is stopped whenever others hold the device exclusively.
         """
         self._dialogue.clock("none", "")
         with self._leases.stoppable():

@@ -8,7 +8,7 @@ from typing import Literal
 from adaexplore.core.text.dispatch import ShapeClass
 
 DECLARED = 0
-"""Number of the configuration as written; others: :func:`adaexplore.core.tunables.combination`."""
+"""Number of the configuration as written; others: :func:`adaexplore.core.text.tunables.combination`."""
 
 
 @dataclass(frozen=True)

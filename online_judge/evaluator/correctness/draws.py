@@ -1,4 +1,4 @@
-"""Other weights, and where the tolerance is loose other scales: the candidate must be right there as well."""
+"""Try a candidate with other weights and, if the tolerance is loose, at other scales."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from online_judge.evaluator.trials import Called, Trials, WrongValues
 from online_judge.protocol.endings import FarOff
 from online_judge.protocol.observations import StaleWeights
 
-# factors of weights and of inputs; the first pair alone where the tolerance is not loose. Inputs only shrink:
-# larger ones may leave the domain, as indices do
+# factors of weights and of inputs; without a loose tolerance only the first pair. Inputs only shrink: larger
+# ones, such as indices, may leave the domain
 _SCALES = ((1.0, 1.0), (2.0, 0.5), (0.5, 0.5))
-# an error of this share of the output's standard deviation is no rounding ...
+# an error above this share of the output's standard deviation is not rounding ...
 _FAR_OFF = 0.5
 # ... unless operands in bfloat16 cost nearly as much
 _BEYOND_HALF = 4.0
@@ -39,18 +39,18 @@ class _Draw:
 
 @dataclass(frozen=True)
 class _Found:
-    """What one call shows: wrong by the tolerance; if far off, the error in units of the spread."""
+    """Result of one call: wrong by the tolerance or not; the error in units of the spread if far off."""
 
     wrong: WrongValues | None = None
     far_off: float | None = None
 
 
 class Draws:
-    """Calls one candidate with weights that are changed in place.
+    """Call one candidate with weights that are changed in place.
 
-    Outputs that do not follow the weights are observed as such. Where the tolerance is loose, see
-    :meth:`Problem.looseness`, outputs are also compared with their spread: a candidate that is far off even
-    when both sides are constructed under another seed is wrong.
+    Outputs that do not follow the weights become an observation. If the tolerance is loose, see
+    :meth:`Problem.looseness`, errors are also compared with the spread of the outputs: a candidate that is
+    far off even if both sides are constructed under another seed is wrong.
     """
 
     def __init__(self, trials: Trials, problem: Problem, job_name: str, *, loose: bool, loads: bool) -> None:
@@ -66,7 +66,7 @@ class Draws:
         self._loads = loads and bool(problem.reference.weights)
 
     def run(self) -> list[StaleWeights]:
-        """Make all draws; raises where outputs are wrong under weights that the candidate made itself."""
+        """Make all draws; raise if outputs are wrong under weights that the candidate constructed itself."""
         found: list[StaleWeights] = []
         for weights, inputs in _SCALES if self._loose else _SCALES[:1]:
             name = f"{self._job_name}:weights" if weights == 1.0 else f"{self._job_name}:weights:{weights:g}"
@@ -91,7 +91,7 @@ class Draws:
             return []
         found = self._call(draw, rival)
         if found.far_off is not None:
-            # weights of another seed are no stale ones, wherever the candidate prepares them
+            # weights constructed under another seed are not stale, wherever the candidate prepares them
             weights, seed = self._reference.redraw(draw.name)
             self._trials.construct(load=True, weights=weights, seed=seed)
             self._require_right(draw)
@@ -105,7 +105,7 @@ class Draws:
         return [StaleWeights(wrong=found.wrong.wrong if found.wrong else None)]
 
     def _require_right(self, draw: _Draw) -> None:
-        """Raise where the tolerance is loose and the candidate is wrong, with weights that count for it."""
+        """Raise if the tolerance is loose and the candidate is wrong with weights that it uses."""
         if not self._loose:
             return
         found = self._call(draw, None)
@@ -119,7 +119,7 @@ class Draws:
         return variants.shrunk(self._reference.inputs(draw.name), draw.inputs)
 
     def _call(self, draw: _Draw, rival: trees.Tree | None) -> _Found:
-        """Call once; a draw of another scale that the reference refuses or overflows at shows nothing."""
+        """Call once; a scaled draw at which the reference fails or overflows shows nothing."""
         inputs, usual = self._inputs(draw), None
         if draw.is_scaled:
             usual = self._problem.outputs_if_finite(inputs, draw.name)
@@ -135,7 +135,7 @@ class Draws:
         return _Found(None if draw.is_scaled else wrong, far_off)
 
     def _without_permitted(self, called: Called) -> tuple[torch.Tensor, ...]:
-        """Return the outputs without elements that the problem's own tolerance lets be wrong."""
+        """Return the outputs with the wrong elements that the problem's own tolerance permits replaced."""
         tolerance, expected = self._reference.tolerance, called.expected.leaves
         if tolerance is None or not called.outputs:
             return called.outputs
@@ -146,7 +146,7 @@ class Draws:
         )
 
     def _far_off(self, draw: _Draw, outputs: Sequence[torch.Tensor], expected: trees.Tree) -> float | None:
-        """Return the largest error, in units of the spread, that is neither rounding nor a common factor."""
+        """Return the largest error, in units of the spread, beyond rounding and a common factor."""
         errors = [
             deviation.error(got, want)
             for got, want in zip(outputs, expected.leaves, strict=True)

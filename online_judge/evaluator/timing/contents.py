@@ -1,4 +1,4 @@
-"""Contents of timed inputs, made of a few draws of ``get_inputs``: no floating content comes twice."""
+"""Make contents of timed inputs from a few draws of ``get_inputs``; no floating content comes twice."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ _CHUNK_BYTES = 2**29
 
 
 class Contents:
-    """Fills argument lists with contents that they never had.
+    """Fills argument lists with contents that they never had before.
 
-    Each element of a floating tensor is what stands in its place in one of the draws, chosen at random
-    element by element. All other tensors of an argument list are those of one draw, so that indices fit
-    their offsets. Shapes, domains and structures such as masks stay.
+    Each element of a floating tensor comes from the same place of a draw that is chosen at random for each
+    element. All other tensors of an argument list come from one draw, so that indices fit their offsets.
+    Shapes, domains and structures such as masks stay.
 
-    Once :meth:`keep_structure` is called, all floating tensors of an argument list are blends of the same two
-    draws, equal elements as they are. A blend keeps what any convex combination keeps: symmetry, order,
-    positive definiteness.
+    After :meth:`keep_structure` all floating tensors of an argument list are blends (convex combinations) of
+    the same two draws; elements that are equal in both stay. This keeps symmetry, order and positive
+    definiteness.
     """
 
     def __init__(self, drawn: Sequence[Sequence[torch.Tensor]], rng: random.Random) -> None:
-        """``drawn`` has the draws of each tensor, flat in the order of memory, all on one device."""
+        """``drawn`` holds the draws of each tensor, flat in memory order, all on one device."""
         self._drawn = drawn
         self._rng = rng
         self._blends = False
@@ -75,5 +75,5 @@ def _blend(row: torch.Tensor, one: torch.Tensor, other: torch.Tensor, weight: fl
 
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:
-    """Return float8, which few operations take, as bytes in the same memory; wider tensors stay."""
+    """View float8, which few operations accept, as bytes; return wider tensors unchanged."""
     return tensor.view(torch.uint8) if tensor.element_size() == 1 else tensor
