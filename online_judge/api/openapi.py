@@ -1,4 +1,4 @@
-"""Bodies of answers other than verdicts, and the OpenAPI document with the errors that are sent."""
+"""Bodies of answers other than verdicts, and the OpenAPI document with all errors."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def document(application: FastAPI) -> dict[str, Any]:
             found["components"]["schemas"].pop(name, None)
         found["components"]["securitySchemes"] = {_BEARER: {"type": "http", "scheme": "bearer"}}
         application.openapi_schema = found
-    settings: Settings | None = getattr(application.state, "settings", None)  # there from the start on
+    settings: Settings | None = getattr(application.state, "settings", None)  # there from the start
     closed = settings is not None and (settings.token is not None or settings.clients)
     security: list[dict[str, Any]] = [{_BEARER: []}] if closed else [{_BEARER: []}, {}]
     return application.openapi_schema | {"security": security}

@@ -145,9 +145,9 @@ async def problem(body: ProblemRequest, request: Request) -> ProblemReport:
 
 
 async def _result(judge: Judge, request: Request, job: Job, timeout: int | None) -> Finding:
-    """Submit a job and wait for it as long as its client does and its time in the queue allows.
+    """Submit a job and wait for it while its client waits and its time in the queue allows.
 
-    Raises QueueFull, NoSuchDevice, ProblemError or JudgeError of the job, HTTPException where nobody waits.
+    Raises QueueFull, NoSuchDevice, ProblemError or JudgeError of the job, HTTPException if nobody waits.
     """
     limit_s = judge.settings.runtime_timeout_s if timeout is None else timeout
     try:
@@ -173,7 +173,7 @@ async def _result(judge: Judge, request: Request, job: Job, timeout: int | None)
 
 
 def _log_end(request: Request, job: Job) -> None:
-    """Log the end of an evaluation of v1, which has no name towards its client."""
+    """Log the end of an evaluation of v1, whose client knows no id."""
     outcome = job.leader.outcome
     error = outcome if isinstance(outcome, Exception) else None
     log_event(

@@ -1,4 +1,4 @@
-"""Known verdicts, by request and by the hardware and versions that it would run on."""
+"""Known verdicts, by request, hardware and versions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEPT = 50_000
 Known = Verdict | ProfileReport
 
 _MAX_PARSED = 200_000
-"""Characters of a source up to which it is compared as a program."""
+"""Longest source, in characters, that is compared as a program."""
 
 _POLICY = {
     "seed_num",
@@ -42,17 +42,17 @@ _POLICY = {
 }
 """Fields of a request, besides its sources, on which a verdict depends."""
 _CHANCE = {Status.TIMEOUT, Status.CRASH, Status.OUT_OF_MEMORY, Status.NONDETERMINISTIC}
-"""Statuses that another run may not repeat; they are not cached."""
+"""Statuses that may differ in another run; they are not cached."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What identifies a verdict, or a profile."""
+    """Everything that identifies a verdict or a profile."""
 
     exact: str  # key of this very text
     normalised: str  # key that all texts of the same program share
     kind: JobKind = "candidate"
-    hardware: frozenset[str] = frozenset()  # on which the verdict may be found
+    hardware: frozenset[str] = frozenset()  # hardware of the verdict
 
     @classmethod
     def of(
@@ -63,7 +63,7 @@ class Question:
         kind: JobKind = "candidate",
         hardware: Collection[str] = (),
     ) -> Question:
-        """Return the question that a job of a ``kind`` asks of these versions on this hardware."""
+        """Return the question of a job of a ``kind`` for these versions and this hardware."""
         policy = request.model_dump(include=_POLICY)
         if request.tune_s and TUNABLES in request.custom_model_src:
             policy["tune_s"] = request.tune_s

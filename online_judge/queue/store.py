@@ -23,7 +23,7 @@ _LAYOUT = 2
 _BUSY_S = 1.0
 UNUSED_DAYS = 30
 MAX_REASON = 300
-"""Characters that the log has of why a row cannot be read."""
+"""Most characters in the log about why a row cannot be read."""
 _JOBS = """
 CREATE TABLE jobs (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL DEFAULT '', idempotency_key TEXT,
@@ -43,7 +43,7 @@ _SCRIPTS = {
     1: f"ALTER TABLE jobs RENAME TO jobs_1; DROP INDEX unfinished; {_JOBS} {_PROBE} "
     f"INSERT INTO jobs (number, {COLUMNS}) SELECT number, {COLUMNS} FROM jobs_1; DROP TABLE jobs_1;",
 }
-"""Scripts that make the present layout out of an older one; 0 is an empty file."""
+"""Scripts from an older layout to the present one; layout 0 is an empty file."""
 
 
 class Store:
@@ -75,7 +75,7 @@ class Store:
             raise
 
     async def execute(self, *statements: Statement) -> _Rows:
-        """Execute one transaction, all or nothing of it; return the rows of its last statement.
+        """Execute one transaction, all or nothing; return the rows of its last statement.
 
         Transactions that wait at the same time are committed together.
         """
@@ -106,7 +106,7 @@ class Store:
                     [self._connection.execute(text, values).fetchall() for text, *values in statements][-1]
                     for statements in batch
                 ]
-        except Exception as error:  # noqa: BLE001 - it is the transaction's outcome
+        except Exception as error:  # noqa: BLE001 - the error is the transaction's outcome
             if len(batch) == 1:
                 return [error]
             return [outcome for statements in batch for outcome in self._commit([statements])]
@@ -124,13 +124,13 @@ class Store:
 
 
 def remove_unused(folder: Path, keep: Path) -> None:
-    """Remove state files in ``folder`` that have not changed for :data:`UNUSED_DAYS`, and are not in use."""
+    """Remove unused state files in ``folder`` that have not changed for :data:`UNUSED_DAYS`."""
     with contextlib.suppress(OSError):
         for path in set(folder.glob("*.sqlite")) - {keep}:
             files = [path, *folder.glob(f"{path.name}-*")]
             if time.time() - max(file.stat().st_mtime for file in files) < UNUSED_DAYS * 86400:
                 continue
-            with contextlib.suppress(ConfigError):  # another judge has it
+            with contextlib.suppress(ConfigError):  # another judge uses it
                 lock = _claim(path)
                 for file in (*files, path.with_name(f"{path.name}.lock")):
                     file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Answers for sources that are too large to be judged."""
+"""Answer requests with sources that are too large to judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notes from a candidate's text alone: constructs that cheating needs and honest code rarely does."""
+"""Notes from a candidate's text alone: constructs that cheating needs and honest code rarely uses."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _BENIGN = re.compile(
 
 
 def notes(source: str) -> list[Flag]:
-    """Return one note an id, naming lines and constructs; nothing for a source that does not parse."""
+    """Return one note for each id, with lines and constructs; none for a source that does not parse."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes and the like are the candidate's
+            warnings.simplefilter("ignore")  # warnings about invalid escapes and the like are the candidate's
             tree = ast.parse(source)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return []
@@ -98,7 +98,7 @@ def _uses(tree: ast.Module, names: dict[str, str]) -> Iterator[tuple[str, str, i
 
 
 def _bound_names(tree: ast.Module) -> set[str]:
-    """Return the names that the module itself gives a meaning, anywhere."""
+    """Return the names that the module binds anywhere."""
     bound = set()
     for node in ast.walk(tree):
         match node:
@@ -110,7 +110,7 @@ def _bound_names(tree: ast.Module) -> set[str]:
 
 
 def _imported_names(tree: ast.Module) -> dict[str, str]:
-    """Return what the imported names stand for: ``F`` for ``torch.nn.functional``."""
+    """Return the full names of imported ones: ``torch.nn.functional`` for ``F``."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
