@@ -50,7 +50,7 @@ class Settings:
     cache_v1: bool = False  # whether v1 answers with known verdicts; by default it measures again
     cache_v2: bool = True  # the same for jobs of v2
     compile_slots: int | None = None  # compile jobs at a time; None means a quarter of the cores
-    ready_processes: int | None = None  # candidate processes kept ready per device; None: 2, 1 on the CPU
+    ready_processes: int | None = None  # candidate processes kept ready per device; None: as slots need
     repeatable: bool = False  # whether equal requests get equal hidden inputs; else each job has its own
     ray: str | None = None  # address of the Ray cluster whose devices are used; ``auto``: this machine's
     require_sandbox: Level = "none"  # lowest sandbox level with which the judge starts
