@@ -2,10 +2,9 @@
 
 ``python -m tool_scripts.judge_benchmark TBT FOLDER --out FILE.jsonl [--candidate zeros] [--limit-s 1500]``
 
-Each task is a line of the file; a second run goes on where the first one ended. Without ``--judge`` a judge
-is started. At the end a summary goes to standard output: TritonBench's own metrics, and beside them the
-figures without kernels that the judge flagged. ``--traces FOLDER`` writes solutions and traces of
-FlashInfer-Bench.
+Each task is a line of the file; the same command continues a stopped run. Without ``--judge`` a judge is
+started. At the end a summary goes to standard output: TritonBench's own metrics, and the figures without
+kernels that the judge flagged. ``--traces FOLDER`` writes solutions and traces of FlashInfer-Bench.
 """
 
 from __future__ import annotations
@@ -46,11 +45,11 @@ _ROUTES: Mapping[Source, str] = {"TBG": "tbg", "TBT": "tbt", "FIT": "fit", "MLSY
 _TIMEOUT_S = 3600
 """Time limit of one task with all its workloads."""
 _PLAUSIBLE = (0.1, 10.0)
-"""TritonBench counts speedups between these alone."""
+"""TritonBench counts only speedups between these."""
 
 
 def judge_all(benchmark: Benchmark, url: str, out: JsonLines, options: argparse.Namespace) -> None:
-    """Judge the tasks without a line in ``out``, until all are done or the time is over."""
+    """Judge the tasks without a line in ``out``, until all are done or the time is up."""
     done = {line["task"] for line in out.read(dict)}
     token = os.environ.get("ADAEXPLORE_JUDGE_TOKEN")
     headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -101,11 +100,11 @@ def _judged(
 
 
 def summary(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the figures: TritonBench's three, and the stricter ones beside.
+    """Return the figures: TritonBench's three, and stricter ones.
 
-    Call accuracy counts candidates that run. Execution accuracy compares what the test prints, so that of a
-    test that prints nothing each candidate that runs is right. Speedup is the mean of summed times, of the
-    plausible ones. The stricter figures count right outputs, and kernels that the judge did not flag.
+    Call accuracy counts candidates that run. Execution accuracy compares the test's printed text, so if a
+    test prints nothing, each candidate that runs is right. Speedup is the mean ratio of summed times, over
+    plausible ratios. The stricter figures count right outputs, and kernels that the judge did not flag.
     """
     called = [line for line in lines if line["status"] in RAN]
     executed = [line for line in called if line.get("correct") or not line.get("prints", True)]
