@@ -67,7 +67,7 @@ def test_a_minute_holds_no_more_requests_than_allowed(monkeypatch: pytest.Monkey
     assert all(later - earlier >= 0.29 for earlier, later in zip(times, times[2:], strict=False))
 
 
-def test_tokens_told_by_the_answer_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tokens_reported_by_the_answer_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "WINDOW_S", 0.3)
     service = Service(usage=Usage(input_tokens=80, output_tokens=20))
     client = LimitedClient(service, RateLimits(tokens_per_minute=150), threading.Event())
@@ -105,7 +105,7 @@ def test_small_request_does_not_overtake_waiting_large_one() -> None:
 @pytest.mark.parametrize(
     "allowed", [RateLimits(tokens_per_minute=130), RateLimits(requests_per_minute=2)], ids=repr
 )
-def test_what_is_a_minute_old_expires_alone(allowed: RateLimits) -> None:
+def test_each_request_expires_after_one_minute(allowed: RateLimits) -> None:
     now, stop = 0.0, threading.Event()
     client = LimitedClient(Service(), allowed, stop, clock=lambda: now)
     stop.set()  # a request that would wait is interrupted
@@ -145,7 +145,7 @@ def test_tokens_of_slow_answer_count_from_its_end() -> None:
     client.complete(ModelRequest("p", Purpose.LARGE, "a minute later"))
 
 
-def test_oversized_request_goes_when_minute_is_empty() -> None:
+def test_oversized_request_starts_in_an_empty_minute() -> None:
     client = LimitedClient(Service(), RateLimits(tokens_per_minute=1), threading.Event())
     client.complete(ModelRequest("a long prompt", Purpose.LARGE, "k"))
 

@@ -405,7 +405,7 @@ def test_static_flags_come_from_the_request_source() -> None:
         assert [flag.id for flag in verdict.flags] == ["static_introspection"]
 
 
-def test_flags_of_the_problem_are_told_apart() -> None:
+def test_problem_flags_are_listed_separately() -> None:
     problem = ProblemFacts(trivial_answers=("zeros",), constant_inputs=True, tolerance=0.05, looseness=0.5)
     verdict = assemble.evaluated(REQUEST, CPU, result(problem=problem), END)
     assert verdict.flags == ()
@@ -639,7 +639,7 @@ def test_verdict_reports_the_sweep_that_chose_its_values() -> None:
         {"ending": Raised(failure=LAUNCH).to_json() | {"failure": {"status": "passed"}}},
     ],
 )
-def test_results_that_are_none_are_refused(change: dict[str, Any]) -> None:
+def test_malformed_results_are_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="validation error"):
         EvaluationResult.from_json(result().to_json() | change)
 

@@ -35,7 +35,7 @@ def test_candidate_that_follows_the_weights_is_not_stale(loose: bool) -> None:
     assert candidate.calls == (3 if loose else 1)
 
 
-def test_candidate_has_its_own_weights_back() -> None:
+def test_candidate_gets_its_own_weights_back() -> None:
     candidate = Candidate()
     with trials_with(candidate, REFERENCE) as (trials, problem):
         Draws(trials, problem, "job", loose=True, loads=True).run()
@@ -136,7 +136,7 @@ def test_errors_within_problem_tolerance_are_not_far_off() -> None:
         stale(shifted, REFERENCE + own.replace("0.5,", "5.0,"), loose=True)
 
 
-def test_what_half_precision_costs_is_not_far_off() -> None:
+def test_half_precision_errors_are_not_far_off() -> None:
     def low(t: Any) -> Any:
         return ((t.contiguous().view(torch.int32) >> 16) << 16).view(torch.float32)
 

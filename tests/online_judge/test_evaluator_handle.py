@@ -130,7 +130,7 @@ def test_order_is_answered(evaluator: Evaluator) -> None:
         b"[]",
     ],
 )
-def test_message_that_is_none_breaks_the_conversation(evaluator: Evaluator, said: bytes) -> None:
+def test_invalid_message_breaks_the_conversation(evaluator: Evaluator, said: bytes) -> None:
     evaluator.answer = lambda message: [said]
     evaluator.handle.order(JOB, [])
     with pytest.raises(ChannelClosed):

@@ -40,7 +40,7 @@ def test_equal_status_and_stage_are_stated_once() -> None:
     )
 
 
-def test_what_differs_between_runs_is_scrubbed() -> None:
+def test_run_specific_text_is_scrubbed() -> None:
     text = "/tmp/judge-x/job-3/candidate.py at 0x7f00aa11bb22 in pid 4711: /a/lib/site-packages/torch/nn.py"
     assert texts.scrub(text, "/tmp/judge-x/job-3") == "candidate.py at 0x... in pid N: torch/nn.py"
 

@@ -113,7 +113,7 @@ def test_without_products_constants_apply() -> None:
     assert grade.to_json()["basis"] == "constants"
 
 
-def test_products_that_hardly_count_leave_the_constants() -> None:
+def test_negligible_products_use_the_constants() -> None:
     """Another part of the reference may be a product for the candidate alone."""
     source = CHAIN.replace(
         "for layer in self.layers:\n            x = layer(x)",

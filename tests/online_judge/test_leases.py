@@ -367,7 +367,7 @@ def test_message_flood_closes_the_channel(leases: GpuLeases, evaluator: Evaluato
     flooding.die()
 
 
-def test_what_a_dead_judge_left_stops_nobody(tmp_path: Path) -> None:
+def test_registry_of_a_dead_judge_stops_no_process(tmp_path: Path) -> None:
     with child() as pid:
         left = tmp_path / "gpu.lock.stoppable" / str(os.getpid())
         left.parent.mkdir()

@@ -360,7 +360,7 @@ def test_unrestricted_lower_precision_passes_with_a_flag(judge: LiveJudge) -> No
     assert "low_precision" in integrity(answer)
 
 
-def test_precision_that_was_asked_for_is_required(judge: LiveJudge) -> None:
+def test_requested_precision_is_required(judge: LiveJudge) -> None:
     answer = judge.evaluate(ROUNDED, num_correct_trials=2, tier="strict")
     metadata = answer["metadata"]
     assert (answer["correctness"], metadata["status"], metadata["tier"]) == (False, "wrong_value", "half")

@@ -411,7 +411,7 @@ def test_claimed_warm_up_calls_fit_into_its_time(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("kind", ["marked", "plain"])
-def test_candidate_that_will_not_be_timed_is_out(clock: Clock, kind: str) -> None:
+def test_candidate_refusing_a_block_is_gone(clock: Clock, kind: str) -> None:
     with pytest.raises(CandidateGone, match="refused"):
         race(Candidate(clock, refused={kind: "busy"}))
 
