@@ -75,7 +75,7 @@ class RecordedJudge:
                     self._profiles[_name(key, source)] = profiles[step]
 
     def identity(self) -> JudgeIdentity:
-        """Return what the recorded judge said about itself."""
+        """Return the recorded judge's identity."""
         try:
             return JudgeIdentity.from_record(self._run.environment().get("judge", {}))
         except (AttributeError, KeyError, TypeError) as error:

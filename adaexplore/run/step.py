@@ -43,9 +43,9 @@ class Solver:
         total_steps: total number of steps, including those of ``seeds``.
         parallel_steps: maximum number of steps in flight.
         seeds: starting kernels; each is a step without a model.
-        directions: what prompts may ask sibling steps to try.
+        directions: the directions that prompts may give to sibling steps.
         profiles: whether a kernel is profiled before a step builds on it.
-        hardware: what the judge runs on.
+        hardware: the judge's hardware.
         budget: admits steps of all tasks of the run; None if nothing is limited.
         steering: the user's requests while the run goes on; None if steering is not possible.
         steered: the user's requests in the recorded run that is repeated, by step.

@@ -64,7 +64,7 @@ class Alive(BaseModel):
 
 
 class Readiness(BaseModel):
-    """Answer of ``GET /readyz``; ``reason`` is there where the judge is not ready."""
+    """Answer of ``GET /readyz``; ``reason`` is present if the judge is not ready."""
 
     status: Literal["ready", "not ready"]
     reason: str = ""
@@ -94,7 +94,7 @@ class DeviceHealth(BaseModel):
 
 
 class Health(BaseModel):
-    """Answer of ``GET /health``; the fields about devices are there where CUDA is."""
+    """Answer of ``GET /health``; the fields about devices are present with CUDA."""
 
     status: Literal["healthy"]
     cuda_available: bool

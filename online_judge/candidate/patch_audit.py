@@ -104,7 +104,7 @@ class Watchdog:
         self._states = _states()
 
     def changes(self) -> list[str]:
-        """Return the names of what was replaced, sorted."""
+        """Return the sorted names of replaced functions and hooks."""
         found = {change for namespace in self._namespaces for change in namespace.changes()}
         for name, module in self._modules.items():
             if sys.modules.get(name, module) is not module:

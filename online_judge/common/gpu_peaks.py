@@ -38,7 +38,7 @@ class Peak:
 
 @dataclass(frozen=True)
 class _Row:
-    """TB/s, L2 in MiB, and TFLOP/s for fp64, fp32, tf32, half, fp8 (8-bit integers where there is no fp8)."""
+    """TB/s, L2 in MiB, and TFLOP/s for fp64, fp32, tf32, half, fp8 (8-bit integers if there is no fp8)."""
 
     pattern: str
     terabytes: float

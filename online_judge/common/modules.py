@@ -130,7 +130,7 @@ def buffers_of(model: object) -> dict[str, torch.Tensor]:
 
 
 def restore_buffers(model: object, saved: dict[str, torch.Tensor]) -> None:
-    """Undo what forward calls did to buffers such as running statistics."""
+    """Undo changes that forward calls made to buffers such as running statistics."""
     with torch.no_grad():
         for name, buffer in model.named_buffers() if isinstance(model, torch.nn.Module) else ():
             if name in saved:

@@ -27,7 +27,7 @@ class Cost:
     Attributes:
         output_bytes: of outputs, without those that are views of inputs.
         read_bytes: of inputs and weights; a call may need fewer, for example an embedding.
-        flops: of matrix products, convolutions and attention; 0 where there are none.
+        flops: of matrix products, convolutions and attention; 0 if there are none.
         depth: terms of the longest sum, at least 1.
     """
 

@@ -19,7 +19,7 @@ class ProcessEnd:
 
     folder: str  # its folder, whose paths are shortened in texts
     how: str  # words that follow "the process ended"
-    printed: str  # the end of what it printed
+    printed: str  # the end of its printed text
     out_of_memory: bool = False  # whether the kernel killed one of its processes for lack of host memory
     orphans: int = 0  # number of its processes that still ran after their starter had ended
     sandbox: Mapping[str, object] | None = None  # sandbox in force; None if unknown

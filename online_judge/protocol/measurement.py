@@ -92,7 +92,7 @@ class Timing(Fact):
     baseline_trials: int  # timed calls of the baseline
     rounds: int  # of the interleaved timing
     use: DeviceUse  # of the device
-    host: HostClock  # what the evaluator's own clock saw
+    host: HostClock  # times by the evaluator's own clock
     before: GpuState | None  # state of the GPU before the timing; None if unreadable
     after: GpuState | None  # the same afterwards
     peak: Peak | None  # rates that the GPU cannot exceed; None if unknown

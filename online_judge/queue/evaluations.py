@@ -71,7 +71,7 @@ class Evaluations:
         device: int | None,
         kind: JobKind = "candidate",
     ) -> Question | None:
-        """Return what identifies a candidate's verdict, or its profile, on ``device``, or on any that fits.
+        """Return the key of a candidate's verdict or profile on ``device``, or on any fitting device.
 
         None while there is no such device, because its hardware is unknown.
         """

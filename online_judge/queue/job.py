@@ -75,7 +75,7 @@ class Job:
 
     @property
     def body(self) -> JobRequest | None:
-        """Return what a client of v2 asked; None once that is no longer needed."""
+        """Return the request of a client of v2; None once it is no longer needed."""
         if not isinstance(self.request, EvaluationRequest):
             return None
         return JobRequest(kind=self.kind, request=self.request, priority=self.priority, force=self.force)

@@ -138,7 +138,7 @@ def _dotted(node: ast.expr, names: dict[str, str]) -> tuple[str, str]:
 
 
 def _computes(handler: ast.ExceptHandler, names: dict[str, str]) -> str:
-    """Return what an except branch computes with, if it computes."""
+    """Return the construct with which an except branch computes, if it does."""
     for statement in handler.body:
         for node in ast.walk(statement):
             if not isinstance(node, ast.Call):

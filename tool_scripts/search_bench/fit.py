@@ -66,7 +66,7 @@ class Fit:
 
 
 def fitted(trees: Sequence[RecordedTree]) -> tuple[Fit, Simulated, dict[float, float]]:
-    """Return the fit to ``trees``, what it simulates, and the mean curve's error for each share tried."""
+    """Return the fit to ``trees``, its simulation, and the mean curve's error for each share tried."""
     recorded, hazard = mean_curve(trees, LENGTH), moves.stall_hazard(trees)
     tried = {share: Fit(tuple(trees), share).simulate() for share in SHARES}
     errors = {share: math.dist(recorded, found.curve) / math.sqrt(LENGTH) for share, found in tried.items()}
