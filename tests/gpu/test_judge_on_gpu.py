@@ -326,7 +326,7 @@ def test_reference_with_positive_definite_inputs_is_timed(gpu_judge: LiveJudge) 
 
 
 def breaking_context(when: str) -> str:
-    """Return a reference whose calls on the GPU break the CUDA context where ``when`` is true."""
+    """Return a reference whose calls on the GPU break the CUDA context if ``when`` is true."""
     body = (
         f"if x.is_cuda and {when}:\n"
         "            torch.zeros(2, device='cuda')[torch.full((1,), 5, device='cuda')].sum().item()\n"

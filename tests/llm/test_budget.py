@@ -18,7 +18,7 @@ DOLLAR = Usage(input_tokens=900, output_tokens=100, usd=1.0)
 
 
 class Meter(MeteredClient):
-    """Tells what was spent."""
+    """Reports a given cost."""
 
     def __init__(self) -> None:
         super().__init__(StubModel())

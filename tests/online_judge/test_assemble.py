@@ -84,7 +84,7 @@ WARM = GpuState(1980, 3201, 60, 500.0, 0, 2)
 
 
 def result(ending: Ending | None = None, **facts: Any) -> EvaluationResult:
-    """Return what an evaluator found, after it went over a process border."""
+    """Return an evaluator's result after its way through JSON."""
     known = {"trials_passed": 3, "grades": (STRICT,), "launches": LAUNCHED, "passed_without_kernels": False}
     made = EvaluationResult(ending=ending or Passed(), **known | facts)
     received = EvaluationResult.from_json(json.loads(json.dumps(made.to_json())))

@@ -1,4 +1,4 @@
-"""Which configurations a sweep tries: spread ones first, then neighbours of the fastest, none twice."""
+"""Configurations that a sweep tries: spread out first, then neighbours of the fastest, none twice."""
 
 import math
 from collections import Counter
@@ -24,7 +24,7 @@ MATMUL = (
 def searched(
     tunables: tuple[Tunable, ...], cost: Callable[[Values], float | None]
 ) -> tuple[list[int], dict[int, float]]:
-    """Return what is tried in turn, and its times; ``cost`` is None for one that does not run."""
+    """Return the tried configurations in order, and times; ``cost`` is None for one that does not run."""
     search = ConfigSearch(tunables)
     tried: list[int] = []
     ms: dict[int, float] = {}

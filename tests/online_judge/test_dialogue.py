@@ -1,4 +1,4 @@
-"""A evaluator's questions and what hostile candidate processes answer."""
+"""An evaluator's orders, and answers of hostile candidate processes."""
 
 import json
 import os

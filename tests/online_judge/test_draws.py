@@ -18,7 +18,7 @@ WAVES = REFERENCE.replace("torch.relu(self.linear(x))", "torch.sin(250 * self.li
 
 
 def stale(candidate: Candidate, source: str = REFERENCE, *, loose: bool, loads: bool = True) -> bool:
-    """Make all draws; the reference must be as it was before, whatever comes of them."""
+    """Make all draws; the reference must be restored in any case."""
     with trials_with(candidate, source) as (trials, problem):
         before = problem.reference.outputs(problem.reference.inputs("one"), "one")
         try:
@@ -104,7 +104,7 @@ def test_weightless_candidate_is_called_only_under_loose_tolerance() -> None:
 
 
 def test_small_error_at_another_scale_shows_nothing() -> None:
-    """Beyond the tolerance, which is not made for that scale, but within half of the spread."""
+    """The error exceeds the tolerance, which is not meant for that scale, but not half of the spread."""
     candidate = Candidate()
     candidate.compute = lambda *given: relu(*given) + (0.15 if candidate.calls == 2 else 0.0)
     assert not stale(candidate, loose=True)

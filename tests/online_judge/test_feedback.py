@@ -105,7 +105,7 @@ def test_long_stack_frames_leave_space_for_the_reason() -> None:
 
 
 def graded(tier: Tier) -> Graded:
-    """Return an output of that tier, whose limits were found by emulation."""
+    """Return an output of that tier, with limits from emulation."""
     errors = {"strict": 1e-7, "tf32": 7e-4, "half": 3e-3, "legacy": 0.1}
     rms = errors[tier]
     known = {"strict": Limit(1e-6, 1e-5), "tf32": Limit(1e-3, 1e-2), "half": Limit(4e-3, 4e-2)}

@@ -114,7 +114,7 @@ def test_without_products_constants_apply() -> None:
 
 
 def test_negligible_products_use_the_constants() -> None:
-    """Another part of the reference may be a product for the candidate alone."""
+    """Another part of the reference may be a product only in the candidate."""
     source = CHAIN.replace(
         "for layer in self.layers:\n            x = layer(x)",
         "x = (x[:, :, None] * x[:, None]).sum(2) + 1e-5 * self.layers[0](x)",

@@ -1,4 +1,4 @@
-"""Launches of the candidate's own kernels are counted, and left out where that is asked for."""
+"""Launches of the candidate's own kernels are counted, and skipped on request."""
 
 from __future__ import annotations
 

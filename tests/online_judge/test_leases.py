@@ -1,4 +1,4 @@
-"""Leases of a device: what an evaluator asks for over its channel, and what the gateway does."""
+"""Leases of a device: an evaluator's requests over its channel, and the gateway's answers."""
 
 import os
 import subprocess

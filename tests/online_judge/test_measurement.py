@@ -1,4 +1,4 @@
-"""From what a race found to the numbers of a verdict, without a GPU."""
+"""Turn an interleaved timing into the numbers of a verdict, without a GPU."""
 
 import json
 import random
@@ -44,7 +44,7 @@ def side(
     graph_ms: float | None = None,
     tail_ms: float = 0.01,
 ) -> Side:
-    """Blocks whose calls take so long by their events, and in truth ``hidden_ms`` more.
+    """Blocks whose calls take this long by their events, and really ``hidden_ms`` more.
 
     In the first ``slow_rounds`` they take twice as long.
     """

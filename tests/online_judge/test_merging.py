@@ -1,4 +1,4 @@
-"""Several verdicts in, one out: the score, the worst workload, and what a hidden one gives away."""
+"""Merge several verdicts: the score, the worst workload, and secrecy of hidden ones."""
 
 import json
 import math

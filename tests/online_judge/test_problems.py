@@ -200,7 +200,7 @@ def test_reference_exiting_during_a_wait_is_reported(judge: LiveJudge) -> None:
 
 
 def test_death_beside_a_candidate_is_not_the_references(judge: LiveJudge) -> None:
-    """Alone the reference works: what ended its process may be the candidate."""
+    """Alone the reference works, so the candidate may have ended its process."""
     twice = REFERENCE.replace(
         "def forward(self, x):",
         "def forward(self, x):\n        self.calls = getattr(self, 'calls', 0) + 1\n"

@@ -1,4 +1,4 @@
-"""What a candidate process's claims about its kernels amount to: occupancy, roofline, what limits a call."""
+"""Evaluate a candidate process's claims about its kernels: occupancy, roofline, bottleneck."""
 
 from types import SimpleNamespace
 from typing import Any
