@@ -62,7 +62,7 @@ def judge_all(benchmark: Benchmark, url: str, out: JsonLines, options: argparse.
 
         todo = [name for name in benchmark.paths if name not in done]
         if until(time.monotonic() + options.limit_s, todo, options.slots, judge):
-            log.info("stopped after %.0f s; the same command goes on", options.limit_s)
+            log.info("stopped after %.0f s; the same command continues", options.limit_s)
 
 
 def _judged(
@@ -80,10 +80,10 @@ def _judged(
     except TaskError as error:
         return line | {"error": str(error)}
     except httpx.HTTPError as error:
-        raise JudgeError(f"the judge does not answer ({error}); the same command goes on") from error
+        raise JudgeError(f"the judge does not answer ({error}); the same command continues") from error
     found = answer.json()
     if answer.status_code in (408, 429, 503):
-        raise JudgeError(f"the judge is busy: {found.get('detail')}; the same command goes on")
+        raise JudgeError(f"the judge is busy: {found.get('detail')}; the same command continues")
     if answer.status_code != 200 or found.get("error"):
         return line | {"error": str(found.get("error") or found.get("detail"))}
     verdict = Verdict.from_metrics(found)
