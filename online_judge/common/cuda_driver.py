@@ -58,7 +58,7 @@ def allocate(nbytes: int) -> int:
     size = -(-nbytes // BLOCK_BYTES) * BLOCK_BYTES
     try:
         _call("cuMemAlloc_v2", ctypes.byref(address), size)
-    except DriverError:  # torch may hold unused memory
+    except DriverError:  # torch may hold memory that it does not use
         torch.cuda.empty_cache()
         _call("cuMemAlloc_v2", ctypes.byref(address), size)
     return address.value

@@ -96,7 +96,7 @@ class Evaluation(CandidateJob):
         return timing
 
     def _checked(self, changed: bool) -> Called:
-        """Return the last call of :meth:`_check`; raise ReferenceFailed if wrong outputs are its fault."""
+        """Return the last call of :meth:`_check`; ask whether wrong outputs are the reference's fault."""
         try:
             return self._check(changed)
         except CandidateFailed as failed:

@@ -158,7 +158,7 @@ class Reference:
             return placed
 
     def outputs(self, inputs: list[object], trial: str | int, *, fill: bool = False) -> trees.Tree:
-        """Call the reference on ``inputs``, which it may change; with ``fill`` new tensors start as NaN."""
+        """Call the reference on ``inputs``, which it may change; ``fill`` new tensors with NaN before."""
         filled = modules.new_tensors_filled() if fill else contextlib.nullcontext()
         with blaming("forward() fails"), torch.no_grad(), filled:
             self.begin(trial)

@@ -25,7 +25,7 @@ KEPT = 50_000
 Known = Verdict | ProfileReport
 
 _MAX_PARSED = 200_000
-"""Longest source, in characters, that is compared as a program."""
+"""Characters of a source up to which it is compared as a program."""
 
 _POLICY = {
     "seed_num",

@@ -119,7 +119,7 @@ class Draws:
         return variants.shrunk(self._reference.inputs(draw.name), draw.inputs)
 
     def _call(self, draw: _Draw, rival: trees.Tree | None) -> _Found:
-        """Call once; a scaled draw at which the reference fails or overflows shows nothing."""
+        """Call once; a draw of another scale that the reference refuses or overflows at shows nothing."""
         inputs, usual = self._inputs(draw), None
         if draw.is_scaled:
             usual = self._problem.outputs_if_finite(inputs, draw.name)

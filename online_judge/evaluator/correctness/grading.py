@@ -21,7 +21,7 @@ class Grading:
     """Grade one call of a candidate; run the reference again only if needed."""
 
     def __init__(self, problem: Problem, inputs: list[object], trial: str, expected: trees.Tree) -> None:
-        """Measure the error of the reference; ``expected`` are its outputs for ``inputs``."""
+        """Find the error of the reference: of ``expected``, what it makes of ``inputs`` as they are."""
         self._reference = problem.reference
         self._inputs = inputs
         self._trial = trial

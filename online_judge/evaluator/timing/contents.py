@@ -75,5 +75,5 @@ def _blend(row: torch.Tensor, one: torch.Tensor, other: torch.Tensor, weight: fl
 
 
 def bits(tensor: torch.Tensor) -> torch.Tensor:
-    """View float8, which few operations accept, as bytes; return wider tensors unchanged."""
+    """Return float8, which few operations take, as bytes in the same memory; wider tensors stay."""
     return tensor.view(torch.uint8) if tensor.element_size() == 1 else tensor
