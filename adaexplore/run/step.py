@@ -45,7 +45,7 @@ class Solver:
         seeds: starting kernels; each is a step without a model.
         directions: the directions that prompts may give to sibling steps.
         profiles: whether a kernel is profiled before a step builds on it.
-        hardware: the judge's hardware.
+        hardware: what the judge runs on.
         budget: admits steps of all tasks of the run; None if nothing is limited.
         steering: the user's requests while the run goes on; None if steering is not possible.
         steered: the user's requests in the recorded run that is repeated, by step.

@@ -18,7 +18,7 @@ DOLLAR = Usage(input_tokens=900, output_tokens=100, usd=1.0)
 
 
 class Meter(MeteredClient):
-    """Reports a given cost."""
+    """Tells what was spent."""
 
     def __init__(self) -> None:
         super().__init__(StubModel())
@@ -48,7 +48,7 @@ def test_estimate_holds_until_a_step_has_ended() -> None:
         budget.admit()
 
 
-def test_first_step_always_starts() -> None:
+def test_first_step_goes_however_little_is_left() -> None:
     budget = Budget(Limits(usd=0.1), Meter(), expected=DOLLAR)
     budget.admit()
     with pytest.raises(BudgetReached):
@@ -56,7 +56,7 @@ def test_first_step_always_starts() -> None:
 
 
 @pytest.mark.parametrize("limits", [Limits(tokens=1000), Limits(usd=1.0)])
-def test_no_step_starts_on_a_spent_budget(limits: Limits) -> None:
+def test_nothing_goes_where_all_is_spent(limits: Limits) -> None:
     with pytest.raises(BudgetReached):
         Budget(limits, Meter(), before=DOLLAR, steps=0).admit()
 
@@ -151,7 +151,7 @@ def test_dollars_need_a_price() -> None:
         Budget(Limits(usd=1.0), Meter(), expected=Usage(usd=None))
 
 
-def test_unknown_price_ends_a_dollar_limit() -> None:
+def test_dollars_that_nobody_can_count_end_the_run() -> None:
     meter = Meter()
     budget = Budget(Limits(usd=5), meter, expected=DOLLAR)
     budget.admit()

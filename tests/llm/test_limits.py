@@ -105,7 +105,7 @@ def test_small_request_does_not_overtake_waiting_large_one() -> None:
 @pytest.mark.parametrize(
     "allowed", [RateLimits(tokens_per_minute=130), RateLimits(requests_per_minute=2)], ids=repr
 )
-def test_each_request_expires_after_one_minute(allowed: RateLimits) -> None:
+def test_what_is_a_minute_old_expires_alone(allowed: RateLimits) -> None:
     now, stop = 0.0, threading.Event()
     client = LimitedClient(Service(), allowed, stop, clock=lambda: now)
     stop.set()  # a request that would wait is interrupted
@@ -145,7 +145,7 @@ def test_tokens_of_slow_answer_count_from_its_end() -> None:
     client.complete(ModelRequest("p", Purpose.LARGE, "a minute later"))
 
 
-def test_oversized_request_starts_in_an_empty_minute() -> None:
+def test_oversized_request_goes_when_minute_is_empty() -> None:
     client = LimitedClient(Service(), RateLimits(tokens_per_minute=1), threading.Event())
     client.complete(ModelRequest("a long prompt", Purpose.LARGE, "k"))
 

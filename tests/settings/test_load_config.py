@@ -102,7 +102,7 @@ def test_an_override_without_a_value_is_refused() -> None:
     assert complaint(None, "save_path=") == "--set save_path=: expected a value after =, or null for none"
 
 
-def test_every_mistake_is_reported_with_its_line(write) -> None:
+def test_every_problem_is_reported_where_it_stands(write) -> None:
     path = write("level: two\n\nspeed: 3\n")
     message = complaint(path, "total_steps", "p_large=2", "server_type=[")
     assert len(message.splitlines()) == 5
