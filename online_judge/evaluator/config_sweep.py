@@ -57,7 +57,7 @@ class Sweep(CandidateJob):
     _found: Swept
 
     def run(self, wanted: SweepTerms) -> Swept:
-        """Search configurations until the budget is spent or the candidate process is gone.
+        """Search the configurations until the budget is spent or the candidate process is gone.
 
         Raises:
             ReferenceFailed: the reference fails; NotEnoughMemory if that is the reason.

@@ -25,9 +25,9 @@ class Cost:
     """Least work of one call.
 
     Attributes:
-        output_bytes: of outputs, without those that are views of inputs.
-        read_bytes: of inputs and weights; a call may need fewer, for example an embedding.
-        flops: of matrix products, convolutions and attention; 0 if there are none.
+        output_bytes: memory of outputs that is not memory of inputs.
+        read_bytes: memory of inputs and weights; a call may get by with less, as an embedding does.
+        flops: of matrix products, convolutions and attention; 0 where there are none.
         depth: terms of the longest sum, at least 1.
     """
 

@@ -68,7 +68,7 @@ class Dialogue:
     """
 
     def __init__(self, candidate: Channel, clock: Callable[[Whose, str], None]) -> None:
-        """``clock`` is called with the side whose time runs, and the stage."""
+        """``clock`` is given whose time runs, and the stage."""
         self._candidate = candidate
         self.clock = clock
 

@@ -283,7 +283,7 @@ class Evaluation(CandidateJob):
         )
 
     def _alone_ms(self, setup: TimingSetup, outcome: Outcome, stopwatch: Stopwatch) -> float | None:
-        """Time the baseline without the candidate if it was slower beside the candidate than before."""
+        """Time the baseline without the candidate, where it was slower beside it than before."""
         clean_ms = self._problem.clean_ms(self._request)
         if clean_ms is None or not is_slowed(outcome.reference.gpu_ms, clean_ms):
             return None

@@ -23,7 +23,7 @@ _TRIAL = "facts"
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms of one candidate's evaluation.
+    """How one candidate is evaluated.
 
     Attributes:
         request: with the candidate's source.
@@ -31,7 +31,7 @@ class Terms:
         recorded_ms: a recorded reference time to use instead of the measured one, if there is one.
         hardware: name of the device.
         visible_devices: the device, as ``CUDA_VISIBLE_DEVICES`` names it.
-        alone: whether the device runs no other job.
+        alone: whether the device is held exclusively all the time.
         job_name: part of the names of this job's hidden inputs.
         timing_cores: of the CPU that the candidate is timed on; empty for any.
     """
@@ -57,7 +57,7 @@ class CandidateJob:
         leases: Leases,
         stopwatch: Callable[[], Stopwatch],
     ) -> None:
-        """Send no order yet; on a GPU ``stopwatch`` returns the evaluator's own stopwatch."""
+        """Ask nothing of the candidate process yet; ``stopwatch`` gives the evaluator's own, on a GPU."""
         self._dialogue = dialogue
         self._problem = problem
         self._reference = problem.reference
@@ -67,7 +67,7 @@ class CandidateJob:
         self._leases = leases
         self._stopwatch = stopwatch
         self._kept = ExitStack()
-        """Frees what must outlive the candidate process."""
+        """Gives back what has to outlive the candidate process."""
         guard = partial(self._holding, exclusive=False)
         self._tolerance = problem.reference.tolerance or terms.request.tolerance
         self._trials = Trials(dialogue, problem, self._tolerance, guard, self._give_way)
@@ -78,7 +78,7 @@ class CandidateJob:
         self._kept.close()
 
     def _name(self, trial: str | int) -> str:
-        """Return the name of a call, which decides its hidden inputs and its seed."""
+        """Name of a call, which decides its hidden inputs and its seed."""
         return f"{self._terms.job_name}:{trial}"
 
     def _holding(self, *, exclusive: bool) -> AbstractContextManager[Hold]:
@@ -92,7 +92,7 @@ class CandidateJob:
         self._leases.give_way()
 
     def _measure_clean(self) -> None:
-        """Time the baseline once, alone on the device, before any candidate of the problem is loaded."""
+        """Time the baseline once with nobody else around, before any candidate of the problem is loaded."""
         if self._problem.clean_ms(self._request) is not None:
             return
         reference = self._reference

@@ -30,7 +30,7 @@ class Leases:
     """
 
     def __init__(self, control: Channel, cores: Cores, synchronise: Callable[[], object]) -> None:
-        """Take no lease yet; during exclusive use this process runs on the timing part of ``cores``.
+        """Take nothing yet; under exclusive use this process runs on the timing part of ``cores``.
 
         ``synchronise`` waits for this process's work on the device: it must not disturb the next user.
         """

@@ -162,11 +162,11 @@ class Problem:
         return self.reference.call(kind, self.reference.inputs(_TRIAL))
 
     def clean_ms(self, request: EvaluationRequest) -> float | None:
-        """Return the baseline's time alone on the device; None if it was not measured."""
+        """Return the baseline's time with nobody else around, where it was measured."""
         return self._clean_ms.get((request.tf32, request.baseline))
 
     def know_clean(self, request: EvaluationRequest, ms: float) -> None:
-        """Take over a measured time, perhaps from another evaluator of the device."""
+        """Take over what was measured, perhaps by another evaluator of the device."""
         self._clean_ms[request.tf32, request.baseline] = ms
 
 

@@ -61,7 +61,7 @@ _ANSWER_BYTES = 2**20
 """Largest answer of a candidate process."""
 _ERROR_BYTES = 500
 _PROBLEMS_ON_CPU = 32
-"""References kept loaded, one for each workload; on a GPU those of one problem share their weights."""
+"""References that are kept loaded, one a workload; on a GPU those of one problem share their weights."""
 _IDLE_BYTES = 2 * 2**30
 """Most memory that an evaluator holds between jobs if the GPU's memory is scarce."""
 
@@ -86,7 +86,7 @@ class Evaluator:
         if self._cuda:
             torch.cuda.init()
             torch.cuda.synchronize()
-            try:  # PyTorch loads its kernels now; if memory is lacking, the first job waits for them
+            try:  # PyTorch loads its kernels now; without memory for that the first job waits for them
                 rehearsal.rehearse(cuda=True)
             except (ReferenceFailed, RuntimeError) as error:
                 log.warning("the rehearsal failed: %s", error)
@@ -131,7 +131,7 @@ class Evaluator:
                 if job.clean_ms is not None:
                     problem.know_clean(request, job.clean_ms)
                 recorded_ms = job.recorded_ms
-                if len(problem.reference.input_sets) > 1:  # both are times of a problem with one workload
+                if len(problem.reference.input_sets) > 1:  # these are times of the problem's one workload
                     recorded_ms, request = None, request.model_copy(update={"best_so_far": None})
                 terms = Terms(
                     request=request,

@@ -86,7 +86,7 @@ class _FreeDevice(Leases):
     def __init__(self) -> None:
         self._held = None
         self._has_timing_memory = False
-        self._synchronise = lambda: None  # nobody waits for it
+        self._synchronise = lambda: None  # nobody else is to use it next
 
     def _take(self, kind: str) -> float:
         return 0.0
@@ -96,7 +96,7 @@ class _FreeDevice(Leases):
 
 
 def rehearse(*, cuda: bool) -> EvaluationResult:
-    """Judge a candidate that returns the outputs of a small reference, without timing it."""
+    """Judge a candidate that gives the outputs of a small reference, without timing it."""
     request = EvaluationRequest(
         original_model_src=_REFERENCE, custom_model_src=_CANDIDATE, num_correct_trials=1
     )

@@ -79,7 +79,7 @@ class Trials:
         guard: Callable[[], AbstractContextManager[object]],
         give_way: Callable[[], None],
     ) -> None:
-        """``guard`` holds the device shared for work on it.
+        """``guard`` holds the device, shared, for what is done on it here and now.
 
         ``give_way`` lets others hold it exclusively in between.
         """

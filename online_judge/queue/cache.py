@@ -63,7 +63,7 @@ class Question:
         kind: JobKind = "candidate",
         hardware: Collection[str] = (),
     ) -> Question:
-        """Return the question of a job of a ``kind`` for these versions and this hardware."""
+        """Return the question that a job of a ``kind`` asks of these versions on this hardware."""
         policy = request.model_dump(include=_POLICY)
         if request.tune_s and TUNABLES in request.custom_model_src:
             policy["tune_s"] = request.tune_s

@@ -23,7 +23,7 @@ _LAYOUT = 2
 _BUSY_S = 1.0
 UNUSED_DAYS = 30
 MAX_REASON = 300
-"""Most characters in the log about why a row cannot be read."""
+"""Characters that the log has of why a row cannot be read."""
 _JOBS = """
 CREATE TABLE jobs (
     number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, owner TEXT NOT NULL DEFAULT '', idempotency_key TEXT,
@@ -43,7 +43,7 @@ _SCRIPTS = {
     1: f"ALTER TABLE jobs RENAME TO jobs_1; DROP INDEX unfinished; {_JOBS} {_PROBE} "
     f"INSERT INTO jobs (number, {COLUMNS}) SELECT number, {COLUMNS} FROM jobs_1; DROP TABLE jobs_1;",
 }
-"""Scripts from an older layout to the present one; layout 0 is an empty file."""
+"""Scripts that make the present layout out of an older one; 0 is an empty file."""
 
 
 class Store:

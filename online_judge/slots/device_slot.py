@@ -175,7 +175,7 @@ class DeviceSlot:
     def sweep(
         self, request: EvaluationRequest, wanted: SweepTerms, cancelled: threading.Event, workload: int = 0
     ) -> Swept | None:
-        """Compare configurations of one candidate; None if the judge's own processes failed."""
+        """Compare configurations of one candidate; None if the judge's own processes failed at it."""
         query = self._query("sweep", request, cancelled)
         limit_s = math.ceil(wanted.budget_s) + 1
         query = replace(query, limit_s=limit_s, sweep=wanted, workload=workload)
@@ -378,13 +378,13 @@ class DeviceSlot:
                 limits.stage_seconds[f"lock_{mode}"] = waited_s - before.get(mode, 0.0)
 
     def _finding(self, answer: Answer, evaluator: EvaluatorHandle) -> messages.Finding:
-        """Return the finding; raise if it is a failure."""
+        """Return what was found; raise for a failure."""
         final: JudgeError
         match result := answer.result:
             case messages.NotEnoughMemory():
                 raise NotEnoughMemory
             case messages.JudgeFailed():
-                evaluator.end()  # after an exception its state is unknown
+                evaluator.end()  # the exception may have left it in any state
                 final = EvaluatorFailed(f"the judge failed: {result.error}")
             case messages.ReferenceFailed():
                 final = ProblemError(result.reason)

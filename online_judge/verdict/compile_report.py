@@ -17,7 +17,7 @@ _HEAD = re.compile(r"^[ \t]*(?:async[ \t]+)?def[ \t]+([^\W\d]\w*)", re.MULTILINE
 
 
 def asm_of(claim: object) -> dict[str, str]:
-    """Read the PTX by kernel that a compile process sent; skip invalid entries."""
+    """Read the PTX by kernel that a compile process sent; what cannot be one is left out."""
     told = claim.items() if isinstance(claim, dict) else ()
     return {
         name: printable.text(text)
@@ -29,10 +29,10 @@ def asm_of(claim: object) -> dict[str, str]:
 def compiled(
     failure: Failure | None, source: str, folder: str, asm: dict[str, str] | None = None
 ) -> CompileReport:
-    """Report on ``source``, whose process in ``folder`` had this failure or none.
+    """Report on ``source`` whose process, in ``folder``, had this failure, or none.
 
-    Triton's messages begin with a place relative to the kernel's ``def``, and the text up to it. If this text
-    is found in the source, the report names that place, else the line that led there.
+    Triton's messages begin with a place relative to the kernel's ``def`` and the text up to it; where that
+    is found in the source, the line is the place itself, else the line that led there.
     """
     if failure is None:
         return CompileReport(ok=True, status=Status.PASSED.value, asm=asm)
@@ -61,7 +61,7 @@ def process_gone(how: str, stage: Stage, *, out_of_memory: bool) -> CompileRepor
 
 
 def _place(source: str, number: int, excerpt: str) -> tuple[str, int] | None:
-    """Return the function whose line ``number``, counted from its ``def``, ends the excerpt, and the line."""
+    """Return the function whose line ``number``, from its ``def``, ends the excerpt, and its line there."""
     lines = source.splitlines()
     shown = excerpt.rstrip("\n").rpartition("\n")[2].strip()
     for head in _HEAD.finditer(source):

@@ -1,4 +1,4 @@
-"""Answer requests with sources that are too large to judge."""
+"""Answers for sources that are too large to be judged."""
 
 from __future__ import annotations
 

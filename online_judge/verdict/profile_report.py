@@ -1,4 +1,4 @@
-"""Report profiles, from the findings and the end of the candidate's process."""
+"""Reports of profiles, from what was found and how the candidate's process ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from online_judge.verdict.endings import explain
 
 
 def profiled(result: ProfileResult, folder: str) -> ProfileReport:
-    """Return the report on a candidate that was profiled or failed meanwhile."""
+    """Return the report on a candidate that was profiled, or that failed meanwhile."""
     explained = explain(result.ending, folder)
     message = str(explained.metadata.get("feedback", ""))
     if explained.status is Status.PASSED and result.profile is None:

@@ -56,7 +56,7 @@ def notes(source: str) -> list[Flag]:
     """Return one note for each id, with lines and constructs; none for a source that does not parse."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # warnings about invalid escapes and the like are the candidate's
+            warnings.simplefilter("ignore")  # invalid escapes and the like are the candidate's
             tree = ast.parse(source)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         return []
@@ -110,7 +110,7 @@ def _bound_names(tree: ast.Module) -> set[str]:
 
 
 def _imported_names(tree: ast.Module) -> dict[str, str]:
-    """Return the full names of imported ones: ``torch.nn.functional`` for ``F``."""
+    """Return what the imported names stand for: ``F`` for ``torch.nn.functional``."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

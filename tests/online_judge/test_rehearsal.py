@@ -11,7 +11,7 @@ from online_judge.protocol.precision import least_precise
 from online_judge.verdict.observations import flags_of_all
 
 
-def test_rehearsal_passes_and_grades_precision() -> None:
+def test_rehearsal_goes_to_the_end_and_grades_precision() -> None:
     result = rehearsal.rehearse(cuda=False)
     assert isinstance(result.ending, Passed)
     assert least_precise(result.grades).limits.keys() == {"strict", "tf32"}

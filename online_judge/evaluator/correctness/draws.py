@@ -105,7 +105,7 @@ class Draws:
         return [StaleWeights(wrong=found.wrong.wrong if found.wrong else None)]
 
     def _require_right(self, draw: _Draw) -> None:
-        """Raise if the tolerance is loose and the candidate is wrong with weights that it uses."""
+        """Raise where the tolerance is loose and the candidate is wrong, with weights that count for it."""
         if not self._loose:
             return
         found = self._call(draw, None)
