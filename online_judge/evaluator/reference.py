@@ -228,7 +228,7 @@ class Reference:
         return tree
 
     def reweigh(self, name: str | int, scale: float = 1.0) -> dict[str, torch.Tensor]:
-        """Give the model other weights of the same kind, times ``scale``, in place; running statistics stay.
+        """Give the model other weights of the same kind, in place, times ``scale``; running statistics stay.
 
         Returns:
             All weights by name, as in ``weights``, on the model's device. Weights that share memory

@@ -50,7 +50,7 @@ class StaleWeights(Fact):
     """Outputs do not follow weights that are changed in place."""
 
     kind: Literal["stale_weights"] = "stale_weights"
-    wrong: WrongOutputs | None = None  # how the outputs were wrong; None if the tolerance hides it
+    wrong: WrongOutputs | None = None  # how the outputs were wrong; None where the tolerance hides it
 
 
 class InputsChanged(Fact):

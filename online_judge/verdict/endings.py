@@ -10,7 +10,7 @@ from online_judge.protocol.findings import Failure, Stage
 from online_judge.verdict import feedback
 
 PROTOCOL = 7
-"""Raise it whenever the same request may get another verdict; then older cached verdicts are not used."""
+"""Increased whenever the same request may get another verdict, so that older cached verdicts are not used."""
 
 
 @dataclass(frozen=True)

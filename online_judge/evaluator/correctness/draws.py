@@ -48,9 +48,9 @@ class _Found:
 class Draws:
     """Call one candidate with weights that are changed in place.
 
-    Outputs that do not follow the weights become an observation. If the tolerance is loose, see
-    :meth:`Problem.looseness`, errors are also compared with the spread of the outputs: a candidate that is
-    far off even if both sides are constructed under another seed is wrong.
+    Outputs that do not follow the weights are observed as such. Where the tolerance is loose, see
+    :meth:`Problem.looseness`, outputs are also compared with their spread: a candidate that is far off even
+    when both sides are constructed under another seed is wrong.
     """
 
     def __init__(self, trials: Trials, problem: Problem, job_name: str, *, loose: bool, loads: bool) -> None:

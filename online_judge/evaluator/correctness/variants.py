@@ -19,11 +19,11 @@ _SATURATED = 0.9
 _STRUCTURAL = 0.02
 _SAMPLE = 2**22
 _RUNNING = ("running_mean", "running_var", "num_batches_tracked")
-# relative change of weights, besides their permutation
+# how far weights move, relative to themselves, besides changing places
 _JITTER = 0.1
 # if a weight has this few elements, each changes by this factor
 _FEW, _FAR = 16, 1.6
-# elements for a weight that is zero everywhere, such as a new bias
+# elements of a weight that is zero everywhere, such as a new bias
 _FROM_ZERO = 0.05
 
 
@@ -174,9 +174,9 @@ def other_weights(
 ) -> dict[str, torch.Tensor]:
     """Return ``weights`` on ``device``, floating ones with elements permuted and changed by about a tenth.
 
-    Signs move with their elements, so positive weights stay positive. Running statistics stay, and so do
-    buffers (all but ``parameters``) that hold only infinities or whole numbers (masks, indices). Changed
-    weights are also multiplied by ``scale``.
+    Signs move with their elements, so that positive weights stay positive. Running statistics stay, and
+    buffers (all but ``parameters``) that hold infinities or whole numbers alone (masks, indices). All that
+    changes is multiplied by ``scale``.
     """
     generator = torch.Generator(device=device).manual_seed(seed)
     fresh: dict[str, torch.Tensor] = {}

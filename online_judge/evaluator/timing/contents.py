@@ -13,9 +13,9 @@ _CHUNK_BYTES = 2**29
 class Contents:
     """Fills argument lists with contents that they never had before.
 
-    Each element of a floating tensor comes from the same place of a draw that is chosen at random for each
-    element. All other tensors of an argument list come from one draw, so that indices fit their offsets.
-    Shapes, domains and structures such as masks stay.
+    Each element of a floating tensor is what stands in its place in one of the draws, chosen at random
+    element by element. All other tensors of an argument list are those of one draw, so that indices fit
+    their offsets. Shapes, domains and structures such as masks stay.
 
     After :meth:`keep_structure` all floating tensors of an argument list are blends (convex combinations) of
     the same two draws; elements that are equal in both stay. This keeps symmetry, order and positive

@@ -297,7 +297,7 @@ class InterleavedTiming:
             raise CandidateGone(Stage.TIMING, "it refused to run a block") from refused
         self._dialogue.clock("reference", Stage.TIMING.value)
         written = self._reference.writes_inputs
-        setup.pool.refresh(whole=written or number == 0)  # undo what the warm-up did to them
+        setup.pool.refresh(whole=written or number == 0)  # what warming up did to them must not stay
         setup.poison(order.calls)
         guarded = self._rng.choice(sets)
         copies = {place: setup.pool.copy_of(place) for place in (sets if written else [guarded])}
