@@ -176,7 +176,7 @@ class Evaluation(CandidateJob):
             try:
                 self._trials.call(name, inputs, scale=scale, expected=expected)
             except CandidateFailed as failed:
-                if not failed.is_final:  # it raised, so its candidate process has exited
+                if not failed.is_final:  # else it raised, and its candidate process has ended
                     self._trials.put_back()
                 if not isinstance(failed, WrongValues) or self._problem.is_steady(
                     inputs, name, expected, self._tolerance

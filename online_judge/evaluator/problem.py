@@ -134,7 +134,7 @@ class Problem:
         )
 
     def outputs_if_finite(self, inputs: list[object], name: str) -> trees.Tree | None:
-        """Return the reference's outputs on copies of ``inputs``; None if it fails on them."""
+        """Return the reference's outputs on copies of inputs that it may refuse; None where it does."""
         try:
             return self.reference.outputs(oracles.copied(inputs), name)
         except ReferenceFailed:

@@ -17,9 +17,9 @@ class Contents:
     element by element. All other tensors of an argument list are those of one draw, so that indices fit
     their offsets. Shapes, domains and structures such as masks stay.
 
-    After :meth:`keep_structure` all floating tensors of an argument list are blends (convex combinations) of
-    the same two draws; elements that are equal in both stay. This keeps symmetry, order and positive
-    definiteness.
+    Once :meth:`keep_structure` is called, all floating tensors of an argument list are blends of the same two
+    draws, equal elements as they are. A blend keeps what any convex combination keeps: symmetry, order,
+    positive definiteness.
     """
 
     def __init__(self, drawn: Sequence[Sequence[torch.Tensor]], rng: random.Random) -> None:
