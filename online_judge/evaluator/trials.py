@@ -127,7 +127,7 @@ class Trials:
         return answer.get("changed") is True
 
     def reweigh(self, weights: dict[str, torch.Tensor]) -> bool:
-        """Give the candidate other weights in place; return False if it has no place for them."""
+        """Give the candidate other weights in place; False where it has no place for them."""
         shared, parcel = self._share(weights, "Model()")
         answer = self._dialogue.ask(Stage.FORWARD, Reweigh(parcel), [shared])
         self.use_reference_time()

@@ -51,7 +51,7 @@ class Construct(Order[Constructed]):
 
 
 class Reweighed(TypedDict):
-    loaded: bool  # False if the module has no place for them
+    loaded: bool  # False where the module has no place for them
 
 
 @dataclass(frozen=True)
